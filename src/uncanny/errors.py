@@ -1,0 +1,122 @@
+"""Every error uncanny raises on purpose.
+
+::
+
+    UncannyError
+    ├── UsageError                 the user asked for something that cannot be done; nothing was started
+    │   ├── RecordError            a record file has an invalid line: file, line, field
+    │   ├── RunLockedError         another process works on the same run folder
+    │   └── RunMismatchError       the run folder was made with other settings
+    ├── ImageError                 one image cannot be used; becomes a record `unreadable`
+    ├── AnswerError                one answer could not be read as what was asked for
+    ├── ProviderError              one call failed
+    │   ├── TransientError         the same call may succeed later: 429, 5xx, timeouts, cut connections
+    │   ├── RequestRejectedError   this request can never succeed (400, 413, 422); other requests may
+    │   ├── RefusedError           the model declined to answer
+    │   ├── TruncatedError         the answer was cut off at the output limit
+    │   └── ModelUnusableError     no request to this model can succeed: wrong key, unknown model
+    │       ├── QuotaError         the account has no credit left
+    │       └── ModelDownError     the breaker gave up on a model that only fails
+    └── BudgetError                the user's own limit on cost or tokens is reached
+
+Each message says what happened, where, and, as `remedy`, what to do about it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class UncannyError(Exception):
+    """Base of the tree. `str()` is one line for people: what happened, and the remedy where there is one."""
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.remedy}" if self.remedy else self.message
+
+
+class UsageError(UncannyError):
+    """Wrong use or bad input: the command ends with exit code 2 before anything was started."""
+
+
+class RecordError(UsageError):
+    """An invalid line in a record file."""
+
+    def __init__(
+        self, message: str, *, path: Path, line: int, field: str | None = None, remedy: str | None = None
+    ) -> None:
+        where = f"{path}:{line}" + (f", field {field!r}" if field else "")
+        super().__init__(f"{where}: {message}", remedy=remedy)
+        self.path, self.line, self.field = path, line, field
+
+
+class RunLockedError(UsageError):
+    """Another live process holds the lock of the run folder."""
+
+
+class RunMismatchError(UsageError):
+    """The run folder belongs to a run with other settings; going on would mix two protocols."""
+
+
+class ImageError(UncannyError):
+    """One image cannot be read or sent; the run goes on and records the reason."""
+
+
+class AnswerError(UncannyError):
+    """One model answer does not validate. `message` is fit to be shown to the model in a repair question."""
+
+
+class ProviderError(UncannyError):
+    """One call to a model failed."""
+
+
+class TransientError(ProviderError):
+    """The same call may succeed later.
+
+    `retry_after` is in seconds, as the server asked, or None. `overloaded` says that the server wants fewer
+    calls at once (429, 503, 529, timeouts), as against a broken connection or a plain 500.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str,
+        retry_after: float | None = None,
+        overloaded: bool = False,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message, remedy=remedy)
+        self.kind, self.retry_after, self.overloaded = kind, retry_after, overloaded
+
+
+class RequestRejectedError(ProviderError):
+    """The server says that this very request is wrong; it is never sent again."""
+
+
+class RefusedError(ProviderError):
+    """The model declined to answer; `message` carries its words where it gave any."""
+
+
+class TruncatedError(ProviderError):
+    """The answer stayed cut off even at the highest output limit."""
+
+
+class ModelUnusableError(ProviderError):
+    """No request to this model can succeed; ends the run, or hands over to the fallback model."""
+
+
+class QuotaError(ModelUnusableError):
+    """The account behind the key has no credit left."""
+
+
+class ModelDownError(ModelUnusableError):
+    """The model failed so often in a row that asking further is pointless."""
+
+
+class BudgetError(UncannyError):
+    """The limit on cost or tokens the user set is reached; the run can be continued with a higher one."""

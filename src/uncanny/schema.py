@@ -1,0 +1,83 @@
+"""The records other tools read, as pydantic models: `annotations.jsonl` and its parts.
+
+Unknown keys are kept and written back. A value that was not measured is None, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Severity = Annotated[int, Field(ge=0, le=100, strict=True)]
+
+Status = Literal["ok", "partial", "failed", "unreadable"]
+
+
+class Record(BaseModel):
+    """Base of everything that is written as one JSON line."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class Anomaly(Record):
+    """One verified quadruple (name, phenomenon, reasoning, severity).
+
+    `severity` runs from 0, completely unreal, to 100, fully realistic (AnomReason, section 2). `objects`
+    names the objects concerned, by the names in `Annotation.objects`; it may be empty.
+    """
+
+    name: Name
+    phenomenon: Text
+    reasoning: Text
+    severity: Severity
+    objects: tuple[str, ...] = ()
+
+
+class SceneObject(Record):
+    """An object, person or body part that the perceiver found."""
+
+    name: Name
+    description: str
+
+
+class StepError(Record):
+    """Why one step of one image failed. `object` is None for steps about the whole image."""
+
+    agent: str
+    step: int
+    object: str | None = None
+    kind: str
+    message: str
+
+
+class Usage(Record):
+    """What answers cost. `input_tokens` includes `cached_tokens`; `cost_usd` is None when no price is known."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class Annotation(Record):
+    """One image's record in `annotations.jsonl`.
+
+    `width`, `height` and `sha256` are None only where the file could not be read that far. `errors` is
+    empty exactly when `status` is `ok`, except for notes of kind `max_objects`, which say what was cut.
+    """
+
+    image: str
+    sha256: str | None
+    width: int | None
+    height: int | None
+    status: Status
+    anomalies: tuple[Anomaly, ...] = ()
+    objects: tuple[SceneObject, ...] = ()
+    errors: tuple[StepError, ...] = ()
+    model: str
+    prompts: str
+    usage: Usage = Usage()
