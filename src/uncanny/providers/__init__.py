@@ -1,0 +1,1 @@
+"""Models behind one protocol: see `uncanny.providers.base`."""
