@@ -54,12 +54,15 @@ class StepError(Record):
 
 
 class Usage(Record):
-    """What answers cost. `input_tokens` includes `cached_tokens`; `cost_usd` is None when no price is known."""
+    """What answers cost. `input_tokens` includes `cached_tokens`.
+
+    A figure is None where a provider did not report it; `cost_usd` is None when no price is known.
+    """
 
     calls: int = 0
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: int | None = 0
+    cached_tokens: int | None = 0
+    output_tokens: int | None = 0
     cost_usd: float | None = None
 
 

@@ -1,0 +1,37 @@
+"""Under which key a finished answer is kept."""
+
+from __future__ import annotations
+
+import hashlib
+
+import orjson
+
+from uncanny.providers.base import Provider, Request
+
+SCHEMA_VERSION = 1
+
+
+def cache_key(provider: Provider, request: Request) -> str:
+    """SHA-256 of everything the answer depends on, the image's own digest in the image's place."""
+    sampling = request.sampling
+    schema = request.schema
+    content = [
+        SCHEMA_VERSION,
+        provider.name,
+        provider.endpoint,
+        [
+            sampling.temperature if provider.traits.temperature else None,
+            sampling.top_p if provider.traits.top_p else None,
+            sampling.max_output_tokens,
+        ],
+        [
+            [
+                message.role,
+                [part if isinstance(part, str) else [part.sha256, part.media_type] for part in message.parts],
+            ]
+            for message in request.messages
+        ],
+        None if schema is None else [schema.name, schema.own],
+        request.sample,
+    ]
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -1,0 +1,107 @@
+"""What was asked and what came of it: one record for every call to a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from uncanny.providers.base import Outcome, Tokens
+from uncanny.schema import Usage
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """One call, as a line of `calls.jsonl`.
+
+    `attempt` counts from 1 within one question, `repair` says how many repair questions came before.
+    `replayed` marks an answer taken from the answer cache: its usage is what it cost when it was asked.
+    """
+
+    image: str
+    agent: str
+    step: int
+    object: str | None
+    sample: int
+    model: str
+    prompt: str
+    asked: str
+    sees_image: bool
+    attempt: int
+    repair: int
+    outcome: Outcome
+    answer: str
+    detail: str | None
+    latency_s: float
+    started: datetime
+    input_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    replayed: bool = False
+
+    def cached_form(self) -> dict[str, Any]:
+        """The part the answer cache keeps: what the same request on another day would not tell again."""
+        return {
+            "model": self.model,
+            "prompt": self.prompt,
+            "attempt": self.attempt,
+            "repair": self.repair,
+            "outcome": self.outcome,
+            "answer": self.answer,
+            "detail": self.detail,
+            "latency_s": self.latency_s,
+            "started": self.started,
+            "input_tokens": self.input_tokens,
+            "cached_tokens": self.cached_tokens,
+            "output_tokens": self.output_tokens,
+            "cost_usd": self.cost_usd,
+        }
+
+
+def dump_calls(calls: Iterable[CallRecord]) -> bytes:
+    """JSON Lines."""
+    return b"".join(orjson.dumps(call, option=orjson.OPT_APPEND_NEWLINE) for call in calls)
+
+
+def measured(call: CallRecord, tokens: Tokens, cost_usd: float | None) -> None:
+    """Enter a reply's usage into its record."""
+    call.input_tokens, call.output_tokens = tokens.input, tokens.output
+    call.cached_tokens, call.cost_usd = tokens.cached, cost_usd
+
+
+def usage(calls: Iterable[CallRecord]) -> Usage:
+    """Sum of what `calls` used. A sum is None if one call that brought a reply left the figure unmeasured.
+
+    Calls that failed on the way (outcome `error`) brought no usage and are counted as calls only.
+    """
+    total = 0
+    sums: dict[str, float | None] = dict.fromkeys(_FIGURES, 0)
+    for call in calls:
+        total += 1
+        if call.outcome == "error":
+            continue
+        for name in _FIGURES:
+            value = getattr(call, name)
+            before = sums[name]
+            sums[name] = None if value is None or before is None else before + value
+    return Usage(calls=total, **sums)  # type: ignore[arg-type]
+
+
+_FIGURES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class CallScope:
+    """The calls about one input: their log, and which prefixes are already warm at the provider."""
+
+    image: str
+    calls: list[CallRecord] = field(default_factory=list)
+    warm: dict[Any, Any] = field(default_factory=dict)

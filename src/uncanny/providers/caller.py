@@ -1,0 +1,127 @@
+"""Asking a question until it is answered, in the one place where that is decided for all providers.
+
+A question goes: answer cache → model lane (limiter, retries, breaker, budget) → reading of the answer →
+at most two repair questions → answer cache. A model that cannot be used hands over to the next lane.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
+
+from uncanny.errors import AnswerError, BudgetError, ModelUnusableError, UncannyError
+from uncanny.providers.base import Request
+from uncanny.providers.budget import Budget
+from uncanny.providers.cache_key import cache_key
+from uncanny.providers.call_log import CallRecord, CallScope
+from uncanny.providers.lane import Lane
+from uncanny.providers.question import Question
+from uncanny.providers.replay import Replayed, load_answer, store_answer
+from uncanny.providers.retry import retrying
+from uncanny.records.answer_cache import AnswerCache
+
+T = TypeVar("T")
+
+
+class Caller:
+    """Routes each agent's questions to its model, and from there to the fallback.
+
+    `routes` gives the lanes of an agent, first choice first; the key "" is for every agent not named.
+    `on_call` sees every call record, `on_handover` each model that is given up, once.
+    """
+
+    def __init__(
+        self,
+        routes: Mapping[str, Sequence[Lane]],
+        *,
+        cache: AnswerCache | None = None,
+        budget: Budget | None = None,
+        on_call: Callable[[CallRecord], None] | None = None,
+        on_handover: Callable[[Lane, ModelUnusableError], None] | None = None,
+    ) -> None:
+        self._routes = {agent: tuple(lanes) for agent, lanes in routes.items()}
+        self._cache = cache
+        self._budget = budget if budget is not None and budget.limited else None
+        self._on_call = on_call
+        self._on_handover = on_handover
+        self._retrying = retrying()
+        self._flying: dict[str, asyncio.Event] = {}
+
+    def lanes(self, agent: str) -> tuple[Lane, ...]:
+        return self._routes.get(agent) or self._routes[""]
+
+    async def ask(
+        self,
+        request: Request,
+        read: Callable[[str], T],
+        *,
+        prompt: str,
+        repair: Callable[[AnswerError], str],
+        scope: CallScope,
+    ) -> T:
+        """The answer to `request`, read by `read`, which raises `AnswerError` where it does not validate.
+
+        `prompt` names the prompt in records. `repair` words the question that follows an answer that did not
+        validate. Raises `AnswerError`, `RefusedError`, `TruncatedError`, `TransientError` or
+        `RequestRejectedError` when this question failed; `ModelUnusableError` or `BudgetError` when no
+        further question can be asked.
+        """
+        lanes = self.lanes(request.agent)
+        keys = [cache_key(lane.provider, request) for lane in lanes] if self._cache is not None else []
+        for key in keys:
+            found = self._replay(key, request, read, prompt, scope)
+            if found is not None:
+                return found.value
+        stop: UncannyError | None = None
+        for number, lane in enumerate(lanes):
+            if lane.dead is not None:
+                stop = lane.dead
+                continue
+            question = Question(
+                lane, request, read, prompt, repair, scope, self._retrying, self._budget, None, self._on_call
+            )
+            try:
+                if self._cache is None:
+                    return await question.answer()
+                return await self._once(keys[number], question)
+            except ModelUnusableError as error:
+                self._give_up(lane, error)
+                stop = error
+            except BudgetError as error:
+                stop = error
+        assert stop is not None
+        raise stop
+
+    async def _once(self, key: str, question: Question[T]) -> T:
+        """Single flight: of equal questions at the same time one is asked, the others read its answer."""
+        while (other := self._flying.get(key)) is not None:
+            await other.wait()
+            found = self._replay(key, question.request, question.read, question.prompt, question.scope)
+            if found is not None:
+                return found.value
+        assert self._cache is not None
+        question.keep = partial(store_answer, self._cache, key)
+        landed = self._flying[key] = asyncio.Event()
+        try:
+            return await question.answer()
+        finally:
+            del self._flying[key]
+            landed.set()
+
+    def _replay(
+        self, key: str, request: Request, read: Callable[[str], T], prompt: str, scope: CallScope
+    ) -> Replayed[T] | None:
+        assert self._cache is not None
+        found = load_answer(self._cache, key, request, scope, read, prompt)
+        if found is not None and self._on_call is not None:
+            for call in scope.calls[-found.calls :]:
+                self._on_call(call)
+        return found
+
+    def _give_up(self, lane: Lane, error: ModelUnusableError) -> None:
+        if lane.dead is None:
+            lane.dead = error
+            if self._on_handover is not None:
+                self._on_handover(lane, error)

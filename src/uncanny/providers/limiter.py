@@ -1,0 +1,89 @@
+"""How many calls one model gets at once: additive increase, multiplicative decrease.
+
+Slow start from `START` to `ceiling`; a server that says it is overloaded takes the limit to 0.7 of what it
+was, at most once a second, and a Retry-After pauses all calls. Servers that queue (vLLM) get a fixed limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import TracebackType
+
+START = 8
+DECREASE = 0.7
+DECREASE_INTERVAL_S = 1.0
+
+
+class Limiter:
+    """`async with limiter:` holds one slot. Not shared between event loops."""
+
+    def __init__(self, ceiling: int, *, fixed: bool = False) -> None:
+        if ceiling < 1:
+            raise ValueError(f"concurrency must be at least 1, not {ceiling!r}")
+        self.ceiling = ceiling
+        self.fixed = fixed
+        self.limit = float(ceiling if fixed else min(START, ceiling))
+        self.active = 0
+        self._slow_start = not fixed
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._decreased_at = float("-inf")
+        self._paused_until = float("-inf")
+
+    async def __aenter__(self) -> None:
+        if self._waiting or not self._has_room():
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            self._wake()
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter.done() and not waiter.cancelled():
+                    self.active -= 1
+                    self._wake()
+                raise
+        else:
+            self.active += 1
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.active -= 1
+        self._wake()
+
+    def succeeded(self) -> None:
+        """A call came back well: allow more, one each while starting slowly, one a round trip after."""
+        if self.limit < self.ceiling:
+            self.limit = min(
+                float(self.ceiling), self.limit + (1.0 if self._slow_start else 1.0 / self.limit)
+            )
+            self._wake()
+
+    def overloaded(self, retry_after: float | None = None) -> None:
+        """The server wants fewer calls; with `retry_after` seconds, none at all until then."""
+        now = asyncio.get_running_loop().time()
+        if retry_after:
+            self._pause_until(now + retry_after)
+        if not self.fixed and now - self._decreased_at >= DECREASE_INTERVAL_S:
+            self._decreased_at = now
+            self._slow_start = False
+            self.limit = max(1.0, self.limit * DECREASE)
+
+    def _pause_until(self, moment: float) -> None:
+        if moment > self._paused_until:
+            self._paused_until = moment
+            asyncio.get_running_loop().call_at(moment, self._wake)
+
+    def _has_room(self) -> bool:
+        if self.active >= int(self.limit):
+            return False
+        return self._paused_until == float("-inf") or (
+            asyncio.get_running_loop().time() >= self._paused_until
+        )
+
+    def _wake(self) -> None:
+        while self._waiting and self._has_room():
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                self.active += 1
+                waiter.set_result(None)

@@ -1,0 +1,195 @@
+"""One question to one model, from the first attempt to a validated answer or the reason why there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+from tenacity import AsyncRetrying
+
+from uncanny.errors import (
+    AnswerError,
+    ModelUnusableError,
+    RefusedError,
+    RequestRejectedError,
+    TransientError,
+    TruncatedError,
+)
+from uncanny.providers.base import Message, Reply, Request
+from uncanny.providers.budget import Budget, Spend
+from uncanny.providers.call_log import CallRecord, CallScope, measured, now
+from uncanny.providers.lane import Lane
+from uncanny.providers.replay import asked_text, sees
+
+T = TypeVar("T")
+REPAIRS = 2
+MOST_OUTPUT_TOKENS = 16_000
+
+
+@dataclass(slots=True)
+class Question(Generic[T]):
+    """State of one question. `keep` makes a validated answer durable before its slot is given back.
+
+    So at any moment no more answers can be lost to a kill than there are slots.
+    """
+
+    lane: Lane
+    request: Request
+    read: Callable[[str], T]
+    prompt: str
+    repair: Callable[[AnswerError], str]
+    scope: CallScope
+    retrying: AsyncRetrying
+    budget: Budget | None
+    keep: Callable[[list[CallRecord]], Awaitable[None]] | None
+    on_call: Callable[[CallRecord], None] | None
+    _calls: list[CallRecord] = field(default_factory=list)
+    _repairs: int = 0
+
+    async def answer(self) -> T:
+        """Raises what `Caller.ask` documents."""
+        request = self.request
+        while True:
+            try:
+                return await self.retrying(self._warmed, request)
+            except TruncatedError:
+                limit = request.sampling.max_output_tokens
+                if limit >= MOST_OUTPUT_TOKENS:
+                    raise
+                longer = replace(request.sampling, max_output_tokens=min(2 * limit, MOST_OUTPUT_TOKENS))
+                request = replace(request, sampling=longer)
+            except AnswerError as error:
+                if self._repairs == REPAIRS:
+                    raise
+                self._repairs += 1
+                request = self._repair_request(request, error)
+
+    def _repair_request(self, request: Request, error: AnswerError) -> Request:
+        # On top of the first question, not of an earlier repair: two bad answers in view teach a third one.
+        turns = (
+            *self.request.messages,
+            Message("assistant", (self._calls[-1].answer or "(empty)",)),
+            Message("user", (self.repair(error),)),
+        )
+        return replace(request, messages=turns)
+
+    async def _warmed(self, request: Request) -> T:
+        """One attempt; the first with a prefix goes ahead alone, so that the others find it cached."""
+        key = self._prefix(request)
+        if key is None:
+            return await self._reserved(request)
+        gate = self.scope.warm.get(key)
+        if gate is not None:
+            await gate.wait()
+            return await self._reserved(request)
+        gate = self.scope.warm[key] = asyncio.Event()
+        try:
+            return await self._reserved(request)
+        finally:
+            gate.set()
+
+    def _prefix(self, request: Request) -> tuple[str, bool, str] | None:
+        traits = self.lane.provider.traits
+        if not traits.prefix_cache:
+            return None
+        for message in request.messages:
+            for part in message.parts:
+                if not isinstance(part, str):
+                    constrained = traits.schema_in_prefix and request.schema is not None
+                    return self.lane.name, constrained, part.sha256
+        return None
+
+    async def _reserved(self, request: Request) -> T:
+        if self.budget is None:
+            return await self._attempt(request)
+        worst = self.lane.spend(self.lane.worst_case(request))
+        await self.budget.reserve(worst)
+        before = len(self._calls)
+        try:
+            return await self._attempt(request)
+        finally:
+            self.budget.settle(worst, self._spent(before))
+
+    def _spent(self, before: int) -> Spend:
+        calls = self._calls[before:]
+        tokens = sum((call.input_tokens or 0) + (call.output_tokens or 0) for call in calls)
+        return Spend(tokens, sum(call.cost_usd or 0.0 for call in calls))
+
+    async def _attempt(self, request: Request) -> T:
+        lane = self.lane
+        async with lane.limiter:
+            if lane.dead is not None:
+                raise lane.dead
+            record = self._record(request)
+            began = time.perf_counter()
+            try:
+                reply = await lane.provider.ask(request)
+            except (TransientError, RequestRejectedError, ModelUnusableError) as error:
+                self._log(record, began, detail=str(error))
+                self._failed(error)
+                raise
+            lane.limiter.succeeded()
+            lane.breaker.succeeded()
+            measured(record, reply.tokens, lane.price(reply.tokens))
+            return await self._accept(request, reply, record, began)
+
+    async def _accept(self, request: Request, reply: Reply, record: CallRecord, began: float) -> T:
+        record.answer = reply.text
+        if reply.finish == "refusal":
+            record.outcome = "refused"
+            self._log(record, began, detail="the model refused")
+            raise RefusedError(reply.text.strip()[:300] or "The model refused without words")
+        record.outcome = "unparseable"
+        if reply.finish == "length":
+            limit = request.sampling.max_output_tokens
+            self._log(record, began, detail=f"cut off at {limit} output tokens")
+            raise TruncatedError(f"The answer was cut off at {limit} output tokens")
+        try:
+            value = self.read(reply.text)
+        except AnswerError as error:
+            self._log(record, began, detail=error.message)
+            raise
+        record.outcome = "answered"
+        self._log(record, began)
+        if self.keep is not None:
+            await self.keep(self._calls)
+        return value
+
+    def _failed(self, error: TransientError | RequestRejectedError | ModelUnusableError) -> None:
+        if isinstance(error, TransientError):
+            if error.overloaded or error.retry_after is not None:
+                self.lane.limiter.overloaded(error.retry_after)
+            self.lane.breaker.failed(error)
+        elif isinstance(error, RequestRejectedError):
+            self.lane.breaker.failed(error)
+
+    def _record(self, request: Request) -> CallRecord:
+        return CallRecord(
+            image=self.scope.image,
+            agent=request.agent,
+            step=request.step,
+            object=request.subject,
+            sample=request.sample,
+            model=self.lane.name,
+            prompt=self.prompt,
+            asked=asked_text(request),
+            sees_image=sees(request),
+            attempt=len(self._calls) + 1,
+            repair=self._repairs,
+            outcome="error",
+            answer="",
+            detail=None,
+            latency_s=0.0,
+            started=now(),
+        )
+
+    def _log(self, record: CallRecord, began: float, *, detail: str | None = None) -> None:
+        record.latency_s = round(time.perf_counter() - began, 6)
+        record.detail = detail
+        self._calls.append(record)
+        self.scope.calls.append(record)
+        if self.on_call is not None:
+            self.on_call(record)

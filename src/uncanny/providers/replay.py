@@ -1,0 +1,76 @@
+"""Answers to and from the answer cache, with the record of how they came about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+import orjson
+
+from uncanny.errors import AnswerError
+from uncanny.providers.base import Request
+from uncanny.providers.call_log import CallRecord, CallScope
+from uncanny.records.answer_cache import AnswerCache
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed(Generic[T]):
+    """An answer read again, and how many call records it stands for."""
+
+    value: T
+    calls: int
+
+
+async def store_answer(cache: AnswerCache, key: str, calls: Sequence[CallRecord]) -> None:
+    """Keep the calls that led to a validated answer; the last one carries it."""
+    await cache.put(key, orjson.dumps([call.cached_form() for call in calls]))
+
+
+def load_answer(
+    cache: AnswerCache,
+    key: str,
+    request: Request,
+    scope: CallScope,
+    read: Callable[[str], T],
+    prompt: str,
+) -> Replayed[T] | None:
+    """The stored answer, its calls appended to `scope` as replayed; None if none is kept that still reads."""
+    stored = cache.get(key)
+    if stored is None:
+        return None
+    try:
+        calls = orjson.loads(stored)
+        value = read(calls[-1]["answer"])
+    except (AnswerError, orjson.JSONDecodeError, LookupError, TypeError):
+        return None  # kept by an older version or damaged on disk: ask again
+    asked, sees_image = asked_text(request), sees(request)
+    for call in calls:
+        call["started"] = datetime.fromisoformat(call["started"])
+        call["prompt"] = prompt
+        scope.calls.append(
+            CallRecord(
+                image=scope.image,
+                agent=request.agent,
+                step=request.step,
+                object=request.subject,
+                sample=request.sample,
+                asked=asked,
+                sees_image=sees_image,
+                replayed=True,
+                **call,
+            )
+        )
+    return Replayed(value, len(calls))
+
+
+def asked_text(request: Request) -> str:
+    """The text of the last user turn, as records show it."""
+    return "\n\n".join(part for part in request.messages[-1].parts if isinstance(part, str))
+
+
+def sees(request: Request) -> bool:
+    return any(not isinstance(part, str) for message in request.messages for part in message.parts)

@@ -1,0 +1,1 @@
+"""What a run keeps on disk: record files, the run folder, the answer cache."""
