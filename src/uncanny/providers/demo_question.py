@@ -1,0 +1,111 @@
+"""What the demo model is asked, read from what any model would see: texts, image digests, answer form.
+
+The prompts say who asks in a line `Agent: NAME, step K of N`, tell repeats apart in a line `Draft: K of N`,
+and carry data as JSON (notes as plain text) in tagged blocks such as `<object>…</object>`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import orjson
+
+SchemaForm = Literal["none", "own", "shared"]
+
+IMAGE_TOKENS = 765
+"""Tokens an image counts as in the estimates: a 1024² image at GPT-4o's rate."""
+
+_AGENT = re.compile(r"^[ \t]*Agent: *(\w+), *step (\d+) of (\d+)", re.MULTILINE)
+_DRAFT = re.compile(r"^[ \t]*Draft: *(\d+) of (\d+)", re.MULTILINE)
+_BLOCK = re.compile(r"<([a-z][a-z0-9_-]*)>[ \t\r\n]*(.*?)[ \t\r\n]*</\1>", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message's text, its parts joined with line breaks, its images left out."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrainRequest:
+    """One request as a model sees it. `images` are the sha256 digests of the bytes as sent, in order."""
+
+    turns: tuple[Turn, ...]
+    images: tuple[str, ...] = ()
+    schema: SchemaForm = "none"
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrainAnswer:
+    """The answer's text; `finish` is `length` where the output limit cut it off."""
+
+    text: str
+    finish: Literal["stop", "length"] = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Who asks what. `draft` is 1 where the prompt names none; `blocks` maps tags to their raw content."""
+
+    agent: str
+    step: int
+    steps: int
+    draft: int = 1
+    blocks: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, tag: str) -> str:
+        """The block as plain text, empty where there is none; a JSON string is unwrapped."""
+        raw = self.blocks.get(tag, "")
+        if raw.startswith('"') and isinstance(value := _parsed(raw), str):
+            return value
+        return raw
+
+    def data(self, tag: str) -> Mapping[str, Any]:
+        """The block as a JSON object, empty where it is missing or something else."""
+        value = _parsed(self.blocks.get(tag, ""))
+        return value if isinstance(value, dict) else {}
+
+    def rows(self, tag: str) -> list[Mapping[str, Any]]:
+        """The block as a JSON list of objects, empty where it is missing or something else."""
+        value = _parsed(self.blocks.get(tag, ""))
+        return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def read_question(turns: Sequence[Turn]) -> Question | None:
+    """The last question asked; None where no user turn has an `Agent:` line.
+
+    A repair question has none of its own, so the question it repairs is read again. Where a tag occurs
+    more than once, the last block counts.
+    """
+    users = [turn.text for turn in turns if turn.role == "user"]
+    asked = [match for text in users for match in _AGENT.finditer(_BLOCK.sub("", text))]
+    if not asked:
+        return None
+    agent, step, steps = asked[-1].groups()
+    everything = "\n".join(users)
+    drafts = _DRAFT.findall(everything)
+    return Question(
+        agent=agent,
+        step=int(step),
+        steps=int(steps),
+        draft=int(drafts[-1][0]) if drafts else 1,
+        blocks=dict(_BLOCK.findall(everything)),
+    )
+
+
+def text_tokens(text: str) -> int:
+    """Tokens a text counts as in the estimates: one for each four characters begun."""
+    return -(-len(text) // 4)
+
+
+def _parsed(raw: str) -> Any:
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return None

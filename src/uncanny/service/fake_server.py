@@ -1,0 +1,222 @@
+"""`uncanny fake-server`: two model protocols on loopback, answered by the demo model, with faults on demand.
+
+See docs/fake-server.md. Nothing it is sent is kept, except digests for the counts in `/stats`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from uncanny.errors import RequestRejectedError
+from uncanny.providers.demo_brain import answer
+from uncanny.service.fake_anthropic import AnthropicDialect
+from uncanny.service.fake_call import Answered, BadCallError, Call, Dialect, ImageDigests
+from uncanny.service.fake_faults import MESSAGES, STATUSES, Plan, plan
+from uncanny.service.fake_openai import OpenAIDialect
+from uncanny.service.fake_options import FakeServerOptions, FaultName, parse_faults
+
+__all__ = ["FakeServerOptions", "FaultName", "application", "parse_faults", "running", "serve"]
+
+MAX_BODY: Final = 128 * 1024 * 1024
+WRONG_KEY: Final = "wrong-key"
+UNKNOWN_MODEL: Final = "unknown-model"
+_HANG_SECONDS: Final = 600.0
+_HOST: Final = "127.0.0.1"
+
+
+class FakeServer:
+    """The state of one server: counts, digests of prefixes seen, and the protocols it speaks."""
+
+    def __init__(self, options: FakeServerOptions) -> None:
+        digests = ImageDigests()
+        self.openai, self.anthropic = OpenAIDialect(digests), AnthropicDialect(digests)
+        self._options = options
+        self._requests = self._open = self._most_open = 0
+        self._prefixes: set[bytes] = set()
+        self._finished: set[bytes] = set()
+        self._faults: Counter[FaultName] = Counter(dict.fromkeys(options.faults, 0))
+
+    def stats(self) -> dict[str, Any]:
+        """The counts of `/stats`; `faults` has every fault asked for, with 0 where none struck yet."""
+        return {
+            "requests": self._requests,
+            "unique_prefixes": len(self._prefixes),
+            "max_concurrent": self._most_open,
+            "faults": dict(self._faults),
+        }
+
+    async def handle(self, request: web.Request, dialect: Dialect) -> web.StreamResponse:
+        """Answer one request to a model."""
+        number = self._requests
+        self._requests += 1
+        self._open += 1
+        self._most_open = max(self._most_open, self._open)
+        try:
+            return await self._answer(request, dialect, number)
+        finally:
+            self._open -= 1
+
+    async def _answer(self, request: web.Request, dialect: Dialect, number: int) -> web.StreamResponse:
+        try:
+            call = await self._read(request, dialect)
+        except BadCallError as error:
+            return _error(dialect, 400, str(error), number)
+        except web.HTTPRequestEntityTooLarge:
+            return _error(dialect, 413, f"The body is larger than {MAX_BODY} bytes", number)
+        if (problem := _turned_away(request, call.model)) is not None:
+            return _error(dialect, *problem, number)
+        self._prefixes.add(call.prefix)
+        due = plan(self._options, number)
+        if due.fault is not None:
+            self._faults[due.fault] += 1
+        await asyncio.sleep(due.delay)
+        if due.fault in STATUSES:
+            return _status_fault(dialect, due, number)
+        if due.fault == "hang":
+            await asyncio.sleep(_HANG_SECONDS)
+            return await _cut(request, b"", "application/json")
+        return await self._say(request, dialect, call, due, number)
+
+    async def _say(
+        self, request: web.Request, dialect: Dialect, call: Call, due: Plan, number: int
+    ) -> web.StreamResponse:
+        try:
+            spoken = answer(call.brain, synthetic_objects=self._options.objects)
+        except RequestRejectedError as error:
+            return _error(dialect, 400, str(error), number)
+        cached = call.prefix_tokens if call.prefix in self._finished else None
+        self._finished.add(call.prefix)
+        body = dialect.write(call, due.spoil(Answered(spoken, number, cached)))
+        kind = "text/event-stream" if call.stream else "application/json"
+        if due.fault == "cut":
+            return await _cut(request, body, kind)
+        if due.fault == "truncated-json":
+            body = body[: len(body) // 2]
+        return web.Response(body=body, content_type=kind, headers=_ids(number))
+
+    async def _read(self, request: web.Request, dialect: Dialect) -> Call:
+        try:
+            body = orjson.loads(await request.read())
+        except orjson.JSONDecodeError as error:
+            raise BadCallError(f"The body is not valid JSON: {error}") from None
+        if not isinstance(body, dict):
+            raise BadCallError("The body must be a JSON object")
+        return dialect.read(body)
+
+
+def application(options: FakeServerOptions) -> web.Application:
+    """The server as an aiohttp application."""
+    server = FakeServer(options)
+    app = web.Application(client_max_size=MAX_BODY)
+
+    def dialect_of(request: web.Request) -> Dialect:
+        return server.anthropic if "anthropic-version" in request.headers else server.openai
+
+    async def completions(request: web.Request) -> web.StreamResponse:
+        return await server.handle(request, server.openai)
+
+    async def messages(request: web.Request) -> web.StreamResponse:
+        return await server.handle(request, server.anthropic)
+
+    async def models(request: web.Request) -> web.StreamResponse:
+        dialect = dialect_of(request)
+        if (problem := _turned_away(request, "")) is not None:
+            return _error(dialect, *problem, 0)
+        return web.Response(body=dialect.models(), content_type="application/json")
+
+    async def model(request: web.Request) -> web.StreamResponse:
+        dialect, name = dialect_of(request), request.match_info["name"]
+        if (problem := _turned_away(request, name)) is not None:
+            return _error(dialect, *problem, 0)
+        return web.Response(body=dialect.model(name), content_type="application/json")
+
+    async def stats(_request: web.Request) -> web.StreamResponse:
+        return web.Response(body=orjson.dumps(server.stats()), content_type="application/json")
+
+    async def health(_request: web.Request) -> web.StreamResponse:
+        return web.Response()
+
+    app.router.add_post("/v1/chat/completions", completions)
+    app.router.add_post("/v1/messages", messages)
+    app.router.add_get("/v1/models", models)
+    app.router.add_get("/v1/models/{name:.+}", model)
+    app.router.add_get("/stats", stats)
+    app.router.add_get("/health", health)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def running(options: FakeServerOptions) -> AsyncIterator[str]:
+    """A server in this event loop; gives its base URL, `http://127.0.0.1:PORT`. Leaving ends it at once."""
+    # Without handler_cancellation a hanging answer would outlive its client.
+    runner = web.AppRunner(
+        application(options), access_log=None, handler_cancellation=True, shutdown_timeout=0.1
+    )
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, _HOST, options.port, backlog=4096).start()
+        yield f"http://{_HOST}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+def serve(options: FakeServerOptions) -> None:
+    """Serve until SIGINT, SIGTERM or `max_seconds`; the first line printed says where it listens."""
+    asyncio.run(_serve(options))
+
+
+async def _serve(options: FakeServerOptions) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with running(options) as url:
+        print(f"listening on {url}", flush=True)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), options.max_seconds)
+
+
+def _turned_away(request: web.Request, model: str) -> tuple[int, str] | None:
+    key = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
+    if key == WRONG_KEY:
+        return 401, f"The API key {WRONG_KEY!r} is not valid; the fake server takes any other"
+    if model == UNKNOWN_MODEL:
+        return 404, f"The model {UNKNOWN_MODEL!r} does not exist; the fake server takes any other name"
+    return None
+
+
+def _ids(number: int) -> dict[str, str]:
+    return {"x-request-id": f"req_fake_{number}", "request-id": f"req_fake_{number}"}
+
+
+def _error(dialect: Dialect, status: int, message: str, number: int) -> web.Response:
+    body = dialect.error(status, message, number)
+    return web.Response(status=status, body=body, content_type="application/json", headers=_ids(number))
+
+
+def _status_fault(dialect: Dialect, due: Plan, number: int) -> web.Response:
+    status = STATUSES[due.fault] if due.fault else 500
+    response = _error(dialect, status, MESSAGES[status], number)
+    if due.fault == "429-retry-after":
+        response.headers["Retry-After"] = "1"
+        response.headers["retry-after-ms"] = str(due.retry_after_ms)
+    return response
+
+
+async def _cut(request: web.Request, body: bytes, kind: str) -> web.StreamResponse:
+    """Promise the whole body, send half of it, and drop the connection."""
+    response = web.StreamResponse(headers={"Content-Type": kind, "Content-Length": str(max(len(body), 2))})
+    await response.prepare(request)
+    await response.write(body[: len(body) // 2])
+    if request.transport is not None:
+        # Closing flushes what was written first; aborting would drop it.
+        request.transport.close()
+    return response
