@@ -25,6 +25,22 @@ Each message says what happened, where, and, as `remedy`, what to do about it.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
+
+ImageFault = Literal[
+    "missing",
+    "permission",
+    "not_a_file",
+    "symlink_loop",
+    "name_too_long",
+    "empty",
+    "too_large",
+    "not_an_image",
+    "unsupported",
+    "truncated",
+    "damaged",
+    "bomb",
+]
 
 
 class UncannyError(Exception):
@@ -63,7 +79,14 @@ class RunMismatchError(UsageError):
 
 
 class ImageError(UncannyError):
-    """One image cannot be read or sent; the run goes on and records the reason."""
+    """One image cannot be read or sent; the run goes on and records the reason.
+
+    `kind` is stable and fit for counting; `message` is for people.
+    """
+
+    def __init__(self, message: str, *, kind: ImageFault, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.kind: ImageFault = kind
 
 
 class AnswerError(UncannyError):

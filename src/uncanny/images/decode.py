@@ -1,0 +1,163 @@
+"""From a file's bytes to pixels: every byte is decoded once, so that damage is found here and not later."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from dataclasses import dataclass
+from io import BytesIO
+
+from PIL import (
+    AvifImagePlugin,
+    BmpImagePlugin,
+    GifImagePlugin,
+    Image,
+    ImageFile,
+    JpegImagePlugin,
+    PngImagePlugin,
+    TiffImagePlugin,
+    UnidentifiedImageError,
+    WebPImagePlugin,
+)
+
+from uncanny.errors import ImageError
+from uncanny.images.signature import Format, look_of, looks_cut_off, other_image, sniff
+
+# Imported by name: Pillow loads most plugins on first need, which is not safe from several threads at once.
+_PLUGINS = (
+    AvifImagePlugin,
+    BmpImagePlugin,
+    GifImagePlugin,
+    JpegImagePlugin,
+    PngImagePlugin,
+    TiffImagePlugin,
+    WebPImagePlugin,
+)
+
+# For good and at import: `warnings.catch_warnings` would be undone by other threads.
+warnings.filterwarnings("ignore", module=r"PIL(\..*)?")
+logging.getLogger("PIL").addHandler(logging.NullHandler())
+
+_ORIENTATION = 0x0112
+_BITS_PER_SAMPLE = 258
+_READABLE = "JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF"
+
+
+@dataclass(slots=True)
+class Decoded:
+    """The first frame's pixels as stored: not turned upright, not converted.
+
+    `orientation` is 1–8 as in EXIF, 1 once the pixels are upright. `turned` is what the file said, also where
+    Pillow has already turned the pixels. `depth` is bits a sample in the file.
+    """
+
+    image: Image.Image
+    format: Format
+    frames: bool
+    orientation: int
+    turned: int
+    depth: int
+    white_is_zero: bool
+
+
+def open_image(data: bytes, max_pixels: int) -> tuple[ImageFile.ImageFile, Format]:
+    """Read the header only. Raises `ImageError`, or whatever Pillow raises: see `explain`."""
+    name = sniff(data)
+    if name is None:
+        raise _no_image(data)
+    # Pillow has one limit for the whole process; the user's own may be higher, and is checked below.
+    if Image.MAX_IMAGE_PIXELS is not None and max_pixels > Image.MAX_IMAGE_PIXELS:
+        Image.MAX_IMAGE_PIXELS = max_pixels
+    image = Image.open(BytesIO(data), formats=[name])
+    if image.width * image.height > max_pixels:
+        raise ImageError(
+            f"the file declares {image.width:,} × {image.height:,} pixels, the limit is {max_pixels:,}",
+            kind="bomb",
+            remedy="Raise the limit if the picture is really that large.",
+        )
+    return image, name
+
+
+def decode(data: bytes, max_pixels: int, *, draft: int | None = None) -> Decoded:
+    """Decode the first frame whole. Raises `ImageError`, or whatever Pillow raises: see `explain`.
+
+    `draft` is a side in pixels: a JPEG may come out reduced, though no smaller than that, and much sooner.
+    """
+    image, name = open_image(data, max_pixels)
+    if name == "PNG":
+        # Decoding skips the checksums of the pixel data; this does not.
+        Image.open(BytesIO(data), formats=[name]).verify()
+    turned = orientation_of(image)
+    tags = image.tag_v2 if isinstance(image, TiffImagePlugin.TiffImageFile) else None
+    frames = _more_frames(image)
+    depth = _depth(image, data)
+    white_is_zero = tags is not None and tags.get(262) == 0
+    if draft is not None:
+        image.draft(None, (draft, draft))
+    image.load()
+    orientation = 1 if tags is not None else turned
+    return Decoded(image, name, frames, orientation, turned, depth, white_is_zero)
+
+
+def explain(error: Exception, data: bytes) -> ImageError:
+    """Turn whatever went wrong while decoding into the one error of this package."""
+    if isinstance(error, ImageError):
+        return error
+    if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning | MemoryError):
+        return ImageError(
+            "the picture would need too much memory",
+            kind="bomb",
+            remedy="Raise the limit on pixels if the picture is really that large.",
+        )
+    name = sniff(data)
+    if name is None:
+        return _no_image(data)
+    if "truncated" in str(error).lower() or looks_cut_off(data, name):
+        return ImageError(f"the {name} file is cut off", kind="truncated", remedy="Fetch it again.")
+    return ImageError(
+        f"the {name} file cannot be decoded ({_reason(error)})",
+        kind="damaged",
+        remedy="Fetch it again, or convert it with another program.",
+    )
+
+
+def orientation_of(image: Image.Image) -> int:
+    """EXIF orientation 1–8; 1 where there is none, or none that can be read."""
+    try:
+        value = image.getexif().get(_ORIENTATION)
+    except Exception:  # a broken EXIF block says nothing about the pixels
+        return 1
+    return value if isinstance(value, int) and 1 <= value <= 8 else 1
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnidentifiedImageError):
+        return "its header is broken"
+    return f"{type(error).__name__}: {error}"[:200]
+
+
+def _no_image(data: bytes) -> ImageError:
+    other = other_image(data)
+    if other is not None:
+        return ImageError(f"{other} is not read", kind="unsupported", remedy=f"Convert it to {_READABLE}.")
+    return ImageError(
+        f"not an image: {look_of(data)}", kind="not_an_image", remedy=f"Give files in {_READABLE}."
+    )
+
+
+def _more_frames(image: ImageFile.ImageFile) -> bool:
+    if image.format == "MPO":  # every reader takes the first picture of it for the whole
+        return False
+    if isinstance(image, TiffImagePlugin.TiffImageFile):
+        # Counting the pages walks a chain that a hostile file can make millions long.
+        return bool(image.tag_v2.next)
+    return bool(getattr(image, "is_animated", False))
+
+
+def _depth(image: ImageFile.ImageFile, data: bytes) -> int:
+    if isinstance(image, PngImagePlugin.PngImageFile):
+        return data[24]
+    if isinstance(image, TiffImagePlugin.TiffImageFile):
+        bits = image.tag_v2.get(_BITS_PER_SAMPLE, 1)
+        return int(max(bits)) if isinstance(bits, tuple) else int(bits)
+    return 8

@@ -1,0 +1,145 @@
+"""Plain pixels as the bytes to send, within the provider's limits; lossless wherever that fits."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Literal
+
+from PIL import Image
+
+from uncanny.errors import ImageError
+from uncanny.images.policy import PixelPolicy, SendLimits
+from uncanny.images.signature import MEDIA_TYPES, Format
+
+Target = Literal["PNG", "JPEG", "WEBP"]
+
+_LONGEST_SIDE: dict[Target, int] = {"PNG": 2**31 - 1, "JPEG": 65_500, "WEBP": 16_383}
+# Each try at a smaller picture aims below the limit, as size does not fall exactly with the pixels.
+_AIM = 0.95
+_LEAST_STEP = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Bytes with the format and size in pixels they have, and a token for each change made."""
+
+    data: bytes
+    format: Target
+    width: int
+    height: int
+    changes: tuple[str, ...]
+
+
+def encode(
+    image: Image.Image,
+    profile: bytes | None,
+    source: Format,
+    source_bytes: int,
+    policy: PixelPolicy,
+    limits: SendLimits,
+) -> Encoded:
+    """Encode within all limits, reduced only as far as they ask for; the same input gives the same bytes.
+
+    Raises `ImageError` where the provider takes none of the formats written, or its limit cannot be met.
+    """
+    targets = _targets(policy, limits)
+    if source == "JPEG" and len(targets) > 1 and _over(source_bytes, limits):
+        # A PNG of what was a JPEG is larger still.
+        targets = targets[1:]
+    side = min((each for each in (policy.max_side, limits.max_side) if each is not None), default=None)
+    for target in targets:
+        size = _within(image.size, _least(side, _LONGEST_SIDE[target]))
+        done = _write(image, size, target, profile, source, policy.jpeg_quality)
+        if not _over(len(done.data), limits):
+            return done
+    while _over(len(done.data), limits) and size != (1, 1):
+        assert limits.max_bytes is not None
+        factor = min(_LEAST_STEP, _AIM * math.sqrt(limits.max_bytes / len(done.data)))
+        size = _within(image.size, max(1, int(max(size) * factor)))
+        done = _write(image, size, target, profile, source, policy.jpeg_quality)
+    if _over(len(done.data), limits):
+        raise ImageError(
+            f"the picture cannot be made smaller than {limits.max_bytes} bytes, the provider's limit",
+            kind="too_large",
+        )
+    return done
+
+
+def _targets(policy: PixelPolicy, limits: SendLimits) -> list[Target]:
+    order: list[Target] = ["JPEG"] if policy.format == "jpeg" else ["PNG", "JPEG"]
+    wanted = [name for name in order if MEDIA_TYPES[name] in limits.media_types]
+    rest: list[Target] = ["PNG", "JPEG", "WEBP"]
+    wanted = wanted or [name for name in rest if MEDIA_TYPES[name] in limits.media_types][:1]
+    if not wanted:
+        raise ImageError(
+            f"the provider takes none of PNG, JPEG and WebP, only {', '.join(sorted(limits.media_types))}",
+            kind="unsupported",
+        )
+    return wanted
+
+
+def _write(
+    image: Image.Image,
+    size: tuple[int, int],
+    target: Target,
+    profile: bytes | None,
+    source: Format,
+    quality: int,
+) -> Encoded:
+    changes = []
+    if size != image.size:
+        changes.append(f"downscale:{image.width}x{image.height}->{size[0]}x{size[1]}")
+        image = image.resize(size, Image.Resampling.LANCZOS)
+    if target == "JPEG" and image.mode in ("LA", "RGBA"):
+        changes.append("alpha:flattened-white")
+        image = _on_white(image)
+    if target == "WEBP" and image.mode in ("L", "LA"):
+        # WebP has no gray; Pillow would convert in silence.
+        wide = "RGB" if image.mode == "L" else "RGBA"
+        changes.append(f"mode:{image.mode}->{wide}")
+        image, profile = image.convert(wide), None
+    if target != source:
+        changes.append(f"convert:{source}->{target}")
+    if target == "JPEG":
+        changes.append(f"jpeg-quality:{quality}")
+    data = _bytes_of(image, target, profile, quality)
+    return Encoded(data, target, size[0], size[1], tuple(changes))
+
+
+def _bytes_of(image: Image.Image, target: Target, profile: bytes | None, quality: int) -> bytes:
+    # What the file said about itself (EXIF, comments, places) is not part of the picture and stays behind.
+    image = image.copy()
+    image.info = {}
+    out = BytesIO()
+    if target == "PNG":
+        image.save(out, "PNG", compress_level=6, icc_profile=profile)
+    elif target == "JPEG":
+        image.save(out, "JPEG", quality=quality, subsampling=0, icc_profile=profile or b"")
+    else:
+        image.save(out, "WEBP", lossless=True, quality=80, method=4, exact=True, icc_profile=profile or b"")
+    return out.getvalue()
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    gray = image.mode == "LA"
+    white = Image.new("RGBA", image.size, "white")
+    flat = Image.alpha_composite(white, image.convert("RGBA"))
+    return flat.convert("L" if gray else "RGB")
+
+
+def _within(size: tuple[int, int], side: int) -> tuple[int, int]:
+    longest = max(size)
+    if longest <= side:
+        return size
+    width, height = (max(1, round(each * side / longest)) for each in size)
+    return width, height
+
+
+def _least(side: int | None, other: int) -> int:
+    return other if side is None else min(side, other)
+
+
+def _over(size: int, limits: SendLimits) -> bool:
+    return limits.max_bytes is not None and size > limits.max_bytes

@@ -1,0 +1,104 @@
+"""One image, read once and made ready to send: its own bytes where possible, every change on record."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from uncanny.errors import ImageError
+from uncanny.images.decode import Decoded, decode, explain
+from uncanny.images.encode import encode
+from uncanny.images.file_bytes import read_image_file
+from uncanny.images.naming import short_path
+from uncanny.images.plain import plain
+from uncanny.images.policy import PixelPolicy, SendLimits
+from uncanny.images.signature import MEDIA_TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedImage:
+    """An image as it is sent. `width` and `height` are pixels of the picture as seen, before downscaling.
+
+    `changes` is empty exactly where `sent` is the file's own bytes. Otherwise it names each change, in the
+    order made: `first_frame`, `orientation:6`, `depth:16->8`, `mode:CMYK->RGB`, `icc:dropped`,
+    `downscale:4096x4096->2048x2048`, `alpha:flattened-white`, `convert:TIFF->PNG`, `jpeg-quality:95`.
+    Metadata other than the ICC profile is left out of what is encoded anew.
+    """
+
+    source_sha256: str
+    source_bytes: int
+    source_format: str
+    width: int
+    height: int
+    sent: bytes
+    sent_sha256: str
+    media_type: str
+    sent_width: int
+    sent_height: int
+    changes: tuple[str, ...]
+
+
+def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:
+    """Read, check and, only where it must be, convert one image. Blocking, and heavy on CPU and memory.
+
+    The pixels are decoded whole in any case, so that what is sent is known to be readable. Raises
+    `ImageError`, and nothing else, whatever the file holds.
+    """
+    data = b""
+    try:
+        data = read_image_file(path, policy.max_file_bytes)
+        return _prepare(data, policy, limits)
+    except Exception as error:  # decoders raise all kinds of errors on hostile files
+        told = explain(error, data)
+        raise ImageError(f"{short_path(path)}: {told.message}", kind=told.kind, remedy=told.remedy) from error
+
+
+def _prepare(data: bytes, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:
+    sha256 = hashlib.sha256(data).hexdigest()
+    decoded = decode(data, policy.max_pixels)
+    source = decoded.format
+    if _fit_as_they_are(decoded, len(data), policy, limits):
+        width, height = decoded.image.size
+        return PreparedImage(
+            source_sha256=sha256,
+            source_bytes=len(data),
+            source_format=source,
+            width=width,
+            height=height,
+            sent=data,
+            sent_sha256=sha256,
+            media_type=MEDIA_TYPES[source],
+            sent_width=width,
+            sent_height=height,
+            changes=(),
+        )
+    image, profile, changes = plain(decoded)
+    encoded = encode(image, profile, source, len(data), policy, limits)
+    return PreparedImage(
+        source_sha256=sha256,
+        source_bytes=len(data),
+        source_format=source,
+        width=image.width,
+        height=image.height,
+        sent=encoded.data,
+        sent_sha256=hashlib.sha256(encoded.data).hexdigest(),
+        media_type=MEDIA_TYPES[encoded.format],
+        sent_width=encoded.width,
+        sent_height=encoded.height,
+        changes=(*changes, *encoded.changes) or ("reencode",),
+    )
+
+
+def _fit_as_they_are(decoded: Decoded, size: int, policy: PixelPolicy, limits: SendLimits) -> bool:
+    longest = max(decoded.image.size)
+    return (
+        MEDIA_TYPES[decoded.format] in limits.media_types
+        and policy.format in ("keep", decoded.format.lower())
+        and not decoded.frames
+        and decoded.turned == 1
+        and decoded.depth <= 8
+        and decoded.image.mode not in ("CMYK", "LAB", "YCbCr", "I", "F")
+        and (limits.max_bytes is None or size <= limits.max_bytes)
+        and all(side is None or longest <= side for side in (policy.max_side, limits.max_side))
+    )

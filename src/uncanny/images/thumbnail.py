@@ -1,0 +1,31 @@
+"""Small pictures for reports."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+
+from uncanny.images.decode import decode
+from uncanny.images.file_bytes import read_image_file
+from uncanny.images.plain import plain
+from uncanny.images.policy import PixelPolicy
+
+
+def thumbnail(path: Path, side: int = 320, policy: PixelPolicy | None = None) -> bytes | None:
+    """The picture upright as WebP, at most `side` pixels long and never enlarged; None when unreadable.
+
+    Lossy: for people, not for models. Of `policy` only the limits on size count.
+    """
+    policy = policy or PixelPolicy()
+    try:
+        data = read_image_file(path, policy.max_file_bytes)
+        image, _, _ = plain(decode(data, policy.max_pixels, draft=side))
+        image.thumbnail((side, side), Image.Resampling.LANCZOS)
+        image.info = {}
+        out = BytesIO()
+        image.save(out, "WEBP", quality=80, method=4)
+    except Exception:  # a report goes without this picture, whatever is wrong with it
+        return None
+    return out.getvalue()
