@@ -1,0 +1,32 @@
+"""ObjectPerceiver: which objects, people and body parts are in the picture?
+
+Asked `repeats` times in different words, since what one look misses another finds; the drafts are merged.
+Source: AnomReason, section 2.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from uncanny.agents.examination import Examination, Step
+from uncanny.agents.object_list import merge_objects
+from uncanny.answers import OBJECTS
+from uncanny.schema import SceneObject
+
+WORDINGS = 3
+
+
+async def perceive(image: Examination) -> tuple[SceneObject, ...]:
+    """All objects found by any draft; empty when every draft is. Raises when one of the drafts fails."""
+    repeats = image.plan.repeats
+    tasks = [asyncio.ensure_future(_draft(image, number)) for number in range(repeats)]
+    try:
+        return merge_objects(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _draft(image: Examination, number: int) -> tuple[SceneObject, ...]:
+    step = Step("ObjectPerceiver", 1, f"perceive_{number % WORDINGS + 1}", sample=number)
+    return await image.items(step, OBJECTS, draft=str(number + 1), drafts=str(image.plan.repeats))

@@ -1,0 +1,140 @@
+"""The annotation of one image as a LangGraph state machine, in the flat form for bulk runs.
+
+::
+
+    perceive ─► examine (one Send per object) ─► format
+         └────► scan (one Send per scene scan) ───┘
+
+The state holds names and findings only; the image, the models and the log come with the run context.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Hashable
+from functools import cache
+from typing import Annotated, Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from uncanny.agents.anomaly_formatter import format_anomalies
+from uncanny.agents.examination import Examination
+from uncanny.agents.failure import StepFailedError
+from uncanny.agents.object_perceiver import perceive
+from uncanny.agents.scene_scanner import scan_scene
+from uncanny.answers import Finding
+from uncanny.graphs.object_step import ObjectState, examine_object
+from uncanny.schema import Anomaly, SceneObject, StepError
+
+FATAL_AGENTS = frozenset({"ObjectPerceiver", "AnomalyFormatter"})
+
+
+class Examined(TypedDict):
+    """What came of one object or one scan: `order` sorts findings as if nothing had run side by side."""
+
+    order: int
+    findings: list[Finding]
+    error: StepError | None
+
+
+class AnnotateState(TypedDict, total=False):
+    """One image on its way.
+
+    `image`: its name in records, given. `objects`, `cut`: set by `perceive`, the objects to examine and those
+    above the limit. `examined`: one entry from each `examine` and `scan`. `anomalies`: set by `format`.
+    `failure`: why the perceiver or the formatter failed, which ends the image.
+    """
+
+    image: str
+    objects: list[SceneObject]
+    cut: list[SceneObject]
+    examined: Annotated[list[Examined], operator.add]
+    anomalies: list[Anomaly]
+    failure: StepError | None
+
+
+async def perceive_node(state: AnnotateState, image: Examination) -> AnnotateState:
+    try:
+        found = await perceive(image)
+    except StepFailedError as error:
+        return {"failure": error.record}
+    limit = image.plan.max_objects
+    return {"objects": list(found[:limit]), "cut": list(found[limit:])}
+
+
+def fan_out(state: AnnotateState, scans: int) -> list[Send] | str:
+    """One branch for each object and each scene scan; straight to the formatter when there is none."""
+    if state.get("failure"):
+        return END
+    objects = state["objects"]
+    branches = [
+        Send("examine", {"image": state["image"], "order": order, "subject": subject, "objects": objects})
+        for order, subject in enumerate(objects)
+    ]
+    branches += [Send("scan", {"image": state["image"], "order": number}) for number in range(scans)]
+    return branches or "format"
+
+
+async def examine_node(state: dict[str, Any], image: Examination) -> AnnotateState:
+    done: ObjectState = await examine_object(ObjectState(**{k: state[k] for k in ("subject", "objects")}), image)  # type: ignore[typeddict-item]
+    return examined(state["order"], done)
+
+
+def examined(order: int, done: ObjectState) -> AnnotateState:
+    return {
+        "examined": [{"order": order, "findings": done.get("findings", []), "error": done.get("error")}]
+    }
+
+
+async def scan_node(state: dict[str, Any], image: Examination) -> AnnotateState:
+    number = state["order"]
+    after_objects = image.plan.max_objects + number
+    try:
+        found = list(await scan_scene(image, number))
+    except StepFailedError as error:
+        return {"examined": [{"order": after_objects, "findings": [], "error": error.record}]}
+    return {"examined": [{"order": after_objects, "findings": found, "error": None}]}
+
+
+async def format_node(state: AnnotateState, image: Examination) -> AnnotateState:
+    done = sorted(state.get("examined", []), key=lambda one: one["order"])
+    try:
+        found = await format_anomalies(image, [finding for one in done for finding in one["findings"]])
+    except StepFailedError as error:
+        return {"failure": error.record}
+    return {"anomalies": list(found)}
+
+
+@cache
+def bulk_graph() -> Any:
+    """The compiled graph; its context is the `Examination` of the image. No checkpointer: resuming is the
+    answer cache's work, call by call."""
+
+    async def perceive_bulk(state: AnnotateState, runtime: Runtime[Examination]) -> AnnotateState:
+        return await perceive_node(state, runtime.context)
+
+    async def examine_bulk(state: dict[str, Any], runtime: Runtime[Examination]) -> AnnotateState:
+        return await examine_node(state, runtime.context)
+
+    async def scan_bulk(state: dict[str, Any], runtime: Runtime[Examination]) -> AnnotateState:
+        return await scan_node(state, runtime.context)
+
+    async def format_bulk(state: AnnotateState, runtime: Runtime[Examination]) -> AnnotateState:
+        return await format_node(state, runtime.context)
+
+    def branches(state: AnnotateState, runtime: Runtime[Examination]) -> list[Send] | Hashable:
+        return fan_out(state, runtime.context.plan.scene_scans)
+
+    graph = StateGraph(AnnotateState, context_schema=Examination)
+    graph.add_node("perceive", perceive_bulk)
+    graph.add_node("examine", examine_bulk)
+    graph.add_node("scan", scan_bulk)
+    graph.add_node("format", format_bulk)
+    graph.add_edge(START, "perceive")
+    graph.add_conditional_edges("perceive", branches, ["examine", "scan", "format", END])
+    graph.add_edge("examine", "format")
+    graph.add_edge("scan", "format")
+    graph.add_edge("format", END)
+    return graph.compile(name="annotate")
