@@ -1,0 +1,61 @@
+"""Any server that speaks the chat completions protocol: LM Studio, llama.cpp, Ollama, OpenRouter, …"""
+
+from __future__ import annotations
+
+import os
+
+from uncanny.errors import UsageError
+from uncanny.providers.base import Traits
+from uncanny.providers.chat_model import ChatModel
+from uncanny.providers.exchange import environment_key
+from uncanny.providers.faults import Where
+from uncanny.providers.foreign import foreign_client
+from uncanny.providers.openai import MEDIA_TYPES
+from uncanny.providers.wire_openai import Detail, Dialect
+
+KEY_VARIABLE = "OPENAI_COMPATIBLE_API_KEY"
+URL_VARIABLE = "OPENAI_COMPATIBLE_BASE_URL"
+NO_KEY = "none"
+
+
+class CompatibleProvider(ChatModel):
+    """A model of some server, `compatible/<model>`.
+
+    The base URL is given or in `OPENAI_COMPATIBLE_BASE_URL`, the key in `OPENAI_COMPATIBLE_API_KEY` if the
+    server wants one; OpenAI's own key is never sent. Constrained answers are asked for until the server says
+    that it has none. Raises `UsageError` without a base URL.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 600.0,
+        detail: Detail = "high",
+    ) -> None:
+        name = f"compatible/{model}"
+        address = base_url or os.environ.get(URL_VARIABLE, "").strip()
+        if not address:
+            raise UsageError(
+                f"{name} needs the server's address", remedy=f"Give --base-url or set {URL_VARIABLE}"
+            )
+        key = api_key or environment_key(KEY_VARIABLE) or NO_KEY
+        client = foreign_client(address, key, timeout_s)
+        super().__init__(
+            client,
+            where=Where(name, model, str(client.base_url), KEY_VARIABLE, key),
+            traits=Traits(
+                media_types=MEDIA_TYPES,
+                max_image_bytes=None,
+                max_image_side=None,
+                temperature=True,
+                top_p=True,
+                structured=True,
+                schema_in_prefix=False,
+                prefix_cache=True,
+            ),
+            dialect=Dialect("max_tokens", detail, shared_schema=False),
+            timeout_s=timeout_s,
+        )

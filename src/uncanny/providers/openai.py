@@ -1,0 +1,73 @@
+"""Models hosted by OpenAI. The key comes from `OPENAI_API_KEY`."""
+
+from __future__ import annotations
+
+import re
+
+from openai import AsyncOpenAI
+
+from uncanny.providers.base import Traits
+from uncanny.providers.chat_model import ChatModel
+from uncanny.providers.exchange import checked_url, environment_key, http_client
+from uncanny.providers.faults import Where, missing_key
+from uncanny.providers.wire_openai import Detail, Dialect
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+# Larger images are made smaller by the server without a word.
+LARGEST_SIDE = 2048
+LARGEST_IMAGE = 20_000_000
+
+_REASONING = re.compile(r"^(o\d|gpt-(?:[5-9]|\d\d))(?!.*-chat)")
+
+
+class OpenAIProvider(ChatModel):
+    """A model of the OpenAI API, `openai/<model>`.
+
+    Answers follow the task's shared schema, wrapped as `{"answer": …}`, since the API renders the schema
+    ahead of the prompt. `base_url` defaults to `OPENAI_BASE_URL`, then to OpenAI. Raises `ModelUnusableError`
+    without a key.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 600.0,
+        detail: Detail = "high",
+    ) -> None:
+        name = f"openai/{model}"
+        key = api_key or environment_key(KEY_VARIABLE)
+        if key is None:
+            raise missing_key(name, KEY_VARIABLE)
+        client = AsyncOpenAI(
+            api_key=key,
+            base_url=None if base_url is None else checked_url(base_url),
+            max_retries=0,
+            timeout=timeout_s,
+            http_client=http_client(timeout_s),
+        )
+        sampling = takes_sampling(model)
+        super().__init__(
+            client,
+            where=Where(name, model, str(client.base_url), KEY_VARIABLE, key),
+            traits=Traits(
+                media_types=MEDIA_TYPES,
+                max_image_bytes=LARGEST_IMAGE,
+                max_image_side=LARGEST_SIDE,
+                temperature=sampling,
+                top_p=sampling,
+                structured=True,
+                schema_in_prefix=True,
+                prefix_cache=True,
+            ),
+            dialect=Dialect("max_completion_tokens", detail, shared_schema=True, cache_key=True),
+            timeout_s=timeout_s,
+        )
+
+
+def takes_sampling(model: str) -> bool:
+    """Whether a model takes temperature and top-p: reasoning models (o1, o3, gpt-5 and later) do not."""
+    return _REASONING.match(model) is None
