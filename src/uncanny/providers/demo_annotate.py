@@ -26,7 +26,7 @@ def perceive(question: Question, views: Sequence[View]) -> Json:
         "objects": [
             {"name": seen.name, "description": seen.description}
             for seen in views[0].objects
-            if seen.drafts is None or question.draft in seen.drafts
+            if seen.listed_in(question.draft)
         ]
     }
 

@@ -33,11 +33,16 @@ _RELATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class SeenObject:
-    """An object as the model names it. `drafts` are the perceiver's drafts that list it; None means all."""
+    """An object as the model names it. `last_draft` None: every draft from `first_draft` on lists it."""
 
     name: str
     description: str
-    drafts: frozenset[int] | None = None
+    first_draft: int = 1
+    last_draft: int | None = None
+
+    def listed_in(self, draft: int) -> bool:
+        """Whether the perceiver's draft with this number, from 1, lists the object."""
+        return self.first_draft <= draft and (self.last_draft is None or draft <= self.last_draft)
 
 
 @dataclass(frozen=True, slots=True)
