@@ -6,9 +6,9 @@ import math
 import re
 import unicodedata
 
+from uncanny.answers.excerpt import excerpt
 from uncanny.errors import AnswerError
 
-_SHOWN = 40
 _NUMBER = re.compile(
     r"""(?:severity(?:\s+(?:score|rating|level))?|score)?\s*[:=]?\s*
         (?P<sign>[-+]?)(?P<digits>\d+)(?:\.(?P<decimals>\d+))?
@@ -47,7 +47,7 @@ def read_severity(value: object) -> int:
 
 
 def _from_text(text: str) -> int:
-    shown = repr(text.strip()[:_SHOWN])
+    shown = excerpt(text, 26)
     plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text[:2_000])).strip()
     if not plain:
         raise AnswerError("severity is missing")
