@@ -26,7 +26,7 @@ TEXT_ONLY: Final = frozenset({"AnomalyIntegrator"})
 
 _REMEDY = (
     "For your own images use a real model: --model openai/NAME, anthropic/NAME, vllm/NAME or "
-    "openai-compatible/NAME; for a dry run, `uncanny fake-server` answers any image with made-up content"
+    "openai-compatible/NAME; for a dry run, `uncanny fake-server` answers any image with made-up content."
 )
 
 
@@ -44,7 +44,7 @@ def answer(request: BrainRequest, *, synthetic_objects: int | None = None) -> Br
     if not views and question.agent not in TEXT_ONLY:
         raise RequestRejectedError(
             f"The demo model was asked as {question.agent} without an image",
-            remedy="Send the image in the same request",
+            remedy="Send the image in the same request.",
         )
     content = ANSWERERS[question.agent](question, views)
     if isinstance(content, str):

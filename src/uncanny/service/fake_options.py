@@ -55,7 +55,7 @@ def parse_faults(text: str) -> dict[FaultName, float]:
             faults[_fault_name(name)] = float(rate)
         except ValueError:
             raise UsageError(
-                f"No rate in {item!r}", remedy="Write NAME=RATE, as in 429=0.1,hang=0.02"
+                f"No rate in {item!r}", remedy="Write NAME=RATE, as in 429=0.1,hang=0.02."
             ) from None
     _check_rates(faults)
     return faults
@@ -65,15 +65,15 @@ def _fault_name(name: str) -> FaultName:
     for known in FAULT_NAMES:
         if name == known:
             return known
-    raise UsageError(f"Unknown fault {name!r}", remedy=f"The faults are: {', '.join(FAULT_NAMES)}")
+    raise UsageError(f"Unknown fault {name!r}", remedy=f"The faults are: {', '.join(FAULT_NAMES)}.")
 
 
 def _check_rates(faults: Mapping[FaultName, float]) -> None:
     for name, rate in faults.items():
         _fault_name(name)
         if not 0 <= rate <= 1:
-            raise UsageError(f"The rate of fault {name!r} is {rate!r}", remedy="Rates go from 0 to 1")
+            raise UsageError(f"The rate of fault {name!r} is {rate!r}", remedy="Rates go from 0 to 1.")
     if sum(faults.values()) > 1 + 1e-9:
         raise UsageError(
-            f"The rates of the faults add up to {sum(faults.values()):g}", remedy="Keep them within 1"
+            f"The rates of the faults add up to {sum(faults.values()):g}", remedy="Keep them within 1."
         )
