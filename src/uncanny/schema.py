@@ -66,11 +66,32 @@ class Usage(Record):
     cost_usd: float | None = None
 
 
+class SentPixels(Record):
+    """An image as models saw it, where that is not the file itself."""
+
+    sha256: str
+    media_type: str
+    width: int
+    height: int
+    bytes: int
+
+
+class Pixels(Record):
+    """What the file was and what was done to it: no `changes` and no `sent` mean byte for byte."""
+
+    format: str
+    bytes: int
+    changes: tuple[str, ...] = ()
+    sent: SentPixels | None = None
+
+
 class Annotation(Record):
     """One image's record in `annotations.jsonl`.
 
-    `width`, `height` and `sha256` are None only where the file could not be read that far. `errors` is
-    empty exactly when `status` is `ok`, except for notes of kind `max_objects`, which say what was cut.
+    `width`, `height`, `sha256` and `pixels` are None only where the file could not be read. `errors` is empty
+    exactly when `status` is `ok`. Further keys, where they apply: `cut_objects`, found but above the limit;
+    `models`, calls by model where a fallback took part; `duplicate_of`, the image with the same bytes that
+    was asked about instead.
     """
 
     image: str
@@ -84,3 +105,4 @@ class Annotation(Record):
     model: str
     prompts: str
     usage: Usage = Usage()
+    pixels: Pixels | None = None

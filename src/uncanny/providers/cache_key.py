@@ -6,19 +6,21 @@ import hashlib
 
 import orjson
 
-from uncanny.providers.base import Provider, Request
+from uncanny.providers.base import Request
+from uncanny.providers.lane import Lane
 
 SCHEMA_VERSION = 1
 
 
-def cache_key(provider: Provider, request: Request) -> str:
+def cache_key(lane: Lane, request: Request) -> str:
     """SHA-256 of everything the answer depends on, the image's own digest in the image's place."""
+    provider = lane.provider
     sampling = request.sampling
     schema = request.schema
     content = [
         SCHEMA_VERSION,
         provider.name,
-        provider.endpoint,
+        lane.endpoint,
         [
             sampling.temperature if provider.traits.temperature else None,
             sampling.top_p if provider.traits.top_p else None,

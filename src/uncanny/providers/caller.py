@@ -52,6 +52,17 @@ class Caller:
     def lanes(self, agent: str) -> tuple[Lane, ...]:
         return self._routes.get(agent) or self._routes[""]
 
+    def hold(self) -> None:
+        """Start no further call; those in flight come back and are kept."""
+        for lane in self._all_lanes():
+            lane.limiter.close()
+
+    def in_flight(self) -> int:
+        return sum(lane.limiter.active for lane in self._all_lanes())
+
+    def _all_lanes(self) -> list[Lane]:
+        return list({id(lane): lane for lanes in self._routes.values() for lane in lanes}.values())
+
     async def ask(
         self,
         request: Request,
@@ -69,7 +80,7 @@ class Caller:
         further question can be asked.
         """
         lanes = self.lanes(request.agent)
-        keys = [cache_key(lane.provider, request) for lane in lanes] if self._cache is not None else []
+        keys = [cache_key(lane, request) for lane in lanes] if self._cache is not None else []
         for key in keys:
             found = self._replay(key, request, read, prompt, scope)
             if found is not None:

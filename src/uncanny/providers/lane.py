@@ -19,7 +19,8 @@ class Lane:
     """A provider, its limiter and breaker, and what it costs.
 
     `price` gives US dollars for tokens, None where the model has no known price. `worst_case` estimates the
-    most one request can use, for budgets. `dead` is why the model is not asked any more.
+    most one request can use, for budgets. `endpoint` stands for the server in the answer cache's keys. `dead`
+    is why the model is not asked any more.
     """
 
     provider: Provider
@@ -27,6 +28,7 @@ class Lane:
     breaker: Breaker
     price: Callable[[Tokens], float | None]
     worst_case: Callable[[Request], Tokens]
+    endpoint: str | None
     dead: ModelUnusableError | None = field(default=None)
 
     @property
@@ -45,6 +47,8 @@ def lane(
     price: Callable[[Tokens], float | None],
     worst_case: Callable[[Request], Tokens],
     patience_s: float = PATIENCE_S,
+    endpoint: str | None = None,
 ) -> Lane:
+    """Build one. `endpoint` replaces the provider's own where that changes from start to start."""
     limiter = Limiter(concurrency, fixed=provider.traits.fixed_concurrency)
-    return Lane(provider, limiter, Breaker(provider.name, patience_s), price, worst_case)
+    return Lane(provider, limiter, Breaker(provider.name, patience_s), price, worst_case, endpoint or provider.endpoint)

@@ -29,6 +29,7 @@ class Limiter:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._decreased_at = float("-inf")
         self._paused_until = float("-inf")
+        self._closed = False
 
     async def __aenter__(self) -> None:
         if self._waiting or not self._has_room():
@@ -69,13 +70,17 @@ class Limiter:
             self._slow_start = False
             self.limit = max(1.0, self.limit * DECREASE)
 
+    def close(self) -> None:
+        """Give out no more slots; whoever waits for one waits until cancelled."""
+        self._closed = True
+
     def _pause_until(self, moment: float) -> None:
         if moment > self._paused_until:
             self._paused_until = moment
             asyncio.get_running_loop().call_at(moment, self._wake)
 
     def _has_room(self) -> bool:
-        if self.active >= int(self.limit):
+        if self._closed or self.active >= int(self.limit):
             return False
         return self._paused_until == float("-inf") or (
             asyncio.get_running_loop().time() >= self._paused_until

@@ -1,0 +1,5 @@
+"""`python -m uncanny`."""
+
+from uncanny.cli import main
+
+main()

@@ -1,0 +1,81 @@
+"""The `uncanny` command. Each subcommand is a module of this package, imported only when it is used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from uncanny import __version__
+from uncanny.errors import UncannyError
+
+# name: (module, one line of help)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("demo", "Try it: annotate the bundled sample images. No key, no GPU, no network."),
+    "annotate": ("annotate", "Find what is wrong in a folder of images."),
+    "report": ("report", "Write the HTML report of a run."),
+    "fake-server": ("fake_server", "Serve made-up answers over the OpenAI and Anthropic protocols."),
+}
+
+INTERRUPTED = 130
+USAGE = 2
+
+
+class LazyGroup(click.Group):
+    """Knows all commands by name and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _ = COMMANDS[cmd_name]
+        command: click.Command = import_module(f"uncanny.cli.{module}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="uncanny")
+def uncanny() -> None:
+    """What is wrong with an AI-generated image, at the scale of a data set.
+
+    \b
+    First steps:
+      uncanny demo                                             see a finished run, now
+      export OPENAI_API_KEY=…                                  keys come from the environment only
+      uncanny annotate photos/ --model openai/gpt-4o --dry-run     what would it cost?
+      uncanny annotate photos/ --model openai/gpt-4o -o runs/a     go; the same command resumes
+
+    Models: openai/…, anthropic/…, vllm/…, openai-compatible/…, demo.
+    `uncanny COMMAND --help` tells more about a command.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit. Users see one line for their mistakes, never a traceback."""
+    try:
+        code = uncanny.main(args=arguments, prog_name="uncanny", standalone_mode=False)
+    except click.exceptions.Exit as end:
+        code = end.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        code = INTERRUPTED
+    except UncannyError as error:
+        click.echo(f"Error: {error}", err=True)
+        code = USAGE
+    except BrokenPipeError:
+        # The reader of our output has gone; keep Python from complaining about it once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)

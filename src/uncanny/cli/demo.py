@@ -1,0 +1,42 @@
+"""`uncanny demo`."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import click
+
+
+@click.command("demo")
+@click.option(
+    "-o",
+    "--run",
+    default=Path("runs/demo"),
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="The run folder.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
+def command(run: Path, as_json: bool, quiet: bool) -> None:
+    """Annotate the bundled sample images with the embedded demo model.
+
+    No key, no GPU, no network. The demo model knows these images only, and makes a few documented mistakes
+    on purpose, so that what it finds is neither perfect nor empty.
+    """
+    from uncanny.cli.session import run_and_show
+    from uncanny.providers.registry import ModelId
+    from uncanny.records.run_folder import RunFolder
+    from uncanny.runs.annotate_run import AnnotateJob
+    from uncanny.runs.options import ModelOptions
+    from uncanny.scenes import scenes
+
+    images = run / "images"
+    images.mkdir(parents=True, exist_ok=True)
+    for scene in scenes():
+        target = images / scene.image_path.name
+        if not target.exists():
+            shutil.copyfile(scene.image_path, target)
+    job = AnnotateJob(RunFolder(run), [images], ModelOptions(ModelId("demo", "")))
+    raise click.exceptions.Exit(run_and_show(job, as_json=as_json, quiet=quiet, report=True))

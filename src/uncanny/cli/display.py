@@ -1,0 +1,105 @@
+"""The progress line of a run."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from uncanny.cli.figures import cost, count, duration, share
+from uncanny.runs.progress import Progress
+
+PLAIN_EVERY_S = 30.0
+LIVE_EVERY_S = 0.25
+
+
+@contextmanager
+def live_progress(*, enabled: bool) -> Iterator[Callable[[Progress], None]]:
+    """Show the counters handed to the yielded function: live on a terminal, now and then in a log file."""
+    if not enabled:
+        yield lambda _progress: None
+        return
+    shown = _Terminal() if sys.stderr.isatty() else _Log()
+    try:
+        yield shown.start
+    finally:
+        shown.close()
+
+
+class _Log:
+    """A line every `PLAIN_EVERY_S` seconds on standard error."""
+
+    every_s = PLAIN_EVERY_S
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, progress: Progress) -> None:
+        self._thread = threading.Thread(target=self._run, args=(progress,), daemon=True)
+        self._thread.start()
+
+    def _run(self, progress: Progress) -> None:
+        while not self._ended.wait(self.every_s):
+            self.show(progress)
+
+    def show(self, progress: Progress) -> None:
+        print(f"{progress.done:,}/{progress.total:,} images · {facts(progress)}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+
+class _Terminal(_Log):
+    """A bar with the facts beneath, redrawn in place."""
+
+    every_s = LIVE_EVERY_S
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}", markup=False),
+            console=Console(stderr=True),
+            transient=True,
+            auto_refresh=False,
+        )
+        self._task = self._bar.add_task("images", total=None, facts="")
+
+    def start(self, progress: Progress) -> None:
+        self._bar.start()
+        super().start(progress)
+
+    def show(self, progress: Progress) -> None:
+        self._bar.update(self._task, total=progress.total, completed=progress.done, facts=facts(progress))
+        self._bar.refresh()
+
+    def close(self) -> None:
+        super().close()
+        self._bar.stop()
+
+
+def facts(progress: Progress) -> str:
+    """Calls a second, tokens, cached share, cost, failures, time to go."""
+    spending = progress.spending
+    tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
+    total = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
+    eta = progress.eta_s()
+    parts = [
+        f"{progress.calls_now / max(progress.seconds(), 1e-9):.1f} calls/s",
+        f"{count(total)} tokens",
+        f"{share(spending.figure('cached_tokens'), tokens_in)} cached",
+        cost(spending.figure("cost_usd")),
+        f"{progress.failures} failed",
+        f"{'?' if eta is None else duration(eta)} to go",
+    ]
+    return " · ".join(parts)

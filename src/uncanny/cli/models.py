@@ -1,0 +1,135 @@
+"""Options about models and runs, the same in every command that asks models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from uncanny.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = [
+    click.option("--model", "-m", required=True, metavar="PROVIDER/NAME", help="The model to ask."),
+    click.option(
+        "--role", "roles", multiple=True, metavar="ROLE=MODEL", help="Another model for one role; repeatable."
+    ),
+    click.option("--fallback", metavar="MODEL", help="Takes over when a model has no budget, quota or pulse."),
+    click.option(
+        "--base-url",
+        "base_urls",
+        multiple=True,
+        metavar="[PROVIDER=]URL",
+        help="Server of the main model's provider, or of the one named; repeatable.",
+    ),
+    click.option("--concurrency", default=32, show_default=True, help="Most calls in flight at each model."),
+    click.option("--timeout", "timeout_s", default=120.0, show_default=True, help="Seconds for one call."),
+    click.option(
+        "--patience",
+        "patience_s",
+        default=120.0,
+        show_default=True,
+        help="Seconds without one good answer before a failing model is given up.",
+    ),
+    click.option("--max-cost-usd", type=float, help="Stop before the run costs more. [default: no limit]"),
+    click.option("--max-tokens-total", type=int, help="Stop before it uses more. [default: no limit]"),
+    click.option("--limit", type=int, metavar="N", help="Only the first N inputs."),
+    click.option(
+        "--prices",
+        type=click.Path(path_type=Path),
+        help="JSON file with prices that replace the built-in ones.",
+    ),
+    click.option("--cache/--no-cache", default=True, help="Keep finished answers. [default: cache]"),
+    click.option(
+        "--cache-dir",
+        type=click.Path(path_type=Path),
+        help="Share answers between runs. [default: in the run folder]",
+    ),
+    click.option(
+        "--retry-failed/--keep-failed", default=True, help="On resuming, ask again for what failed."
+    ),
+    click.option("--dry-run", is_flag=True, help="Count calls, estimate tokens and cost; ask nothing."),
+    click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
+    click.option("--quiet", "-q", is_flag=True, help="No progress, no summary."),
+]
+
+
+def model_options(command: F) -> F:
+    """Decorate a command with all of them."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_models(
+    *,
+    model: str,
+    roles: tuple[str, ...],
+    fallback: str | None,
+    base_urls: tuple[str, ...],
+    timeout_s: float,
+    patience_s: float,
+    prices: Path | None,
+    **_: object,
+) -> Any:
+    """`ModelOptions` from the command line. Raises UsageError."""
+    from uncanny.providers.registry import PROVIDERS, parse_model
+    from uncanny.runs.options import ModelOptions
+
+    main = parse_model(model)
+    urls: dict[str, str] = {}
+    for each in base_urls:
+        provider, equals, url = each.partition("=")
+        if equals and provider in PROVIDERS:
+            urls[provider] = url
+        else:
+            urls[main.provider] = each
+    for url in urls.values():
+        if not url.startswith(("http://", "https://")):
+            raise UsageError(f"{url!r} is no address of a server", remedy="Write http://HOST:PORT/v1.")
+    named = {}
+    for each in roles:
+        role, equals, name = each.partition("=")
+        if not equals:
+            raise UsageError(f"--role {each!r} names no model", remedy="Write --role ROLE=PROVIDER/NAME.")
+        named[role] = parse_model(name)
+    if timeout_s <= 0 or patience_s <= 0:
+        raise UsageError("--timeout and --patience are seconds above 0")
+    return ModelOptions(
+        main,
+        roles=named,
+        fallback=parse_model(fallback) if fallback else None,
+        base_urls=urls,
+        timeout_s=timeout_s,
+        patience_s=patience_s,
+        prices=prices,
+    )
+
+
+def read_run_options(
+    *,
+    concurrency: int,
+    max_cost_usd: float | None,
+    max_tokens_total: int | None,
+    limit: int | None,
+    retry_failed: bool,
+    cache: bool,
+    cache_dir: Path | None,
+    **_: object,
+) -> Any:
+    """`RunOptions` from the command line. Raises UsageError."""
+    from uncanny.runs.options import RunOptions
+
+    for name, value in (
+        ("--concurrency", concurrency),
+        ("--limit", limit),
+        ("--max-tokens-total", max_tokens_total),
+    ):
+        if value is not None and value < 1:
+            raise UsageError(f"{name} must be at least 1, not {value}")
+    if max_cost_usd is not None and not max_cost_usd > 0:
+        raise UsageError(f"--max-cost-usd must be above 0, not {max_cost_usd}")
+    return RunOptions(concurrency, max_cost_usd, max_tokens_total, limit, retry_failed, cache, cache_dir)

@@ -1,0 +1,111 @@
+"""What a run says of itself in the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from uncanny.cli.figures import cost, count, duration, share
+from uncanny.records.jsonl import read_records
+from uncanny.runs.annotate_run import AnnotateJob, RunEnd
+from uncanny.schema import Annotation
+
+RUN_CODES = {"usage": 2, "failures": 1, "budget": 3, "interrupt": 130}
+MOST_SHOWN = 12
+MOST_FAILURES = 10
+
+
+def summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str, Any]:
+    manifest = job.folder.read_manifest() or {}
+    return {
+        "run": str(job.folder.path),
+        "state": manifest.get("state"),
+        "annotations": str(job.folder.annotations),
+        "report": None if page is None else str(page),
+        "totals": manifest.get("totals"),
+        "failures": [
+            {"image": record.image, "status": record.status, "errors": [e.model_dump() for e in record.errors]}
+            for record in read_records(job.folder.annotations, Annotation)
+            if record.status != "ok"
+        ],
+        "warnings": end.progress.warnings,
+        "error": None if end.error is None else str(end.error),
+    }
+
+
+def summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
+    progress = end.progress
+    shown: list[str] = []
+    failed: list[str] = []
+    with_anomalies = 0
+    for record in read_records(job.folder.annotations, Annotation):
+        if record.status != "ok" and len(failed) <= MOST_FAILURES:
+            failed.append(f"  {record.status:<10}  {record.image}  {_why(record)}")
+        if record.anomalies:
+            with_anomalies += 1
+            if with_anomalies <= MOST_SHOWN:
+                shown += _findings(record)
+    lines = [*shown]
+    if with_anomalies > MOST_SHOWN:
+        lines.append(f"  … and {with_anomalies - MOST_SHOWN:,} more images with anomalies")
+    if failed:
+        lines += ["", "Not annotated, or in part only:", *failed[:MOST_FAILURES]]
+        if progress.failures > MOST_FAILURES:
+            lines.append(f"  … and {progress.failures - MOST_FAILURES:,} more, in {job.folder.annotations}")
+    lines += ["", *_totals(end), "", f"Records  {job.folder.annotations}"]
+    if page is not None:
+        lines.append(f"Report   {page}")
+    return "\n".join(lines)
+
+
+def _findings(record: Annotation) -> list[str]:
+    lines = [record.image]
+    for anomaly in sorted(record.anomalies, key=lambda one: one.severity):
+        lines.append(f"  {anomaly.severity:>3}/100  {anomaly.name}")
+    return lines
+
+
+def _why(record: Annotation) -> str:
+    if not record.errors:
+        return ""
+    first = record.errors[0]
+    more = f" (and {len(record.errors) - 1} more)" if len(record.errors) > 1 else ""
+    where = "" if first.agent == "image" else f"{first.agent} {first.step}: "
+    return f"{where}{first.message}{more}"
+
+
+def _totals(end: RunEnd) -> list[str]:
+    progress, spending = end.progress, end.progress.spending
+    statuses = progress.statuses
+    images = ", ".join(
+        f"{statuses[name]:,} {name}" for name in ("ok", "partial", "failed", "unreadable") if statuses[name]
+    )
+    left = progress.total - progress.done
+    outcomes = ", ".join(f"{number:,} {name}" for name, number in spending.outcomes.items() if name != "answered")
+    tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
+    return [
+        f"Images   {progress.total:,}: {images or 'none done'}"
+        + (f", {left:,} not done" if left else "")
+        + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else ""),
+        f"Found    {progress.items_found:,} anomalies (severity 0 = unreal, 100 = real)",
+        f"Calls    {spending.calls:,}"
+        + (f", {spending.replayed:,} answers reused" if spending.replayed else "")
+        + (f" ({outcomes})" if outcomes else ""),
+        f"Tokens   {count(tokens_in)} in ({share(spending.figure('cached_tokens'), tokens_in)} cached), "
+        f"{count(tokens_out)} out",
+        f"Cost     {cost(spending.figure('cost_usd'))}",
+        f"Time     {duration(progress.seconds())}",
+    ]
+
+
+def forecast_text(found: dict[str, Any]) -> str:
+    """A dry run in words."""
+    lines = [
+        f"Images   {found['images']:,}, {found['pending']:,} to do"
+        + (f", {found['unreadable']:,} unreadable" if found["unreadable"] else ""),
+        f"Calls    about {found['calls']:,} at {found['objects_per_image']} objects an image "
+        f"(between {found['calls_least']:,} and {found['calls_most']:,})",
+        f"Tokens   about {count(found['input_tokens'])} in, {count(found['output_tokens'])} out",
+        f"Cost     {cost(found['cost_usd'])}, {cost(found['cost_usd_uncached'])} without the prefix cache",
+    ]
+    return "\n".join([*lines, "Nothing was asked. These are estimates; --limit 5 gives real figures."])

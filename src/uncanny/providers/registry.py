@@ -1,0 +1,95 @@
+"""Which providers there are: one line each, imported only when used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from uncanny.errors import UsageError
+from uncanny.providers.base import Provider
+
+
+@dataclass(frozen=True, slots=True)
+class ModelId:
+    """`provider/name` as the user wrote it; `name` is empty for providers with one model only."""
+
+    provider: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}/{self.name}" if self.name else self.provider
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach a model. `base_url` None is the provider's own default."""
+
+    base_url: str | None = None
+    timeout_s: float = 120.0
+
+
+def _openai(name: str, access: Access) -> Provider:
+    from uncanny.providers.openai import OpenAIProvider
+
+    return OpenAIProvider(name, base_url=access.base_url, timeout_s=access.timeout_s)
+
+
+def _anthropic(name: str, access: Access) -> Provider:
+    from uncanny.providers.anthropic import AnthropicProvider
+
+    return AnthropicProvider(name, base_url=access.base_url, timeout_s=access.timeout_s)
+
+
+def _vllm(name: str, access: Access) -> Provider:
+    from uncanny.providers.vllm import VLLMProvider
+
+    return VLLMProvider(name, base_url=access.base_url, timeout_s=access.timeout_s)
+
+
+def _compatible(name: str, access: Access) -> Provider:
+    from uncanny.providers.compatible import CompatibleProvider
+
+    return CompatibleProvider(name, base_url=access.base_url, timeout_s=access.timeout_s)
+
+
+def _demo(_name: str, _access: Access) -> Provider:
+    from uncanny.providers.demo import DemoProvider
+
+    return DemoProvider()
+
+
+def _noop(_name: str, _access: Access) -> Provider:
+    from uncanny.providers.noop import NoopProvider
+
+    return NoopProvider()
+
+
+PROVIDERS: dict[str, Callable[[str, Access], Provider]] = {
+    "openai": _openai,
+    "anthropic": _anthropic,
+    "vllm": _vllm,
+    "openai-compatible": _compatible,
+    "demo": _demo,
+    "noop": _noop,
+}
+WITHOUT_NAME = frozenset({"demo", "noop"})
+
+
+def parse_model(text: str) -> ModelId:
+    """`openai/gpt-4o`, `vllm/Qwen/Qwen3-VL-8B-Instruct`, `demo`. Raises UsageError."""
+    provider, _, name = text.strip().partition("/")
+    if provider not in PROVIDERS:
+        raise UsageError(
+            f"{text!r} names no provider", remedy=f"Write provider/model with one of {', '.join(PROVIDERS)}."
+        )
+    if provider in WITHOUT_NAME:
+        if name:
+            raise UsageError(f"{text!r}: {provider} has one model only", remedy=f"Write {provider}.")
+    elif not name:
+        raise UsageError(f"{text!r} names no model", remedy=f"Write {provider}/ and the model's name.")
+    return ModelId(provider, name)
+
+
+def open_model(model: ModelId, access: Access) -> Provider:
+    """Connect to nothing yet. Raises ModelUnusableError where a key is missing."""
+    return PROVIDERS[model.provider](model.name, access)

@@ -1,0 +1,45 @@
+"""JSON Lines with pydantic: an invalid line is an error that names file, line number and field."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from uncanny.errors import RecordError
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def parse_line(line: bytes, model: type[T], path: Path, number: int) -> T:
+    """One record. Raises RecordError."""
+    try:
+        return model.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or None
+        raise RecordError(first["msg"], path=path, line=number, field=field) from error
+
+
+def read_records(path: Path, model: type[T]) -> Iterator[T]:
+    """All records of a file, lazily; blank lines are skipped. Raises RecordError, OSError."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield parse_line(line, model, path, number)
+
+
+def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
+    """Replace `path` in one step, so that a reader or a kill never meets half a file."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.writelines(chunks)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,79 @@
+"""A run's folder: its lock, its manifest `run.json`, and where its files are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+from filelock import FileLock, Timeout
+
+from uncanny.errors import RunLockedError, RunMismatchError, UsageError
+from uncanny.records.jsonl import write_atomically
+
+
+class RunFolder:
+    """Paths and manifest of one run. Creating the object touches nothing on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.annotations = path / "annotations.jsonl"
+        self.calls = path / "calls.jsonl"
+        self.manifest = path / "run.json"
+        self.report = path / "report.html"
+        self.answers = path / "answers"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for this process. Raises RunLockedError, UsageError. A dead holder leaves no lock."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / ".lock")
+            lock.acquire(blocking=False)
+        except Timeout as error:
+            raise RunLockedError(
+                f"Another process is working on {self.path}",
+                remedy="Wait for it, stop it, or name another run with -o.",
+            ) from error
+        except OSError as error:
+            raise UsageError(
+                f"{self.path} cannot be used as a run folder: {error.strerror or error}",
+                remedy="Name a folder that can be written with -o.",
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def read_manifest(self) -> dict[str, Any] | None:
+        """`run.json`, or None where there is none yet. Raises UsageError when it cannot be read."""
+        try:
+            content = orjson.loads(self.manifest.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, orjson.JSONDecodeError) as error:
+            raise UsageError(
+                f"{self.manifest} cannot be read: {error}", remedy="Restore it, or name another run with -o."
+            ) from error
+        if not isinstance(content, dict):
+            raise UsageError(f"{self.manifest} is not a run's manifest", remedy="Name another run with -o.")
+        return content
+
+    def write_manifest(self, content: dict[str, Any]) -> None:
+        write_atomically(self.manifest, [orjson.dumps(content, option=orjson.OPT_INDENT_2)])
+
+
+def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Raises RunMismatchError naming each setting in which `now` differs from what the run was made with."""
+    differing = [
+        f"{key}: {before.get(key)!r} before, {value!r} now"
+        for key, value in now.items()
+        if orjson.dumps(before.get(key)) != orjson.dumps(value)
+    ]
+    if differing:
+        raise RunMismatchError(
+            f"{folder.path} was made with other settings ({'; '.join(differing)})",
+            remedy="Give the same settings to go on with it, or another folder with -o.",
+        )

@@ -1,0 +1,1 @@
+"""The machinery every run stands on: models, queue, records, progress, resuming."""

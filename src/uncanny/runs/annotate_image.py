@@ -1,0 +1,122 @@
+"""One image through the annotation graph, to a record that never lies about what went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+
+from uncanny.agents import AnnotatePlan, Examination
+from uncanny.errors import ImageError
+from uncanny.graphs.annotate import AnnotateState, bulk_graph
+from uncanny.images import PixelPolicy, PreparedImage, prepare
+from uncanny.prompts import prompt_set
+from uncanny.providers.call_log import CallRecord, CallScope, usage
+from uncanny.providers.encode import encode_image
+from uncanny.runs.engine import Engine
+from uncanny.runs.inputs import ImageFile
+from uncanny.schema import Annotation, Pixels, SentPixels, StepError
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """An image's record and the calls it took."""
+
+    record: Annotation
+    calls: list[CallRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageAnnotator:
+    """Annotates one image after the other with the same models, plan and pixels."""
+
+    engine: Engine
+    plan: AnnotatePlan
+    policy: PixelPolicy
+    model: str
+
+    @property
+    def prompts(self) -> str:
+        return prompt_set("annotate").id
+
+    async def open(self, file: ImageFile) -> PreparedImage | Annotation:
+        """The image ready to send, or the record that says why it cannot be read."""
+        try:
+            return await asyncio.to_thread(prepare, file.path, self.policy, self.engine.limits)
+        except ImageError as error:
+            return self._unreadable(file, error)
+
+    async def annotate(self, file: ImageFile, image: PreparedImage) -> Annotated:
+        """Ask the agents. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
+        scope = CallScope(file.image)
+        sent = encode_image(
+            sha256=image.sent_sha256,
+            media_type=image.media_type,
+            width=image.sent_width,
+            height=image.sent_height,
+            data=image.sent,
+        )
+        examination = Examination(sent, self.engine.caller, scope, self.plan)
+        state: AnnotateState = await bulk_graph().ainvoke({"image": file.image}, context=examination)
+        return Annotated(self._record(file, image, state, scope.calls), scope.calls)
+
+    def _record(
+        self, file: ImageFile, image: PreparedImage, state: AnnotateState, calls: list[CallRecord]
+    ) -> Annotation:
+        objects = state.get("objects", [])
+        examined = sorted(state.get("examined", []), key=lambda one: one["order"])
+        errors = [one["error"] for one in examined if one["error"] is not None]
+        failure = state.get("failure")
+        # When no object came through, an empty list would read as a flawless image.
+        failed = failure is not None or (len(errors) >= len(examined) > 0)
+        extra: dict[str, object] = {}
+        if state.get("cut"):
+            extra["cut_objects"] = [found.model_dump() for found in state["cut"]]
+        if len(models := Counter(call.model for call in calls)) > 1:
+            extra["models"] = dict(sorted(models.items()))
+        return Annotation(
+            image=file.image,
+            sha256=image.source_sha256,
+            width=image.width,
+            height=image.height,
+            status="failed" if failed else "partial" if errors else "ok",
+            anomalies=tuple(state.get("anomalies", ())),
+            objects=tuple(objects),
+            errors=(*errors, *([failure] if failure else [])),
+            model=self.model,
+            prompts=self.prompts,
+            usage=usage(calls),
+            pixels=pixels(file, image),
+            **extra,  # type: ignore[arg-type]
+        )
+
+    def _unreadable(self, file: ImageFile, error: ImageError) -> Annotation:
+        return Annotation(
+            image=file.image,
+            sha256=None,
+            width=None,
+            height=None,
+            status="unreadable",
+            errors=(StepError(agent="image", step=0, kind=error.kind, message=str(error)),),
+            model=self.model,
+            prompts=self.prompts,
+            usage=usage([]),
+        )
+
+
+def pixels(file: ImageFile, image: PreparedImage) -> Pixels:
+    sent = None
+    if image.changes:
+        sent = SentPixels(
+            sha256=image.sent_sha256,
+            media_type=image.media_type,
+            width=image.sent_width,
+            height=image.sent_height,
+            bytes=len(image.sent),
+        )
+    return Pixels(
+        format=image.source_format,
+        bytes=image.source_bytes,
+        changes=image.changes,
+        sent=sent,
+    )

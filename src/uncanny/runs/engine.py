@@ -1,0 +1,157 @@
+"""The models of a run, opened, guarded and routed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uncanny.errors import ModelUnusableError, UsageError
+from uncanny.images import SendLimits
+from uncanny.providers.base import Provider, Request, Sampling, Tokens, Traits
+from uncanny.providers.budget import Budget
+from uncanny.providers.call_log import CallRecord
+from uncanny.providers.caller import Caller
+from uncanny.providers.lane import Lane, lane
+from uncanny.providers.prices import PriceTable
+from uncanny.providers.registry import Access, ModelId, open_model
+from uncanny.providers.worst_case import worst_case
+from uncanny.records.answer_cache import AnswerCache
+from uncanny.runs.options import ModelOptions, RunOptions
+
+SELF_HOSTED = frozenset({"vllm", "openai-compatible", "demo", "noop"})
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What agents ask through. `limits` is what all the models together take of an image."""
+
+    caller: Caller
+    lanes: Mapping[ModelId, Lane]
+    limits: SendLimits
+    prices: PriceTable
+
+    def sent(self, sampling: Sampling) -> dict[str, dict[str, Any]]:
+        """Parameters as each model is really sent them."""
+        return {lane.name: sent_by(lane.provider, sampling) for lane in self.lanes.values()}
+
+
+def sent_by(provider: Provider, sampling: Sampling) -> dict[str, Any]:
+    own = getattr(provider, "sent", None)
+    if own is not None:
+        found: dict[str, Any] = own(sampling)
+        return found
+    taken = {
+        "temperature": sampling.temperature if provider.traits.temperature else None,
+        "top_p": sampling.top_p if provider.traits.top_p else None,
+        "max_output_tokens": sampling.max_output_tokens,
+    }
+    return {name: value for name, value in taken.items() if value is not None}
+
+
+@asynccontextmanager
+async def open_engine(
+    models: ModelOptions,
+    run: RunOptions,
+    *,
+    answers: Path | None,
+    budget: Budget,
+    agents: Mapping[str, str],
+    on_call: Callable[[CallRecord], None],
+    on_handover: Callable[[Lane, ModelUnusableError], None],
+    server_log: Path | None = None,
+) -> AsyncIterator[Engine]:
+    """Open every model and the answer cache; close them in the end.
+
+    `agents` maps role names to agents. Raises UsageError and ModelUnusableError before anything is asked.
+    """
+    prices = PriceTable.load(models.prices)
+    check_prices(models, run, prices)
+    async with AsyncExitStack() as stack:
+        lanes: dict[ModelId, Lane] = {}
+        for model in models.all_models():
+            base_url = models.base_urls.get(model.provider)
+            own_server = model.provider == "vllm" and not (base_url or os.environ.get("VLLM_BASE_URL"))
+            if own_server:
+                base_url = await stack.enter_async_context(_own_server(model, server_log))
+            provider = open_model(model, Access(base_url, models.timeout_s))
+            stack.push_async_callback(provider.close)
+            lanes[model] = _guarded(provider, models, run, prices, "own server" if own_server else None)
+        cache = None
+        if answers is not None:
+            cache = AnswerCache(answers)
+            stack.callback(cache.close)
+        caller = Caller(
+            routes(models, lanes, agents),
+            cache=cache,
+            budget=budget,
+            on_call=on_call,
+            on_handover=on_handover,
+        )
+        limits = common_limits([each.provider.traits for each in lanes.values()])
+        yield Engine(caller, lanes, limits, prices)
+
+
+def _guarded(
+    provider: Provider, models: ModelOptions, run: RunOptions, prices: PriceTable, endpoint: str | None
+) -> Lane:
+    def price(tokens: Tokens) -> float | None:
+        return prices.cost(provider.name, tokens)
+
+    def most(request: Request) -> Tokens:
+        return worst_case(provider.name, request)
+
+    return lane(
+        provider,
+        run.concurrency,
+        price=price,
+        worst_case=most,
+        patience_s=models.patience_s,
+        endpoint=endpoint,
+    )
+
+
+def routes(
+    models: ModelOptions, lanes: Mapping[ModelId, Lane], agents: Mapping[str, str]
+) -> dict[str, list[Lane]]:
+    """Lanes of each agent, its own model first, then the fallback."""
+    after = [lanes[models.fallback]] if models.fallback else []
+    found = {"": [lanes[models.model], *after]}
+    for role, model in models.roles.items():
+        if role not in agents:
+            raise UsageError(f"There is no role {role!r}", remedy=f"Roles are {', '.join(agents)}.")
+        found[agents[role]] = [lanes[model], *after]
+    return found
+
+
+def common_limits(traits: list[Traits]) -> SendLimits:
+    """What every one of the models takes, so that all of them are sent the same bytes."""
+    media = frozenset.intersection(*(each.media_types for each in traits))
+    sizes = [each.max_image_bytes for each in traits if each.max_image_bytes is not None]
+    sides = [each.max_image_side for each in traits if each.max_image_side is not None]
+    return SendLimits(media, min(sizes, default=None), min(sides, default=None))
+
+
+def check_prices(models: ModelOptions, run: RunOptions, prices: PriceTable) -> None:
+    """A limit on cost means nothing for a hosted model without a price. Raises UsageError."""
+    if run.max_cost_usd is None:
+        return
+    for model in models.all_models():
+        known = prices.cost(str(model), Tokens(1, 1, 0, 0)) is not None
+        only_fallback = model == models.fallback and model.provider in SELF_HOSTED
+        if not known and not only_fallback:
+            raise UsageError(
+                f"--max-cost-usd needs the price of {model}, and none is known",
+                remedy="Give one with --prices, or limit tokens with --max-tokens-total.",
+            )
+
+
+@asynccontextmanager
+async def _own_server(model: ModelId, log: Path | None) -> AsyncIterator[str]:
+    from uncanny.providers.vllm_server import VllmServer
+
+    async with VllmServer(model.name, log_path=log or Path("vllm.log")) as server:
+        yield server.base_url

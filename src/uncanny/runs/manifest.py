@@ -1,0 +1,107 @@
+"""`run.json`: with what a run is made, and how far it is."""
+
+from __future__ import annotations
+
+import platform
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from uncanny import __version__
+from uncanny.images import PixelPolicy
+from uncanny.prompts import prompt_set
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.options import ModelOptions
+from uncanny.runs.progress import Progress, Spending
+
+State = Literal["running", "finished", "interrupted", "budget", "stopped"]
+FORMAT = 1
+_LIBRARIES = ("langgraph", "openai", "anthropic", "pydantic", "pillow", "orjson", "vllm")
+
+
+class Manifest:
+    """The content of `run.json`, kept up to date.
+
+    `protocol` holds all that must stay the same for a run to be one run; the rest tells how it went.
+    """
+
+    def __init__(self, folder: RunFolder, protocol: dict[str, Any], before: dict[str, Any] | None) -> None:
+        self._folder = folder
+        before = before or {}
+        self._content: dict[str, Any] = {
+            "format": FORMAT,
+            "uncanny": __version__,
+            "python": platform.python_version(),
+            "libraries": _versions(),
+            "state": "running",
+            "started": before.get("started") or _now(),
+            "updated": _now(),
+            **protocol,
+            "fallback": None,
+            "parameters": before.get("parameters", {}),
+            "totals": before.get("totals", {}),
+        }
+        self.spending = Spending.recorded(before.get("totals", {}))
+        self._seconds = float(before.get("totals", {}).get("seconds", 0.0))
+
+    @property
+    def started(self) -> float:
+        """When the run was first started, in seconds since the epoch."""
+        return datetime.fromisoformat(self._content["started"]).timestamp()
+
+    def sent(self, models: ModelOptions, parameters: dict[str, dict[str, Any]]) -> None:
+        """Note the fallback and the parameters as they go over the wire."""
+        self._content["fallback"] = None if models.fallback is None else str(models.fallback)
+        self._content["parameters"] = parameters
+
+    def write(self, state: State, progress: Progress) -> None:
+        statuses = progress.statuses
+        self._content |= {"state": state, "updated": _now()}
+        self._content["pixels"] |= {"changed": dict(progress.pixel_changes)}
+        self._content["totals"] = {
+            "images": progress.total,
+            **{name: statuses[name] for name in ("ok", "partial", "failed", "unreadable")},
+            "pending": progress.total - progress.done,
+            "duplicates": progress.duplicates,
+            "anomalies": progress.items_found,
+            **progress.spending.as_recorded(),
+            "seconds": round(self._seconds + progress.seconds(), 3),
+        }
+        self._folder.write_manifest(self._content)
+
+
+def annotate_protocol(
+    models: ModelOptions, plan: dict[str, Any], policy: PixelPolicy, root: Path | None
+) -> dict[str, Any]:
+    """What an annotation run must keep to from beginning to end."""
+    prompts = prompt_set("annotate")
+    return {
+        "task": "annotate",
+        "model": str(models.model),
+        "roles": {role: str(model) for role, model in sorted(models.roles.items())},
+        "plan": plan,
+        "prompts": {
+            "id": prompts.id,
+            "files": prompts.hashes(),
+            "system": prompts["system"].template.template,
+        },
+        "pixels": {"policy": asdict(policy)},
+        "root": None if root is None else str(root.absolute()),
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _now() -> str:
+    return datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="seconds")

@@ -1,0 +1,97 @@
+"""What of a run is still to be done."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from uncanny.records.record_file import RecordFile
+from uncanny.runs.inputs import ImageFile
+from uncanny.runs.options import RunOptions
+from uncanny.runs.progress import Progress
+from uncanny.schema import Annotation
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`pending` files are to be worked on; `by_digest` names an image that has a record for those bytes."""
+
+    pending: list[ImageFile]
+    by_digest: dict[str, str]
+
+
+def take_up(
+    files: Sequence[ImageFile],
+    records: RecordFile[Annotation],
+    started: float,
+    options: RunOptions,
+    progress: Progress,
+) -> Standing:
+    """Pending are files without a record, whose record is not `ok` (with `retry_failed`), or that changed.
+
+    Loads `records` and counts into `progress` what stands. A file counts as changed when it was modified
+    after `started`, seconds since the epoch, and its digest is another one.
+    """
+    wanted = {file.image: file for file in files}
+    standing: dict[str, _Tally] = {}
+    for record in records.load():
+        file = wanted.get(record.image)
+        if file is None:
+            continue
+        standing.pop(record.image, None)
+        if (record.status == "ok" or not options.retry_failed) and not _changed(file, record, started):
+            standing[record.image] = _tally(record)
+    for tally in standing.values():
+        _count(progress, tally)
+    progress.resumed = progress.done
+    by_digest = {tally.sha256: image for image, tally in standing.items() if tally.sha256}
+    return Standing([file for file in files if file.image not in standing], by_digest)
+
+
+class _Tally(NamedTuple):
+    status: str
+    sha256: str | None
+    anomalies: int
+    duplicate: bool
+    changes: tuple[str, ...]
+
+
+def _tally(record: Annotation) -> _Tally:
+    return _Tally(
+        record.status,
+        record.sha256,
+        len(record.anomalies),
+        bool(record.model_extra and "duplicate_of" in record.model_extra),
+        record.pixels.changes if record.pixels else (),
+    )
+
+
+def _count(progress: Progress, tally: _Tally) -> None:
+    progress.statuses[tally.status] += 1
+    progress.items_found += tally.anomalies
+    progress.duplicates += tally.duplicate
+    for change in tally.changes:
+        progress.pixel_changes[change.partition(":")[0]] += 1
+
+
+def note_record(progress: Progress, record: Annotation) -> None:
+    """Count one finished record."""
+    _count(progress, _tally(record))
+
+
+def _changed(file: ImageFile, record: Annotation, started: float) -> bool:
+    try:
+        stat = file.path.stat()
+        if stat.st_mtime < started or record.sha256 is None:
+            return False
+        return _digest(file.path) != record.sha256
+    except OSError:
+        return False  # gone or out of reach: the record of what it was stands
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

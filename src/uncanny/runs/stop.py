@@ -1,0 +1,53 @@
+"""How a run comes to an end before its inputs do."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from uncanny.errors import BudgetError, ModelUnusableError
+
+Reason = Literal["interrupt", "budget", "model"]
+
+
+class Stop:
+    """Set once, with the reason. The first interrupt lets calls in flight come back, the second does not."""
+
+    def __init__(self) -> None:
+        self.reason: Reason | None = None
+        self.error: BudgetError | ModelUnusableError | None = None
+        self.now = False
+        self.changed = asyncio.Event()
+
+    def interrupt(self) -> None:
+        self.now = self.reason == "interrupt"
+        self._set("interrupt")
+
+    def because(self, error: BudgetError | ModelUnusableError) -> None:
+        if self.reason is None:
+            self.error = error
+            self._set("budget" if isinstance(error, BudgetError) else "model")
+
+    def _set(self, reason: Reason) -> None:
+        self.reason = self.reason or reason
+        self.changed.set()
+
+    @contextmanager
+    def on_signals(self) -> Iterator[None]:
+        """SIGINT and SIGTERM stop the run while this is open; without a main thread they are left alone."""
+        loop = asyncio.get_running_loop()
+        installed: list[signal.Signals] = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                loop.add_signal_handler(number, self.interrupt)
+            except (NotImplementedError, RuntimeError, ValueError):
+                continue
+            installed.append(number)
+        try:
+            yield
+        finally:
+            for number in installed:
+                loop.remove_signal_handler(number)
