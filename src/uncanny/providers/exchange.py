@@ -11,9 +11,9 @@ import orjson
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
-from uncanny.errors import UsageError
-from uncanny.providers.faults import HTTP_ERRORS, Where, bad_body, from_exception
-from uncanny.providers.server_words import one_line
+from uncanny.errors import ProviderError, UsageError
+from uncanny.providers.faults import HTTP_ERRORS, Where, bad_body, from_exception, from_response
+from uncanny.providers.server_words import one_line, read_words
 
 CONNECT_S = 15.0
 # Below the 5 s after which common servers close idle connections: a reused one is not lost to that race.
@@ -67,9 +67,20 @@ def _json_object(response: httpx2.Response, where: Where) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         kind = response.headers.get("content-type", "no content type")
         start = one_line(response.content[:100].decode("utf-8", "replace"), where.secret)
-        fault = bad_body(where, f"no valid JSON ({kind}, {len(response.content)} bytes, begins {start!r})")
+        fault: ProviderError = bad_body(
+            where, f"no valid JSON ({kind}, {len(response.content)} bytes, begins {start!r})"
+        )
     else:
-        if isinstance(content, dict):
+        if isinstance(content, dict) and not content.get("error"):
             return content
-        fault = bad_body(where, f"a JSON {type(content).__name__} where an object was expected")
+        fault = _error_within(content, response, where)
     raise fault
+
+
+def _error_within(content: object, response: httpx2.Response, where: Where) -> ProviderError:
+    """Gateways report upstream errors in the body of a response with status 200."""
+    error = content.get("error") if isinstance(content, dict) else None
+    status = error.get("code") if isinstance(error, dict) else None
+    if isinstance(status, int) and 400 <= status < 600:
+        return from_response(status, response.headers, response.content, where)
+    return bad_body(where, read_words(response.content, where.secret).message)

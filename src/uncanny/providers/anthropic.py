@@ -1,0 +1,113 @@
+"""Models hosted by Anthropic. The key comes from `ANTHROPIC_API_KEY`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from anthropic import AsyncAnthropic
+
+from uncanny.providers.base import Reply, Request, Sampling, Traits
+from uncanny.providers.exchange import checked_url, environment_key, exchange, http_client
+from uncanny.providers.faults import Rejection, Where, missing_key
+from uncanny.providers.wire_anthropic import messages_body, read_message
+
+KEY_VARIABLE = "ANTHROPIC_API_KEY"
+MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+# The limit of 5 MB is on the base64 text.
+LARGEST_IMAGE = 5 * 1024 * 1024 * 3 // 4
+
+_FINE_SIGHTED = re.compile(r"^claude-(opus-4-[789]|[a-z]+-[5-9])")
+_NO_SCHEMAS = re.compile(r"(?=.*output)(?=.*(not support|unsupported|not permitted))", re.IGNORECASE)
+
+
+class AnthropicProvider:
+    """A model of the Anthropic API, `anthropic/<model>`.
+
+    It takes no sampling parameters: repeats differ by their wording alone. Answers follow the task's shared
+    schema, wrapped as `{"answer": …}`. `base_url` defaults to `ANTHROPIC_BASE_URL`, then to Anthropic. Raises
+    `ModelUnusableError` without a key.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 600.0,
+    ) -> None:
+        name = f"anthropic/{model}"
+        key = api_key or environment_key(KEY_VARIABLE)
+        if key is None:
+            raise missing_key(name, KEY_VARIABLE)
+        self._client = AsyncAnthropic(
+            api_key=key,
+            base_url=None if base_url is None else checked_url(base_url),
+            max_retries=0,
+            timeout=timeout_s,
+            http_client=http_client(timeout_s),
+        )
+        self._where = Where(name, model, str(self._client.base_url), KEY_VARIABLE, key)
+        self._timeout_s = timeout_s
+        self._constrained = True
+        self._traits = Traits(
+            media_types=MEDIA_TYPES,
+            max_image_bytes=LARGEST_IMAGE,
+            max_image_side=largest_side(model),
+            temperature=False,
+            top_p=False,
+            structured=True,
+            schema_in_prefix=True,
+            prefix_cache=True,
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._where.name!r} at {self._where.endpoint})"
+
+    @property
+    def name(self) -> str:
+        return self._where.name
+
+    @property
+    def traits(self) -> Traits:
+        return self._traits
+
+    @property
+    def endpoint(self) -> str | None:
+        return self._where.endpoint
+
+    def sent(self, sampling: Sampling) -> dict[str, Any]:
+        """The sampling parameters as they go over the wire."""
+        return {"max_tokens": sampling.max_output_tokens}
+
+    async def ask(self, request: Request) -> Reply:
+        """Make one call; see `Provider.ask`. A model without constrained answers is asked again without."""
+        if not self._constrained:
+            request = replace(request, schema=None)
+        try:
+            return await self._ask(request)
+        except Rejection as rejection:
+            if request.schema is None or not _NO_SCHEMAS.search(rejection.words.message):
+                raise
+        self._constrained = False
+        return await self._ask(replace(request, schema=None))
+
+    async def _ask(self, request: Request) -> Reply:
+        content, headers = await exchange(
+            self._client,
+            "/v1/messages",
+            messages_body(request, self._where.model),
+            where=self._where,
+            timeout_s=self._timeout_s,
+        )
+        return read_message(content, headers.get("request-id"), self._where)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def largest_side(model: str) -> int:
+    """Pixels of an image's longer side above which the server makes it smaller without a word."""
+    return 2000 if _FINE_SIGHTED.match(model) else 1568

@@ -1,0 +1,332 @@
+"""Every way a call can fail, over real HTTP and over raw sockets, and what it becomes."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import anthropic
+import httpx2
+import openai
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Response
+
+from uncanny.errors import (
+    ModelUnusableError,
+    ProviderError,
+    QuotaError,
+    RequestRejectedError,
+    TransientError,
+)
+from uncanny.providers.base import Message, Request, Sampling
+from uncanny.providers.faults import Where, from_exception, from_response, retry_after
+from uncanny.providers.openai import OpenAIProvider
+
+KEY = "sk-proj-0123456789abcdefSECRET"
+PATH = "/v1/chat/completions"
+QUESTION = Request((Message("user", ("?",)),), Sampling())
+WHERE = Where("openai/gpt-4o", "gpt-4o", "https://api.openai.com/v1/", "OPENAI_API_KEY", KEY)
+
+
+async def failure(base_url: str, timeout_s: float = 5) -> ProviderError:
+    provider = OpenAIProvider("gpt-4o", base_url=base_url, api_key=KEY, timeout_s=timeout_s)
+    try:
+        await provider.ask(QUESTION)
+    except ProviderError as error:
+        return error
+    finally:
+        await provider.close()
+    raise AssertionError("the call did not fail")
+
+
+async def answered(httpserver: HTTPServer, response: Response) -> ProviderError:
+    httpserver.expect_request(PATH).respond_with_response(response)
+    return await failure(httpserver.url_for("/v1"))
+
+
+def transient(error: ProviderError) -> TransientError:
+    assert isinstance(error, TransientError), error
+    return error
+
+
+@pytest.mark.parametrize(
+    ("status", "overloaded"),
+    [
+        (408, True),
+        (409, False),
+        (425, False),
+        (429, True),
+        (500, False),
+        (502, False),
+        (503, True),
+        (504, True),
+        (529, True),
+    ],
+)
+async def test_statuses_worth_another_try(httpserver: HTTPServer, status: int, overloaded: bool) -> None:
+    page = "<html><head><title>Bad&nbsp;day</title></head><body><h1>x</h1></body></html>"
+    error = transient(await answered(httpserver, Response(page, status, content_type="text/html")))
+    assert (error.kind, error.overloaded, error.retry_after) == (f"http_{status}", overloaded, None)
+    assert str(error) == f"openai/gpt-4o: HTTP {status}: Bad day"
+    assert len(httpserver.log) == 1, "retries are not the provider's"
+
+
+async def test_a_server_may_forbid_another_try(httpserver: HTTPServer) -> None:
+    error = await answered(httpserver, Response("no", 503, headers={"x-should-retry": "false"}))
+    assert isinstance(error, RequestRejectedError)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 405])
+async def test_requests_that_can_never_succeed(httpserver: HTTPServer, status: int) -> None:
+    body = '{"error": {"message": "the image is broken ' + "x" * 500 + '"}}'
+    error = await answered(httpserver, Response(body, status, content_type="application/json"))
+    assert isinstance(error, RequestRejectedError)
+    assert "the image is broken" in error.message
+    assert len(error.message) < 350
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (401, {"error": {"message": f"Incorrect API key provided: {KEY}."}}),
+        (401, {"error": {"message": "Incorrect API key provided: sk-proj-********************CRET. See …"}}),
+        (403, {"error": {"message": f"key {KEY[:12]}… has no access", "code": "access"}}),
+        (403, {"error": {"message": f"header 'Bearer {KEY}' refused"}}),
+        (400, {"error": {"message": f"…{KEY[-8:]} is no good"}}),
+        (500, {"detail": f"crashed while handling {KEY}"}),
+    ],
+)
+async def test_no_part_of_the_key_is_repeated(
+    httpserver: HTTPServer, status: int, body: dict[str, Any]
+) -> None:
+    httpserver.expect_request(PATH).respond_with_json(body, status=status)
+    error = await failure(httpserver.url_for("/v1"))
+    seen = str(error) + repr(error) + repr(vars(error)) + "".join(traceback.format_exception(error))
+    assert not any(KEY[start : start + 6] in seen for start in range(len(KEY) - 5))
+    assert "CRET" not in seen
+    assert error.__cause__ is error.__context__ is None
+    if status in (401, 403):
+        assert isinstance(error, ModelUnusableError)
+        assert "Set OPENAI_API_KEY" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (404, {"message": "The model `gpt-4o` does not exist", "code": "model_not_found"}),
+        (404, {"message": "Not Found"}),
+        (400, {"message": "no such model", "code": "model_not_found"}),
+    ],
+)
+async def test_an_unknown_model_is_named(httpserver: HTTPServer, status: int, error: dict[str, str]) -> None:
+    httpserver.expect_request(PATH).respond_with_json({"error": error}, status=status)
+    found = await failure(httpserver.url_for("/v1"))
+    assert isinstance(found, ModelUnusableError)
+    assert "Check the model name 'gpt-4o'" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (429, {"message": "You exceeded your current quota", "type": "insufficient_quota"}),
+        (429, {"message": "x", "code": "billing_hard_limit_reached"}),
+        (402, {"message": "Payment required"}),
+        (400, {"message": "Your credit balance is too low to access the API"}),
+    ],
+)
+async def test_an_empty_account(httpserver: HTTPServer, status: int, error: dict[str, str]) -> None:
+    httpserver.expect_request(PATH).respond_with_json({"error": error}, status=status)
+    assert isinstance(await failure(httpserver.url_for("/v1")), QuotaError)
+
+
+async def test_a_rate_limit_that_speaks_of_billing_is_only_a_rate_limit(httpserver: HTTPServer) -> None:
+    words = "Rate limit reached. You can increase it at https://example.com/account/billing."
+    httpserver.expect_request(PATH).respond_with_json({"error": {"message": words}}, status=429)
+    assert transient(await failure(httpserver.url_for("/v1"))).kind == "http_429"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after": "3600"}, 120),
+        ({"retry-after": "-3"}, 0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": ""}, None),
+        ({}, None),
+    ],
+)
+async def test_how_long_to_wait(
+    httpserver: HTTPServer, headers: dict[str, str], seconds: float | None
+) -> None:
+    error = transient(await answered(httpserver, Response("busy", 429, headers=headers)))
+    assert error.retry_after == seconds
+
+
+def test_how_long_to_wait_until_a_date() -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=60)
+    waits = retry_after({"retry-after": format_datetime(soon, usegmt=True)})
+    assert waits is not None
+    assert 50 < waits <= 60
+    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        ('{"choices": [{"message": {"content": "a cu', "application/json"),
+        ("<html><title>Sign in</title></html>", "text/html"),
+        ("", "application/json"),
+        ("[]", "application/json"),
+        ('{"choices": []}', "application/json"),
+        ('{"choices": [null]}', "application/json"),
+        ('{"error": {"message": "upstream failed", "code": "oops"}}', "application/json"),
+        ('{"choices": [{"message": {"content": "half"}, "finish_reason": "abort"}]}', "application/json"),
+    ],
+)
+async def test_a_body_that_is_no_answer_is_not_an_empty_answer(
+    httpserver: HTTPServer, body: str, content_type: str
+) -> None:
+    error = transient(await answered(httpserver, Response(body, 200, content_type=content_type)))
+    assert error.kind == "bad_body"
+    assert not error.overloaded
+
+
+async def test_an_error_reported_with_status_200_counts_as_what_it_says(httpserver: HTTPServer) -> None:
+    body = '{"error": {"message": "upstream is busy", "code": 429}}'
+    error = transient(await answered(httpserver, Response(body, 200)))
+    assert (error.kind, error.overloaded) == ("http_429", True)
+    assert "upstream is busy" in str(error)
+
+
+async def test_an_answer_with_a_wrong_content_type_is_an_answer(httpserver: HTTPServer) -> None:
+    body = '{"choices": [{"message": {"content": "a cup"}, "finish_reason": "stop"}]}'
+    httpserver.expect_request(PATH).respond_with_data(body, content_type="text/plain")
+    provider = OpenAIProvider("gpt-4o", base_url=httpserver.url_for("/v1"), api_key=KEY)
+    assert (await provider.ask(QUESTION)).text == "a cup"
+    await provider.close()
+
+
+Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+
+
+async def hang(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    await reader.read()
+
+
+async def trickle(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(HEAD + b"transfer-encoding: chunked\r\n\r\n")
+    while True:
+        writer.write(b"1\r\n \r\n")
+        await writer.drain()
+        await asyncio.sleep(0.05)
+
+
+async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.close()
+
+
+async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(HEAD + b'content-length: 500\r\n\r\n{"choices": [')
+    await writer.drain()
+    writer.close()
+
+
+async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(b"this is not HTTP\r\n\r\n")
+    await writer.drain()
+    writer.close()
+
+
+@pytest.fixture
+async def raw_server(request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    behaviour: Behaviour = request.param
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await behaviour(reader, writer)
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}/v1"
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("raw_server", "kind", "overloaded"),
+    [
+        (hang, "timeout", True),
+        (trickle, "timeout", True),
+        (hang_up, "connection", False),
+        (cut, "bad_body", False),
+        (babble, "connection", False),
+    ],
+    indirect=["raw_server"],
+)
+async def test_a_server_that_does_not_behave(raw_server: str, kind: str, overloaded: bool) -> None:
+    error = transient(await failure(raw_server, timeout_s=0.4))
+    assert (error.kind, error.overloaded) == (kind, overloaded)
+    assert "127.0.0.1" in error.message or kind == "bad_body"
+
+
+async def test_nobody_listens() -> None:
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+    error = transient(await failure(f"http://127.0.0.1:{port}/v1"))
+    assert (error.kind, error.overloaded) == ("connection", False)
+    assert f"127.0.0.1:{port}" in str(error)
+
+
+async def test_cancelling_a_call_cancels_it() -> None:
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    call = asyncio.create_task(failure(url))
+    await asyncio.sleep(0.1)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    server.close()
+
+
+SDK_ERRORS = [
+    (module, kind)
+    for module, base in ((openai, openai.OpenAIError), (anthropic, anthropic.AnthropicError))
+    for kind in vars(module._exceptions).values()
+    if inspect.isclass(kind) and issubclass(kind, base)
+]
+
+
+@pytest.mark.parametrize(("module", "kind"), SDK_ERRORS, ids=lambda value: value.__name__)
+def test_every_error_of_the_sdks_becomes_one_of_ours(module: Any, kind: type[Exception]) -> None:
+    request = httpx2.Request("POST", "https://example.com")
+    status = getattr(kind, "status_code", 418)
+    response = httpx2.Response(status if isinstance(status, int) else 418, request=request, content=b"{}")
+    error = kind.__new__(kind)
+    error.__dict__ |= {"response": response, "request": request, "status_code": response.status_code}
+    ours = from_exception(error, WHERE)
+    assert type(ours) is not ProviderError
+    if issubclass(kind, module.APIStatusError):
+        assert type(ours) is type(from_response(response.status_code, {}, b"{}", WHERE))
+    elif issubclass(kind, module.APITimeoutError):
+        assert transient(ours).kind == "timeout"
+    elif issubclass(kind, module.APIConnectionError):
+        assert transient(ours).kind == "connection"
