@@ -12,6 +12,7 @@ import httpx
 import orjson
 import pytest
 
+from uncanny.errors import UsageError
 from uncanny.prompts import prompt_set
 from uncanny.providers.demo_brain import answer
 from uncanny.providers.demo_question import BrainRequest, SchemaForm, Turn
@@ -213,6 +214,14 @@ async def test_streams_carry_the_same_text(client: httpx.AsyncClient) -> None:
     events = [line.removeprefix("data: ") for line in reply.text.splitlines() if line.startswith("data: ")]
     parts = [orjson.loads(event) for event in events]
     assert "".join(p["delta"]["text"] for p in parts if p["type"] == "content_block_delta") == whole
+
+
+async def test_a_port_that_is_taken_is_said_to_be() -> None:
+    async with running(FakeServerOptions()) as url:
+        taken = int(url.rpartition(":")[2])
+        with pytest.raises(UsageError, match=f"port {taken}"):
+            async with running(FakeServerOptions(port=taken)):
+                pass
 
 
 async def test_any_other_question_gets_a_marked_answer(client: httpx.AsyncClient) -> None:

@@ -132,7 +132,7 @@ def test_the_seed_decides() -> None:
     random.seed(99)
     assert first == drawn(FakeServerOptions(latency_ms=50, jitter_ms=20, faults=faults, seed=3))
     assert first != drawn(FakeServerOptions(latency_ms=50, jitter_ms=20, faults=faults, seed=4))
-    assert all(0.03 <= delay <= 0.07 for delay, _ in first)
+    assert all(0.05 <= delay <= 0.07 for delay, _ in first)
     assert 150 <= sum(fault == "429" for _, fault in first) <= 250
     assert 70 <= sum(fault == "cut" for _, fault in first) <= 130
 

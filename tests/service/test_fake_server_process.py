@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
 
 import pytest
 
-SERVE = "from uncanny.service.fake_server import serve, FakeServerOptions as O; serve(O(max_seconds={}))"
+SERVE = "from uncanny.service.fake_server import serve, FakeServerOptions as O; serve(O({}))"
 
 
-def start(max_seconds: float) -> subprocess.Popen[str]:
+def start(options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", SERVE.format(max_seconds)],
+        [sys.executable, "-c", SERVE.format(options)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -24,7 +25,7 @@ def start(max_seconds: float) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_says_where_it_listens_and_stops_when_told(stop: signal.Signals) -> None:
-    with start(60) as server:
+    with start("max_seconds=60") as server:
         assert server.stdout is not None
         line = server.stdout.readline()
         assert re.fullmatch(r"listening on http://127\.0\.0\.1:\d+\n", line)
@@ -36,6 +37,21 @@ def test_says_where_it_listens_and_stops_when_told(stop: signal.Signals) -> None
 
 
 def test_stops_by_itself() -> None:
-    with start(0.2) as server:
+    with start("max_seconds=0.2") as server:
         _, errors = server.communicate(timeout=30)
+        assert (server.returncode, errors) == (0, "")
+
+
+def test_a_hanging_answer_does_not_keep_it_from_stopping() -> None:
+    with start("max_seconds=60, faults={'hang': 1.0}") as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline().rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            body = b'{"messages": [{"role": "user", "content": "Hello"}]}'
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            client.sendall(head.encode() + body)
+            while b'"hang":1' not in urllib.request.urlopen(f"http://127.0.0.1:{port}/stats").read():
+                pass
+            server.send_signal(signal.SIGTERM)
+            _, errors = server.communicate(timeout=30)
         assert (server.returncode, errors) == (0, "")

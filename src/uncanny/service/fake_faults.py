@@ -47,7 +47,7 @@ class Plan:
 def plan(options: FakeServerOptions, number: int) -> Plan:
     """The plan for the request with this number, counted from 0: the same for the same seed."""
     dice = random.Random(f"{options.seed}:{number}")
-    delay = options.latency_ms + dice.uniform(-options.jitter_ms, options.jitter_ms)
+    delay = options.latency_ms + dice.uniform(0.0, options.jitter_ms)
     drawn, wait = dice.random(), dice.randint(200, 1000)
     struck: FaultName | None = None
     for name, rate in options.faults.items():
@@ -55,7 +55,7 @@ def plan(options: FakeServerOptions, number: int) -> Plan:
             struck = name
             break
         drawn -= rate
-    return Plan(max(0.0, delay) / 1000, struck, wait, dice)
+    return Plan(delay / 1000, struck, wait, dice)
 
 
 def _malformed(text: str, dice: random.Random) -> str:

@@ -19,7 +19,7 @@ MAX_OBJECTS: Final = 200
 class FakeServerOptions:
     """Settings of one fake server; raises `UsageError` for values out of range.
 
-    `port` 0 takes a free one. `latency_ms` (≥ 0) is waited before each answer, give or take `jitter_ms`.
+    `port` 0 takes a free one. `latency_ms` (≥ 0) is waited before each answer, and up to `jitter_ms` more.
     `faults` maps a fault's name to the share of requests it strikes, 0–1, together at most 1; at most one
     fault strikes a request. `objects` (1–200) is the number of objects made up in an unknown image. The same
     `seed` gives the n-th request the same fault and latency. `max_seconds` ends the server by itself.

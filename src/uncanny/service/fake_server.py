@@ -15,7 +15,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from uncanny.errors import RequestRejectedError
+from uncanny.errors import RequestRejectedError, UsageError
 from uncanny.providers.demo_brain import answer
 from uncanny.service.fake_anthropic import AnthropicDialect
 from uncanny.service.fake_call import Answered, BadCallError, Call, Dialect, ImageDigests
@@ -155,17 +155,30 @@ def application(options: FakeServerOptions) -> web.Application:
 
 @contextlib.asynccontextmanager
 async def running(options: FakeServerOptions) -> AsyncIterator[str]:
-    """A server in this event loop; gives its base URL, `http://127.0.0.1:PORT`. Leaving ends it at once."""
+    """A server in this event loop; gives its base URL, `http://127.0.0.1:PORT`. Leaving ends it at once.
+
+    Raises `UsageError` where the port is taken.
+    """
     # Without handler_cancellation a hanging answer would outlive its client.
     runner = web.AppRunner(
         application(options), access_log=None, handler_cancellation=True, shutdown_timeout=0.1
     )
     await runner.setup()
     try:
-        await web.TCPSite(runner, _HOST, options.port, backlog=4096).start()
+        await _listen(runner, options.port)
         yield f"http://{_HOST}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, port: int) -> None:
+    try:
+        await web.TCPSite(runner, _HOST, port, backlog=4096).start()
+    except OSError as error:
+        raise UsageError(
+            f"The fake server cannot listen on port {port}: {error.strerror or error}",
+            remedy="Choose another port, or 0 for any free one.",
+        ) from error
 
 
 def serve(options: FakeServerOptions) -> None:
