@@ -30,7 +30,30 @@ class Mistake:
     at: str = ""
 
 
-MISTAKES: tuple[Mistake, ...] = ()
+MISTAKES: tuple[Mistake, ...] = (
+    Mistake(
+        "r01-cup-on-saucer",
+        "invents",
+        target="Two lemons grow into each other",
+        text="At the left of the table the two yellow lemons run into each other where they touch; no edge "
+        "parts the front one from the one behind.",
+        reasoning="Two ripe lemons are separate solid fruits. They can touch, but neither can fill the place "
+        "of the other.",
+        severity=35,
+        at="lemons",
+    ),
+    Mistake("r02-mirror-candlestick", "overlooks-once", target="hairbrush"),
+    Mistake(
+        "r03-shadow-towards-sun",
+        "mislocates",
+        target="Shadow of the egg cup points towards the light",
+        text="The dark shadow that starts at the foot of the pear at the back right runs to the left across "
+        "the table, while the shadows of the other things run to the right.",
+    ),
+    Mistake("r04-table-three-legs", "misses", target="Lamp hangs from nothing"),
+    Mistake("r05-spoon-in-glass", "names-twice", target="glass of water", text="The Glass of Water"),
+    Mistake("r05-spoon-through-glass", "misjudges", target="Wrong numerals on the clock", severity=70),
+)
 
 
 def mistakes_in(scene: str) -> tuple[Mistake, ...]:
