@@ -40,6 +40,7 @@ logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 _ORIENTATION = 0x0112
 _BITS_PER_SAMPLE = 258
+_RAISE_PIXELS = "Raise the limit on pixels if the picture is really that large."
 _READABLE = "JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF"
 
 
@@ -73,7 +74,7 @@ def open_image(data: bytes, max_pixels: int) -> tuple[ImageFile.ImageFile, Forma
         raise ImageError(
             f"the file declares {image.width:,} × {image.height:,} pixels, the limit is {max_pixels:,}",
             kind="bomb",
-            remedy="Raise the limit if the picture is really that large.",
+            remedy=_RAISE_PIXELS,
         )
     return image, name
 
@@ -103,12 +104,12 @@ def explain(error: Exception, data: bytes) -> ImageError:
     """Turn whatever went wrong while decoding into the one error of this package."""
     if isinstance(error, ImageError):
         return error
-    if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning | MemoryError):
+    if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
         return ImageError(
-            "the picture would need too much memory",
-            kind="bomb",
-            remedy="Raise the limit on pixels if the picture is really that large.",
+            "the file declares far more pixels than the limit", kind="bomb", remedy=_RAISE_PIXELS
         )
+    if isinstance(error, MemoryError):
+        return ImageError("the picture needs more memory than there is", kind="bomb")
     name = sniff(data)
     if name is None:
         return _no_image(data)

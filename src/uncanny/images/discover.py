@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,12 +66,9 @@ def discover(paths: Sequence[Path]) -> Found:
 
 def _is_folder(path: Path) -> bool:
     try:
-        if path.is_symlink() and not path.exists():
-            return False
-        path.stat()
-        return path.is_dir()
+        return stat.S_ISDIR(path.stat().st_mode)
     except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and _is_link(path):
+        if _is_link(path):
             return False
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(
@@ -127,7 +125,7 @@ class _Walk:
             self.skipped[folder] = "unreadable_folder"
 
     def _sort_in(self, folder: str, entry: os.DirEntry[str]) -> None:
-        suffix = f".{entry.name.rpartition('.')[2]}".lower()
+        suffix = entry.name[entry.name.rfind(".") :].lower() if "." in entry.name else ""
         if entry.name.startswith("."):
             self.skipped[entry.path] = "hidden"
         elif _leads_to_folder(entry):

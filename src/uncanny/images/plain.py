@@ -34,6 +34,9 @@ def plain(decoded: Decoded) -> tuple[Image.Image, bytes | None, list[str]]:
         changes.append("first_frame")
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         image = _from_16_bit(decoded)
+    elif decoded.depth == 16 and isinstance(image.info.get("transparency"), tuple):
+        # Pillow cuts the samples to 8 bits, but not the colour that stands for transparent.
+        image.info["transparency"] = tuple(value >> 8 for value in image.info["transparency"])
     if decoded.depth > 8:
         changes.append(f"depth:{decoded.depth}->8")
     if image.mode not in _PLAIN_MODES or "transparency" in image.info:
@@ -85,4 +88,9 @@ def _from_16_bit(decoded: Decoded) -> Image.Image:
     table = [min(255, (value * 255 + top // 2) // top) for value in range(65536)]
     if decoded.white_is_zero:
         table = [255 - value for value in table]
-    return image.convert("I").point(table, "L")
+    wide = image.convert("I")
+    gray = wide.point(table, "L")
+    clear = gray.info.pop("transparency", None)
+    if isinstance(clear, int):
+        gray.putalpha(wide.point([0 if value == clear else 255 for value in range(65536)], "L"))
+    return gray

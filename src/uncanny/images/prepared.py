@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from uncanny.errors import ImageError
@@ -22,7 +22,8 @@ class PreparedImage:
 
     `changes` is empty exactly where `sent` is the file's own bytes. Otherwise it names each change, in the
     order made: `first_frame`, `orientation:6`, `depth:16->8`, `mode:CMYK->RGB`, `icc:dropped`,
-    `downscale:4096x4096->2048x2048`, `alpha:flattened-white`, `convert:TIFF->PNG`, `jpeg-quality:95`.
+    `downscale:4096x4096->2048x2048`, `alpha:flattened-white`, `convert:TIFF->PNG`, `jpeg-quality:95`, or
+    `reencode` where the same pixels are only packed tighter.
     Metadata other than the ICC profile is left out of what is encoded anew.
     """
 
@@ -31,7 +32,7 @@ class PreparedImage:
     source_format: str
     width: int
     height: int
-    sent: bytes
+    sent: bytes = field(repr=False)
     sent_sha256: str
     media_type: str
     sent_width: int

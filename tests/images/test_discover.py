@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from uncanny.errors import UsageError
+from uncanny.images import discover, display_path
+from uncanny.images.naming import short_path
+
+
+def touch(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+
+
+def names(folder: Path, *arguments: Path) -> list[str]:
+    return [path.relative_to(folder).as_posix() for path in discover(arguments or (folder,)).files]
+
+
+def test_folders_are_walked_and_sorted(tmp_path: Path) -> None:
+    touch(tmp_path, "b.png", "a/z.JPG", "a/b/c.webp", "a.png", "a/b.tif", "c/d.avif", "B.png", "x.jpeg/y.gif")
+    expected = ["B.png", "a.png", "a/b.tif", "a/b/c.webp", "a/z.JPG", "b.png", "c/d.avif", "x.jpeg/y.gif"]
+    assert names(tmp_path) == expected
+
+
+def test_nothing_found_is_no_error(tmp_path: Path) -> None:
+    assert discover([tmp_path]).files == discover([]).files == ()
+
+
+def test_what_is_skipped_is_told(tmp_path: Path) -> None:
+    touch(tmp_path, ".a.png", ".git/b.png", "c.txt", "d.heic", "png", "e.png")
+    found = discover([tmp_path])
+    assert [path.name for path in found.files] == ["e.png"]
+    assert [(each.path.name, each.reason) for each in found.skipped] == [
+        (".a.png", "hidden"),
+        (".git", "hidden"),
+        ("c.txt", "other_file"),
+        ("d.heic", "unsupported_format"),
+        ("png", "other_file"),
+    ]
+
+
+def test_what_is_named_is_taken(tmp_path: Path) -> None:
+    touch(tmp_path, ".a.png", "c.txt", ".hidden/d.png")
+    assert names(tmp_path, tmp_path / "c.txt", tmp_path / ".a.png") == [".a.png", "c.txt"]
+    assert names(tmp_path, tmp_path / ".hidden") == [".hidden/d.png"]
+
+
+def test_overlapping_arguments_give_each_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "a/b/c.png", "a/d.png")
+    monkeypatch.chdir(tmp_path)
+    arguments = [Path("a"), Path("a/b"), Path("a/b/c.png"), tmp_path / "a", Path("a/../a/d.png"), Path("a")]
+    found = discover(arguments)
+    assert len(found.files) == 2
+    assert {path.resolve() for path in found.files} == {tmp_path / "a/b/c.png", tmp_path / "a/d.png"}
+    assert found.skipped == ()
+    assert discover(arguments[::-1]) == found
+
+
+def test_linked_folders_are_walked_once(tmp_path: Path) -> None:
+    touch(tmp_path / "in", "a/one.png", "z/two.png")
+    touch(tmp_path / "out", "three.png")
+    (tmp_path / "in/a/loop").symlink_to("..")
+    (tmp_path / "in/0_link").symlink_to("z")
+    (tmp_path / "in/far").symlink_to("../out")
+    found = discover([tmp_path / "in"])
+    assert [path.relative_to(tmp_path / "in").as_posix() for path in found.files] == [
+        *("a/one.png", "far/three.png", "z/two.png")
+    ]
+    assert [(each.path.name, each.reason) for each in found.skipped] == [
+        ("0_link", "same_folder"),
+        ("loop", "same_folder"),
+    ]
+
+
+def test_linked_files_are_files_of_their_own(tmp_path: Path) -> None:
+    touch(tmp_path, "a.png")
+    for name, target in (("b.png", "a.png"), ("c.png", "nowhere"), ("d.png", "d.png"), ("e.txt", "e.txt")):
+        (tmp_path / name).symlink_to(target)
+    assert names(tmp_path) == ["a.png", "b.png", "c.png", "d.png"]
+    assert names(tmp_path, tmp_path / "c.png", tmp_path / "d.png") == ["c.png", "d.png"]
+
+
+def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "a.png", "locked/b.png")
+    scandir = os.scandir
+
+    def guarded(path: str) -> os._ScandirIterator[str]:
+        if path.endswith("locked"):  # root may read everything, so a mode would not do
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    found = discover([tmp_path])
+    assert [path.name for path in found.files] == ["a.png"]
+    assert [(each.path.name, each.reason) for each in found.skipped] == [("locked", "unreadable_folder")]
+
+
+@pytest.mark.parametrize("name", ["gone", "x" * 10_000, "a/" * 5_000, "nul\0byte", "a.png/below"])
+def test_an_argument_that_does_not_exist_is_named(name: str, tmp_path: Path) -> None:
+    touch(tmp_path, "a.png")
+    with pytest.raises(UsageError) as caught:
+        discover([tmp_path / "a.png", tmp_path / name])
+    assert short_path(tmp_path / name) in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+def test_names_of_any_bytes(tmp_path: Path) -> None:
+    try:
+        (tmp_path / os.fsdecode(b"caf\xe9\xff.png")).write_bytes(b"")
+    except OSError:
+        pytest.skip("the file system takes UTF-8 names only")
+    (found,) = discover([tmp_path]).files
+    assert found.exists()
+    assert display_path(found.relative_to(tmp_path)) == r"caf\xe9\xff.png"
+    assert short_path(Path("a\nb\u202ec")) == r"a\nb\u202ec"
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.binary(min_size=1, max_size=60).filter(lambda data: b"/" not in data and b"\0" not in data))
+def test_display_always_encodes(name: bytes) -> None:
+    path = Path(os.fsdecode(name))
+    display_path(path).encode()
+    assert short_path(path).isprintable()
+
+
+def test_order_does_not_depend_on_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, *(f"{n % 7}/{n}.png" for n in range(60)))
+    (tmp_path / "link").symlink_to("3")
+    first = discover([tmp_path])
+    scandir = os.scandir
+
+    class Backwards:
+        def __init__(self, path: str) -> None:
+            self.entries = scandir(path)
+
+        def __enter__(self) -> list[os.DirEntry[str]]:
+            return list(self.entries)[::-1]
+
+        def __exit__(self, *_: object) -> None:
+            self.entries.close()
+
+    monkeypatch.setattr(os, "scandir", Backwards)
+    assert discover([tmp_path]) == first
+    assert len(first.files) == 60
