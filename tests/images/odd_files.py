@@ -126,11 +126,8 @@ def _odd() -> Odd:
     yield "pixel.png", encoded(picture(1, 1), "PNG"), SAME
     yield "tall.png", encoded(picture(1, 5000), "PNG"), SAME
     frames = {"save_all": True, "append_images": more}
-    yield (
-        "moves.gif",
-        encoded(image, "GIF", **frames),
-        changed("first_frame", "mode:P->RGB", "convert:GIF->PNG"),
-    )
+    moves = changed("first_frame", "mode:P->RGB", "convert:GIF->PNG")
+    yield "moves.gif", encoded(image, "GIF", **frames), moves
     yield "moves.webp", encoded(image, "WEBP", **frames), changed("first_frame", "convert:WEBP->PNG")
     yield "moves.png", encoded(image, "PNG", **frames), changed("first_frame")
     yield "pages.tiff", encoded(image, "TIFF", **frames), changed("first_frame", "convert:TIFF->PNG")
@@ -169,27 +166,12 @@ def _named() -> Odd:
     png, jpeg = encoded(picture(), "PNG"), encoded(picture(), "JPEG")
     yield "really_png.jpg", png, SAME
     yield "really_jpeg.png", jpeg, SAME
-    odd: tuple[str, ...] = (
-        "UPPER.PNG",
-        "with space.png",
-        "line\nbreak.png",
-        "fox🦊.png",
-        "עברית.png",
-        "\u202egnp.png",
-    )
-    odd += ("-rf.png", "--help.png", "50%.png", "a'b\"c.png", "x" * 251 + ".png", "tab\there.png")
-    odd += (os.fsdecode(b"latin\xff\xe9.png"), "x.png/inside.png", "two.dots.PnG", "*?.png", "cafe\u0301.png")
+    odd = ["UPPER.PNG", "with space.png", "line\nbreak.png", "fox🦊.png", "עברית.png", "\u202egnp.png"]
+    odd += ["-rf.png", "--help.png", "50%.png", "a'b\"c.png", "x" * 251 + ".png", "tab\there.png"]
+    odd += [os.fsdecode(b"latin\xff\xe9.png"), "x.png/inside.png", "two.dots.PnG", "*?.png", "cafe\u0301.png"]
     for name in odd:
         yield name, png, SAME
-    for name in (
-        ".hidden.png",
-        ".hidden/inside.png",
-        "no_suffix",
-        "notes.txt",
-        "photo.heic",
-        "png",
-        "a.png~",
-    ):
+    for name in (".hidden.png", ".hidden/in.png", "no_suffix", "notes.txt", "photo.heic", "png", "a.png~"):
         yield name, png, NOT_DISCOVERED
 
 

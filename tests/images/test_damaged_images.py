@@ -32,7 +32,7 @@ STARTS = [
     b"RIFF\0\1\0\0WEBPVP8 ",
 ]
 STARTS += [b"\0\0\0\x18ftypavif", b"\0\0\0\x18ftypmif1"]
-quick = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")
