@@ -54,7 +54,7 @@ class Question(Generic[T]):
         request = self.request
         while True:
             try:
-                return await self.retrying(self._warmed, request)
+                return await self._retried(request)
             except TruncatedError:
                 limit = request.sampling.max_output_tokens
                 if limit >= MOST_OUTPUT_TOKENS:
@@ -66,6 +66,22 @@ class Question(Generic[T]):
                     raise
                 self._repairs += 1
                 request = self._repair_request(request, error)
+
+    async def _retried(self, request: Request) -> T:
+        try:
+            return await self._warmed(request)
+        except TransientError as error:
+            first: TransientError | None = error
+
+        # Tenacity's bookkeeping costs more than all the rest of a call, so it starts at the first failure.
+        async def attempt() -> T:
+            nonlocal first
+            if first is not None:
+                failure, first = first, None
+                raise failure
+            return await self._warmed(request)
+
+        return await self.retrying(attempt)
 
     def _repair_request(self, request: Request, error: AnswerError) -> Request:
         # On top of the first question, not of an earlier repair: two bad answers in view teach a third one.

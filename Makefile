@@ -1,0 +1,55 @@
+# Two targets for a fresh clone: `make demo` and `make test`. Needs Python 3.11+ and make.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+DEV    := $(VENV)/.installed-dev
+
+.PHONY: setup dev demo test test-all check bench clean help
+
+help:
+	@echo 'make demo      install, annotate the bundled sample images, show the result'
+	@echo 'make test      install, run all tests that need nothing but this machine'
+	@echo 'make setup     install into $(VENV)'
+	@echo 'make test-all  also the slow ones'
+	@echo 'make check     formatting, lint, types, layers'
+
+setup: $(STAMP)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP): pyproject.toml | $(BIN)/python
+	@echo 'Installing uncanny into $(VENV) …'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+dev: $(DEV)
+
+$(DEV): $(STAMP)
+	@echo 'Installing the test tools …'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
+	@touch $@
+
+demo: setup
+	$(BIN)/uncanny demo
+
+test: dev
+	$(BIN)/python -m pytest -n auto -m 'not slow and not vllm'
+
+test-all: dev
+	$(BIN)/python -m pytest -n auto -m 'not vllm'
+
+check: dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: dev
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) runs dist build
