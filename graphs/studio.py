@@ -1,0 +1,179 @@
+"""The same state machine with a node for every agent, to look at and step through in LangGraph Studio.
+
+`langgraph dev` serves it. Input: `{"image": "/path/to/picture.png"}`; the model is chosen in the context,
+`demo` by default, which knows the bundled scenes. Slower than the flat form, and the same functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from uncanny.agents.examination import Examination
+from uncanny.agents.plan import AnnotatePlan
+from uncanny.graphs.annotate import (
+    AnnotateState,
+    examined,
+    fan_out,
+    format_node,
+    perceive_node,
+    scan_node,
+)
+from uncanny.graphs.object_step import ObjectState, attribute_step, integrate_step, relation_step
+from uncanny.images import PixelPolicy, SendLimits, prepare
+from uncanny.providers.base import Provider, Tokens
+from uncanny.providers.call_log import CallScope
+from uncanny.providers.caller import Caller
+from uncanny.providers.encode import encode_image
+from uncanny.providers.lane import lane
+from uncanny.providers.registry import Access, open_model, parse_model
+from uncanny.providers.worst_case import worst_case
+
+KEPT_IMAGES = 8
+
+
+@dataclass(frozen=True)
+class StudioContext:
+    """What can be set in Studio's context panel. Keys come from the server's environment."""
+
+    model: str = "demo"
+    base_url: str | None = None
+    repeats: int = 3
+    max_objects: int = 12
+    scene_scans: int = 0
+    concurrency: int = 8
+
+
+class StudioInput(TypedDict):
+    """`image` is the path of a file on the machine that serves the graph."""
+
+    image: str
+
+
+_providers: dict[tuple[str, str | None], Provider] = {}
+_examinations: OrderedDict[tuple[str, StudioContext], Examination] = OrderedDict()
+
+
+async def examination(image: str, context: StudioContext | None) -> Examination:
+    """The open image; the last few are kept, since every node asks for it. Raises UncannyError."""
+    context = context or StudioContext()
+    key = (image, context)
+    if key not in _examinations:
+        _examinations[key] = await asyncio.to_thread(_open, image, context)
+        while len(_examinations) > KEPT_IMAGES:
+            _examinations.popitem(last=False)
+    return _examinations[key]
+
+
+def _open(image: str, context: StudioContext) -> Examination:
+    name = (context.model, context.base_url)
+    if name not in _providers:
+        _providers[name] = open_model(parse_model(context.model), Access(context.base_url))
+    provider = _providers[name]
+    traits = provider.traits
+    limits = SendLimits(traits.media_types, traits.max_image_bytes, traits.max_image_side)
+    prepared = prepare(Path(image), PixelPolicy(), limits)
+    sent = encode_image(
+        sha256=prepared.sent_sha256,
+        media_type=prepared.media_type,
+        width=prepared.sent_width,
+        height=prepared.sent_height,
+        data=prepared.sent,
+    )
+
+    def no_price(_tokens: Tokens) -> None:
+        return None
+
+    own = lane(
+        provider, context.concurrency, price=no_price, worst_case=lambda r: worst_case(provider.name, r)
+    )
+    plan = AnnotatePlan(
+        repeats=context.repeats, max_objects=context.max_objects, scene_scans=context.scene_scans
+    )
+    return Examination(sent, Caller({"": [own]}), CallScope(image), plan)
+
+
+class _ObjectInput(ObjectState):
+    order: int
+
+
+class _ObjectOutput(TypedDict):
+    examined: list[Any]
+
+
+async def _attributes(state: _ObjectInput, runtime: Runtime[StudioContext]) -> ObjectState:
+    return await attribute_step(state, await examination(state["image"], runtime.context))
+
+
+async def _relations(state: _ObjectInput, runtime: Runtime[StudioContext]) -> ObjectState:
+    return await relation_step(state, await examination(state["image"], runtime.context))
+
+
+async def _integrate(state: _ObjectInput, runtime: Runtime[StudioContext]) -> ObjectState:
+    return await integrate_step(state, await examination(state["image"], runtime.context))
+
+
+def _collect(state: _ObjectInput) -> AnnotateState:
+    return examined(state["order"], state)
+
+
+def _object_graph() -> Any:
+    def unless_failed(following: str) -> Any:
+        return lambda state: "collect" if state.get("error") else following
+
+    graph = StateGraph(_ObjectInput, context_schema=StudioContext, output_schema=_ObjectOutput)
+    graph.add_node("AttributeAnalyzer", _attributes)
+    graph.add_node("RelationReasoner", _relations)
+    graph.add_node("AnomalyIntegrator", _integrate)
+    graph.add_node("collect", _collect)
+    graph.add_edge(START, "AttributeAnalyzer")
+    graph.add_conditional_edges(
+        "AttributeAnalyzer", unless_failed("RelationReasoner"), ["RelationReasoner", "collect"]
+    )
+    graph.add_conditional_edges(
+        "RelationReasoner", unless_failed("AnomalyIntegrator"), ["AnomalyIntegrator", "collect"]
+    )
+    graph.add_edge("AnomalyIntegrator", "collect")
+    graph.add_edge("collect", END)
+    return graph.compile(name="object")
+
+
+async def _perceive(state: AnnotateState, runtime: Runtime[StudioContext]) -> AnnotateState:
+    return await perceive_node(state, await examination(state["image"], runtime.context))
+
+
+async def _scan(state: dict[str, Any], runtime: Runtime[StudioContext]) -> AnnotateState:
+    return await scan_node(state, await examination(state["image"], runtime.context))
+
+
+async def _format(state: AnnotateState, runtime: Runtime[StudioContext]) -> AnnotateState:
+    return await format_node(state, await examination(state["image"], runtime.context))
+
+
+def _branches(state: AnnotateState, runtime: Runtime[StudioContext]) -> list[Send] | str:
+    return fan_out(state, (runtime.context or StudioContext()).scene_scans)
+
+
+def studio_graph() -> Any:
+    """Compile it."""
+    graph = StateGraph(AnnotateState, context_schema=StudioContext, input_schema=StudioInput)
+    graph.add_node("perceive", _perceive)
+    graph.add_node("examine", _object_graph())
+    graph.add_node("scan", _scan)
+    graph.add_node("format", _format)
+    graph.add_edge(START, "perceive")
+    graph.add_conditional_edges("perceive", _branches, ["examine", "scan", "format", END])
+    graph.add_edge("examine", "format")
+    graph.add_edge("scan", "format")
+    graph.add_edge("format", END)
+    return graph.compile(name="annotate")
+
+
+graph = studio_graph()
