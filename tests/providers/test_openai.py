@@ -264,8 +264,16 @@ def test_reasoning_models_take_no_sampling_parameters(model: str, takes: bool) -
 
 def test_a_missing_key_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "  ")
-    with pytest.raises(ModelUnusableError, match=r"Set the environment variable OPENAI_API_KEY$"):
+    with pytest.raises(ModelUnusableError, match=r"Set the environment variable OPENAI_API_KEY\.$"):
         OpenAIProvider("gpt-4o")
+
+
+@pytest.mark.parametrize("key", ["“sk-0123456789abcdef”", "sk-01234 56789", "sk-0123456\n789"])
+def test_a_key_no_header_can_carry_is_refused(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(ModelUnusableError, match="OPENAI_API_KEY holds") as caught:
+        OpenAIProvider("gpt-4o")
+    assert "0123456" not in str(caught.value)
 
 
 def test_the_key_and_the_endpoint_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ from uncanny.providers.exchange import environment_key
 from uncanny.providers.faults import Where
 from uncanny.providers.foreign import foreign_client
 from uncanny.providers.openai import MEDIA_TYPES
-from uncanny.providers.wire_openai import Detail, Dialect
+from uncanny.providers.image_tokens import Detail
+from uncanny.providers.wire_openai import Dialect
 
 KEY_VARIABLE = "OPENAI_COMPATIBLE_API_KEY"
 URL_VARIABLE = "OPENAI_COMPATIBLE_BASE_URL"
@@ -19,7 +20,7 @@ NO_KEY = "none"
 
 
 class CompatibleProvider(ChatModel):
-    """A model of some server, `compatible/<model>`.
+    """A model of some server, `openai-compatible/<model>`.
 
     The base URL is given or in `OPENAI_COMPATIBLE_BASE_URL`, the key in `OPENAI_COMPATIBLE_API_KEY` if the
     server wants one; OpenAI's own key is never sent. Constrained answers are asked for until the server says
@@ -35,11 +36,11 @@ class CompatibleProvider(ChatModel):
         timeout_s: float = 600.0,
         detail: Detail = "high",
     ) -> None:
-        name = f"compatible/{model}"
+        name = f"openai-compatible/{model}"
         address = base_url or os.environ.get(URL_VARIABLE, "").strip()
         if not address:
             raise UsageError(
-                f"{name} needs the server's address", remedy=f"Give --base-url or set {URL_VARIABLE}"
+                f"{name} needs the server's address", remedy=f"Give --base-url or set {URL_VARIABLE}."
             )
         key = api_key or environment_key(KEY_VARIABLE) or NO_KEY
         client = foreign_client(address, key, timeout_s)

@@ -11,7 +11,7 @@ import orjson
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
-from uncanny.errors import ProviderError, UsageError
+from uncanny.errors import ModelUnusableError, ProviderError, UsageError
 from uncanny.providers.faults import HTTP_ERRORS, Where, bad_body, from_exception, from_response
 from uncanny.providers.server_words import one_line, read_words
 
@@ -29,15 +29,23 @@ def http_client(timeout_s: float) -> httpx2.AsyncClient:
 
 
 def environment_key(variable: str) -> str | None:
-    """The key in the environment, None where there is none; keys come from nowhere else."""
-    return os.environ.get(variable, "").strip() or None
+    """The key in the environment, None where there is none; keys come from nowhere else.
+
+    Raises `ModelUnusableError` for text that no header can carry, such as a key in typographic quotes.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ModelUnusableError(
+            f"{variable} holds characters that no key has", remedy="Copy the key again, without quotes."
+        )
+    return key or None
 
 
 def checked_url(base_url: str) -> str:
     """`base_url` if calls can go there; raises `UsageError` otherwise."""
     if not base_url.startswith(("http://", "https://")):
         raise UsageError(
-            f"{base_url!r} is no base URL", remedy="Give one that begins with http:// or https://"
+            f"{base_url!r} is no base URL", remedy="Give one that begins with http:// or https://."
         )
     return base_url
 

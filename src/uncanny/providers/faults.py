@@ -79,12 +79,12 @@ def from_exception(error: BaseException, where: Where) -> ProviderError:
             f"{where.name}: no answer from {where.endpoint} in time",
             kind="timeout",
             overloaded=True,
-            remedy="Raise the timeout if the model is slow",
+            remedy="Raise the timeout if the model is slow.",
         )
     return TransientError(
         f"{where.name}: the connection to {where.endpoint} failed ({reason})",
         kind="connection",
-        remedy="Check that the server runs and can be reached",
+        remedy="Check that the server runs and can be reached.",
     )
 
 
@@ -94,14 +94,14 @@ def from_response(status: int, headers: Mapping[str, str], body: bytes, where: W
     message = f"{where.name}: HTTP {status}: {words.message or 'no reason given'}"
     advice = headers.get("x-should-retry")
     if status == 402 or words.codes & _QUOTA_CODES or _LOW_CREDIT in words.message:
-        return QuotaError(message, remedy=f"Add credit to the account behind {where.key_variable}")
+        return QuotaError(message, remedy=f"Add credit to the account behind {where.key_variable}.")
     if status in (401, 403):
         return ModelUnusableError(
-            message, remedy=f"Set {where.key_variable} to a key that may use {where.model!r}"
+            message, remedy=f"Set {where.key_variable} to a key that may use {where.model!r}."
         )
     if status == 404 or "model_not_found" in words.codes:
         return ModelUnusableError(
-            message, remedy=f"Check the model name {where.model!r} and the address {where.endpoint}"
+            message, remedy=f"Check the model name {where.model!r} and the address {where.endpoint}."
         )
     transient = status in _TRANSIENT or status >= 500
     if advice == "true" or (transient and advice != "false"):
@@ -122,7 +122,7 @@ def bad_body(where: Where, reason: str) -> TransientError:
 def missing_key(name: str, variable: str) -> ModelUnusableError:
     """The error for a hosted provider without its key."""
     return ModelUnusableError(
-        f"{name} needs a key and {variable} is not set", remedy=f"Set the environment variable {variable}"
+        f"{name} needs a key and {variable} is not set", remedy=f"Set the environment variable {variable}."
     )
 
 
@@ -143,7 +143,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _no_key(where: Where, reason: str) -> ModelUnusableError:
-    return ModelUnusableError(f"{where.name}: {reason}", remedy=f"Set {where.key_variable}")
+    return ModelUnusableError(f"{where.name}: {reason}", remedy=f"Set {where.key_variable}.")
 
 
 def _number(text: str | None) -> float | None:

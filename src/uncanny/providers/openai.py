@@ -10,7 +10,8 @@ from uncanny.providers.base import Traits
 from uncanny.providers.chat_model import ChatModel
 from uncanny.providers.exchange import checked_url, environment_key, http_client
 from uncanny.providers.faults import Where, missing_key
-from uncanny.providers.wire_openai import Detail, Dialect
+from uncanny.providers.image_tokens import Detail
+from uncanny.providers.wire_openai import Dialect
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})

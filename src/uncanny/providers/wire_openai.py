@@ -9,8 +9,8 @@ import orjson
 
 from uncanny.providers.base import AnswerSchema, Finish, Message, Reply, Request, SentImage, Tokens
 from uncanny.providers.faults import Where, bad_body
+from uncanny.providers.image_tokens import Detail
 
-Detail = Literal["low", "high", "auto", "original"]
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 
 # One name for all steps: it is rendered ahead of the prompt, too.
