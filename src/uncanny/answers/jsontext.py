@@ -55,7 +55,7 @@ def json_values(text: str) -> Iterator[tuple[Any, int, int]]:
         try:
             value = json.loads(strict, strict=False)
         except (ValueError, RecursionError) as error:
-            raise AnswerError(f"the JSON is not valid: {_reason(error)}") from None
+            raise AnswerError(f"the JSON is not valid: {_reason(error, strict)}") from None
         yield value, found.start(), at
 
 
@@ -101,7 +101,7 @@ def _strict(text: str, start: int) -> tuple[str, int]:
             out.append(_rewritten(kind or "", word))
         if not closers:
             return "".join(out), at
-    if at < len(text) and text[at] not in _QUOTES:
+    if at < len(text) and text[at] not in _QUOTES and not text.startswith("```", at):
         raise AnswerError(f"the JSON is not valid near {excerpt(text[at : at + 40], 40)}")
     raise AnswerError("the JSON is cut off before its end; answer again, in full")
 
@@ -123,5 +123,7 @@ def _escape(found: re.Match[str]) -> str:
     return found[1] if found[1] in "'“”" else "\\\\" + found[1]
 
 
-def _reason(error: Exception) -> str:
-    return error.msg if isinstance(error, json.JSONDecodeError) else "a number or a nesting is too large"
+def _reason(error: Exception, strict: str) -> str:
+    if not isinstance(error, json.JSONDecodeError):
+        return "a number or a nesting is too large"
+    return f"{error.msg} near {excerpt(strict[error.pos : error.pos + 40], 40)}"

@@ -27,6 +27,8 @@ def says_nothing(text: str, form: ListForm[Any]) -> bool:
     text = _FENCE.sub("", text.strip()).strip()
     if found := _EMPTY_LIST.fullmatch(text):
         return found["key"] is None or found["key"].casefold() == form.key
+    if any(bracket in text for bracket in "{}[]"):
+        return False
     plain = _NOT_WORD.sub(" ", text).strip().casefold()
     nouns = "(?:" + "|".join(re.escape(noun) for noun in form.nouns) + ")"
     nothing = f"no {_KIND}{nouns}"

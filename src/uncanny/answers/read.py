@@ -20,6 +20,7 @@ from uncanny.errors import AnswerError
 T = TypeVar("T", bound=BaseModel)
 
 MAX_MESSAGE = 600
+_MISSING = object()
 
 
 def read_list(text: str, form: ListForm[T]) -> tuple[T, ...]:
@@ -106,11 +107,11 @@ def _from_json(text: str, form: ListForm[Any]) -> list[Any] | None:
     keyed: list[Any] | None = None
     bare: list[Any] | None = None
     seen = False
-    for value, _, _ in json_values(text):
-        seen = seen or bool(value)
-        if isinstance(value, dict) and (inner := _under_key(value, "answer")) is not None:
+    for value, start, end in json_values(text):
+        seen = seen or bool(value) or end - start == len(text)
+        if isinstance(value, dict) and (inner := _under_key(value, "answer")) is not _MISSING:
             value = inner
-        if isinstance(value, dict) and (under := _under_key(value, form.key)) is not None:
+        if isinstance(value, dict) and (under := _under_key(value, form.key)) is not _MISSING:
             keyed = _list(under, form)
         elif isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
             bare = value
@@ -122,7 +123,7 @@ def _from_json(text: str, form: ListForm[Any]) -> list[Any] | None:
 def _under_key(value: dict[Any, Any], key: str) -> Any:
     if key in value:
         return value[key]
-    return next((each for name, each in value.items() if label_key(str(name)) == key), None)
+    return next((each for name, each in value.items() if label_key(str(name)) == key), _MISSING)
 
 
 def _list(value: object, form: ListForm[Any]) -> list[Any]:

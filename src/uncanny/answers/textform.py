@@ -67,7 +67,7 @@ def labelled_items(text: str, form: ListForm[Any]) -> Iterator[dict[str, object]
     An unnumbered repetition of a label begins the next item. Text ahead of the first item is left out, and
     so is what follows a severity on further lines. Raises `AnswerError` for pieces of JSON.
     """
-    drafts: list[_Draft] = []
+    draft: _Draft | None = None
     for raw in _LINES.split(_one_item_a_line(text, form)):
         bare = raw.strip()
         if _BRACKETS.fullmatch(bare):
@@ -75,12 +75,15 @@ def labelled_items(text: str, form: ListForm[Any]) -> Iterator[dict[str, object]
         if _FENCE.fullmatch(bare):
             continue
         if _RULE.fullmatch(bare):
-            if drafts:
-                drafts[-1].current = None
+            if draft:
+                draft.current = None
             continue
-        _take(_line(raw, form), drafts, form)
-    # A heading with nothing below it is a heading of the answer ("## Anomalies", "**Summary**").
-    return (_values(each, form) for each in drafts if each.fields or each.mark not in ("heading", ""))
+        taken = _take(_line(raw, form), draft, form)
+        if draft and taken is not draft and _is_item(draft):
+            yield _values(draft, form)
+        draft = taken
+    if draft and _is_item(draft):
+        yield _values(draft, form)
 
 
 def has_labels(text: str, form: ListForm[Any]) -> bool:
@@ -121,25 +124,28 @@ def _line(raw: str, form: ListForm[Any]) -> _Line:
     return _Line(mark, None, rest, raw)
 
 
-def _take(line: _Line, drafts: list[_Draft], form: ListForm[Any]) -> None:
-    last = drafts[-1] if drafts else None
+def _take(line: _Line, last: _Draft | None, form: ListForm[Any]) -> _Draft | None:
+    """Add `line` to `last`, or to the new item that it begins; returns the one it went to."""
     if line.label is not None:
         if last is None or _begins(line, last, form):
             last = _Draft(line.mark)
-            drafts.append(last)
         last.current = last.fields.setdefault(line.label.name, [])
         last.current.append(line.value)
     elif line.mark and (last is None or line.mark in ("at", "word") or not last.fields or _full(last, form)):
-        last = _Draft(line.mark, title=_plain(line.value))
-        drafts.append(last)
+        last = _Draft(line.mark, title=line.pair[0] if line.pair else _plain(line.value))
         if line.pair:
-            last.title = line.pair[0]
             last.current = last.fields.setdefault(form.fields[1].name, [])
             last.current.append(line.pair[1])
     elif last is not None and last.current is not None:
         last.current.append(line.whole)
     if last is not None:
         last.whole.append(line.whole)
+    return last
+
+
+def _is_item(draft: _Draft) -> bool:
+    """False for a heading with nothing below it, such as "## Anomalies": it heads the answer."""
+    return bool(draft.fields) or draft.mark not in ("heading", "")
 
 
 def _begins(line: _Line, last: _Draft, form: ListForm[Any]) -> bool:
