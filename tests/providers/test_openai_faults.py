@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -214,97 +212,6 @@ async def test_an_answer_with_a_wrong_content_type_is_an_answer(httpserver: HTTP
     provider = OpenAIProvider("gpt-4o", base_url=httpserver.url_for("/v1"), api_key=KEY)
     assert (await provider.ask(QUESTION)).text == "a cup"
     await provider.close()
-
-
-Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
-
-
-async def hang(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-    await reader.read()
-
-
-async def trickle(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(HEAD + b"transfer-encoding: chunked\r\n\r\n")
-    while True:
-        writer.write(b"1\r\n \r\n")
-        await writer.drain()
-        await asyncio.sleep(0.05)
-
-
-async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.readuntil(b"\r\n\r\n")
-    writer.close()
-
-
-async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.readuntil(b"\r\n\r\n")
-    writer.write(HEAD + b'content-length: 500\r\n\r\n{"choices": [')
-    await writer.drain()
-    writer.close()
-
-
-async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await reader.readuntil(b"\r\n\r\n")
-    writer.write(b"this is not HTTP\r\n\r\n")
-    await writer.drain()
-    writer.close()
-
-
-@pytest.fixture
-async def raw_server(request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    behaviour: Behaviour = request.param
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            await behaviour(reader, writer)
-        except (ConnectionError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}/v1"
-    server.close()
-
-
-@pytest.mark.parametrize(
-    ("raw_server", "kind", "overloaded"),
-    [
-        (hang, "timeout", True),
-        (trickle, "timeout", True),
-        (hang_up, "connection", False),
-        (cut, "bad_body", False),
-        (babble, "connection", False),
-    ],
-    indirect=["raw_server"],
-)
-async def test_a_server_that_does_not_behave(raw_server: str, kind: str, overloaded: bool) -> None:
-    error = transient(await failure(raw_server, timeout_s=0.4))
-    assert (error.kind, error.overloaded) == (kind, overloaded)
-    assert "127.0.0.1" in error.message or kind == "bad_body"
-
-
-async def test_nobody_listens() -> None:
-    server = await asyncio.start_server(hang, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    server.close()
-    await server.wait_closed()
-    error = transient(await failure(f"http://127.0.0.1:{port}/v1"))
-    assert (error.kind, error.overloaded) == ("connection", False)
-    assert f"127.0.0.1:{port}" in str(error)
-
-
-async def test_cancelling_a_call_cancels_it() -> None:
-    server = await asyncio.start_server(hang, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    call = asyncio.create_task(failure(url))
-    await asyncio.sleep(0.1)
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    server.close()
 
 
 SDK_ERRORS = [

@@ -10,8 +10,8 @@ from uncanny.providers.chat_model import ChatModel
 from uncanny.providers.exchange import environment_key
 from uncanny.providers.faults import Where
 from uncanny.providers.foreign import foreign_client
-from uncanny.providers.openai import MEDIA_TYPES
 from uncanny.providers.image_tokens import Detail
+from uncanny.providers.openai import MEDIA_TYPES
 from uncanny.providers.wire_openai import Dialect
 
 KEY_VARIABLE = "OPENAI_COMPATIBLE_API_KEY"
