@@ -1,0 +1,71 @@
+function picture(image, source, onclick, label) {
+  if (!source) {
+    const why = image.status === "unreadable" ? "unreadable image" : "picture not found when this page was made";
+    return el("div", { class: "shot" }, el("div", { class: "blank" }, why));
+  }
+  const shot = el("img", { src: source, alt: image.image, decoding: "async", width: image.width, height: image.height });
+  shot.style.height = "auto";
+  return el("button", { type: "button", class: "shot", "aria-label": label, onclick }, shot);
+}
+
+function severity(value) {
+  const scale = svg("svg", { "aria-hidden": "true" },
+    svg("line", { x1: "2", x2: "100%", y1: 5, y2: 5 }),
+    svg("circle", { cx: `${4 + value * 0.92}%`, cy: 5, r: 4 }));
+  return el("div", { class: `sev ${shade(value)}`, title: `severity ${value}: 0 is completely unreal, 100 fully realistic` },
+    String(value), el("small", {}, " of 100"), scale);
+}
+
+function quad(anomaly) {
+  const tags = anomaly.objects.length
+    ? el("p", { class: "tags" }, anomaly.objects.map((name) => prose("span", "", name))) : null;
+  return el("li", { class: "quad" }, severity(anomaly.severity),
+    el("div", {}, prose("p", "name", anomaly.name), tags),
+    prose("p", "", anomaly.phenomenon), prose("p", "why", anomaly.reasoning));
+}
+
+function quads(image) {
+  if (image.anomalies.length) return el("ul", { class: "quads" }, [...image.anomalies].sort((a, b) => a.severity - b.severity).map(quad));
+  const word = { ok: "No anomalies found.", partial: "No anomalies from the steps that worked." }[image.status];
+  return el("p", { class: "empty" }, word || "Not judged.");
+}
+
+// What is no failure and still must be known: objects above the limit, copies that were not asked about.
+function remarks(image) {
+  const found = [], cut = image.extra.cut_objects, twin = image.extra.duplicate_of;
+  if (Array.isArray(cut) && cut.length) {
+    const names = cut.map((object) => object.name || String(object)).join(", ");
+    found.push(prose("li", "remark", `${plural(cut.length, "object")} above the limit not looked into: ${names}`));
+  }
+  if (twin) found.push(prose("li", "remark", `Same bytes as ${twin}, whose answers these are.`));
+  return found;
+}
+
+function errorList(image, most = Infinity) {
+  if (!image.errors.length && !remarks(image).length) return null;
+  const items = image.errors.slice(0, most).map((error) => {
+    const about = error.object ? [" about ", prose("bdi", "", `“${error.object}”`)] : [];
+    return el("li", {}, el("b", {}, `${error.agent}, step ${error.step}`), ...about,
+      ` failed (${error.kind}): `, prose("bdi", "", error.message));
+  });
+  if (image.errors.length > most) items.push(el("li", { class: "remark" }, `and ${plural(image.errors.length - most, "more error")}`));
+  return el("ul", { class: "errors" }, items, remarks(image));
+}
+
+function usage(image) {
+  const used = image.usage;
+  return [el("span", {}, plural(used.calls, "call")), el("span", {}, total(used) === null ? "tokens not reported" : `${count(total(used))} tokens`),
+    el("span", {}, money(used.cost_usd))];
+}
+
+function card(image, open) {
+  const size = image.width && image.height ? `${image.width} × ${image.height}` : null;
+  return el("article", { class: "card", tabindex: "-1", id: `image-${image.n}`, "aria-label": `Image ${image.n}` },
+    picture(image, image.thumb, () => open(image.n), `Enlarge image ${image.n}`),
+    el("header", {}, el("span", { class: "sub" }, `#${image.n}`), el("h3", {}, prose("bdi", "", image.image)),
+      el("span", { class: `badge is-${image.status}` }, image.status),
+      el("span", { class: "sub" }, image.anomalies.length ? plural(image.anomalies.length, "anomaly", "anomalies") : "")),
+    el("div", {}, errorList(image, 2), quads(image)),
+    el("footer", {}, el("button", { type: "button", class: "link", onclick: () => open(image.n) }, "Calls and details"),
+      usage(image), size && el("span", {}, size)));
+}
