@@ -141,4 +141,3 @@ def as_json(items: BaseModel | Sequence[BaseModel]) -> str:
     if isinstance(items, BaseModel):
         return items.model_dump_json()
     return "[" + ",".join(item.model_dump_json() for item in items) + "]"
-

@@ -78,14 +78,14 @@ def fan_out(state: AnnotateState, scans: int) -> list[Send] | str:
 
 
 async def examine_node(state: dict[str, Any], image: Examination) -> AnnotateState:
-    done: ObjectState = await examine_object(ObjectState(**{k: state[k] for k in ("subject", "objects")}), image)  # type: ignore[typeddict-item]
+    done: ObjectState = await examine_object(
+        ObjectState(**{k: state[k] for k in ("subject", "objects")}), image
+    )  # type: ignore[typeddict-item]
     return examined(state["order"], done)
 
 
 def examined(order: int, done: ObjectState) -> AnnotateState:
-    return {
-        "examined": [{"order": order, "findings": done.get("findings", []), "error": done.get("error")}]
-    }
+    return {"examined": [{"order": order, "findings": done.get("findings", []), "error": done.get("error")}]}
 
 
 async def scan_node(state: dict[str, Any], image: Examination) -> AnnotateState:

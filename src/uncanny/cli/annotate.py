@@ -26,11 +26,15 @@ PLAN = ("repeats", "max_objects", "scene_scans", "temperature", "top_p", "max_ou
 @click.option("--scene-scans", default=0, show_default=True, help="Extra looks at the image as a whole.")
 @click.option("--temperature", default=0.3, show_default=True, help="Sent where the model takes one.")
 @click.option("--top-p", default=0.95, show_default=True, help="Sent where the model takes one.")
-@click.option("--max-output-tokens", default=2000, show_default=True, help="Doubled when an answer is cut off.")
+@click.option(
+    "--max-output-tokens", default=2000, show_default=True, help="Doubled when an answer is cut off."
+)
 @click.option(
     "--formatter-output-tokens", default=5000, show_default=True, help="The same for the last step."
 )
-@click.option("--max-side", type=int, help="Scale larger images down to this many pixels. [default: send as is]")
+@click.option(
+    "--max-side", type=int, help="Scale larger images down to this many pixels. [default: send as is]"
+)
 @click.option(
     "--image-format",
     type=click.Choice(["keep", "png", "jpeg"]),
@@ -40,7 +44,9 @@ PLAN = ("repeats", "max_objects", "scene_scans", "temperature", "top_p", "max_ou
 )
 @click.option("--jpeg-quality", default=95, show_default=True, help="Where a JPEG has to be written.")
 @click.option("--max-pixels", default=100_000_000, show_default=True, help="Larger images are not opened.")
-@click.option("--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]")
+@click.option(
+    "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
+)
 def command(paths: tuple[Path, ...], run: Path, root: Path | None, report: bool, **options: Any) -> None:
     """Annotate images: what is in them that cannot be, why, and how unreal it makes them.
 

@@ -17,7 +17,9 @@ _OPTIONS = [
     click.option(
         "--role", "roles", multiple=True, metavar="ROLE=MODEL", help="Another model for one role; repeatable."
     ),
-    click.option("--fallback", metavar="MODEL", help="Takes over when a model has no budget, quota or pulse."),
+    click.option(
+        "--fallback", metavar="MODEL", help="Takes over when a model has no budget, quota or pulse."
+    ),
     click.option(
         "--base-url",
         "base_urls",

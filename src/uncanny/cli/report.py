@@ -11,7 +11,9 @@ from uncanny.errors import UsageError
 
 @click.command("report")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--max-images", default=300, show_default=True, help="Images shown; the page says so if not all.")
+@click.option(
+    "--max-images", default=300, show_default=True, help="Images shown; the page says so if not all."
+)
 def command(run: Path, max_images: int) -> None:
     """Write RUN/report.html, one self-contained file, for a finished or unfinished run."""
     if not (run / "annotations.jsonl").is_file():

@@ -23,7 +23,9 @@ def run_and_show(job: AnnotateJob, *, as_json: bool, quiet: bool, report: bool) 
 
         page = write_report(job.folder.path)
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(summary_json(job, end, page), option=orjson.OPT_INDENT_2) + b"\n")
+        sys.stdout.buffer.write(
+            orjson.dumps(summary_json(job, end, page), option=orjson.OPT_INDENT_2) + b"\n"
+        )
     elif not quiet:
         click.echo(summary_text(job, end, page))
     for line in complaints(job, end):
@@ -44,7 +46,9 @@ def complaints(job: AnnotateJob, end: RunEnd) -> list[str]:
     """What went wrong with the run as a whole, a line each."""
     progress = end.progress
     left = progress.total - progress.done
-    lines = [f"Warning: {warning}" for warning in progress.warnings if not end.error or warning != str(end.error)]
+    lines = [
+        f"Warning: {warning}" for warning in progress.warnings if not end.error or warning != str(end.error)
+    ]
     if end.error is not None:
         lines.append(f"Stopped, {left:,} images not done: {end.error}")
     elif end.reason == "interrupt":

@@ -24,7 +24,11 @@ def summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str, 
         "report": None if page is None else str(page),
         "totals": manifest.get("totals"),
         "failures": [
-            {"image": record.image, "status": record.status, "errors": [e.model_dump() for e in record.errors]}
+            {
+                "image": record.image,
+                "status": record.status,
+                "errors": [e.model_dump() for e in record.errors],
+            }
             for record in read_records(job.folder.annotations, Annotation)
             if record.status != "ok"
         ],
@@ -81,7 +85,9 @@ def _totals(end: RunEnd) -> list[str]:
         f"{statuses[name]:,} {name}" for name in ("ok", "partial", "failed", "unreadable") if statuses[name]
     )
     left = progress.total - progress.done
-    outcomes = ", ".join(f"{number:,} {name}" for name, number in spending.outcomes.items() if name != "answered")
+    outcomes = ", ".join(
+        f"{number:,} {name}" for name, number in spending.outcomes.items() if name != "answered"
+    )
     tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
     return [
         f"Images   {progress.total:,}: {images or 'none done'}"

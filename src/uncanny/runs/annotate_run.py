@@ -22,6 +22,7 @@ from uncanny.runs.progress import Progress
 from uncanny.runs.resume import Standing, take_up
 from uncanny.runs.stop import Reason, Stop
 from uncanny.schema import Annotation
+
 MANIFEST_EVERY_S = 5.0
 MOST_IMAGES_AT_ONCE = 64
 CALLS_AN_IMAGE_AT_ONCE = 4
@@ -70,11 +71,24 @@ def annotate(job: AnnotateJob, on_start: Callable[[Progress], None] = lambda _: 
         on_start(progress)
         end = RunEnd(progress)
         if standing.pending:
-            end = asyncio.run(_annotate(job, standing, records, manifest, progress))
+            with _nothing_left_behind(records):
+                end = asyncio.run(_annotate(job, standing, records, manifest, progress))
         records.finish()
         state = {None: "finished", "interrupt": "interrupted", "budget": "budget", "model": "stopped"}
         manifest.write(state[end.reason], progress)  # type: ignore[arg-type]
         return end
+
+
+@contextlib.contextmanager
+def _nothing_left_behind(records: RecordFile[Annotation]) -> Iterator[None]:
+    """A run that could not start leaves no empty file that would look like one without images."""
+    try:
+        yield
+    except BaseException:
+        records.close()
+        if not len(records):
+            records.path.unlink(missing_ok=True)
+        raise
 
 
 async def _annotate(
@@ -110,9 +124,7 @@ async def _annotate(
         server_log=job.folder.path / "vllm.log",
     ) as engine:
         plan = job.plan
-        manifest.sent(
-            job.models, engine.sent(Sampling(plan.temperature, plan.top_p, plan.max_output_tokens))
-        )
+        manifest.sent(job.models, engine.sent(Sampling(plan.temperature, plan.top_p, plan.max_output_tokens)))
         manifest.write("running", progress)
         calls = CallFile(job.folder.calls, records.__contains__)
         annotator = ImageAnnotator(engine, plan, job.policy, str(job.models.model))

@@ -53,9 +53,7 @@ async def _worker(queue: Iterator[T], work: Callable[[T], Awaitable[None]], stop
             stop.because(error)
 
 
-async def _cancel_on_stop(
-    workers: list[asyncio.Task[None]], stop: Stop, caller: Caller
-) -> None:
+async def _cancel_on_stop(workers: list[asyncio.Task[None]], stop: Stop, caller: Caller) -> None:
     await stop.changed.wait()
     caller.hold()
     deadline = asyncio.get_running_loop().time() + GRACE_S

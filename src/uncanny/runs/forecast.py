@@ -1,0 +1,178 @@
+"""What a run would ask and roughly cost, from the files' sizes and the prompts' lengths alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PIL import Image
+
+from uncanny.agents.plan import AnnotatePlan
+from uncanny.prompts import prompt_set
+from uncanny.providers.base import Tokens
+from uncanny.providers.estimate import text_tokens
+from uncanny.providers.image_tokens import image_tokens
+from uncanny.providers.prices import PriceTable
+from uncanny.providers.registry import ModelId
+from uncanny.records.record_file import RecordFile
+from uncanny.runs.annotate_run import AnnotateJob
+from uncanny.runs.inputs import ImageFile, find_inputs
+from uncanny.runs.progress import Progress
+from uncanny.runs.resume import take_up
+from uncanny.schema import Annotation
+
+OBJECTS_AN_IMAGE = 8
+MOST_OPENED = 200
+# Prefixes of one image that are computed anew: free and constrained answers differ where schemas count.
+PREFIXES = {"openai": 2, "anthropic": 2, "vllm": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Calls of one kind: how often for each object or image, and typical sizes in tokens."""
+
+    role: str
+    prompt: str
+    per_object: int
+    sees_image: bool
+    data: int
+    output: int
+
+
+# Sizes are those of GPT-4o answers to prompts of this kind, rounded; only their order of magnitude matters.
+_KINDS = (
+    _Kind("attributes", "attribute_look", 1, True, 60, 400),
+    _Kind("attributes", "attribute_verify", 1, True, 460, 150),
+    _Kind("relations", "relation_look", 1, True, 700, 450),
+    _Kind("relations", "relation_verify", 1, True, 1150, 150),
+    _Kind("integrator", "integrate_merge", 1, False, 360, 300),
+    _Kind("integrator", "integrate_list", 1, False, 360, 200),
+)
+_PERCEIVE = _Kind("perceiver", "perceive_1", 0, True, 0, 500)
+_SCAN = _Kind("scanner", "scan", 0, True, 0, 250)
+_FORMAT = _Kind("formatter", "format", 0, True, 1600, 1000)
+
+
+def forecast(job: AnnotateJob) -> dict[str, Any]:
+    """Calls, tokens and cost of what is left to do. Opens no model and needs no key.
+
+    Tokens and cost are None where a model's image tokens or price are not known. Raises UsageError.
+    """
+    prices = PriceTable.load(job.models.prices)
+    pending = _pending(job)
+    sizes, unreadable = _sizes(pending)
+    images = len(pending) - unreadable
+    objects = min(OBJECTS_AN_IMAGE, job.plan.max_objects)
+    width, height = _mean(sizes)
+    uses = [use for use in _uses(job.plan, objects) if use[1]]
+    totals = [_used(job, prices, kind, number * images, (width, height)) for kind, number in uses]
+    return {
+        "images": len(find_inputs(job.paths, run=job.folder.path, limit=job.options.limit).files),
+        "pending": len(pending),
+        "unreadable": unreadable,
+        "objects_per_image": objects,
+        "calls": images * job.plan.calls(objects),
+        "calls_least": images * (job.plan.repeats + job.plan.scene_scans),
+        "calls_most": images * job.plan.calls(job.plan.max_objects),
+        "input_tokens": _sum(one.input for one in totals),
+        "output_tokens": _sum(one.output for one in totals),
+        "cost_usd": _sum(one.cost for one in totals),
+        "cost_usd_uncached": _sum(one.cost_uncached for one in totals),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Used:
+    input: float | None
+    output: float | None
+    cost: float | None
+    cost_uncached: float | None
+
+
+def _uses(plan: AnnotatePlan, objects: int) -> Iterator[tuple[_Kind, int]]:
+    yield _PERCEIVE, plan.repeats
+    yield _SCAN, plan.scene_scans
+    for kind in _KINDS:
+        yield kind, kind.per_object * objects
+    yield _FORMAT, 1
+
+
+def _used(job: AnnotateJob, prices: PriceTable, kind: _Kind, calls: int, size: tuple[int, int]) -> _Used:
+    model = job.models.roles.get(kind.role, job.models.model)
+    output = calls * kind.output
+    prefix = _prefix_tokens(model, kind, size)
+    if prefix is None:
+        return _Used(None, output, None, None)
+    question = text_tokens(prompt_set("annotate")[kind.prompt].template.template) + kind.data
+    total = calls * (prefix + question)
+    # Of all calls with a prefix the first ones pay for it in full.
+    shares = PREFIXES.get(model.provider)
+    cached = 0 if shares is None or not kind.sees_image else calls * prefix * (1 - shares / _seeing(job))
+    name = str(model)
+    return _Used(
+        total,
+        output,
+        prices.cost(name, Tokens(total, output, int(cached), 0)),
+        prices.cost(name, Tokens(total, output, 0, 0)),
+    )
+
+
+def _seeing(job: AnnotateJob) -> int:
+    """Calls of one image that see it."""
+    objects = min(OBJECTS_AN_IMAGE, job.plan.max_objects)
+    return max(2, job.plan.repeats + job.plan.scene_scans + 4 * objects + 1)
+
+
+def _prefix_tokens(model: ModelId, kind: _Kind, size: tuple[int, int]) -> int | None:
+    system = text_tokens(prompt_set("annotate")["system"].template.template)
+    if not kind.sees_image:
+        return system
+    image = image_tokens(str(model), *size)
+    return None if image is None else system + image
+
+
+def _pending(job: AnnotateJob) -> list[ImageFile]:
+    inputs = find_inputs(job.paths, run=job.folder.path, root=job.root, limit=job.options.limit)
+    manifest = job.folder.read_manifest()
+    if manifest is None or not job.folder.annotations.exists():
+        return list(inputs.files)
+    from datetime import datetime
+
+    started = datetime.fromisoformat(manifest["started"]).timestamp()
+    with job.folder.locked():
+        records = RecordFile(job.folder.annotations, Annotation, lambda record: record.image)
+        try:
+            return take_up(inputs.files, records, started, job.options, Progress()).pending
+        finally:
+            records.close()
+
+
+def _sizes(files: Sequence[ImageFile]) -> tuple[list[tuple[int, int]], int]:
+    """Sizes by the headers of evenly spread files, and how many of all do not open, by that sample."""
+    step = max(1, len(files) // MOST_OPENED)
+    sample = files[::step]
+    sizes: list[tuple[int, int]] = []
+    for file in sample:
+        try:
+            with Image.open(file.path) as image:
+                sizes.append(image.size)
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            continue
+    unreadable = round((len(sample) - len(sizes)) * len(files) / len(sample)) if sample else 0
+    return sizes, unreadable
+
+
+def _mean(sizes: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    if not sizes:
+        return 1024, 1024
+    return sum(w for w, _ in sizes) // len(sizes), sum(h for _, h in sizes) // len(sizes)
+
+
+def _sum(values: Iterator[float | None]) -> float | None:
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return round(total, 6)
