@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,7 +54,7 @@ def json_values(text: str) -> Iterator[tuple[Any, int, int]]:
     while found := _OPENING.search(text, at):
         strict, at = _strict(text, found.start())
         try:
-            value = json.loads(strict, strict=False)
+            value = json.loads(strict, strict=False, object_pairs_hook=_object)
         except (ValueError, RecursionError) as error:
             raise AnswerError(f"the JSON is not valid: {_reason(error, strict)}") from None
         yield value, found.start(), at
@@ -121,6 +122,14 @@ def _escape(found: re.Match[str]) -> str:
     if found[1] in '"\\/bfnrtu':
         return found[0]
     return found[1] if found[1] in "'“”" else "\\\\" + found[1]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise AnswerError(f"the JSON has the key {excerpt(twice)} twice in one object")
+    return value
 
 
 def _reason(error: Exception, strict: str) -> str:

@@ -48,6 +48,8 @@ def read_list(text: str, form: ListForm[T]) -> tuple[T, ...]:
 
 def _exact(text: str, form: ListForm[T]) -> tuple[T, ...] | None:
     """The usual case, a valid JSON answer and nothing else, in one pass."""
+    if text.count(f'"{form.key}"') > 1:
+        return None  # the key may be there twice, of which this parser would drop one in silence
     try:
         if '"answer"' in text[:32]:
             items = getattr(form.wrapped.validate_json(text, extra="ignore").answer, form.key)
