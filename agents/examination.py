@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
-from uncanny.agents.failure import StepFailedError, StepProblem
+from uncanny.agents.failure import PROBLEMS, StepFailedError
 from uncanny.agents.plan import AnnotatePlan
 from uncanny.answers import FORMS, ListForm, own_schema, read_list, shared_schema
 from uncanny.answers.plain import read_text
@@ -66,7 +66,7 @@ class Examination:
     image: SentImage
     caller: Caller
     scope: CallScope
-    plan: AnnotatePlan = AnnotatePlan()
+    plan: AnnotatePlan = field(default_factory=AnnotatePlan)
     prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
 
     async def text(self, step: Step, *context: str, **variables: str) -> str:
@@ -77,7 +77,12 @@ class Examination:
         return await self._ask(step, context, variables, None, read_text, "repair_text")
 
     async def items(
-        self, step: Step, form: ListForm[T], *context: str, max_tokens: int | None = None, **variables: str
+        self,
+        step: Step,
+        form: ListForm[T],
+        *context: str,
+        max_tokens: int | None = None,
+        **variables: str,
     ) -> tuple[T, ...]:
         """A validated list. Raises what `text` raises."""
         return await self._ask(
@@ -119,7 +124,7 @@ class Examination:
 
         try:
             return await self.caller.ask(request, read, prompt=prompt.id, repair=reworded, scope=self.scope)
-        except StepProblem as problem:
+        except PROBLEMS as problem:
             raise StepFailedError(step.agent, step.step, step.subject, problem) from problem
 
     def _messages(

@@ -15,7 +15,7 @@ from uncanny.errors import (
 from uncanny.schema import StepError
 
 Kind = Literal["unparseable", "refused", "truncated", "infrastructure", "rejected"]
-StepProblem = AnswerError | RefusedError | TruncatedError | TransientError | RequestRejectedError
+PROBLEMS = (AnswerError, RefusedError, TruncatedError, TransientError, RequestRejectedError)
 
 _KINDS: dict[type[UncannyError], Kind] = {
     AnswerError: "unparseable",
@@ -29,7 +29,7 @@ _KINDS: dict[type[UncannyError], Kind] = {
 class StepFailedError(UncannyError):
     """One step of one agent failed for good; other steps and images go on."""
 
-    def __init__(self, agent: str, step: int, subject: str | None, problem: StepProblem) -> None:
+    def __init__(self, agent: str, step: int, subject: str | None, problem: UncannyError) -> None:
         super().__init__(problem.message, remedy=problem.remedy)
         self.record = StepError(
             agent=agent, step=step, object=subject, kind=_KINDS[type(problem)], message=str(problem)

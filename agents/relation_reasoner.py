@@ -21,8 +21,8 @@ async def reason_relations(
     """Verified findings about `subject` and others; empty when all relations are in order."""
     # The object list stands ahead of what differs: a second prefix that all objects' questions share.
     context = image.prompts["relation_context"].fill(objects=as_json(objects))
-    given = {"object": as_json(subject), "attributes": as_json(attributes)}
+    described, noted = as_json(subject), as_json(attributes)
     look = Step("RelationReasoner", 1, "relation_look", subject.name)
-    notes = await image.text(look, context, **given)
+    notes = await image.text(look, context, object=described, attributes=noted)
     verify = Step("RelationReasoner", 2, "relation_verify", subject.name)
-    return await image.items(verify, RELATIONS, context, **given, notes=notes)
+    return await image.items(verify, RELATIONS, context, object=described, attributes=noted, notes=notes)

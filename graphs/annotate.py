@@ -55,7 +55,16 @@ class AnnotateState(TypedDict, total=False):
     failure: StepError | None
 
 
-async def perceive_node(state: AnnotateState, image: Examination) -> AnnotateState:
+class Branch(TypedDict):
+    """What one `examine` or `scan` is given; `subject` and `objects` are for `examine`."""
+
+    image: str
+    order: int
+    subject: SceneObject
+    objects: list[SceneObject]
+
+
+async def perceive_node(_state: AnnotateState, image: Examination) -> AnnotateState:
     try:
         found = await perceive(image)
     except StepFailedError as error:
@@ -77,10 +86,9 @@ def fan_out(state: AnnotateState, scans: int) -> list[Send] | str:
     return branches or "format"
 
 
-async def examine_node(state: dict[str, Any], image: Examination) -> AnnotateState:
-    done: ObjectState = await examine_object(
-        ObjectState(**{k: state[k] for k in ("subject", "objects")}), image
-    )  # type: ignore[typeddict-item]
+async def examine_node(state: Branch, image: Examination) -> AnnotateState:
+    subject = ObjectState(subject=state["subject"], objects=state["objects"])
+    done = await examine_object(subject, image)
     return examined(state["order"], done)
 
 
@@ -88,7 +96,7 @@ def examined(order: int, done: ObjectState) -> AnnotateState:
     return {"examined": [{"order": order, "findings": done.get("findings", []), "error": done.get("error")}]}
 
 
-async def scan_node(state: dict[str, Any], image: Examination) -> AnnotateState:
+async def scan_node(state: Branch, image: Examination) -> AnnotateState:
     number = state["order"]
     after_objects = image.plan.max_objects + number
     try:
@@ -115,10 +123,10 @@ def bulk_graph() -> Any:
     async def perceive_bulk(state: AnnotateState, runtime: Runtime[Examination]) -> AnnotateState:
         return await perceive_node(state, runtime.context)
 
-    async def examine_bulk(state: dict[str, Any], runtime: Runtime[Examination]) -> AnnotateState:
+    async def examine_bulk(state: Branch, runtime: Runtime[Examination]) -> AnnotateState:
         return await examine_node(state, runtime.context)
 
-    async def scan_bulk(state: dict[str, Any], runtime: Runtime[Examination]) -> AnnotateState:
+    async def scan_bulk(state: Branch, runtime: Runtime[Examination]) -> AnnotateState:
         return await scan_node(state, runtime.context)
 
     async def format_bulk(state: AnnotateState, runtime: Runtime[Examination]) -> AnnotateState:

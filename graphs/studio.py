@@ -20,6 +20,7 @@ from uncanny.agents.examination import Examination
 from uncanny.agents.plan import AnnotatePlan
 from uncanny.graphs.annotate import (
     AnnotateState,
+    Branch,
     examined,
     fan_out,
     format_node,
@@ -149,7 +150,7 @@ async def _perceive(state: AnnotateState, runtime: Runtime[StudioContext]) -> An
     return await perceive_node(state, await examination(state["image"], runtime.context))
 
 
-async def _scan(state: dict[str, Any], runtime: Runtime[StudioContext]) -> AnnotateState:
+async def _scan(state: Branch, runtime: Runtime[StudioContext]) -> AnnotateState:
     return await scan_node(state, await examination(state["image"], runtime.context))
 
 

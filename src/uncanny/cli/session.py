@@ -28,7 +28,7 @@ def run_and_show(job: AnnotateJob, *, as_json: bool, quiet: bool, report: bool) 
         )
     elif not quiet:
         click.echo(summary_text(job, end, page))
-    for line in complaints(job, end):
+    for line in complaints(end):
         click.echo(line, err=True)
     return exit_code(end)
 
@@ -42,7 +42,7 @@ def exit_code(end: RunEnd) -> int:
     return RUN_CODES["failures"] if progress.failures else 0
 
 
-def complaints(job: AnnotateJob, end: RunEnd) -> list[str]:
+def complaints(end: RunEnd) -> list[str]:
     """What went wrong with the run as a whole, a line each."""
     progress = end.progress
     left = progress.total - progress.done

@@ -63,10 +63,8 @@ def summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
 
 
 def _findings(record: Annotation) -> list[str]:
-    lines = [record.image]
-    for anomaly in sorted(record.anomalies, key=lambda one: one.severity):
-        lines.append(f"  {anomaly.severity:>3}/100  {anomaly.name}")
-    return lines
+    worst_first = sorted(record.anomalies, key=lambda one: one.severity)
+    return [record.image, *(f"  {anomaly.severity:>3}/100  {anomaly.name}" for anomaly in worst_first)]
 
 
 def _why(record: Annotation) -> str:

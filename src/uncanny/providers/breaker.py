@@ -47,7 +47,7 @@ class Breaker:
             if self._failures >= UNREACHED_FAILURES and lasted >= UNREACHED_S:
                 raise ModelDownError(
                     f"{self._model} cannot be reached: {error.message}",
-                    remedy="Check that the server is up and --base-url is right, then run the same command again.",
+                    remedy="Check that the server is up and --base-url right, then run the command again.",
                 ) from error
         elif self._failures >= FAILURES and lasted >= self._patience_s:
             raise ModelDownError(

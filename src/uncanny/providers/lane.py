@@ -51,4 +51,5 @@ def lane(
 ) -> Lane:
     """Build one. `endpoint` replaces the provider's own where that changes from start to start."""
     limiter = Limiter(concurrency, fixed=provider.traits.fixed_concurrency)
-    return Lane(provider, limiter, Breaker(provider.name, patience_s), price, worst_case, endpoint or provider.endpoint)
+    breaker = Breaker(provider.name, patience_s)
+    return Lane(provider, limiter, breaker, price, worst_case, endpoint or provider.endpoint)

@@ -86,8 +86,8 @@ class ImageAnnotator:
             model=self.model,
             prompts=self.prompts,
             usage=usage(calls),
-            pixels=pixels(file, image),
-            **extra,  # type: ignore[arg-type]
+            pixels=pixels(image),
+            **extra,
         )
 
     def _unreadable(self, file: ImageFile, error: ImageError) -> Annotation:
@@ -104,7 +104,7 @@ class ImageAnnotator:
         )
 
 
-def pixels(file: ImageFile, image: PreparedImage) -> Pixels:
+def pixels(image: PreparedImage) -> Pixels:
     sent = None
     if image.changes:
         sent = SentPixels(

@@ -35,9 +35,9 @@ class AnnotateJob:
     folder: RunFolder
     paths: Sequence[Path]
     models: ModelOptions
-    plan: AnnotatePlan = AnnotatePlan()
+    plan: AnnotatePlan = field(default_factory=AnnotatePlan)
     policy: PixelPolicy = field(default_factory=PixelPolicy)
-    options: RunOptions = RunOptions()
+    options: RunOptions = field(default_factory=RunOptions)
     root: Path | None = None
 
 
@@ -120,7 +120,7 @@ async def _annotate(
         budget=budget,
         agents=ROLES,
         on_call=progress.add_call,
-        on_handover=lambda lane, error: progress.warnings.append(str(error)),
+        on_handover=lambda _lane, error: progress.warnings.append(str(error)),
         server_log=job.folder.path / "vllm.log",
     ) as engine:
         plan = job.plan

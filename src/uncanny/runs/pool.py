@@ -57,7 +57,8 @@ async def _cancel_on_stop(workers: list[asyncio.Task[None]], stop: Stop, caller:
     await stop.changed.wait()
     caller.hold()
     deadline = asyncio.get_running_loop().time() + GRACE_S
-    while caller.in_flight() and not stop.now and asyncio.get_running_loop().time() < deadline:
+    # An event on every slot given back would sit in too hot a place.
+    while caller.in_flight() and not stop.now and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     for worker in workers:
         worker.cancel()
