@@ -14,7 +14,7 @@ PLAN = ("repeats", "max_objects", "scene_scans", "temperature", "top_p", "max_ou
 
 @click.command("annotate")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--run", "run", required=True, type=click.Path(path_type=Path), help="The run folder.")
+@click.option("-o", "--run", "run", type=click.Path(path_type=Path), help="The run folder. Needed to run.")
 @model_options
 @click.option(
     "--root",
@@ -47,7 +47,7 @@ PLAN = ("repeats", "max_objects", "scene_scans", "temperature", "top_p", "max_ou
 @click.option(
     "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
 )
-def command(paths: tuple[Path, ...], run: Path, root: Path | None, report: bool, **options: Any) -> None:
+def command(paths: tuple[Path, ...], run: Path | None, root: Path | None, report: bool, **options: Any) -> None:
     """Annotate images: what is in them that cannot be, why, and how unreal it makes them.
 
     PATHS are image files and folders. Results go to RUN/annotations.jsonl as they come; the same command
@@ -61,10 +61,13 @@ def command(paths: tuple[Path, ...], run: Path, root: Path | None, report: bool,
     from uncanny.agents.plan import AnnotatePlan
     from uncanny.cli.checked import checked
     from uncanny.cli.session import dry_run, run_and_show
+    from uncanny.errors import UsageError
     from uncanny.images import PixelPolicy
     from uncanny.records.run_folder import RunFolder
     from uncanny.runs.annotate_run import AnnotateJob
 
+    if run is None and not options["dry_run"]:
+        raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
     plan = checked(
         AnnotatePlan,
         {name: options[name] for name in (*PLAN, "formatter_output_tokens")},
@@ -76,7 +79,7 @@ def command(paths: tuple[Path, ...], run: Path, root: Path | None, report: bool,
         max_pixels=options["max_pixels"],
     )
     job = AnnotateJob(
-        RunFolder(run), paths, read_models(**options), plan, policy, read_run_options(**options), root
+        RunFolder(run or Path("runs/unnamed")), paths, read_models(**options), plan, policy, read_run_options(**options), root
     )
     if options["dry_run"]:
         dry_run(job, as_json=options["as_json"])

@@ -27,14 +27,13 @@ _OPTIONS = [
         metavar="[PROVIDER=]URL",
         help="Server of the main model's provider, or of the one named; repeatable.",
     ),
-    click.option("--concurrency", default=32, show_default=True, help="Most calls in flight at each model."),
-    click.option("--timeout", "timeout_s", default=120.0, show_default=True, help="Seconds for one call."),
+    click.option("--concurrency", type=int, help="Most calls in flight at each model. [default: 32]"),
+    click.option("--timeout", "timeout_s", type=float, help="Seconds for one call. [default: 120]"),
     click.option(
         "--patience",
         "patience_s",
-        default=120.0,
-        show_default=True,
-        help="Seconds without one good answer before a failing model is given up.",
+        type=float,
+        help="Seconds without one good answer before a failing model is given up. [default: 120]",
     ),
     click.option("--max-cost-usd", type=float, help="Stop before the run costs more. [default: no limit]"),
     click.option("--max-tokens-total", type=int, help="Stop before it uses more. [default: no limit]"),
@@ -72,14 +71,15 @@ def read_models(
     roles: tuple[str, ...],
     fallback: str | None,
     base_urls: tuple[str, ...],
-    timeout_s: float,
-    patience_s: float,
+    timeout_s: float | None,
+    patience_s: float | None,
     prices: Path | None,
     **_: object,
 ) -> Any:
     """`ModelOptions` from the command line. Raises UsageError."""
     from uncanny.providers.registry import PROVIDERS, parse_model
     from uncanny.runs.options import ModelOptions
+    from uncanny.settings import settings
 
     main = parse_model(model)
     urls: dict[str, str] = {}
@@ -98,6 +98,8 @@ def read_models(
         if not equals:
             raise UsageError(f"--role {each!r} names no model", remedy="Write --role ROLE=PROVIDER/NAME.")
         named[role] = parse_model(name)
+    timeout_s = settings().timeout_s if timeout_s is None else timeout_s
+    patience_s = settings().patience_s if patience_s is None else patience_s
     if timeout_s <= 0 or patience_s <= 0:
         raise UsageError("--timeout and --patience are seconds above 0")
     return ModelOptions(
@@ -107,13 +109,13 @@ def read_models(
         base_urls=urls,
         timeout_s=timeout_s,
         patience_s=patience_s,
-        prices=prices,
+        prices=prices or settings().prices,
     )
 
 
 def read_run_options(
     *,
-    concurrency: int,
+    concurrency: int | None,
     max_cost_usd: float | None,
     max_tokens_total: int | None,
     limit: int | None,
@@ -124,7 +126,9 @@ def read_run_options(
 ) -> Any:
     """`RunOptions` from the command line. Raises UsageError."""
     from uncanny.runs.options import RunOptions
+    from uncanny.settings import settings
 
+    concurrency = settings().concurrency if concurrency is None else concurrency
     for name, value in (
         ("--concurrency", concurrency),
         ("--limit", limit),
@@ -134,4 +138,5 @@ def read_run_options(
             raise UsageError(f"{name} must be at least 1, not {value}")
     if max_cost_usd is not None and not max_cost_usd > 0:
         raise UsageError(f"--max-cost-usd must be above 0, not {max_cost_usd}")
-    return RunOptions(concurrency, max_cost_usd, max_tokens_total, limit, retry_failed, cache, cache_dir)
+    answers = cache_dir or settings().cache_dir
+    return RunOptions(concurrency, max_cost_usd, max_tokens_total, limit, retry_failed, cache, answers)

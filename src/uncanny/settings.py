@@ -1,0 +1,44 @@
+"""Machine-wide defaults: an argument wins over the environment, the environment over what stands here.
+
+Nothing scientific is set this way: what changes an outcome is an argument, and stands in `run.json`. API keys
+are not settings; providers read them from their own variables and nothing else ever holds them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from uncanny.errors import UsageError
+
+
+class Settings(BaseSettings):
+    """Read from `UNCANNY_…` variables.
+
+    `concurrency`: most calls in flight at each model. `timeout_s`: seconds for one call. `patience_s`:
+    seconds without one good answer before a failing model is given up. `cache_dir`: a folder of answers
+    shared by all runs, None for one in each run. `prices`: a price file.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="UNCANNY_", frozen=True, extra="ignore")
+
+    concurrency: Annotated[int, Field(ge=1)] = 32
+    timeout_s: Annotated[float, Field(gt=0)] = 120.0
+    patience_s: Annotated[float, Field(gt=0)] = 120.0
+    cache_dir: Path | None = None
+    prices: Path | None = None
+
+
+@cache
+def settings() -> Settings:
+    """The settings of this process, read once. Raises UsageError naming the variable that does not fit."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+        variable = f"UNCANNY_{first['loc'][0]!s}".upper()
+        raise UsageError(f"{variable}={first['input']!r}: {first['msg']}") from error
