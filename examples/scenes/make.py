@@ -1,0 +1,127 @@
+"""Make the bundled scenes: `python make.py` for all, `python make.py r01 d03` for some pairs.
+
+Writes pictures, masks and truth files under src/uncanny/scenes/data and, when all are made, the contact
+sheet docs/images/scenes.webp.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from contact_sheet import write_contact_sheet
+from PIL import Image
+from regions import Mask, Regions, Scenery, box_of, grow
+from render import render
+from sketch import draw
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+DATA = ROOT / "src" / "uncanny" / "scenes" / "data"
+CLEAN_SPLIT = {"art_dg": "ref_real", "art_pg": "ref_pg"}
+SAVE: dict[str, dict[str, Any]] = {
+    "webp": {"quality": 90, "method": 6},
+    "jpg": {"quality": 90, "optimize": True, "subsampling": 0},
+    "png": {"optimize": True},
+}
+
+
+def picture(text: dict[str, Any], anomalous: bool) -> tuple[Image.Image, Regions]:
+    if text["style"] == "rendered":
+        return render(text["pair"], anomalous, text["parts"])
+    return draw(import_module(f"drawn.{text['pair']}").scene, anomalous)
+
+
+def encode(image: Image.Image, suffix: str) -> bytes:
+    buffer = BytesIO()
+    if suffix == "png":
+        image = image.quantize(256, dither=Image.Dither.NONE)
+    image.save(buffer, {"jpg": "JPEG"}.get(suffix, suffix.upper()), **SAVE[suffix])
+    return buffer.getvalue()
+
+
+def save_mask(mask: Mask, path: Path) -> None:
+    Image.fromarray(mask).convert("1").save(path, optimize=True)
+
+
+def anomalies(text: dict[str, Any], scene_id: str, scenery: Scenery) -> list[dict[str, Any]]:
+    made = []
+    for number, entry in enumerate(text["anomalies"], start=1):
+        mask = grow(scenery.union(entry["parts"]), 2)
+        name = f"masks/{scene_id}-{number}.png"
+        save_mask(mask, DATA / name)
+        fields = {key: value for key, value in entry.items() if key != "parts"}
+        made.append({**fields, "box": box_of(mask), "mask": name})
+    return made
+
+
+def objects(text: dict[str, Any], role: str, scenery: Scenery) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": entry["name"],
+            "description": entry.get(role, entry.get("description")),
+            "box": box_of(scenery.union(entry["parts"], lenient=True)),
+        }
+        for entry in text["objects"]
+    ]
+
+
+def questions(text: dict[str, Any], role: str, scenery: Scenery) -> dict[str, Any]:
+    """The same options for both pictures: boxes come from the picture with the anomaly."""
+    mcq = text["mcq"]
+    letter = mcq["answer"] if role == "anomalous" else "E"
+    boxes = {key: box_of(scenery.union(parts), margin=4) for key, parts in mcq["q3"].items()}
+    return {
+        "q1": {"answer": "yes" if role == "anomalous" else "no"},
+        "q2": {"options": mcq["q2"], "answer": letter},
+        "q3": {"boxes": boxes, "answer": letter},
+        "q4": {"options": mcq["q4"], "answer": letter},
+    }
+
+
+def make_pair(text: dict[str, Any]) -> None:
+    pictures = {role: picture(text, role == "anomalous") for role in ("anomalous", "clean")}
+    clean = pictures["clean"][1]
+    with_anomaly = Scenery(pictures["anomalous"][1], clean)
+    for role, (image, regions) in pictures.items():
+        scene_id = f"{text['pair']}-{text['slug'][role]}"
+        name = f"images/{scene_id}.{text['format']}"
+        data = encode(image, text["format"])
+        (DATA / name).write_bytes(data)
+        wrong = role == "anomalous"
+        truth = {
+            "id": scene_id,
+            "image": name,
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "width": image.width,
+            "height": image.height,
+            "style": text["style"],
+            "pair_id": text["pair"],
+            "role": role,
+            "split": text["split"] if wrong else CLEAN_SPLIT[text["split"]],
+            "artifact_type": text["artifact_type"] if wrong else None,
+            "objects": objects(text, role, Scenery(regions, clean)),
+            "anomalies": anomalies(text, scene_id, with_anomaly) if wrong else [],
+            "mcq": questions(text, role, with_anomaly),
+        }
+        path = DATA / "truth" / f"{scene_id}.json"
+        path.write_text(json.dumps(truth, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        print(f"{name}: {len(data) // 1024} KiB")
+
+
+def main(wanted: list[str]) -> None:
+    for folder in ("images", "masks", "truth"):
+        (DATA / folder).mkdir(parents=True, exist_ok=True)
+    for path in sorted((HERE / "texts").glob("*.json")):
+        if not wanted or path.stem in wanted:
+            make_pair(json.loads(path.read_text(encoding="utf-8")))
+    write_contact_sheet(DATA, ROOT / "docs" / "images" / "scenes.webp")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
