@@ -14,7 +14,6 @@ OBJECTS = 8
 _TOKENS = Tokens(input=0, output=0, cached=0, cache_written=0)
 _TEXT = Reply("Nothing was looked at.", "stop", _TOKENS, "noop")
 _ANSWERS: dict[str, object] = {
-    "objects": [{"name": f"object {n}", "description": "A placeholder."} for n in range(1, OBJECTS + 1)],
     "attributes": [{"name": "Placeholder", "observed": "Nothing.", "explanation": "Nothing was looked at."}],
     "relations": [{"objects": ["object 1"], "observed": "Nothing.", "reasoning": "Nothing was looked at."}],
     "findings": [{"object": "object 1", "phenomenon": "Nothing.", "explanation": "Nothing was looked at."}],
@@ -32,6 +31,14 @@ _REPLIES = {
     key: Reply(orjson.dumps({key: items}).decode(), "stop", _TOKENS, "noop")
     for key, items in _ANSWERS.items()
 }
+
+
+def _objects(request: Request) -> Reply:
+    """Objects described by the image's digest, so that no two images ask the same question."""
+    digests = [part.sha256 for part in request.messages[-1].parts if not isinstance(part, str)]
+    description = f"A placeholder in {digests[0] if digests else 'no image'}."
+    objects = [{"name": f"object {n}", "description": description} for n in range(1, OBJECTS + 1)]
+    return Reply(orjson.dumps({"objects": objects}).decode(), "stop", _TOKENS, "noop")
 
 
 class NoopProvider:
@@ -54,7 +61,9 @@ class NoopProvider:
     )
 
     async def ask(self, request: Request) -> Reply:
-        return _REPLIES[request.schema.name] if request.schema else _TEXT
+        if request.schema is None:
+            return _TEXT
+        return _REPLIES.get(request.schema.name) or _objects(request)
 
     async def close(self) -> None:
         return None

@@ -1,0 +1,1 @@
+"""Measurements behind every claim about speed and memory; see README.md."""

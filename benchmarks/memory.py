@@ -1,0 +1,54 @@
+"""Memory over 20,000 different images, and how long resuming the finished run takes."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.pictures import write_folder
+
+IMAGES = 20_000
+STEPS = (1_000, 20_000)
+
+
+def timed(folder: Path, run: Path, limit: int) -> tuple[float, float]:
+    """Wall seconds and peak MB of one `uncanny annotate`, as its own process."""
+    command = [sys.executable, "-m", "benchmarks.memory", "--child", str(folder), str(run), str(limit)]
+    began = time.perf_counter()
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return time.perf_counter() - began, float(out.split()[-1])
+
+
+def child(folder: str, run: str, limit: str) -> None:
+    from uncanny.cli import main as uncanny
+
+    try:
+        uncanny(
+            ["annotate", folder, "--model", "noop", "-o", run, "--limit", limit, "--quiet", "--no-report"]
+        )
+    except SystemExit as end:
+        assert end.code == 0, end.code
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as tmp:
+        folder = Path(tmp) / "images"
+        write_folder(folder, IMAGES, None)
+        for limit in STEPS:
+            run = Path(tmp) / f"run-{limit}"
+            seconds, peak = timed(folder, run, limit)
+            print(f"  {limit:>6,} images: peak {peak:4.0f} MB, {seconds:6.1f} s   (wanted: at most 400 MB)")
+        seconds, peak = timed(folder, run, IMAGES)
+        print(f"  resuming the finished run: {seconds:.2f} s, peak {peak:.0f} MB   (wanted: at most 3 s)")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child(*sys.argv[2:])
+    else:
+        main()

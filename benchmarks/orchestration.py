@@ -1,0 +1,50 @@
+"""CPU an image when models cost nothing: graph, prompts, reading, records; with and without answer cache."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.pictures import write_folder
+
+IMAGES = 200
+ROUNDS = 5
+
+
+def run(folder: Path, run: Path, *, cache: bool) -> tuple[float, int]:
+    """CPU milliseconds an image, and calls an image."""
+    from uncanny.providers.registry import parse_model
+    from uncanny.records.run_folder import RunFolder
+    from uncanny.runs.annotate_run import AnnotateJob, annotate
+    from uncanny.runs.options import ModelOptions, RunOptions
+
+    options = RunOptions(concurrency=64, cache=cache)
+    job = AnnotateJob(RunFolder(run), [folder], ModelOptions(parse_model("noop")), options=options)
+    began = time.process_time()
+    end = annotate(job)
+    spent = time.process_time() - began
+    assert end.progress.statuses["ok"] == IMAGES
+    return 1000 * spent / IMAGES, end.progress.spending.calls // IMAGES
+
+
+def main() -> None:
+    figures: dict[str, list[float]] = {"without answer cache": [], "with answer cache": []}
+    with tempfile.TemporaryDirectory() as tmp:
+        write_folder(Path(tmp) / "images", IMAGES, None)
+        run(Path(tmp) / "images", Path(tmp) / "warm", cache=True)
+        for turn in range(ROUNDS):
+            for name, found in figures.items():
+                spent, calls = run(
+                    Path(tmp) / "images", Path(tmp) / f"{name}-{turn}", cache=name == "with answer cache"
+                )
+                assert calls == 52
+                found.append(spent)
+    print(f"{IMAGES} images, 8 objects, 52 calls each, everything from file to record, median of {ROUNDS} rounds")
+    for (name, found), wanted in zip(figures.items(), (6, 12), strict=True):
+        print(f"  {name:<22} {statistics.median(found):6.2f} ms CPU an image   (wanted: at most {wanted})")
+
+
+if __name__ == "__main__":
+    main()

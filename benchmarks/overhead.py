@@ -1,0 +1,107 @@
+"""CPU per call with a 1 MB image: a whole annotation run beside a bare loop on the OpenAI SDK.
+
+Both ask the same fake server for the same mix of calls, at equal concurrency, in one process, in turns. The
+bare loop does nothing but `AsyncOpenAI.chat.completions.create`; ours reads and checks the images, runs the
+graph, renders prompts, keeps answers and writes records besides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.pictures import noise_png
+from benchmarks.servers import fake_server
+
+SIDE = 592  # 1.05 MB as PNG
+IMAGES = 12
+CONCURRENCY = 16
+ROUNDS = 3
+OBJECTS = 8
+SEEING = 3 + 4 * OBJECTS + 1
+BLIND = 2 * OBJECTS
+PROMPT_CHARACTERS = 2_000
+
+
+async def bare_loop(url: str, data_urls: list[str], calls: list[bool]) -> float:
+    """CPU seconds for so many calls, True for those with an image."""
+    from openai import AsyncOpenAI
+
+    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
+    slots = asyncio.Semaphore(CONCURRENCY)
+    text = {"type": "text", "text": "Describe the picture. " * (PROMPT_CHARACTERS // 22)}
+
+    async def one(number: int, seeing: bool) -> None:
+        picture = {"type": "image_url", "image_url": {"url": data_urls[number % len(data_urls)], "detail": "high"}}
+        async with slots:
+            answer = await client.chat.completions.create(
+                model="gpt-4o",
+                messages=[{"role": "user", "content": [picture, text] if seeing else [text]}],  # type: ignore[list-item,misc]
+                temperature=0.3,
+                max_tokens=2000,
+            )
+            assert answer.choices[0].message.content
+
+    await one(0, True)
+    began = time.process_time()
+    await asyncio.gather(*(one(number, seeing) for number, seeing in enumerate(calls)))
+    spent = time.process_time() - began
+    await client.close()
+    return spent
+
+
+def whole_run(url: str, folder: Path, run: Path) -> tuple[float, int]:
+    """CPU seconds and calls of an annotation run, answer cache, records and all."""
+    from uncanny.providers.registry import parse_model
+    from uncanny.records.run_folder import RunFolder
+    from uncanny.runs.annotate_run import AnnotateJob, annotate
+    from uncanny.runs.options import ModelOptions, RunOptions
+
+    models = ModelOptions(parse_model("openai/gpt-4o"), base_urls={"openai": f"{url}/v1"})
+    job = AnnotateJob(RunFolder(run), [folder], models, options=RunOptions(concurrency=CONCURRENCY))
+    began = time.process_time()
+    end = annotate(job)
+    assert end.progress.statuses["ok"] == end.progress.total, end.progress.statuses
+    return time.process_time() - began, end.progress.spending.calls
+
+
+def main() -> None:
+    os.environ["OPENAI_API_KEY"] = "any"
+    ratios, ours_ms, bare_ms, seeing_ms = [], [], [], []
+    with fake_server("--latency-ms", "20", "--objects", str(OBJECTS)) as url, tempfile.TemporaryDirectory() as tmp:
+        folder = Path(tmp) / "images"
+        folder.mkdir()
+        for number in range(IMAGES):
+            (folder / f"{number}.png").write_bytes(noise_png(number, SIDE))
+        urls = [
+            "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode() for path in sorted(folder.iterdir())
+        ]
+        warm = Path(tmp) / "warm"
+        warm.mkdir()
+        (warm / "0.png").write_bytes(noise_png(99, SIDE))
+        whole_run(url, warm, Path(tmp) / "run-warm")
+        for turn in range(ROUNDS):
+            ours, calls = whole_run(url, folder, Path(tmp) / f"run-{turn}")
+            assert calls == IMAGES * (SEEING + BLIND), calls
+            mix = ([True] * SEEING + [False] * BLIND) * IMAGES
+            bare = asyncio.run(bare_loop(url, urls, mix))
+            seeing = asyncio.run(bare_loop(url, urls, [True] * (SEEING * IMAGES)))
+            ratios.append(ours / bare)
+            ours_ms.append(1000 * ours / calls)
+            bare_ms.append(1000 * bare / calls)
+            seeing_ms.append(1000 * seeing / (SEEING * IMAGES))
+    size = len(noise_png(0, SIDE)) / 1e6
+    print(f"{IMAGES} images of {size:.2f} MB, {calls} calls, {CONCURRENCY} at once, median of {ROUNDS} rounds")
+    print(f"  annotation run, all of it        {statistics.median(ours_ms):6.2f} ms CPU a call")
+    print(f"  bare loop, same mix of calls     {statistics.median(bare_ms):6.2f} ms CPU a call")
+    print(f"  bare loop, calls with image only {statistics.median(seeing_ms):6.2f} ms CPU a call")
+    print(f"  ratio to the same mix            {statistics.median(ratios):6.2f}   (wanted: at most 0.50)")
+
+
+if __name__ == "__main__":
+    main()
