@@ -39,8 +39,6 @@ def picture(text: dict[str, Any], anomalous: bool) -> tuple[Image.Image, Regions
 
 def encode(image: Image.Image, suffix: str) -> bytes:
     buffer = BytesIO()
-    if suffix == "png":
-        image = image.quantize(256, dither=Image.Dither.NONE)
     image.save(buffer, {"jpg": "JPEG"}.get(suffix, suffix.upper()), **SAVE[suffix])
     return buffer.getvalue()
 

@@ -78,6 +78,8 @@ def bay_tree(s: Sketch) -> None:
 def table(s: Sketch) -> None:
     s.fill(oval(170, 552, 100, 10), "#7f715f", 0.6)
     with s.part("chair"):
+        s.line(polyline((76, 462), (80, 538)), 6, "#3f2f22")
+        s.line(polyline((108, 462), (100, 538)), 6, "#3f2f22")
         s.line(smooth([(56, 548), (62, 470), (52, 390), (60, 350)]), 7, "#55402e")
         s.line(polyline((62, 462), (122, 462), (116, 548)), 7, "#55402e")
         s.fill(box(54, 452, 126, 466, 5), "#c9a063")
