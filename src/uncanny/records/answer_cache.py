@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import diskcache
 from uncanny.errors import UsageError
 
 _UNLIMITED = 2**62
+# A commit costs as much as some ten writes; a wait no call to a model would notice lets them come together.
+GATHER_S = 0.002
 
 
 class _BytesDisk(diskcache.Disk):  # type: ignore[misc]
@@ -81,6 +84,7 @@ class AnswerCache:
         closing = False
         while not closing:
             batch = [self._pending.get()]
+            time.sleep(GATHER_S)
             while not self._pending.empty():
                 batch.append(self._pending.get())
             closing = None in batch
