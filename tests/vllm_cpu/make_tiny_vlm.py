@@ -70,8 +70,7 @@ def make_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def make_model(tokenizer: Tokenizer, seed: int) -> Any:
-    ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
+def make_config(ids: dict[str, int]) -> Any:
     text = {
         "vocab_size": VOCABULARY,
         "hidden_size": HIDDEN,
@@ -111,6 +110,12 @@ def make_model(tokenizer: Tokenizer, seed: int) -> Any:
         vision_end_token_id=ids["<|vision_end|>"],
     )
     config.dtype = "float32"
+    return config
+
+
+def make_model(tokenizer: Tokenizer, seed: int) -> Any:
+    ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
+    config = make_config(ids)
     torch.manual_seed(seed)
     model = Qwen3VLForConditionalGeneration(config).to(torch.float32).eval()
     with torch.no_grad():
@@ -123,20 +128,24 @@ def make_model(tokenizer: Tokenizer, seed: int) -> Any:
     return model
 
 
-# Channels of the residual stream that no layer writes to: the first is constant, the others say what the last
-# token was. LEVEL is their value there, NORMED about what is left of it after the last normalisation.
+# Channels of the residual stream that no layer reads or writes: the first is constant, the others say what
+# the last token was. LEVEL is their value there, NORMED about what the last normalisation leaves of it.
 ANY, QUOTE, OPENED, DIGIT, BREAK = range(5)
 DIGITS = "0123456789"
 MARKS = {'"': QUOTE, "[": OPENED, "Ċ": BREAK, **dict.fromkeys(DIGITS, DIGIT)}
 LEVEL, NORMED = 12.0, 3.5
+
+# How strongly layers read, and write what they attended to and computed: so that what came long before
+# counts for about as much as the last token.
 READS, ATTENDED, COMPUTED = 4.0, 1.0, 0.1
 
 # Words get random logits of this spread, all else fixed ones on the same scale. MEASURED is the spread that
 # a unit output layer would give.
 SPREAD, MEASURED = 1.0, 7.0
+SELDOM_TWICE = 0.06  # against saying one word over and over
 LOGITS: dict[int, dict[str, float]] = {
     ANY: {
-        '"': 3.45,
+        '"': 3.7,
         END: 2.35,
         ".": 1.0,
         "}": 0.6,
@@ -175,6 +184,7 @@ def shape_answers(model: Any, tokenizer: Tokenizer) -> None:
     embedding[:, reserved] = 0
     embedding[:, ANY] = LEVEL
     head.mul_(SPREAD / MEASURED / INITIAL)
+    head.sub_(SELDOM_TWICE * embedding)
     head[:, reserved] = 0
     vocabulary = tokenizer.get_vocab()
     for token, row in vocabulary.items():
