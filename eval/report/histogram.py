@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-WIDTH, HEIGHT = 360.0, 150.0
+WIDTH, HEIGHT = 360.0, 176.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 4.0, 4.0, 18.0, 34.0
 _MOST_BARS = 16
 

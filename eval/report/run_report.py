@@ -27,7 +27,7 @@ from uncanny.schema import Annotation
 PICTURE_BYTES = 15_000_000
 CALL_BYTES = 15_000_000
 _SCRIPTS = ("dom.js", "card.js", "timeline.js", "detail.js", "gallery.js")
-_TOP_NAMES = 9
+_TOP_NAMES = 8
 _UNFINISHED = {
     "running": "still running, or ended without a word",
     "interrupted": "interrupted, it can be resumed",

@@ -23,7 +23,12 @@ const count = (number) => number.toLocaleString("en-US");
 const plural = (number, one, many = one + "s") => `${count(number)} ${number === 1 ? one : many}`;
 const money = (cost) =>
   cost === null || cost === undefined ? "not priced" : "$" + (cost >= 1 || cost === 0 ? cost.toFixed(2) : cost.toPrecision(2));
-const seconds = (value) => (value === null || value === undefined ? "–" : value < 10 ? `${value.toFixed(2)} s` : `${value.toFixed(1)} s`);
+function seconds(value) {
+  if (value === null || value === undefined) return "–";
+  if (value < 0.0005) return "<1 ms";
+  if (value < 0.9995) return `${Math.round(value * 1000)} ms`;
+  return `${value.toFixed(value < 10 ? 2 : 1)} s`;
+}
 function span(value) {
   if (value < 90) return `${Math.round(value)} s`;
   if (value < 5400) return `${Math.round(value / 60)} min`;

@@ -107,9 +107,12 @@ function start() {
   }
   if (!images.some((image) => image.usage.cost_usd !== null)) byId("sort").querySelector("[value=cost]").disabled = true;
   document.addEventListener("keydown", onKey);
-  dialog.addEventListener("close", () => { opened = null; setHash(""); if (current >= 0) go(0); });
+  dialog.addEventListener("close", () => { if (dialog.open) return; opened = null; setHash(""); if (current >= 0) go(0); });
   addEventListener("hashchange", fromHash);
-  addEventListener("beforeprint", () => place(listed.length));
+  // A modal dialog prints its first page only; the same dialog in the flow prints whole.
+  const again = (show) => { if (dialog.open) { dialog.close(); dialog[show](); } };
+  addEventListener("beforeprint", () => { place(listed.length); again("show"); });
+  addEventListener("afterprint", () => again("showModal"));
   const watch = new IntersectionObserver((seen) => {
     if (placed >= listed.length || !seen.some((entry) => entry.isIntersecting)) return;
     place(placed + BATCH);

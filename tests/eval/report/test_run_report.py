@@ -163,7 +163,7 @@ def test_without_calls(small_run: Path) -> None:
 def test_a_damaged_line_of_calls_is_counted(small_run: Path) -> None:
     with (small_run / "calls.jsonl").open("a") as file:
         file.write('{"image": \n')
-    assert "1 lines of calls.jsonl could not be read" in Page(write_report(small_run)).text
+    assert "could not be read and are not counted: 1." in Page(write_report(small_run)).text
 
 
 def test_unfinished_run_with_a_line_being_written(
