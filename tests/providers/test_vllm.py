@@ -84,9 +84,9 @@ async def test_its_own_key_is_sent_where_there_is_one(
     httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "token-abc")
-    httpserver.expect_request(PATH).respond_with_json({"error": "Unauthorized"}, status=401)
+    httpserver.expect_request(PATH).respond_with_json({"error": "Unauthorized: token-abc"}, status=401)
     provider = VLLMProvider("m", base_url=httpserver.url_for("/v1"))
-    with pytest.raises(ModelUnusableError, match=r"Unauthorized\. Set VLLM_API_KEY"):
+    with pytest.raises(ModelUnusableError, match=r"Unauthorized: \[key\]\. Set VLLM_API_KEY"):
         await provider.ask(QUESTION)
     await provider.close()
     assert httpserver.log[0][0].headers["authorization"] == "Bearer token-abc"

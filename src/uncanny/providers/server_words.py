@@ -16,6 +16,7 @@ _UNSEEN = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re
 # Keys by their usual beginning, and keys a server already masked with asterisks.
 _KEY_LIKE = re.compile(r"\b(?:sk|pk|rk)-[\w*.-]{4,}|\bBearer\s+\S+|[\w.-]*\*{3,}[\w.*-]*", re.IGNORECASE)
 _HIDDEN = "[key]"
+# Six characters of a shorter key could be any word.
 _TELLING = 12
 
 
@@ -63,9 +64,10 @@ def read_words(body: bytes, secret: str) -> ServerWords:
 
 def one_line(text: str, secret: str) -> str:
     """`text` on one line of at most 300 characters, keys taken out."""
+    if len(secret) > len("none"):
+        text = text.replace(secret, _HIDDEN)
     if len(secret) >= _TELLING:
         pieces = (re.escape(secret[:6]), re.escape(secret[-6:]))
-        text = text.replace(secret, _HIDDEN)
         text = re.sub(rf"\S*(?:{'|'.join(pieces)})\S*", _HIDDEN, text)
     text = " ".join(_KEY_LIKE.sub(_HIDDEN, text).split())
     return text if len(text) <= MESSAGE_LENGTH else text[: MESSAGE_LENGTH - 1] + "…"
