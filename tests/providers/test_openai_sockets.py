@@ -41,7 +41,7 @@ async def hang(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
 
 async def trickle(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(HEAD + b"transfer-encoding: chunked\r\n\r\n")
-    for _ in range(60):
+    for _turn in range(60):
         writer.write(b"1\r\n \r\n")
         await writer.drain()
         await asyncio.sleep(0.05)
