@@ -31,6 +31,11 @@ class Mistake:
 
 
 MISTAKES: tuple[Mistake, ...] = (
+    Mistake("d02-three-arms", "misses", target="Sign spells nonsense"),
+    Mistake("d03-dog-four-legs", "names-twice", target="dog", text="The Dog"),
+    Mistake(
+        "d04-bicycle-no-fork", "misjudges", target="Front wheel is not joined to the bicycle", severity=65
+    ),
     Mistake(
         "r01-cup-on-saucer",
         "invents",
@@ -50,9 +55,6 @@ MISTAKES: tuple[Mistake, ...] = (
         text="The dark shadow that starts at the foot of the pear at the back right runs to the left across "
         "the table, while the shadows of the other things run to the right.",
     ),
-    Mistake("r04-table-three-legs", "misses", target="Lamp hangs from nothing"),
-    Mistake("r05-spoon-in-glass", "names-twice", target="glass of water", text="The Glass of Water"),
-    Mistake("r05-spoon-through-glass", "misjudges", target="Wrong numerals on the clock", severity=70),
 )
 
 
