@@ -26,11 +26,16 @@ _KINDS: dict[type[UncannyError], Kind] = {
 }
 
 
+def kind_of(problem: UncannyError) -> Kind:
+    """One of `PROBLEMS`, or of their subclasses, by its kind."""
+    return next(_KINDS[each] for each in type(problem).__mro__ if each in _KINDS)
+
+
 class StepFailedError(UncannyError):
     """One step of one agent failed for good; other steps and images go on."""
 
     def __init__(self, agent: str, step: int, subject: str | None, problem: UncannyError) -> None:
         super().__init__(problem.message, remedy=problem.remedy)
         self.record = StepError(
-            agent=agent, step=step, object=subject, kind=_KINDS[type(problem)], message=str(problem)
+            agent=agent, step=step, object=subject, kind=kind_of(problem), message=str(problem)
         )

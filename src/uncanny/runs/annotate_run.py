@@ -142,6 +142,8 @@ async def _annotate(
         finally:
             keeper.cancel()
             calls.close()
+            # A server may have turned out not to take a parameter.
+            manifest.sent(job.models, engine.sent(sampling))
     return RunEnd(progress, stop.reason, stop.error)
 
 
