@@ -124,7 +124,8 @@ async def _annotate(
         server_log=job.folder.path / "vllm.log",
     ) as engine:
         plan = job.plan
-        manifest.sent(job.models, engine.sent(Sampling(plan.temperature, plan.top_p, plan.max_output_tokens)))
+        sampling = Sampling(plan.temperature, plan.top_p, plan.max_output_tokens)
+        manifest.sent(job.models, engine.sent(sampling))
         manifest.write("running", progress)
         calls = CallFile(job.folder.calls, records.__contains__)
         annotator = ImageAnnotator(engine, plan, job.policy, str(job.models.model))
