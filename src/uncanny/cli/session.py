@@ -26,7 +26,8 @@ def run_and_show(job: AnnotateJob, *, as_json: bool, quiet: bool, report: bool) 
         sys.stdout.buffer.write(
             orjson.dumps(summary_json(job, end, page), option=orjson.OPT_INDENT_2) + b"\n"
         )
-    elif not quiet:
+    elif not quiet and exit_code(end) != RUN_CODES["usage"]:
+        # Of a run that never got going there is nothing to sum up; the complaint stands out better alone.
         click.echo(summary_text(job, end, page))
     for line in complaints(end):
         click.echo(line, err=True)
