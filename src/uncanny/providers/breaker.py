@@ -24,6 +24,7 @@ class Breaker:
     def __init__(self, model: str, patience_s: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._model, self._patience_s, self._clock = model, patience_s, clock
         self._failures = 0
+        self._rejections = 0
         self._since: float | None = None
         self._answered = False
 
@@ -32,17 +33,13 @@ class Breaker:
 
     def failed(self, error: TransientError | RequestRejectedError) -> None:
         """Count one failed attempt. Raises `ModelDownError` when it is time to give up."""
+        if isinstance(error, RequestRejectedError):
+            self._rejected(error)
+            return
         now = self._clock()
         self._since = now if self._since is None else self._since
         self._failures += 1
         lasted = now - self._since
-        if isinstance(error, RequestRejectedError):
-            if not self._answered and self._failures >= FAILURES:
-                raise ModelDownError(
-                    f"{self._model} rejected each of the first {self._failures} requests: {error.message}",
-                    remedy="Check the parameters and whether the model takes images.",
-                ) from error
-            return
         if error.kind == "connection" and not self._answered:
             if self._failures >= UNREACHED_FAILURES and lasted >= UNREACHED_S:
                 raise ModelDownError(
@@ -53,4 +50,13 @@ class Breaker:
             raise ModelDownError(
                 f"{self._model} failed {self._failures} times in a row over {lasted:.0f} s: {error.message}",
                 remedy="Run the same command again when it is back; no answer is asked for twice.",
+            ) from error
+
+    def _rejected(self, error: RequestRejectedError) -> None:
+        self._failures, self._since = 0, None  # whoever rejects is there
+        self._rejections += 1
+        if not self._answered and self._rejections >= FAILURES:
+            raise ModelDownError(
+                f"{self._model} rejected each of the first {self._rejections} requests: {error.message}",
+                remedy="Check the parameters and whether the model takes images.",
             ) from error
