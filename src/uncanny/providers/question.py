@@ -127,12 +127,19 @@ class Question(Generic[T]):
         try:
             return await self._attempt(request)
         finally:
-            self.budget.settle(worst, self._spent(before))
+            self.budget.settle(worst, self._spent(before, worst))
 
-    def _spent(self, before: int) -> Spend:
+    def _spent(self, before: int, worst: Spend) -> Spend:
+        """A reply without usage counts as the worst case, or there would be no limit."""
         calls = self._calls[before:]
-        tokens = sum((call.input_tokens or 0) + (call.output_tokens or 0) for call in calls)
-        return Spend(tokens, sum(call.cost_usd or 0.0 for call in calls))
+        if not calls or calls[-1].outcome == "error":
+            return Spend()
+        call = calls[-1]
+        unknown = call.input_tokens is None or call.output_tokens is None
+        return Spend(
+            worst.tokens if unknown else (call.input_tokens or 0) + (call.output_tokens or 0),
+            worst.cost_usd if call.cost_usd is None else call.cost_usd,
+        )
 
     async def _attempt(self, request: Request) -> T:
         lane = self.lane
