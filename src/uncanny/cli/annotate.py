@@ -47,7 +47,9 @@ PLAN = ("repeats", "max_objects", "scene_scans", "temperature", "top_p", "max_ou
 @click.option(
     "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
 )
-def command(paths: tuple[Path, ...], run: Path | None, root: Path | None, report: bool, **options: Any) -> None:
+def command(
+    paths: tuple[Path, ...], run: Path | None, root: Path | None, report: bool, **options: Any
+) -> None:
     """Annotate images: what is in them that cannot be, why, and how unreal it makes them.
 
     PATHS are image files and folders. Results go to RUN/annotations.jsonl as they come; the same command
@@ -79,7 +81,13 @@ def command(paths: tuple[Path, ...], run: Path | None, root: Path | None, report
         max_pixels=options["max_pixels"],
     )
     job = AnnotateJob(
-        RunFolder(run or Path("runs/unnamed")), paths, read_models(**options), plan, policy, read_run_options(**options), root
+        RunFolder(run or Path("runs/unnamed")),
+        paths,
+        read_models(**options),
+        plan,
+        policy,
+        read_run_options(**options),
+        root,
     )
     if options["dry_run"]:
         dry_run(job, as_json=options["as_json"])

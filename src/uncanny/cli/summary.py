@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +40,21 @@ def summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str, 
 
 def summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
     progress = end.progress
+
+    def where(image: str) -> str:
+        # Records name images from the run folder or the root, people from where they are.
+        return os.path.relpath(job.folder.path / image if job.root is None else job.root / image)
+
     shown: list[str] = []
     failed: list[str] = []
     with_anomalies = 0
     for record in read_records(job.folder.annotations, Annotation):
         if record.status != "ok" and len(failed) <= MOST_FAILURES:
-            failed.append(f"  {record.status:<10}  {record.image}  {_why(record)}")
+            failed.append(f"  {record.status:<10}  {where(record.image)}  {_why(record)}")
         if record.anomalies:
             with_anomalies += 1
             if with_anomalies <= MOST_SHOWN:
-                shown += _findings(record)
+                shown += _findings(record, where(record.image))
     lines = [*shown]
     if with_anomalies > MOST_SHOWN:
         lines.append(f"  … and {with_anomalies - MOST_SHOWN:,} more images with anomalies")
@@ -62,9 +68,9 @@ def summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
     return "\n".join(lines)
 
 
-def _findings(record: Annotation) -> list[str]:
+def _findings(record: Annotation, place: str) -> list[str]:
     worst_first = sorted(record.anomalies, key=lambda one: one.severity)
-    return [record.image, *(f"  {anomaly.severity:>3}/100  {anomaly.name}" for anomaly in worst_first)]
+    return [place, *(f"  {anomaly.severity:>3}/100  {anomaly.name}" for anomaly in worst_first)]
 
 
 def _why(record: Annotation) -> str:
@@ -84,7 +90,7 @@ def _totals(end: RunEnd) -> list[str]:
     )
     left = progress.total - progress.done
     outcomes = ", ".join(
-        f"{number:,} {name}" for name, number in spending.outcomes.items() if name != "answered"
+        f"{number:,} {name}" for name, number in spending.outcomes.items() if number and name != "answered"
     )
     tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
     return [

@@ -8,6 +8,7 @@ from typing import Final
 from uncanny.providers.base import Reply, Request, SentImage, Tokens, Traits
 from uncanny.providers.demo_brain import answer
 from uncanny.providers.demo_question import IMAGE_TOKENS, BrainRequest, SchemaForm, Turn, text_tokens
+from uncanny.scenes import scene_by_sha256
 
 TRAITS: Final = Traits(
     media_types=frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"}),
@@ -26,6 +27,7 @@ class DemoProvider:
 
     def __init__(self, *, latency: float = 0.0) -> None:
         self._latency = latency
+        scene_by_sha256("")  # reads the scenes now: later it would block the event loop
 
     @property
     def name(self) -> str:

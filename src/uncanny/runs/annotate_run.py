@@ -19,6 +19,7 @@ from uncanny.runs.inputs import find_inputs
 from uncanny.runs.manifest import Manifest, annotate_protocol
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
+from uncanny.runs.recount import Recount
 from uncanny.runs.resume import Standing, take_up
 from uncanny.runs.stop import Reason, Stop
 from uncanny.schema import Annotation
@@ -67,6 +68,10 @@ def annotate(job: AnnotateJob, on_start: Callable[[Progress], None] = lambda _: 
         manifest = Manifest(job.folder, protocol, before)
         records = RecordFile(job.folder.annotations, Annotation, lambda record: record.image)
         progress = Progress(total=len(inputs.files), spending=manifest.spending)
+        if manifest.was_killed:
+            own_cache = job.options.cache and job.options.answers is None
+            recount = Recount(job.folder.calls, manifest.started, own_cache=own_cache)
+            progress.spending, progress.paid_before = recount.spending, recount.paid_here
         standing = take_up(inputs.files, records, manifest.started, job.options, progress)
         on_start(progress)
         end = RunEnd(progress)

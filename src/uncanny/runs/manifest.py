@@ -45,6 +45,7 @@ class Manifest:
             "totals": before.get("totals", {}),
         }
         self.spending = Spending.recorded(before.get("totals", {}))
+        self.was_killed = before.get("state") == "running"
         self._seconds = float(before.get("totals", {}).get("seconds", 0.0))
 
     @property

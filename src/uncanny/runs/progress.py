@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +23,9 @@ class Spending:
     unmeasured: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
 
-    def add(self, call: CallRecord) -> None:
-        if call.replayed:
+    def add(self, call: CallRecord, *, paid: bool | None = None) -> None:
+        """Count a call. `paid` says whether it cost this run something; by default unless it was replayed."""
+        if not (not call.replayed if paid is None else paid):
             self.replayed += 1
             return
         self.calls += 1
@@ -65,6 +67,7 @@ class Spending:
 class Progress:
     """Counters of one sitting and of the run as a whole.
 
+    `paid_before` tells of a replayed call whether a killed sitting of this run paid for it, uncounted.
     `total` inputs are in the run, `resumed` of them were finished before this sitting, `statuses` counts the
     finished ones by status.
     """
@@ -79,6 +82,7 @@ class Progress:
     warnings: list[str] = field(default_factory=list)
     calls_now: int = 0
     began: float = field(default_factory=time.monotonic)
+    paid_before: Callable[[CallRecord], bool] = lambda _call: False
 
     @property
     def done(self) -> int:
@@ -89,7 +93,7 @@ class Progress:
         return self.done - self.statuses["ok"]
 
     def add_call(self, call: CallRecord) -> None:
-        self.spending.add(call)
+        self.spending.add(call, paid=True if call.replayed and self.paid_before(call) else None)
         self.calls_now += not call.replayed
 
     def seconds(self) -> float:
