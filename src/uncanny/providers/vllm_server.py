@@ -28,6 +28,7 @@ import httpx
 
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.providers import vllm_watch
+from uncanny.providers.vllm_log import telling_lines
 
 COMMAND_VARIABLE = "UNCANNY_VLLM_COMMAND"
 
@@ -39,7 +40,6 @@ DEFAULT_ARGUMENTS = (
 
 _HOST = "127.0.0.1"
 _POLL_S = 0.2
-_TAIL_LINES = 12
 
 
 def vllm_command() -> tuple[str, ...]:
@@ -151,10 +151,10 @@ class VllmServer:
         with self.log_path.open("rb") as log:
             log.seek(self._log_start)
             lines = log.read().decode(errors="replace").splitlines()
-        tail = "\n".join(lines[-_TAIL_LINES:])
+        said = " | ".join(telling_lines(lines)) or "nothing"
         return ModelUnusableError(
-            f"The vLLM server for {self.model!r} {what}; the end of {self.log_path}:\n{tail}\n",
-            remedy="Start it by hand to try other settings, and pass its --base-url",
+            f"The vLLM server for {self.model!r} {what}; its log {self.log_path} says: {said}",
+            remedy="Mend what it names, or start a server by hand and pass its --base-url",
         )
 
     async def _stop(self) -> None:
