@@ -42,10 +42,7 @@ class Breaker:
         lasted = now - self._since
         if error.kind == "connection" and not self._answered:
             if self._failures >= UNREACHED_FAILURES and lasted >= UNREACHED_S:
-                raise ModelDownError(
-                    f"{self._model} cannot be reached: {error.message}",
-                    remedy="Check that the server is up and --base-url right, then run the command again.",
-                ) from error
+                self.exhausted(error)
         elif self._failures >= FAILURES and lasted >= self._patience_s:
             raise ModelDownError(
                 f"{self._model} failed {self._failures} times in a row over {lasted:.0f} s: {error.message}",
@@ -59,4 +56,12 @@ class Breaker:
             raise ModelDownError(
                 f"{self._model} rejected each of the first {self._rejections} requests: {error.message}",
                 remedy="Check the parameters and whether the model takes images.",
+            ) from error
+
+    def exhausted(self, error: TransientError) -> None:
+        """A question used up its retries. Raises `ModelDownError` where the server was never reached at all."""
+        if error.kind == "connection" and not self._answered:
+            raise ModelDownError(
+                f"{self._model} cannot be reached: {error.message}",
+                remedy="Check that the server is up and --base-url right, then run the command again.",
             ) from error

@@ -81,7 +81,11 @@ class Question(Generic[T]):
                 raise failure
             return await self._warmed(request)
 
-        return await self.retrying(attempt)
+        try:
+            return await self.retrying(attempt)
+        except TransientError as error:
+            self.lane.breaker.exhausted(error)
+            raise
 
     def _repair_request(self, request: Request, error: AnswerError) -> Request:
         # On top of the first question, not of an earlier repair: two bad answers in view teach a third one.
