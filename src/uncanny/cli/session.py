@@ -46,14 +46,15 @@ def exit_code(end: RunEnd) -> int:
 def complaints(end: RunEnd) -> list[str]:
     """What went wrong with the run as a whole, a line each."""
     progress = end.progress
-    left = progress.total - progress.done
+    missing = progress.total - progress.done
+    left = "1 image" if missing == 1 else f"{missing:,} images"
     lines = [
         f"Warning: {warning}" for warning in progress.warnings if not end.error or warning != str(end.error)
     ]
     if end.error is not None:
-        lines.append(f"Stopped, {left:,} images not done: {end.error}")
+        lines.append(f"Stopped, {left} not done: {end.error}")
     elif end.reason == "interrupt":
-        lines.append(f"Interrupted, {left:,} images not done. The same command goes on.")
+        lines.append(f"Interrupted, {left} not done. The same command goes on.")
     return lines
 
 

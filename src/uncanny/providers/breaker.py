@@ -59,7 +59,7 @@ class Breaker:
             ) from error
 
     def exhausted(self, error: TransientError) -> None:
-        """A question used up its retries. Raises `ModelDownError` where the server was never reached at all."""
+        """A question used up its retries. Raises `ModelDownError` if the server was never reached."""
         if error.kind == "connection" and not self._answered:
             raise ModelDownError(
                 f"{self._model} cannot be reached: {error.message}",
