@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import orjson
 
@@ -43,28 +43,26 @@ def load_answer(
     if stored is None:
         return None
     try:
-        calls = orjson.loads(stored)
-        value = read(calls[-1]["answer"])
-    except (AnswerError, orjson.JSONDecodeError, LookupError, TypeError):
-        return None  # kept by an older version or damaged on disk: ask again
-    asked, sees_image = asked_text(request), sees(request)
-    for call in calls:
-        call["started"] = datetime.fromisoformat(call["started"])
-        call["prompt"] = prompt
-        scope.calls.append(
-            CallRecord(
-                image=scope.image,
-                agent=request.agent,
-                step=request.step,
-                object=request.subject,
-                sample=request.sample,
-                asked=asked,
-                sees_image=sees_image,
-                replayed=True,
-                **call,
-            )
-        )
+        calls = [_replayed(call, request, scope.image, prompt) for call in orjson.loads(stored)]
+        value = read(calls[-1].answer)
+    except (AnswerError, LookupError, TypeError, ValueError, AttributeError):
+        return None  # kept by another version or damaged on disk: ask again
+    scope.calls += calls
     return Replayed(value, len(calls))
+
+
+def _replayed(kept: dict[str, Any], request: Request, image: str, prompt: str) -> CallRecord:
+    return CallRecord(
+        image=image,
+        agent=request.agent,
+        step=request.step,
+        object=request.subject,
+        sample=request.sample,
+        asked=asked_text(request),
+        sees_image=sees(request),
+        replayed=True,
+        **kept | {"prompt": prompt, "started": datetime.fromisoformat(kept["started"])},
+    )
 
 
 def asked_text(request: Request) -> str:
