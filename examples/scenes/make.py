@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -23,6 +24,7 @@ from sketch import draw
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 DATA = ROOT / "src" / "uncanny" / "scenes" / "data"
+ROLES = ("anomalous", "clean")
 CLEAN_SPLIT = {"art_dg": "ref_real", "art_pg": "ref_pg"}
 SAVE: dict[str, dict[str, Any]] = {
     "webp": {"quality": 90, "method": 6},
@@ -83,7 +85,9 @@ def questions(text: dict[str, Any], role: str, scenery: Scenery) -> dict[str, An
 
 
 def make_pair(text: dict[str, Any]) -> None:
-    pictures = {role: picture(text, role == "anomalous") for role in ("anomalous", "clean")}
+    with ThreadPoolExecutor() as pool:  # The renderer is a process of its own, so threads do.
+        made = pool.map(lambda role: picture(text, role == "anomalous"), ROLES)
+        pictures = dict(zip(ROLES, made, strict=True))
     clean = pictures["clean"][1]
     with_anomaly = Scenery(pictures["anomalous"][1], clean)
     for role, (image, regions) in pictures.items():
