@@ -37,7 +37,10 @@ async def bare_loop(url: str, data_urls: list[str], calls: list[bool]) -> float:
     text = {"type": "text", "text": "Describe the picture. " * (PROMPT_CHARACTERS // 22)}
 
     async def one(number: int, seeing: bool) -> None:
-        picture = {"type": "image_url", "image_url": {"url": data_urls[number % len(data_urls)], "detail": "high"}}
+        picture = {
+            "type": "image_url",
+            "image_url": {"url": data_urls[number % len(data_urls)], "detail": "high"},
+        }
         async with slots:
             answer = await client.chat.completions.create(
                 model="gpt-4o",
@@ -73,13 +76,17 @@ def whole_run(url: str, folder: Path, run: Path) -> tuple[float, int]:
 def main() -> None:
     os.environ["OPENAI_API_KEY"] = "any"
     ratios, ours_ms, bare_ms, seeing_ms = [], [], [], []
-    with fake_server("--latency-ms", "20", "--objects", str(OBJECTS)) as url, tempfile.TemporaryDirectory() as tmp:
+    with (
+        fake_server("--latency-ms", "20", "--objects", str(OBJECTS)) as url,
+        tempfile.TemporaryDirectory() as tmp,
+    ):
         folder = Path(tmp) / "images"
         folder.mkdir()
         for number in range(IMAGES):
             (folder / f"{number}.png").write_bytes(noise_png(number, SIDE))
         urls = [
-            "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode() for path in sorted(folder.iterdir())
+            "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
+            for path in sorted(folder.iterdir())
         ]
         warm = Path(tmp) / "warm"
         warm.mkdir()
@@ -96,7 +103,9 @@ def main() -> None:
             bare_ms.append(1000 * bare / calls)
             seeing_ms.append(1000 * seeing / (SEEING * IMAGES))
     size = len(noise_png(0, SIDE)) / 1e6
-    print(f"{IMAGES} images of {size:.2f} MB, {calls} calls, {CONCURRENCY} at once, median of {ROUNDS} rounds")
+    print(
+        f"{IMAGES} images of {size:.2f} MB, {calls} calls, {CONCURRENCY} at once, median of {ROUNDS} rounds"
+    )
     print(f"  annotation run, all of it        {statistics.median(ours_ms):6.2f} ms CPU a call")
     print(f"  bare loop, same mix of calls     {statistics.median(bare_ms):6.2f} ms CPU a call")
     print(f"  bare loop, calls with image only {statistics.median(seeing_ms):6.2f} ms CPU a call")
