@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 
 import orjson
+
+from uncanny.records.jsonl import append_whole
 
 _BLOCK = 1 << 20
 
@@ -16,11 +19,12 @@ class CallFile:
 
     def __init__(self, path: Path, recorded: Callable[[str], bool]) -> None:
         """Opens the file and drops an incomplete last line and calls of an image without a record."""
-        self._file = path.open("a+b", buffering=0)
+        self._file = FileIO(path, "a+")
         self._drop_orphans(recorded)
 
     def append(self, block: bytes) -> None:
-        self._file.write(block)
+        """Raises UsageError."""
+        append_whole(self._file, block)
 
     def close(self) -> None:
         self._file.close()

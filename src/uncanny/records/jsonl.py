@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
+from io import FileIO
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from uncanny.errors import RecordError
+from uncanny.errors import RecordError, UsageError
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -30,6 +32,20 @@ def read_records(path: Path, model: type[T]) -> Iterator[T]:
         for number, line in enumerate(file, start=1):
             if line.strip():
                 yield parse_line(line, model, path, number)
+
+
+def append_whole(file: FileIO, data: bytes) -> None:
+    """Append all of `data` or nothing. Raises UsageError where it cannot be written, as on a full disk."""
+    end = os.fstat(file.fileno()).st_size
+    try:
+        if file.write(data) != len(data):  # the disk filled up on the way, which is no error to write()
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    except OSError as error:
+        os.ftruncate(file.fileno(), end)
+        raise UsageError(
+            f"{file.name} cannot be written: {error.strerror}",
+            remedy="Free some disk space and run the same command again.",
+        ) from error
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:

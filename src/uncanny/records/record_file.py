@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
-from uncanny.records.jsonl import parse_line, write_atomically
+from uncanny.records.jsonl import append_whole, parse_line, write_atomically
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -33,7 +34,7 @@ class RecordFile(Generic[T]):
         self.path, self._model, self._key = path, model, key
         self._places: dict[str, _Place] = {}
         self._in_order = True
-        self._file = path.open("a+b", buffering=0)
+        self._file = FileIO(path, "a+")
         self._end = 0
 
     def load(self) -> Iterator[T]:
@@ -53,12 +54,13 @@ class RecordFile(Generic[T]):
                     last = key
                     yield record
                 self._end += len(line)
-        os.ftruncate(self._file.fileno(), self._end)
+        if os.fstat(self._file.fileno()).st_size > self._end:
+            os.ftruncate(self._file.fileno(), self._end)
 
     def append(self, record: T) -> None:
-        """One write call, so that a kill leaves the whole line or an incomplete last one."""
+        """One write call, so that a kill leaves a whole line or an incomplete last one. Raises UsageError."""
         line = record.model_dump_json().encode() + b"\n"
-        self._file.write(line)
+        append_whole(self._file, line)
         self._places[self._key(record)] = _Place(self._end, len(line))
         self._end += len(line)
         self._in_order = False
