@@ -1,0 +1,208 @@
+"""The answer cache: what is put stays, survives a kill, and is never unpickled."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from uncanny.errors import UsageError
+from uncanny.records.answer_cache import AnswerCache
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "answers"
+
+
+@pytest.fixture
+def cache(folder: Path) -> Iterator[AnswerCache]:
+    opened = AnswerCache(folder)
+    yield opened
+    opened.close()
+
+
+async def test_what_is_put_is_there_after_reopening(folder: Path) -> None:
+    values = {"": b"", "k": b"\x00\xff", "ä" * 64: b"x" * 3_000_000, "newline\n": b"\n"}
+    first = AnswerCache(folder)
+    for key, value in values.items():
+        await first.put(key, value)
+        assert first.get(key) == value
+    first.close()
+    second = AnswerCache(folder)
+    assert {key: second.get(key) for key in values} == values
+    assert second.get("missing") is None
+    assert len(second) == len(values)
+    second.close()
+
+
+async def test_the_last_value_of_a_key_stands(cache: AnswerCache) -> None:
+    await cache.put("k", b"old")
+    await cache.put("k", b"new")
+    assert cache.get("k") == b"new"
+    assert len(cache) == 1
+
+
+async def test_many_at_once_are_all_there(cache: AnswerCache) -> None:
+    await asyncio.gather(*(cache.put(str(n), b"%d" % n) for n in range(2_000)))
+    assert len(cache) == 2_000
+    assert cache.get("1234") == b"1234"
+
+
+async def test_two_caches_on_one_folder_see_each_other(cache: AnswerCache, folder: Path) -> None:
+    other = AnswerCache(folder)
+    await asyncio.gather(*(each.put(f"{n}", b"v") for n in range(50) for each in (cache, other)))
+    await other.put("only there", b"v")
+    assert cache.get("only there") == b"v"
+    assert len(cache) == 51
+    other.close()
+
+
+def test_what_was_put_survives_a_kill(folder: Path) -> None:
+    script = (
+        "import asyncio, os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from uncanny.records.answer_cache import AnswerCache\n"
+        "async def main():\n"
+        "    cache = AnswerCache(Path(sys.argv[1]))\n"
+        "    await asyncio.gather(*(cache.put(str(n), b'v') for n in range(100)))\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "asyncio.run(main())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(folder)], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    cache = AnswerCache(folder)
+    assert len(cache) == 100
+    cache.close()
+
+
+def put(cache: AnswerCache, *keys: str, value: bytes) -> None:
+    async def main() -> None:
+        await asyncio.gather(*(cache.put(key, value) for key in keys))
+
+    asyncio.run(main())
+
+
+def test_nothing_in_the_folder_is_ever_unpickled(folder: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "unpickled"
+
+    class Bomb:
+        def __reduce__(self) -> tuple[object, tuple[str, str]]:
+            return open, (str(trace), "w")
+
+    bomb = pickle.dumps(Bomb())
+    pickle.loads(bomb).close()  # it does go off
+    trace.unlink()
+    first = AnswerCache(folder)
+    put(first, "a", "b", "c", value=b"good")
+    first.close()
+    (folder / "0a").mkdir()
+    (folder / "0a" / "bomb.val").write_bytes(bomb)
+    with sqlite3.connect(folder / "cache.db") as database:
+        # diskcache: mode 4 is a pickle, in the row or in a file; raw 0 says that the key is one.
+        database.execute("UPDATE Cache SET mode = 4, value = ? WHERE key = 'a'", (bomb,))
+        database.execute("UPDATE Cache SET mode = 4, value = NULL, filename = '0a/bomb.val' WHERE key = 'b'")
+        database.execute("UPDATE Cache SET raw = 0, key = ? WHERE key = 'c'", (bomb,))
+    database.close()
+    second = AnswerCache(folder)
+    assert [second.get(key) for key in ("a", "b", "c")] == [None, None, None]
+    put(second, "a", "b", value=b"asked again")
+    assert [second.get(key) for key in ("a", "b")] == [b"asked again"] * 2
+    second.close()
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize("value", ["text", 1, None, ["list"]])
+async def test_only_bytes_are_taken(cache: AnswerCache, value: object) -> None:
+    with pytest.raises(UsageError, match="cache values are bytes"):
+        await cache.put("k", value)  # type: ignore[arg-type]
+    assert cache.get("k") is None
+    await cache.put("k", b"the writer goes on")
+
+
+FULL_DISK = """
+import asyncio, resource, signal, sys
+from pathlib import Path
+from uncanny.errors import UsageError
+from uncanny.records.answer_cache import AnswerCache
+
+async def main():
+    cache = AnswerCache(Path(sys.argv[1]))
+    await cache.put("before", b"v")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+    puts = (cache.put(str(n), b"x" * 100_000) for n in range(40))
+    ended = await asyncio.gather(*puts, return_exceptions=True)
+    assert UsageError in map(type, ended), ended
+    kept = [n for n, end in enumerate(ended) if end is None]
+    assert all(cache.get(str(n)) for n in kept)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    await cache.put("after", b"v")
+    assert (cache.get("before"), cache.get("after")) == (b"v", b"v")
+    cache.close()
+    print(next(end for end in ended if end is not None))
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on file sizes")
+def test_a_full_disk_fails_the_calls_that_wait_and_not_the_writer(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(folder)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"The answer cache cannot be written: .*Free some disk space", done.stdout)
+
+
+def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    with pytest.raises(UsageError, match=r"The answer cache in .*file cannot be opened.*--cache"):
+        AnswerCache(blocked)
+
+
+def test_a_folder_with_something_else_in_place_of_the_database_is_explained(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "cache.db").write_bytes(b"something else entirely, and long enough to be no header" * 20)
+    with pytest.raises(UsageError, match="cannot be opened"):
+        AnswerCache(folder)
+
+
+async def test_closing_twice_does_no_harm(folder: Path) -> None:
+    cache = AnswerCache(folder)
+    await cache.put("k", b"v")
+    cache.close()
+    cache.close()
+
+
+async def test_closing_waits_for_what_is_on_its_way(folder: Path) -> None:
+    cache = AnswerCache(folder)
+    tasks = [asyncio.create_task(cache.put(str(n), b"v")) for n in range(200)]
+    await asyncio.sleep(0)
+    await asyncio.to_thread(cache.close)
+    await asyncio.gather(*tasks)
+    again = AnswerCache(folder)
+    assert len(again) == 200
+    again.close()
+
+
+async def test_whoever_is_cancelled_while_waiting_hurts_nobody_else(cache: AnswerCache) -> None:
+    tasks = [asyncio.create_task(cache.put(str(n), b"v")) for n in range(20)]
+    await asyncio.sleep(0)
+    tasks[3].cancel()
+    ended = await asyncio.gather(*tasks, return_exceptions=True)
+    assert sum(isinstance(end, asyncio.CancelledError) for end in ended) == 1
+    assert len(cache) == 20

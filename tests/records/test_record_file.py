@@ -1,0 +1,199 @@
+"""One record a key in one file: torn, repeated, sorted."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from uncanny.errors import RecordError
+from uncanny.records.record_file import RecordFile
+
+
+class Row(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    size: int = 0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rows.jsonl"
+
+
+def opened(path: Path) -> RecordFile[Row]:
+    return RecordFile(path, Row, lambda row: row.name)
+
+
+def loaded(path: Path) -> tuple[RecordFile[Row], list[Row]]:
+    rows = opened(path)
+    return rows, list(rows.load())
+
+
+def test_a_new_file_is_empty(path: Path) -> None:
+    rows, found = loaded(path)
+    assert (found, len(rows)) == ([], 0)
+    assert "a" not in rows
+    with pytest.raises(KeyError):
+        rows.get("a")
+    rows.finish()
+    assert path.read_bytes() == b""
+
+
+def test_what_is_appended_is_read_back_at_once_and_later(path: Path) -> None:
+    rows, _ = loaded(path)
+    kept = [Row(name=name, size=n) for n, name in enumerate(["b", "ä\n", "a", ""])]
+    for row in kept:
+        rows.append(row)
+    assert [rows.get(row.name) for row in kept] == kept
+    rows.close()
+    again, found = loaded(path)
+    assert found == kept
+    assert [again.get(row.name) for row in kept] == kept
+    again.close()
+
+
+def test_a_torn_last_line_is_dropped_and_the_next_record_stands_on_its_own(path: Path) -> None:
+    path.write_bytes(b'{"name":"a","size":1}\n{"name":"b","si')
+    rows, found = loaded(path)
+    assert [row.name for row in found] == ["a"]
+    assert "b" not in rows
+    rows.append(Row(name="c", size=3))
+    rows.close()
+    assert path.read_bytes() == b'{"name":"a","size":1}\n{"name":"c","size":3}\n'
+
+
+def test_a_last_line_that_only_lacks_its_end_is_dropped_too(path: Path) -> None:
+    # Whether its record is whole cannot be known, and it is cheap to make again.
+    path.write_bytes(b'{"name":"a","size":1}\n{"name":"b","size":2}')
+    rows, found = loaded(path)
+    assert [row.name for row in found] == ["a"]
+    rows.close()
+    assert path.read_bytes() == b'{"name":"a","size":1}\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        (b'{"name":"b","si', None),
+        (b'{"size":2}', "name"),
+        (b'{"name":"b","size":"large"}', "size"),
+        (b"[]", None),
+        (b"\xff", None),
+    ],
+)
+def test_an_invalid_line_within_names_file_line_and_field_and_nothing_is_changed(
+    path: Path, line: bytes, field: str | None
+) -> None:
+    content = b'{"name":"a"}\n\n' + line + b'\n{"name":"c"}\n{"torn'
+    path.write_bytes(content)
+    rows = opened(path)
+    with pytest.raises(RecordError) as caught:
+        list(rows.load())
+    error = caught.value
+    assert (error.path, error.line, error.field) == (path, 3, field)
+    assert str(error).startswith(f"{path}:3" + (f", field '{field}': " if field else ": "))
+    rows.close()
+    assert path.read_bytes() == content
+
+
+def test_of_several_records_with_one_key_the_last_stands(path: Path) -> None:
+    path.write_bytes(b'{"name":"a","size":1}\n{"name":"b","size":2}\n{"name":"a","size":3}\n')
+    rows, found = loaded(path)
+    assert [row.size for row in found] == [1, 2, 3]
+    assert (len(rows), rows.get("a").size) == (2, 3)
+    rows.append(Row(name="b", size=4))
+    assert rows.get("b").size == 4
+    rows.finish()
+    assert path.read_bytes() == b'{"name":"a","size":3}\n{"name":"b","size":4}\n'
+
+
+def test_finishing_sorts_by_key_and_keeps_what_it_does_not_know(path: Path) -> None:
+    path.write_bytes('{"name":"é","later":[1]}\n\n{"name":"b"}\n{"name":"B"}\n'.encode())
+    rows, _ = loaded(path)
+    rows.append(Row(name="a/b", size=5))
+    rows.finish()
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        '{"name":"B"}',
+        '{"name":"a/b","size":5}',
+        '{"name":"b"}',
+        '{"name":"é","later":[1]}',
+    ]
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_in_order_is_not_written_again(path: Path) -> None:
+    path.write_bytes(b'{"name":"a"}\n{"name":"b"}\n')
+    before = path.stat()
+    rows, _ = loaded(path)
+    rows.finish()
+    after = path.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_memory_grows_by_an_index_entry_a_record_not_by_the_record(path: Path) -> None:
+    number, size = 500, 20_000
+    filler = "x" * size
+    rows, _ = loaded(path)
+    gc.collect()
+    tracemalloc.start()
+    for n in range(number):
+        rows.append(Row(name=str(n), size=n, filler=filler))  # type: ignore[call-arg]
+    gc.collect()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < number * 500 < number * size
+    assert rows.get("77").model_extra == {"filler": filler}
+    rows.close()
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from pydantic import BaseModel
+from uncanny.records.call_file import CallFile
+from uncanny.records.record_file import RecordFile
+
+class Row(BaseModel):
+    name: str
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path = Path(sys.argv[1])
+if sys.argv[2] == "records":
+    rows = RecordFile(path, Row, lambda row: row.name)
+    list(rows.load())
+    write = lambda name: rows.append(Row(name=name))
+else:
+    calls = CallFile(path, lambda image: True)
+    write = lambda name: calls.append(b'{"image":"%s"}\\n' % name.encode())
+write("first")
+resource.setrlimit(resource.RLIMIT_FSIZE, (40, resource.RLIM_INFINITY))
+try:
+    write("does not fit " * 10)
+except Exception as error:
+    print(type(error).__name__, error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+write("second")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs limits on file sizes")
+@pytest.mark.parametrize("kind", ["records", "calls"])
+def test_a_disk_that_fills_up_within_a_line_is_an_error_and_leaves_no_half_line(
+    path: Path, kind: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(path), kind],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.startswith("UsageError")
+    assert [line.partition(b":")[2] for line in path.read_bytes().splitlines()] == [b'"first"}', b'"second"}']

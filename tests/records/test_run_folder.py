@@ -1,0 +1,131 @@
+"""A run's folder: one process at a time, a manifest that is never half written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from uncanny.errors import RunLockedError, RunMismatchError, UsageError
+from uncanny.records.run_folder import RunFolder, check_same_protocol
+
+HOLD = (
+    "import sys, time\n"
+    "from pathlib import Path\n"
+    "from uncanny.records.run_folder import RunFolder\n"
+    "with RunFolder(Path(sys.argv[1])).locked():\n"
+    "    print('held', flush=True)\n"
+    "    sys.stdin.read()\n"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder(tmp_path / "deep" / "run")
+
+
+def test_naming_a_folder_makes_nothing(folder: RunFolder) -> None:
+    assert folder.read_manifest() is None
+    assert not folder.path.parent.exists()
+
+
+def test_the_lock_makes_the_folder_and_can_be_taken_again(folder: RunFolder) -> None:
+    for _ in range(2):
+        with folder.locked():
+            assert folder.path.is_dir()
+
+
+def test_only_one_holds_it(folder: RunFolder) -> None:
+    with (
+        folder.locked(),
+        pytest.raises(RunLockedError, match=r"Another process is working on .*run\. .*-o"),
+        RunFolder(folder.path).locked(),
+    ):
+        pass
+
+
+def test_it_is_released_when_the_work_fails(folder: RunFolder) -> None:
+    with pytest.raises(ZeroDivisionError), folder.locked():
+        raise ZeroDivisionError
+    with folder.locked():
+        pass
+
+
+def test_a_holder_that_is_killed_leaves_no_lock(folder: RunFolder) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(RunLockedError), folder.locked():
+            pass
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.communicate(timeout=30)
+    with folder.locked():
+        pass
+
+
+def test_a_file_in_the_folders_place_is_explained(folder: RunFolder) -> None:
+    folder.path.parent.mkdir()
+    folder.path.write_text("x")
+    with pytest.raises(UsageError, match=r"cannot be used as a run folder: .*-o"), folder.locked():
+        pass
+
+
+def test_a_manifest_comes_back_as_written(folder: RunFolder) -> None:
+    folder.path.mkdir(parents=True)
+    content = {"task": "annotate", "plan": {"top_p": None}, "name": "ä"}
+    folder.write_manifest(content)
+    folder.write_manifest(content | {"state": "finished"})
+    assert folder.read_manifest() == content | {"state": "finished"}
+    assert [path.name for path in folder.path.iterdir()] == ["run.json"]
+
+
+def test_a_manifest_is_replaced_in_one_step_or_not_at_all(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.path.mkdir(parents=True)
+    folder.write_manifest({"state": "running"})
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        folder.write_manifest({"state": "finished"})
+    assert folder.read_manifest() == {"state": "running"}
+    assert [path.name for path in folder.path.iterdir()] == ["run.json"]
+
+
+@pytest.mark.parametrize("content", [b"", b'{"state":', b"[]", b"\xff\xfe", b"null"])
+def test_a_manifest_that_is_none_is_explained(folder: RunFolder, content: bytes) -> None:
+    folder.path.mkdir(parents=True)
+    folder.manifest.write_bytes(content)
+    with pytest.raises(UsageError, match=r"run\.json"):
+        folder.read_manifest()
+
+
+def test_the_same_settings_are_the_same_after_a_round_trip(folder: RunFolder) -> None:
+    now = {"model": "a/b", "plan": {"top_p": None, "temperature": 0.3}, "roles": {}}
+    check_same_protocol(folder, orjson.loads(orjson.dumps(now | {"state": "finished"})), now)
+
+
+def test_each_other_setting_is_named(folder: RunFolder) -> None:
+    before = {"model": "a/b", "plan": {"repeats": 3}, "root": None}
+    now = {"model": "a/c", "plan": {"repeats": 3}, "root": "/data", "new": 1}
+    with pytest.raises(RunMismatchError) as caught:
+        check_same_protocol(folder, before, now)
+    for told in (
+        "model: 'a/b' before, 'a/c' now",
+        "root: None before, '/data' now",
+        "new: None before, 1 now",
+    ):
+        assert told in str(caught.value)
+    assert "plan" not in str(caught.value)
