@@ -24,7 +24,7 @@ union { plane { -z, -8 Tx(0, texture { pigment { gradient x color_map { [0 rgb <
     cone { <0,-0.25,-0.12>, 0.07, <0,1.42,-0.12>, 0.025 scale <1,1,0.3> rotate z*-54 translate z*-0.05 }
     sphere { <0,0,-0.1>, 0.12 } Tx(1, Matt(<0.03,0.03,0.035>)) }
   union { sphere { 0, 0.85 scale <1,0.75,1> translate <-1.25,2.15,0.65> } sphere { 0, 0.85 scale <1,0.75,1> translate <1.25,2.15,0.65> } Tx(6, T_Brass2) }
-  union { cylinder { <0,2,0.65>, <0,3.15,0.65>, 0.06 } cylinder { <-0.25,3.1,0.65>, <0.25,3.1,0.65>, 0.13 } Tx(1, T_Brass2) }
+  union { cylinder { <0,2,0.65>, <0,3.15,0.65>, 0.06 } cylinder { <-0.25,3.1,0.65>, <0.25,3.1,0.65>, 0.13 } Tx(8, T_Brass2) }
   union { cone { <-1.2,-1.6,0.65>, 0.22, <-1.75,-2.5,0.65>, 0.12 } cone { <1.2,-1.6,0.65>, 0.22, <1.75,-2.5,0.65>, 0.12 } sphere {<-1.75,-2.5,0.65>,0.14} sphere {<1.75,-2.5,0.65>,0.14} Tx(7, T_Brass2) }
 }
 object { Clock rotate y*14 translate <-2.7, 2.63, 1.0> }
