@@ -14,7 +14,7 @@ Reason = Literal["interrupt", "budget", "model"]
 
 
 class Stop:
-    """Set once, with the reason. The first interrupt lets calls in flight come back, the second does not."""
+    """Set once, with the reason. A stop lets calls in flight come back; an interrupt after it does not."""
 
     def __init__(self) -> None:
         self.reason: Reason | None = None
@@ -23,7 +23,7 @@ class Stop:
         self.changed = asyncio.Event()
 
     def interrupt(self) -> None:
-        self.now = self.reason == "interrupt"
+        self.now = self.reason is not None
         self._set("interrupt")
 
     def because(self, error: BudgetError | ModelUnusableError) -> None:
