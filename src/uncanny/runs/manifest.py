@@ -40,7 +40,7 @@ class Manifest:
             "started": before.get("started") or _now(),
             "updated": _now(),
             **protocol,
-            "fallback": None,
+            "fallback": before.get("fallback"),
             "parameters": before.get("parameters", {}),
             "totals": before.get("totals", {}),
         }
