@@ -6,7 +6,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
-from uncanny.errors import BudgetError, ModelUnusableError
+from uncanny.errors import BudgetError, ModelUnusableError, UsageError
 from uncanny.images import PreparedImage
 from uncanny.providers.call_log import dump_calls, usage
 from uncanny.records.call_file import CallFile
@@ -32,7 +32,10 @@ class ImageQueue:
     _running: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def work(self, file: ImageFile) -> None:
-        """Raises ModelUnusableError and BudgetError only; whatever else happens is in the record."""
+        """Raises ModelUnusableError and BudgetError, and UsageError when nothing can be written any more.
+
+        Whatever else happens is in the record.
+        """
         opened = await self.annotator.open(file)
         if isinstance(opened, Annotation):
             self._write(Annotated(opened, []))
@@ -54,7 +57,7 @@ class ImageQueue:
     async def _annotate(self, file: ImageFile, image: PreparedImage) -> Annotated:
         try:
             return await self.annotator.annotate(file, image)
-        except (ModelUnusableError, BudgetError):
+        except (ModelUnusableError, BudgetError, UsageError):
             raise
         except Exception as defect:  # a defect of ours must cost one image, not the run
             log.exception("annotating %s failed", file.image)
@@ -62,7 +65,8 @@ class ImageQueue:
 
     def _duplicate(self, file: ImageFile, first: str) -> Annotation:
         record = self.records.get(first)
-        extra = {**(record.model_extra or {}), "duplicate_of": first}
+        # Where `first` is a duplicate itself, both name the image that was asked about.
+        extra = {"duplicate_of": first, **(record.model_extra or {})}
         return Annotation.model_validate(
             record.model_dump(exclude=set(record.model_extra or ()))
             | extra
