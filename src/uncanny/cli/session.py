@@ -10,7 +10,8 @@ import orjson
 
 from uncanny.cli.display import live_progress
 from uncanny.cli.summary import RUN_CODES, summary_json, summary_text
-from uncanny.runs.annotate_run import AnnotateJob, RunEnd, annotate
+from uncanny.runs.annotate_run import AnnotateJob, annotate
+from uncanny.runs.run import RunEnd
 
 
 def run_and_show(job: AnnotateJob, *, as_json: bool, quiet: bool, report: bool) -> int:

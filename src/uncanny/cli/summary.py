@@ -8,7 +8,8 @@ from typing import Any
 
 from uncanny.cli.figures import cost, count, duration, share
 from uncanny.records.jsonl import read_records
-from uncanny.runs.annotate_run import AnnotateJob, RunEnd
+from uncanny.runs.annotate_run import AnnotateJob
+from uncanny.runs.run import RunEnd
 from uncanny.schema import Annotation
 
 RUN_CODES = {"usage": 2, "failures": 1, "budget": 3, "interrupt": 130}
