@@ -1,0 +1,207 @@
+"""Options of `uncanny annotate`, each by what it does to a run against a server."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, uncanny_here
+
+AN_IMAGE = 3 + 6 * 2 + 1
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving(objects=2) as server:
+        yield server
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    return pictures(tmp_path / "in", 3)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path / "run")
+
+
+def command(images: Path, server: Server, run: Run) -> list[str | Path]:
+    return ["annotate", images, *server.asked(), "-o", run.path]
+
+
+def test_what_a_finished_run_tells(images: Path, server: Server, run: Run) -> None:
+    done = uncanny_here(*command(images, server, run))
+    assert (done.code, done.err) == (0, "")
+    assert "Images   3: 3 ok" in done.out
+    assert f"Calls    {3 * AN_IMAGE}" in done.out
+    assert "Cost     not priced" in done.out
+    assert str(run.path / "annotations.jsonl") in done.out
+    assert (run.path / "report.html").stat().st_size > 1000
+
+
+def test_json_is_json_and_quiet_is_quiet(images: Path, server: Server, run: Run) -> None:
+    done = uncanny_here(*command(images, server, run), "--json")
+    told = done.json()
+    assert (done.code, done.err) == (0, "")
+    assert (told["state"], told["totals"]["ok"], told["failures"]) == ("finished", 3, [])
+    assert told["totals"]["calls"] == 3 * AN_IMAGE
+    assert told["totals"]["cost_usd"] is None
+    done = uncanny_here(*command(images, server, run), "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_json_names_failures(images: Path, server: Server, run: Run) -> None:
+    (images / "p01.png").write_bytes(b"no picture")
+    done = uncanny_here(*command(images, server, run), "--json")
+    assert done.code == 1
+    (failure,) = done.json()["failures"]
+    assert failure["image"].endswith("p01.png")
+    assert failure["errors"][0]["kind"] == "not_an_image"
+
+
+def test_a_role_has_its_own_model(images: Path, server: Server, run: Run) -> None:
+    roles = ("--role", "integrator=openai/small", "--role", "formatter=anthropic/large")
+    urls = ("--base-url", f"anthropic={server.url}")
+    assert uncanny_here(*command(images, server, run), *roles, *urls).code == 0
+    asked = {(call["agent"], call["model"]) for call in run.calls()}
+    assert asked == {
+        ("ObjectPerceiver", "openai/any"),
+        ("AttributeAnalyzer", "openai/any"),
+        ("RelationReasoner", "openai/any"),
+        ("AnomalyIntegrator", "openai/small"),
+        ("AnomalyFormatter", "anthropic/large"),
+    }
+    assert run.manifest()["roles"] == {"formatter": "anthropic/large", "integrator": "openai/small"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--role", "painter=openai/x"], ["painter", "perceiver", "formatter"]),
+        (["--role", "integrator"], ["--role ROLE=PROVIDER/NAME"]),
+        (["--model", "gpt-4o"], ["gpt-4o", "openai-compatible"]),
+        (["--model", "openai/"], ["openai/"]),
+        (["--fallback", "nobody/x"], ["nobody/x"]),
+        (["--base-url", "localhost:8000"], ["localhost:8000"]),
+        (["--concurrency", "0"], ["--concurrency"]),
+        (["--limit", "0"], ["--limit"]),
+        (["--timeout", "0"], ["--timeout"]),
+        (["--max-tokens-total", "-5"], ["--max-tokens-total"]),
+        (["--max-cost-usd", "0"], ["--max-cost-usd"]),
+        (["--temperature", "3"], ["--temperature", "3"]),
+        (["--repeats", "0"], ["--repeats", "0"]),
+        (["--prices", "nowhere.json"], ["nowhere.json"]),
+        (["--max-side", "0"], ["side", "0"]),
+        (["--jpeg-quality", "0"], ["quality", "0"]),
+        (["--max-pixels", "0"], ["pixels", "0"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
+)
+def test_wrong_use_is_one_line_and_exit_code_2(
+    options: list[str], words: list[str], images: Path, server: Server, run: Run
+) -> None:
+    before = server.requests()
+    done = uncanny_here(*command(images, server, run), *options)
+    check_no_traceback(done)
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert all(word in done.err for word in words), done.err
+    assert server.requests() == before
+    assert not (run.path / "annotations.jsonl").exists()
+
+
+def test_no_images_and_no_such_folder(tmp_path: Path, server: Server, run: Run) -> None:
+    for path in (tmp_path / "nowhere", tmp_path):
+        done = uncanny_here(*command(path, server, run))
+        assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+        assert str(path) in done.err
+        assert not (run.path / "annotations.jsonl").exists()
+
+
+def test_a_run_folder_that_cannot_be_made(tmp_path: Path, images: Path, server: Server) -> None:
+    (tmp_path / "file").write_text("")
+    done = uncanny_here(*command(images, server, Run(tmp_path / "file" / "run")))
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    check_no_traceback(done)
+
+
+def test_limit_takes_the_first_and_more_later(images: Path, server: Server, run: Run) -> None:
+    before = server.requests()
+    assert uncanny_here(*command(images, server, run), "--limit", "2", "-q").code == 0
+    assert server.requests() - before == 2 * AN_IMAGE
+    assert [Path(record.image).name for record in run.records()] == ["p00.png", "p01.png"]
+    assert uncanny_here(*command(images, server, run), "-q").code == 0
+    assert server.requests() - before == 3 * AN_IMAGE
+    assert run.statuses() == {"ok": 3}
+
+
+def test_a_dry_run_asks_nothing_and_needs_no_key(images: Path, server: Server, run: Run) -> None:
+    before = server.requests()
+    arguments = ("annotate", images, *server.asked("openai", "gpt-4o"), "-o", run.path, "--dry-run")
+    done = uncanny_here(*arguments, env={"OPENAI_API_KEY": None})
+    assert (done.code, done.err) == (0, "")
+    assert "Nothing was asked" in done.out
+    told = uncanny_here(*arguments, "--json", env={"OPENAI_API_KEY": None}).json()
+    assert (told["images"], told["pending"], told["calls"]) == (3, 3, 3 * (3 + 6 * 8 + 1))
+    assert told["cost_usd"] > 0
+    assert server.requests() == before
+    assert not run.path.exists()
+
+
+def test_a_dry_run_counts_what_is_left_only(images: Path, server: Server, run: Run) -> None:
+    assert uncanny_here(*command(images, server, run), "--limit", "2", "-q").code == 0
+    before = {path: path.read_bytes() for path in run.path.rglob("*.json*")}
+    told = uncanny_here(*command(images, server, run), "--dry-run", "--json").json()
+    assert (told["images"], told["pending"]) == (3, 1)
+    assert before == {path: path.read_bytes() for path in run.path.rglob("*.json*")}
+
+
+def test_without_cache_nothing_is_kept(images: Path, server: Server, run: Run) -> None:
+    before = server.requests()
+    for times in (1, 2):
+        assert uncanny_here(*command(images, server, run), "--no-cache", "-q").code == 0
+        assert server.requests() - before == times * 3 * AN_IMAGE
+        assert not (run.path / "answers").exists()
+        shutil.rmtree(run.path)
+
+
+def test_a_shared_cache_asks_once_for_two_runs(
+    tmp_path: Path, images: Path, server: Server, run: Run
+) -> None:
+    shared = ("--cache-dir", tmp_path / "shared", "-q")
+    before = server.requests()
+    assert uncanny_here(*command(images, server, run), *shared).code == 0
+    other = Run(tmp_path / "other")
+    assert uncanny_here(*command(images, server, other), *shared).code == 0
+    assert server.requests() - before == 3 * AN_IMAGE
+    assert not (run.path / "answers").exists()
+    assert other.manifest()["totals"]["calls"] == 0
+    assert other.manifest()["totals"]["replayed"] == 3 * AN_IMAGE
+    assert all(call["replayed"] for call in other.calls())
+    assert [record.anomalies for record in other.records()] == [r.anomalies for r in run.records()]
+    # Another temperature is another question.
+    hotter = Run(tmp_path / "hotter")
+    assert uncanny_here(*command(images, server, hotter), *shared, "--temperature", "0.7").code == 0
+    assert server.requests() - before == 2 * 3 * AN_IMAGE
+
+
+def test_names_are_relative_to_the_root(images: Path, server: Server, run: Run) -> None:
+    assert uncanny_here(*command(images, server, run), "--root", images, "-q").code == 0
+    assert [record.image for record in run.records()] == ["p00.png", "p01.png", "p02.png"]
+
+
+def test_what_the_object_limit_cuts_is_recorded(images: Path, server: Server, run: Run) -> None:
+    assert uncanny_here(*command(images, server, run), "--max-objects", "1", "-q").code == 0
+    for record in run.records():
+        assert [found.name for found in record.objects] == ["synthetic object 1"]
+        cut = (record.model_extra or {})["cut_objects"]
+        assert [found["name"] for found in cut] == ["synthetic object 2"]
+
+
+def test_scene_scans_add_a_call_each(images: Path, server: Server, run: Run) -> None:
+    before = server.requests()
+    assert uncanny_here(*command(images, server, run), "--scene-scans", "2", "-q").code == 0
+    assert server.requests() - before == 3 * (AN_IMAGE + 2)
+    assert {call["sample"] for call in run.calls() if call["agent"] == "SceneScanner"} == {0, 1}

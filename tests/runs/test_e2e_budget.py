@@ -1,0 +1,152 @@
+"""Limits on tokens and cost, and the model that takes over when the first one cannot go on."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pytest_httpserver import HTTPServer
+from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
+
+AN_IMAGE = 3 + 6 * 2 + 1
+IMAGES = 3
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    return pictures(tmp_path / "in", IMAGES)
+
+
+def tokens(run: Run) -> int:
+    totals = run.manifest()["totals"]
+    return int(totals["input_tokens"] + totals["output_tokens"])
+
+
+def models(run: Run) -> Counter[str]:
+    """How many answers came from each model."""
+    return Counter(call["model"] for call in run.calls() if call["outcome"] == "answered")
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_the_token_limit_is_never_passed_and_a_higher_one_goes_on(
+    provider: str, images: Path, run: Run
+) -> None:
+    with serving(objects=2) as server:
+        arguments = ("annotate", images, *server.asked(provider), "-o", run.path, "--no-report")
+        for limit in (20_000, 45_000):
+            done = uncanny_here(*arguments, "--max-tokens-total", str(limit))
+            check_no_traceback(done)
+            assert done.code == 3
+            assert f"{limit:,}" in done.err
+            assert len(done.err.splitlines()) == 1
+            assert limit / 2 < tokens(run) <= limit
+            assert run.manifest()["state"] == "budget"
+        assert server.requests() < IMAGES * AN_IMAGE
+        assert uncanny_here(*arguments, "--max-tokens-total", "1000000").code == 0
+        assert server.requests() == run.manifest()["totals"]["calls"] == IMAGES * AN_IMAGE
+    assert run.statuses() == {"ok": IMAGES}
+    spent = [(call["input_tokens"], call["output_tokens"]) for call in run.calls()]
+    assert tokens(run) == sum(given + made for given, made in spent)
+
+
+def test_a_finished_run_over_its_limit_is_still_finished(images: Path, run: Run) -> None:
+    with serving(objects=2) as server:
+        arguments = ("annotate", images, *server.asked(), "-o", run.path, "--no-report")
+        assert uncanny_here(*arguments).code == 0
+        assert uncanny_here(*arguments, "--max-tokens-total", "10").code == 0
+
+
+def test_the_cost_limit_is_never_passed_and_a_higher_one_goes_on(images: Path, run: Run) -> None:
+    with serving(objects=2) as server:
+        arguments = ("annotate", images, *server.asked("openai", "gpt-4o"), "-o", run.path, "--no-report")
+        done = uncanny_here(*arguments, "--max-cost-usd", "0.1")
+        assert (done.code, len(done.err.splitlines())) == (3, 1)
+        assert "$0.1000" in done.err
+        assert 0.05 < run.manifest()["totals"]["cost_usd"] <= 0.1
+        assert server.requests() < IMAGES * AN_IMAGE
+        done = uncanny_here(*arguments, "--max-cost-usd", "5", "--json")
+        assert done.code == 0
+        assert server.requests() == IMAGES * AN_IMAGE
+    total = sum(call["cost_usd"] for call in run.calls())
+    assert done.json()["totals"]["cost_usd"] == pytest.approx(total)
+    assert sum(record.usage.cost_usd or 0 for record in run.records()) == pytest.approx(total)
+
+
+@pytest.mark.parametrize("name", ["openai/unheard-of", "openai-compatible/thing"])
+def test_a_cost_limit_needs_a_price(name: str, images: Path, run: Run) -> None:
+    with serving() as server:
+        provider, _, model = name.partition("/")
+        arguments = ("annotate", images, *server.asked(provider, model), "-o", run.path)
+        done = uncanny_here(*arguments, "--max-cost-usd", "1")
+        assert server.requests() == 0
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert name in done.err
+    assert "--prices" in done.err
+    assert not (run.path / "annotations.jsonl").exists()
+
+
+def test_the_fallback_takes_over_when_the_budget_is_spent(images: Path, run: Run) -> None:
+    with serving(objects=2) as hosted, serving(objects=2) as own:
+        fallback = ("--fallback", "vllm/own", "--base-url", f"vllm={own.v1}")
+        arguments = ("annotate", images, *hosted.asked("openai", "gpt-4o"), *fallback, "-o", run.path)
+        done = uncanny_here(*arguments, "--max-cost-usd", "0.1", "--no-report")
+        assert (done.code, done.err) == (0, "")
+        assert hosted.requests() + own.requests() == IMAGES * AN_IMAGE
+        assert models(run) == {"openai/gpt-4o": hosted.requests(), "vllm/own": own.requests()}
+        assert min(models(run).values()) > 5
+    assert run.statuses() == {"ok": IMAGES}
+    paid = sum(call["cost_usd"] for call in run.calls() if call["model"] == "openai/gpt-4o")
+    assert 0.05 < paid <= 0.1
+    shared = sum(
+        (Counter((record.model_extra or {}).get("models", {})) for record in run.records()), Counter()
+    )
+    assert set(shared) == {"openai/gpt-4o", "vllm/own"}
+
+
+def test_the_fallback_takes_over_from_a_wrong_key(images: Path, run: Run) -> None:
+    with serving(objects=2) as hosted, serving(objects=2) as own:
+        fallback = ("--fallback", "vllm/own", "--base-url", f"vllm={own.v1}")
+        arguments = ("annotate", images, *hosted.asked(), *fallback, "-o", run.path, "--no-report")
+        done = uncanny_here(*arguments, env={"OPENAI_API_KEY": "wrong-key"})
+        assert (done.code, len(done.err.splitlines())) == (0, 1)
+        assert done.err.startswith("Warning: openai/any: HTTP 401")
+        assert own.requests() == IMAGES * AN_IMAGE
+        assert hosted.requests() <= 8
+    assert models(run) == {"vllm/own": IMAGES * AN_IMAGE}
+    assert run.statuses() == {"ok": IMAGES}
+    assert run.manifest()["fallback"] == "vllm/own"
+
+
+def test_the_fallback_takes_over_when_the_quota_is_used_up(
+    images: Path, run: Run, httpserver: HTTPServer
+) -> None:
+    error = {"message": "You exceeded your current quota", "code": "insufficient_quota", "type": "x"}
+    httpserver.expect_request("/v1/chat/completions").respond_with_json({"error": error}, status=429)
+    primary = ("--model", "openai/any", "--base-url", httpserver.url_for("/v1"))
+    with serving(objects=2) as own:
+        fallback = ("--fallback", "vllm/own", "--base-url", f"vllm={own.v1}")
+        done = uncanny_here("annotate", images, *primary, *fallback, "-o", run.path, "--no-report")
+        assert done.code == 0
+        assert own.requests() == IMAGES * AN_IMAGE
+    assert "quota" in done.err
+    assert len(httpserver.log) <= 8
+    without = uncanny_here("annotate", images, *primary, "-o", run.path.with_name("without"))
+    assert (without.code, without.out, len(without.err.splitlines())) == (2, "", 1)
+    assert "Add credit" in without.err
+
+
+@pytest.mark.slow
+def test_the_fallback_takes_over_from_a_dead_server(images: Path, run: Run) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        dead = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        with serving(objects=2) as own:
+            fallback = ("--fallback", "vllm/own", "--base-url", f"vllm={own.v1}", "--base-url", dead)
+            arguments = ("annotate", images, "--model", "openai/any", *fallback, "-o", run.path)
+            done = uncanny_here(*arguments, "--no-report")
+            assert done.code == 0
+            assert own.requests() == IMAGES * AN_IMAGE
+    assert "cannot be reached" in done.err
+    assert run.statuses() == {"ok": IMAGES}

@@ -1,0 +1,114 @@
+"""Servers that misbehave in every way they know: no image is lost, nothing wrong passes for an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
+
+from uncanny.service.fake_options import FAULT_NAMES, FaultName
+
+KINDS = {"unparseable", "refused", "truncated", "infrastructure", "rejected"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_thirty_percent_of_all_answers_faulty(provider: str, tmp_path: Path, run: Run) -> None:
+    faults = dict.fromkeys(FAULT_NAMES, 0.03)
+    images = pictures(tmp_path / "in", 12)
+    with serving(objects=3, faults=faults, seed=3) as server:
+        arguments = ("annotate", images, *server.asked(provider), "-o", run.path, "--timeout", "2")
+        done = uncanny_here(*arguments, "--concurrency", "16")
+        stats = server.stats()
+    check_no_traceback(done)
+    assert all(number > 0 for number in stats["faults"].values()), "make it longer: not all faults struck"
+    records = run.records()
+    assert len(records) == 12
+    assert {record.status for record in records} <= {"ok", "partial", "failed"}
+    assert {error.kind for record in records for error in record.errors} <= KINDS
+    assert "ok" in run.statuses()
+    assert done.code == (0 if set(run.statuses()) == {"ok"} else 1)
+    totals = run.manifest()["totals"]
+    assert run.manifest()["state"] == "finished"
+    assert totals["calls"] == stats["requests"]
+    outcomes = totals["outcomes"]
+    assert sum(outcomes.values()) == totals["calls"]
+    assert outcomes["refused"] == stats["faults"]["refusal"]
+    # Free text that is cut in half or emptied is told by its finish or its emptiness, a list by its form.
+    assert outcomes["unparseable"] >= stats["faults"]["length"]
+    broken = ("429", "429-retry-after", "500", "529", "hang", "cut", "truncated-json")
+    assert outcomes["error"] == sum(stats["faults"][name] for name in broken)
+    assert min(outcomes.values()) > 0
+
+
+@pytest.mark.parametrize("fault", ["malformed", "refusal"])
+def test_a_model_that_never_answers_right(fault: FaultName, tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 3)
+    with serving(objects=3, faults={fault: 1.0}) as server:
+        done = uncanny_here("annotate", images, *server.asked(), "-o", run.path, "-q")
+    assert (done.code, done.out, done.err) == (1, "", "")
+    assert run.statuses() == {"failed": 3}
+    expected = "refused" if fault == "refusal" else "unparseable"
+    for record in run.records():
+        assert [(error.agent, error.kind) for error in record.errors] == [("ObjectPerceiver", expected)]
+    assert run.manifest()["totals"]["outcomes"]["answered"] == 0
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "vllm"])
+def test_cut_off_answers_are_asked_for_at_twice_the_length_up_to_sixteen_thousand(
+    provider: str, tmp_path: Path, run: Run
+) -> None:
+    images = pictures(tmp_path / "in", 1)
+    with serving(objects=3, faults={"length": 1.0}) as server:
+        done = uncanny_here("annotate", images, *server.asked(provider), "-o", run.path, "--repeats", "1")
+        assert server.requests() == 4
+    assert done.code == 1
+    (record,) = run.records()
+    assert record.status == "failed"
+    assert [error.kind for error in record.errors] == ["truncated"]
+    assert record.objects == ()
+    details = [call["detail"] for call in run.calls()]
+    assert details == [f"cut off at {n} output tokens" for n in (2_000, 4_000, 8_000, 16_000)]
+    assert {call["outcome"] for call in run.calls()} == {"unparseable"}
+    assert "truncated" not in (run.path / "annotations.jsonl").read_text().split('"errors"')[0]
+
+
+def test_half_of_all_answers_cut_off_is_only_slower(tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 3)
+    with serving(objects=2) as server:
+        assert uncanny_here("annotate", images, *server.asked(), "-o", tmp_path / "whole", "-q").code == 0
+    with serving(objects=2, faults={"length": 0.4}, seed=2) as server:
+        done = uncanny_here("annotate", images, *server.asked(), "-o", run.path, "-q")
+        cut = server.stats()["faults"]["length"]
+    calls = run.calls()
+    assert cut == sum(call["outcome"] == "unparseable" for call in calls) > 10
+    # Half of a list that was cut off could be read as a shorter list; it never is.
+    whole = {Path(record.image).name: record for record in Run(tmp_path / "whole").records()}
+    for record in run.records():
+        expected = whole[Path(record.image).name]
+        if record.status == "ok":
+            assert (record.objects, record.anomalies) == (expected.objects, expected.anomalies)
+        else:
+            assert {error.kind for error in record.errors} == {"truncated"}
+    assert run.statuses()["ok"] > 0
+    assert done.code == (0 if run.statuses()["ok"] == 3 else 1)
+
+
+def test_a_failed_object_makes_an_image_partial_and_names_the_step(tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 6)
+    with serving(objects=4, faults={"refusal": 0.06}, seed=4) as server:
+        done = uncanny_here("annotate", images, *server.asked(), "-o", run.path)
+    assert done.code == 1
+    partial = [record for record in run.records() if record.status == "partial"]
+    assert partial
+    for record in partial:
+        assert record.anomalies
+        for error in record.errors:
+            assert error.object in {found.name for found in record.objects}
+            assert (error.kind, error.step > 0) == ("refused", True)
+        assert f"{record.errors[0].agent} {record.errors[0].step}: " in done.out
+    for record in run.records():
+        if record.status == "failed":
+            assert record.errors[-1].agent in ("ObjectPerceiver", "AnomalyFormatter")

@@ -1,0 +1,104 @@
+"""A run that is killed again and again loses nothing, doubles nothing, and asks almost nothing twice."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.runs.e2e import Run, Server, pictures, serving_process, start, uncanny
+
+KILLS = 50
+CONCURRENCY = 8
+LATENCY_MS = 40
+IMAGES = 40
+# A kill this long after the first request of its process, at most. All of them together leave the run
+# unfinished: 50 × 0.15 s × 8 calls each 40 ms are 1,500 of 2,080 calls.
+LONGEST_S = 0.3
+
+
+def command(images: Path, server: Server, run: Path) -> list[str | Path]:
+    options: list[str | Path] = ["--concurrency", str(CONCURRENCY), "-q", "--no-report"]
+    return ["annotate", images, *server.asked(), *options, "-o", run]
+
+
+def kill_once(arguments: list[str | Path], server: Server, dice: random.Random) -> int:
+    """Kill a process of the run at a random moment. Returns the requests it had made; every one may be lost."""
+    before = server.requests()
+    while_starting = dice.random() < 0.1
+    delay = dice.uniform(0.2, 1.0) if while_starting else dice.uniform(0.0, LONGEST_S)
+    with start(*arguments) as process:
+        while not while_starting and process.poll() is None and server.requests() == before:
+            time.sleep(0.005)
+        time.sleep(delay)
+        assert process.poll() is None, "the run ended before it was killed"
+        process.kill()
+        assert process.wait(30) == -9
+    return server.requests() - before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_fifty_kills_lose_nothing(tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    images = pictures(tmp_path / "in", IMAGES)
+    latency = ("--latency-ms", str(LATENCY_MS))
+    with serving_process(*latency) as server:
+        undisturbed = uncanny(*command(images, server, tmp_path / "undisturbed"))
+        assert (undisturbed.code, undisturbed.err) == (0, "")
+        needed = server.requests()
+    dice = random.Random(50)
+    with serving_process(*latency) as server:
+        arguments = command(images, server, run.path)
+        most_in_flight = 0
+        for _ in range(KILLS):
+            most_in_flight += min(CONCURRENCY, kill_once(arguments, server, dice))
+        finished = len((run.path / "annotations.jsonl").read_bytes().splitlines())
+        assert finished < IMAGES, "all was done before the last kill"
+        done = uncanny(*arguments)
+        assert (done.code, done.out, done.err) == (0, "", "")
+        asked = server.requests()
+    with capsys.disabled():
+        print(f"\n{KILLS} kills: {asked - needed} of {needed} calls asked again, {most_in_flight} allowed")
+    assert 0 <= asked - needed <= most_in_flight <= CONCURRENCY * KILLS
+    check_same(run, Run(tmp_path / "undisturbed"))
+    check_calls(run)
+    assert run.manifest()["state"] == "finished"
+
+
+def check_same(run: Run, other: Run) -> None:
+    left = [record.model_dump(exclude={"usage"}) for record in run.records()]
+    right = [record.model_dump(exclude={"usage"}) for record in other.records()]
+    assert left == right
+    assert len(left) == IMAGES
+    assert {record["status"] for record in left} == {"ok"}
+
+
+def check_calls(run: Run) -> None:
+    """Each question of each image once, whether asked by the process that wrote it or replayed from another."""
+    calls = run.calls()
+    keys = ("image", "agent", "step", "object", "sample", "attempt", "repair")
+    found = Counter(tuple(call[key] for key in keys) for call in calls)
+    assert set(found.values()) == {1}
+    assert all(call["outcome"] == "answered" and call["answer"] for call in calls)
+    assert {record.image: record.usage.calls for record in run.records()} == Counter(
+        call["image"] for call in calls
+    )
+
+
+def test_killed_once_and_started_again(tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 4)
+    with serving_process("--latency-ms", "30", "--objects", "3") as server:
+        arguments = command(images, server, run.path)
+        with start(*arguments) as process:
+            while server.requests() < 30:
+                assert process.poll() is None
+                time.sleep(0.005)
+            process.kill()
+        assert uncanny(*arguments).code == 0
+        needed = 4 * (3 + 6 * 3 + 1)
+        assert needed <= server.requests() <= needed + CONCURRENCY
+    assert run.statuses() == {"ok": 4}
+    assert len(run.calls()) == needed
+    assert any(call["replayed"] for call in run.calls())

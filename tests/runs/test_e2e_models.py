@@ -1,0 +1,136 @@
+"""Models that cannot be used: seconds, one line, nothing left behind. And keys that never show."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.runs.e2e import (
+    Done,
+    Run,
+    Server,
+    check_no_traceback,
+    finish,
+    pictures,
+    serving,
+    start,
+    uncanny,
+    uncanny_here,
+)
+
+SECRET = "sk-secret-marker-123"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving(objects=2) as server:
+        yield server
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    return pictures(tmp_path / "in", 8)
+
+
+def check_one_line(done: Done, run: Run, *words: str) -> None:
+    assert done.code == 2, done
+    assert done.out == ""
+    check_no_traceback(done)
+    (line,) = done.err.splitlines()
+    assert all(word in line for word in words), line
+    assert not (run.path / "annotations.jsonl").exists() or not run.records()
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "vllm"])
+def test_wrong_key(provider: str, server: Server, images: Path, run: Run) -> None:
+    variable = f"{provider.upper()}_API_KEY"
+    before = server.requests()
+    arguments = ("annotate", images, *server.asked(provider), "-o", run.path)
+    done = uncanny_here(*arguments, env={variable: "wrong-key"})
+    check_one_line(done, run, "401", variable)
+    assert server.requests() - before <= 8
+    assert uncanny_here(*arguments, "-q").code == 0
+    assert run.statuses() == {"ok": 8}
+
+
+def test_wrong_key_as_a_process(server: Server, images: Path, run: Run) -> None:
+    arguments = ("annotate", images, *server.asked(), "-o", run.path)
+    check_one_line(uncanny(*arguments, env={"OPENAI_API_KEY": "wrong-key"}), run, "401", "OPENAI_API_KEY")
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "openai-compatible"])
+def test_unknown_model(provider: str, server: Server, images: Path, run: Run) -> None:
+    before = server.requests()
+    done = uncanny_here("annotate", images, *server.asked(provider, "unknown-model"), "-o", run.path)
+    check_one_line(done, run, "404", "unknown-model")
+    assert server.requests() - before <= 8
+
+
+@pytest.mark.parametrize(("provider", "variable"), [("openai", "OPENAI"), ("anthropic", "ANTHROPIC")])
+def test_missing_key(provider: str, variable: str, server: Server, images: Path, run: Run) -> None:
+    arguments = ("annotate", images, *server.asked(provider), "-o", run.path)
+    done = uncanny_here(*arguments, env={f"{variable}_API_KEY": None})
+    check_one_line(done, run, f"{variable}_API_KEY")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@pytest.mark.slow
+def test_nobody_listens(images: Path, run: Run) -> None:
+    dead = Server(f"http://127.0.0.1:{free_port()}")
+    began = time.monotonic()
+    done = uncanny("annotate", images, *dead.asked(), "-o", run.path)
+    check_one_line(done, run, "cannot be reached", f"{dead.port}")
+    assert time.monotonic() - began < 40  # far from the patience with a model that has answered
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_is_given_up_and_the_run_goes_on_when_it_is_back(
+    images: Path, tmp_path: Path, run: Run
+) -> None:
+    with serving(objects=4, latency_ms=30) as server:
+        arguments = ["annotate", images, *server.asked(), "-o", run.path, "--patience", "2"]
+        process = start(*arguments, "--concurrency", "4")
+        while server.requests() < 4 * (3 + 6 * 4 + 1):
+            assert process.poll() is None
+            time.sleep(0.01)
+        asked = server.requests()
+    done = finish(process)
+    check_no_traceback(done)
+    assert done.code == 1
+    assert "Stopped" in done.err
+    assert len(done.err.splitlines()) <= 2
+    assert run.manifest()["state"] == "stopped"
+    with serving(port=server.port, objects=4) as back:
+        assert uncanny_here(*arguments, "-q").code == 0
+        assert asked + back.requests() <= 8 * (3 + 6 * 4 + 1) + 4
+    assert run.statuses() == {"ok": 8}
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "vllm", "openai-compatible"])
+def test_the_key_shows_nowhere(provider: str, tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 3)
+    variable = provider.upper().replace("-", "_") + "_API_KEY"
+    faults = {"500": 0.05, "cut": 0.05, "malformed": 0.05, "refusal": 0.03, "truncated-json": 0.05}
+    outputs = []
+    with serving(objects=2, faults=faults, seed=1) as server:
+        arguments = ["annotate", images, *server.asked(provider), "-o", run.path]
+        outputs.append(uncanny_here(*arguments, env={variable: SECRET}))
+        assert outputs[0].code in (0, 1)
+        assert server.requests() > 20
+    dead = ["annotate", images, "--model", f"{provider}/x", "--base-url", "http://127.0.0.1:9/v1/", "-o"]
+    outputs.append(uncanny_here(*dead, tmp_path / "dead", env={variable: SECRET}))
+    assert outputs[1].code == 2
+    for done in outputs:
+        assert SECRET not in done.out + done.err
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(path.name == "cache.db" for path in files)
+    assert [path for path in files if SECRET.encode() in path.read_bytes()] == []

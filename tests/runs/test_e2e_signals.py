@@ -1,0 +1,77 @@
+"""Interrupts: once lets calls in flight come back, twice does not wait."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.runs.e2e import (
+    Done,
+    Run,
+    Server,
+    check_no_traceback,
+    finish,
+    pictures,
+    serving,
+    start,
+    uncanny_here,
+)
+
+CONCURRENCY = 4
+AN_IMAGE = 3 + 6 * 3 + 1
+
+
+def started(
+    server: Server, images: Path, run: Run, requests: int
+) -> tuple[list[str | Path], subprocess.Popen[bytes]]:
+    """A run that has made at least so many requests."""
+    arguments = ["annotate", images, *server.asked(), "-o", run.path, "--concurrency", str(CONCURRENCY)]
+    process = start(*arguments)
+    while server.requests() < requests:
+        assert process.poll() is None
+        time.sleep(0.005)
+    return arguments, process
+
+
+def check_interrupted(done: Done, run: Run) -> None:
+    check_no_traceback(done)
+    assert done.code == 130
+    assert [line for line in done.err.splitlines() if "Interrupted" in line and "same command" in line]
+    assert len(done.err.splitlines()) == 1
+    assert run.manifest()["state"] == "interrupted"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_interrupt_keeps_what_is_in_flight(number: signal.Signals, tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 6)
+    with serving(objects=3, latency_ms=60) as server:
+        arguments, process = started(server, images, run, 40)
+        process.send_signal(number)
+        check_interrupted(finish(process), run)
+        assert server.requests() < 6 * AN_IMAGE
+        assert len(run.records()) < 6
+        done = uncanny_here(*arguments)
+        assert done.code == 0
+        assert server.requests() == 6 * AN_IMAGE, "an answer that was in flight was lost"
+    assert run.statuses() == {"ok": 6}
+
+
+def test_a_second_interrupt_does_not_wait(tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 3)
+    with serving(objects=3, faults={"hang": 1.0}) as server:
+        arguments, process = started(server, images, run, 3)
+        process.send_signal(signal.SIGINT)
+        time.sleep(1)
+        assert process.poll() is None, "it did not wait for the calls in flight"
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        done = finish(process)
+        assert time.monotonic() - began < 10  # the servers hang for minutes, calls for 120 s
+    check_interrupted(done, run)
+    assert run.records() == []
+    with serving(objects=3, port=server.port):
+        assert uncanny_here(*arguments, "-q").code == 0
+    assert run.statuses() == {"ok": 3}
