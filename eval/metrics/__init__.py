@@ -1,0 +1,1 @@
+"""Metrics as pure functions over numbers: no files, no models."""
