@@ -1,0 +1,78 @@
+"""A scripted model that answers each agent's questions, and an image to ask it about."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import orjson
+
+from tests.providers.scripted import TRAITS, Line, ScriptedProvider, guarded, picture, said
+from uncanny.agents import Agent, AnnotatePlan, Examination
+from uncanny.providers.base import Reply, Request, SentImage, Traits
+from uncanny.providers.call_log import CallScope
+from uncanny.providers.caller import Caller
+from uncanny.schema import SceneObject
+
+Answer = Callable[[Request], Line | Awaitable[Line]]
+
+
+def listed(key: str, *items: object) -> Reply:
+    return said(orjson.dumps({key: items}).decode())
+
+
+def scene_object(name: str, description: str = "It stands there.") -> SceneObject:
+    return SceneObject(name=name, description=description)
+
+
+class Specialists:
+    """Finds the given objects and one fault of each kind with every one of them.
+
+    `answers` replaces the answer of a step, or of a step about one object, by `(agent, step, subject)`; a
+    subject of None stands for every subject.
+    """
+
+    def __init__(self, *objects: str, traits: Traits = TRAITS) -> None:
+        self.objects = objects
+        self.answers: dict[tuple[Agent, int, str | None], Answer] = {}
+        self.model = ScriptedProvider(self._answer, traits=traits)
+
+    def _answer(self, request: Request) -> Line | Awaitable[Line]:
+        for subject in (request.subject, None):
+            own = self.answers.get((request.agent, request.step, subject))  # type: ignore[arg-type]
+            if own is not None:
+                return own(request)
+        about = request.subject or "scene"
+        match request.agent, request.step:
+            case "ObjectPerceiver", _:
+                return listed("objects", *(scene_object(name).model_dump() for name in self.objects))
+            case "AttributeAnalyzer", 2:
+                return listed(
+                    "attributes", {"name": "odd", "observed": f"{about} is odd", "explanation": "x"}
+                )
+            case "RelationReasoner", 2:
+                return listed("relations", {"objects": [about], "observed": "it floats", "reasoning": "x"})
+            case ("AnomalyIntegrator", 2) | ("SceneScanner", _):
+                seen = f"{about} {request.sample}"
+                return listed("findings", {"object": about, "phenomenon": seen, "explanation": "x"})
+            case "AnomalyFormatter", _:
+                fault = {"name": "odd", "phenomenon": "all", "reasoning": "x", "severity": 7, "objects": []}
+                return listed("anomalies", fault)
+        return said(f"Notes on {about}.")
+
+    def asked(self, agent: Agent, step: int | None = None) -> list[Request]:
+        return [
+            request
+            for request in self.model.requests
+            if request.agent == agent and step in (None, request.step)
+        ]
+
+    def examination(
+        self, plan: AnnotatePlan | None = None, image: SentImage | None = None, concurrency: int = 8
+    ) -> Examination:
+        caller = Caller({"": [guarded(self.model, concurrency=concurrency)]})
+        return Examination(image or picture(), caller, CallScope("a.png"), plan or AnnotatePlan())
+
+
+def user_parts(request: Request) -> Sequence[object]:
+    """The parts of the first user turn."""
+    return next(turn for turn in request.messages if turn.role == "user").parts

@@ -1,0 +1,78 @@
+"""Why a step has no answer, in the words of a record."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.agents.specialists import Specialists, scene_object
+from tests.providers.scripted import Line, busy, said
+from uncanny.agents.attribute_analyzer import analyze_attributes
+from uncanny.agents.failure import StepFailedError
+from uncanny.agents.object_perceiver import perceive
+from uncanny.errors import ModelUnusableError, QuotaError, RequestRejectedError
+from uncanny.providers.base import Request
+from uncanny.schema import StepError
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "message"),
+    [
+        (said("hm?"), "unparseable", 'expected a JSON object with the key "attributes"'),
+        (said("I won't.", "refusal"), "refused", "I won't."),
+        (said('{"attributes": []}', "length"), "truncated", "cut off at 16000 output tokens"),
+        (busy(), "infrastructure", "try again"),
+        (
+            RequestRejectedError("too large", remedy="Use --max-side."),
+            "rejected",
+            "too large. Use --max-side.",
+        ),
+    ],
+)
+async def test_each_kind_of_failure_names_step_object_and_reason(line: Line, kind: str, message: str) -> None:
+    asked = Specialists("cup")
+    asked.answers["AttributeAnalyzer", 2, None] = lambda _: line
+    with pytest.raises(StepFailedError) as caught:
+        await analyze_attributes(asked.examination(), scene_object("cup"))
+    record = caught.value.record
+    assert isinstance(record, StepError)
+    assert (record.agent, record.step, record.object, record.kind) == ("AttributeAnalyzer", 2, "cup", kind)
+    assert message in record.message
+
+
+@pytest.mark.parametrize("error", [ModelUnusableError("wrong key"), QuotaError("no credit")])
+async def test_a_model_that_cannot_be_used_is_no_failure_of_the_step(error: ModelUnusableError) -> None:
+    asked = Specialists("cup")
+    asked.answers["AttributeAnalyzer", 1, None] = lambda _: error
+    with pytest.raises(type(error)):
+        await analyze_attributes(asked.examination(), scene_object("cup"))
+
+
+async def test_a_repair_is_worded_by_the_product() -> None:
+    asked = Specialists("cup")
+    lines = iter([said("hm?"), said('{"attributes": []}')])
+    asked.answers["AttributeAnalyzer", 2, None] = lambda _: next(lines)
+    assert await analyze_attributes(asked.examination(), scene_object("cup")) == ()
+    repair = asked.asked("AttributeAnalyzer", 2)[1].messages[-1].parts[0]
+    assert isinstance(repair, str)
+    assert repair.startswith("That answer could not be used: expected a JSON object")
+
+
+async def test_one_failed_draft_fails_the_perceiver_and_ends_the_others() -> None:
+    asked = Specialists("cup")
+    ended = asyncio.Event()
+
+    async def answer(request: Request) -> Line:
+        if request.sample == 1:
+            return RequestRejectedError("no")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    asked.answers["ObjectPerceiver", 1, None] = answer
+    with pytest.raises(StepFailedError, match="no"):
+        await perceive(asked.examination())
+    await asyncio.wait_for(ended.wait(), 10)

@@ -1,0 +1,188 @@
+"""What each agent puts to the model: the picture first, the same bytes first, and nothing without need."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from tests.agents.specialists import Specialists, listed, scene_object, user_parts
+from tests.providers.scripted import picture, texts
+from uncanny.agents import AnnotatePlan
+from uncanny.agents.anomaly_formatter import format_anomalies
+from uncanny.agents.anomaly_integrator import integrate
+from uncanny.agents.attribute_analyzer import analyze_attributes
+from uncanny.agents.examination import ROLES
+from uncanny.agents.object_perceiver import WORDINGS, perceive
+from uncanny.agents.relation_reasoner import reason_relations
+from uncanny.agents.scene_scanner import scan_scene
+from uncanny.answers import AttributeFinding, Finding, RelationFinding
+from uncanny.graphs.annotate import bulk_graph
+from uncanny.providers.base import Request, Sampling, SentImage
+
+CUP, TABLE = scene_object("cup", "It is blue."), scene_object("table", "It has $5 legs.")
+CRACKED = AttributeFinding(name="crack", observed="a crack <of light>", explanation="x")
+FLOATS = RelationFinding(objects=("cup", "table"), observed="the cup floats", reasoning="x")
+FINDING = Finding(object="cup", phenomenon="it floats", explanation="x")
+IMAGE = picture(b"one")
+
+
+async def whole_walk() -> Specialists:
+    """Every agent asked once about one image."""
+    asked = Specialists("cup", "table")
+    image = asked.examination(AnnotatePlan(scene_scans=2), IMAGE)
+    await perceive(image)
+    await analyze_attributes(image, CUP)
+    await reason_relations(image, CUP, [CUP, TABLE], [CRACKED])
+    await integrate(image, CUP, [CRACKED], [FLOATS])
+    await scan_scene(image, 0)
+    await scan_scene(image, 1)
+    await format_anomalies(image, [FINDING])
+    return asked
+
+
+async def test_every_agent_there_is_asks() -> None:
+    asked = await whole_walk()
+    assert {request.agent for request in asked.model.requests} == set(ROLES.values())
+    steps = [(request.agent, request.step) for request in asked.model.requests]
+    assert steps == [
+        *3 * [("ObjectPerceiver", 1)],
+        ("AttributeAnalyzer", 1),
+        ("AttributeAnalyzer", 2),
+        ("RelationReasoner", 1),
+        ("RelationReasoner", 2),
+        ("AnomalyIntegrator", 1),
+        ("AnomalyIntegrator", 2),
+        *2 * [("SceneScanner", 1)],
+        ("AnomalyFormatter", 1),
+    ]
+
+
+def images(request: Request) -> list[SentImage]:
+    return [part for turn in request.messages for part in turn.parts if isinstance(part, SentImage)]
+
+
+async def test_all_see_the_picture_but_the_integrator() -> None:
+    for request in (await whole_walk()).model.requests:
+        assert images(request) == ([] if request.agent == "AnomalyIntegrator" else [IMAGE])
+
+
+async def test_all_who_see_it_begin_with_the_same_system_text_and_the_picture() -> None:
+    requests = (await whole_walk()).model.requests
+    assert len({request.messages[0] for request in requests}) == 1
+    for request in requests:
+        system, user = request.messages
+        assert (system.role, user.role) == ("system", "user")
+        if request.agent != "AnomalyIntegrator":
+            assert user.parts[0] is IMAGE
+            assert user.shared >= 1
+        assert all(isinstance(part, str) for part in user.parts[1:])
+
+
+async def test_what_counts_as_shared_is_the_same_in_all_requests_of_a_kind() -> None:
+    asked = await whole_walk()
+    relations = asked.asked("RelationReasoner")
+    prefixes = [user_parts(request)[: request.messages[1].shared] for request in relations]
+    assert len(prefixes[0]) == 2
+    assert prefixes[0] == prefixes[1]
+    other = Specialists()
+    await reason_relations(other.examination(image=IMAGE), TABLE, [CUP, TABLE], [])
+    assert [user_parts(request)[:2] for request in other.model.requests] == prefixes
+
+
+async def test_drafts_of_the_object_list_are_worded_differently_and_kept_apart() -> None:
+    asked = Specialists("cup")
+    await perceive(asked.examination(AnnotatePlan(repeats=WORDINGS + 1)))
+    drafts = asked.asked("ObjectPerceiver")
+    assert [request.sample for request in drafts] == [0, 1, 2, 3]
+    words = [texts(request, "user")[0] for request in drafts]
+    assert len(set(words)) == WORDINGS + 1
+    without_number = [text.replace(f"Draft: {n} of 4", "") for n, text in enumerate(words, start=1)]
+    assert len(set(without_number)) == WORDINGS
+    assert without_number[0] == without_number[WORDINGS]
+
+
+async def test_the_drafts_are_merged() -> None:
+    asked = Specialists()
+    names = [["The Cat", "mat"], ["cat", "dog"], []]
+    asked.answers["ObjectPerceiver", 1, None] = lambda request: listed(
+        "objects", *(scene_object(name).model_dump() for name in names[request.sample])
+    )
+    found = await perceive(asked.examination())
+    assert [each.name for each in found] == ["The Cat", "mat", "dog"]
+
+
+def data(request: Request, tag: str) -> str:
+    """What stands in the last block of that name in the user turn."""
+    text = texts(request, "user")[0]
+    return text[text.rindex(f"<{tag}>") + len(tag) + 2 : text.rindex(f"</{tag}>")]
+
+
+async def test_the_analyzer_is_given_the_object_and_then_its_own_notes() -> None:
+    look, verify = (await whole_walk()).asked("AttributeAnalyzer")
+    assert orjson.loads(data(look, "object")) == CUP.model_dump()
+    assert orjson.loads(data(verify, "object")) == CUP.model_dump()
+    assert data(verify, "notes") == "Notes on cup."
+    assert (look.schema, verify.schema and verify.schema.name) == (None, "attributes")
+    assert "table" not in texts(look, "user")[0]
+
+
+async def test_the_reasoner_is_given_all_objects_and_what_was_found_about_this_one() -> None:
+    look, verify = (await whole_walk()).asked("RelationReasoner")
+    for request in (look, verify):
+        assert orjson.loads(data(request, "objects")) == [CUP.model_dump(), TABLE.model_dump()]
+        assert orjson.loads(data(request, "object")) == CUP.model_dump()
+        assert orjson.loads(data(request, "attributes")) == [CRACKED.model_dump()]
+    assert data(verify, "notes") == "Notes on cup."
+
+
+async def test_the_integrator_is_given_both_lists_and_then_its_own_text() -> None:
+    merge, listing = (await whole_walk()).asked("AnomalyIntegrator")
+    assert orjson.loads(data(merge, "attributes")) == [CRACKED.model_dump()]
+    assert orjson.loads(data(merge, "relations")) == [FLOATS.model_dump(mode="json")]
+    assert data(listing, "notes") == "Notes on cup."
+
+
+async def test_the_formatter_is_given_all_findings_in_order() -> None:
+    asked = Specialists()
+    found = [FINDING, FINDING.model_copy(update={"object": "table"}), FINDING]
+    await format_anomalies(asked.examination(), found)
+    (request,) = asked.model.requests
+    assert orjson.loads(data(request, "findings")) == [each.model_dump() for each in found]
+
+
+async def test_without_findings_nobody_is_asked() -> None:
+    asked = Specialists("cup")
+    image = asked.examination()
+    assert await integrate(image, CUP, [], []) == ()
+    assert await format_anomalies(image, []) == ()
+    assert asked.model.requests == []
+    await integrate(image, CUP, [CRACKED], [])
+    await integrate(image, CUP, [], [FLOATS])
+    assert len(asked.model.requests) == 4
+
+
+async def test_parameters_are_those_of_the_plan_and_the_formatter_gets_more_room() -> None:
+    asked = Specialists("cup")
+    plan = AnnotatePlan(temperature=None, top_p=0.5, max_output_tokens=700, formatter_output_tokens=900)
+    image = asked.examination(plan)
+    await perceive(image)
+    await format_anomalies(image, [FINDING])
+    assert {request.sampling for request in asked.asked("ObjectPerceiver")} == {Sampling(None, 0.5, 700)}
+    assert {request.sampling for request in asked.asked("AnomalyFormatter")} == {Sampling(None, 0.5, 900)}
+
+
+async def test_text_in_answers_cannot_pass_for_a_variable() -> None:
+    asked = Specialists()
+    asked.answers["AttributeAnalyzer", 1, None] = lambda _: listed("objects", "$object ${notes} $$ \\1")
+    await analyze_attributes(asked.examination(), scene_object("cup", "$notes"))
+    verify = asked.asked("AttributeAnalyzer", 2)[0]
+    assert "$object ${notes} $$" in data(verify, "notes")
+    assert orjson.loads(data(verify, "object"))["description"] == "$notes"
+
+
+@pytest.mark.parametrize("objects", [0, 1, 8, 12, 40])
+async def test_the_plan_foretells_the_number_of_calls(objects: int) -> None:
+    asked = Specialists(*(f"thing {n}" for n in range(objects)))
+    plan = AnnotatePlan(repeats=2, scene_scans=1)
+    await bulk_graph().ainvoke({"image": "a.png"}, context=asked.examination(plan))
+    assert len(asked.model.requests) == plan.calls(objects)

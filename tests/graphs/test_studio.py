@@ -1,0 +1,113 @@
+"""The form for Studio and the form for bulk runs are one state machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.agents.specialists import Specialists
+from tests.providers.scripted import guarded
+from uncanny.agents import Agent, AnnotatePlan, Examination
+from uncanny.errors import ImageError, RequestRejectedError, UsageError
+from uncanny.graphs import studio
+from uncanny.graphs.annotate import AnnotateState, bulk_graph
+from uncanny.graphs.studio import StudioContext, examination, studio_graph
+from uncanny.providers.call_log import CallScope
+from uncanny.providers.caller import Caller
+from uncanny.scenes import Scene, scenes
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    yield
+    studio._examinations.clear()
+    studio._providers.clear()
+
+
+def outcome(state: dict[str, Any] | AnnotateState) -> dict[str, Any]:
+    """All of a state, its branches in order."""
+    done = sorted(state.get("examined", []), key=lambda one: one["order"])
+    return {**state, "examined": done}
+
+
+async def in_studio(image: str, **context: Any) -> dict[str, Any]:
+    found: dict[str, Any] = await studio_graph().ainvoke({"image": image}, context=StudioContext(**context))
+    return found
+
+
+async def in_bulk(image: str, examined: Examination) -> dict[str, Any]:
+    again = Examination(examined.image, examined.caller, CallScope(image), examined.plan)
+    found: dict[str, Any] = await bulk_graph().ainvoke({"image": image}, context=again)
+    return found
+
+
+@pytest.mark.parametrize("scene", scenes(), ids=[scene.id for scene in scenes()])
+async def test_both_forms_agree_on_every_bundled_scene(scene: Scene) -> None:
+    image = str(scene.image_path)
+    state = await in_studio(image, scene_scans=1)
+    bulk = await in_bulk(image, await examination(image, StudioContext(scene_scans=1)))
+    assert outcome(state) == outcome(bulk)
+    assert state["objects"]
+
+
+FAILURES: list[tuple[Agent, int, str | None]] = [
+    ("ObjectPerceiver", 1, None),
+    ("AttributeAnalyzer", 1, "cup"),
+    ("RelationReasoner", 2, None),
+    ("AnomalyIntegrator", 2, "table"),
+    ("SceneScanner", 1, None),
+    ("AnomalyFormatter", 1, None),
+]
+
+
+@pytest.mark.parametrize(("agent", "step", "subject"), FAILURES)
+async def test_both_forms_fail_alike(agent: Agent, step: int, subject: str | None) -> None:
+    asked = Specialists("cup", "table", "hand")
+    asked.answers[agent, step, subject] = lambda _: RequestRejectedError("no")
+    plan = AnnotatePlan(scene_scans=2, max_objects=2)
+    image = asked.examination(plan)
+    studio._examinations["a.png", StudioContext()] = image
+    # Scans are counted by the context, everything else by the examination.
+    studio._examinations["a.png", StudioContext(scene_scans=2)] = image
+    state = await in_studio("a.png", scene_scans=2)
+    other = Examination(image.image, Caller({"": [guarded(asked.model)]}), CallScope("a.png"), plan)
+    assert outcome(state) == outcome(await in_bulk("a.png", other))
+
+
+async def test_without_a_context_it_uses_the_demo_model() -> None:
+    image = str(scenes()[0].image_path)
+    state = await studio_graph().ainvoke({"image": image})
+    assert state["objects"]
+    assert (image, StudioContext()) in studio._examinations
+
+
+async def test_only_the_last_few_images_are_kept() -> None:
+    images = [str(scene.image_path) for scene in scenes()[: studio.KEPT_IMAGES + 2]]
+    for image in images:
+        await examination(image, None)
+    assert [image for image, _ in studio._examinations] == images[2:]
+
+
+async def test_a_file_that_is_no_image_and_a_model_that_is_none_are_explained(tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match="none"):
+        await in_studio(str(tmp_path / "none.png"))
+    with pytest.raises(UsageError, match="'gpt' names no provider"):
+        await in_studio(str(scenes()[0].image_path), model="gpt")
+
+
+def test_every_agent_has_a_node_to_look_at() -> None:
+    drawn = studio_graph().get_graph(xray=True).draw_mermaid()
+    for name in ("AttributeAnalyzer", "RelationReasoner", "AnomalyIntegrator", "perceive", "scan", "format"):
+        assert name in drawn
+
+
+def test_the_configuration_of_langgraph_names_this_graph() -> None:
+    config = orjson.loads((Path(__file__).parents[2] / "langgraph.json").read_bytes())
+    for target in config["graphs"].values():
+        module, _, name = target.rpartition(":")
+        assert getattr(import_module(module), name) is studio.graph

@@ -1,0 +1,123 @@
+"""Prompt texts: all of them used, none of them with a hole, each change with a new id."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+import uncanny.prompts
+from tests.agents.specialists import Specialists, listed
+from tests.providers.scripted import in_turn, said, texts
+from uncanny.agents import AnnotatePlan
+from uncanny.graphs.annotate import bulk_graph
+from uncanny.prompts import PromptSet, prompt_set
+
+FOLDER = Path(str(files("uncanny.prompts")))
+ANNOTATE = prompt_set("annotate")
+
+
+@pytest.fixture
+def sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of prompt sets in place of the product's."""
+    monkeypatch.setattr(uncanny.prompts, "files", lambda _: tmp_path)
+    prompt_set.cache_clear()
+    yield tmp_path
+    prompt_set.cache_clear()
+
+
+def made(folder: Path, **prompts: str) -> PromptSet:
+    (folder / "task").mkdir(exist_ok=True)
+    for name, text in prompts.items():
+        (folder / "task" / f"{name}.md").write_text(text, encoding="utf-8")
+    prompt_set.cache_clear()
+    return prompt_set("task")
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """Matches what the prompt looks like once its variables are filled in."""
+    parts = re.split(r"\$\{?[a-z_]+\}?", text)
+    return re.compile(".*?".join(map(re.escape, parts)), re.DOTALL)
+
+
+async def test_every_prompt_is_asked_by_some_agent_and_every_text_asked_is_a_prompt() -> None:
+    asked = Specialists("cup")
+    asked.answers["AttributeAnalyzer", 1, None] = in_turn(said(""), said("Notes."))
+    asked.answers["AttributeAnalyzer", 2, None] = in_turn(
+        said("hm?"), listed("attributes", {"name": "odd", "observed": "x", "explanation": "x"})
+    )
+    image = asked.examination(AnnotatePlan(scene_scans=1))
+    await bulk_graph().ainvoke({"image": "a.png"}, context=image)
+    sent = {text for request in asked.model.requests for text in texts(request)}
+    patterns = {name: pattern(prompt.template.template) for name, prompt in ANNOTATE.prompts.items()}
+    unused = {name for name, wanted in patterns.items() if not any(wanted.search(text) for text in sent)}
+    assert not unused
+    ids = {ANNOTATE[name].id for name in patterns if name not in ("system", "relation_context")}
+    recorded = {call.prompt for call in image.scope.calls}
+    assert recorded == ids - {ANNOTATE["repair"].id, ANNOTATE["repair_text"].id}
+
+
+@pytest.mark.parametrize(
+    "folder", [path for path in FOLDER.iterdir() if path.is_dir() and path.name[0] != "_"]
+)
+def test_a_prompt_folder_holds_prompts_and_nothing_else(folder: Path) -> None:
+    names = {path.stem for path in folder.iterdir()}
+    assert {path.suffix for path in folder.iterdir()} == {".md"}
+    assert set(prompt_set(folder.name).prompts) == names
+
+
+@pytest.mark.parametrize("name", ANNOTATE.prompts)
+def test_a_missing_variable_fails(name: str) -> None:
+    prompt = ANNOTATE[name]
+    variables = prompt.template.get_identifiers()
+    assert prompt.template.is_valid()
+    whole = prompt.fill(**dict.fromkeys(variables, "VALUE"))
+    assert "$" not in whole
+    for missing in variables:
+        with pytest.raises(KeyError, match=missing):
+            prompt.fill(**dict.fromkeys(set(variables) - {missing}, "VALUE"))
+
+
+def test_a_set_that_is_not_there_fails() -> None:
+    with pytest.raises((LookupError, OSError)):
+        prompt_set("no such task")
+
+
+def test_an_empty_set_fails(sets: Path) -> None:
+    (sets / "empty").mkdir()
+    with pytest.raises(LookupError, match="no prompts in 'empty'"):
+        prompt_set("empty")
+
+
+def test_any_character_changes_the_ids(sets: Path) -> None:
+    first = made(sets, one="Look at $object.", two="List.")
+    second = made(sets, one="Look at $object!", two="List.")
+    assert first.id != second.id
+    assert first["one"].id != second["one"].id
+    assert first["two"].id == second["two"].id
+    assert second.hashes() == {name: prompt.id.partition("@")[2] for name, prompt in second.prompts.items()}
+
+
+def test_a_new_or_renamed_prompt_changes_the_sets_id(sets: Path) -> None:
+    ids = [made(sets, one="Look.").id, made(sets, two="List.").id]
+    (sets / "task" / "two.md").rename(sets / "task" / "three.md")
+    prompt_set.cache_clear()
+    ids.append(prompt_set("task").id)
+    assert len(set(ids)) == 3
+
+
+def test_the_hash_is_that_of_the_text(sets: Path) -> None:
+    text = "Ein Stück: $object"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert made(sets, one=f"{text}\n")["one"].id == f"one@{digest[:8]}"
+
+
+def test_the_same_files_have_the_same_ids_on_every_system(sets: Path) -> None:
+    unix = made(sets, one="Look.\nList.\n").id
+    (sets / "task" / "one.md").write_bytes(b"Look.\r\nList.\r\n")
+    prompt_set.cache_clear()
+    assert prompt_set("task").id == unix
