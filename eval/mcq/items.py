@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Question = Literal["q1", "q2", "q3", "q4"]
+# The control asks Q4 again without the image, with a further option F: no image was provided.
+AskedQuestion = Literal["q1", "q2", "q3", "q4", "q4_no_image"]
 Split = Literal["art_dg", "art_pg", "ref_real", "ref_pg"]
 ArtifactType = Literal["count", "topology", "local_render", "anatomy", "plausibility", "other"]
 Letter = Literal["A", "B", "C", "D", "E"]
@@ -85,7 +87,7 @@ class Answer(_Record):
     """
 
     id: str
-    question: Question
+    question: AskedQuestion
     raw: str | None
     model: str
     outcome: Literal["answered", "refused", "error"] = "answered"
