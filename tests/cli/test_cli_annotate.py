@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, uncanny_here
 
 AN_IMAGE = 3 + 6 * 2 + 1
@@ -28,7 +29,7 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path / "run")
 
 
-def command(images: Path, server: Server, run: Run) -> list[str | Path]:
+def command(images: Path, server: Server, run: Run) -> list[object]:
     return ["annotate", images, *server.asked(), "-o", run.path]
 
 

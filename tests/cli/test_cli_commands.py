@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.runs.e2e import check_no_traceback, uncanny, uncanny_here
 
 import uncanny as package
+from tests.runs.e2e import check_no_traceback, uncanny, uncanny_here
 from uncanny import cli, errors
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -26,10 +27,9 @@ from uncanny.schema import Annotation
 from uncanny.service.fake_server import FakeServerOptions, running
 
 SOURCE = Path(__file__).parents[2] / "src"
-KEYS = {
-    name: "any-key"
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "VLLM_API_KEY", "OPENAI_COMPATIBLE_API_KEY")
-}
+PROVIDERS = ("OPENAI", "ANTHROPIC", "VLLM", "OPENAI_COMPATIBLE")
+KEYS = {f"{provider}_API_KEY": "any-key" for provider in PROVIDERS}
+NO_CHANGE: Mapping[str, str | None] = MappingProxyType({})
 # Servers of tests end by themselves, whatever becomes of the test.
 SERVER_LIFE_S = 900.0
 
@@ -115,15 +115,15 @@ def serving_process(*arguments: str) -> Iterator[Server]:
             process.communicate(timeout=30)
 
 
-def environment(extra: Mapping[str, str | None] | None = None) -> dict[str, str]:
+def environment(extra: Mapping[str, str | None] = NO_CHANGE) -> dict[str, str]:
     """This process's environment with made-up keys; None takes a variable away."""
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, (str(SOURCE), os.environ.get("PYTHONPATH"))))
-    wanted = kept | KEYS | (extra or {})
+    wanted: dict[str, str | None] = {**kept, **KEYS, **extra}
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def start(*arguments: str | Path, env: Mapping[str, str | None] | None = None) -> subprocess.Popen[bytes]:
+def start(*arguments: object, env: Mapping[str, str | None] = NO_CHANGE) -> subprocess.Popen[bytes]:
     """`uncanny …` as a process, to be waited for or killed by the caller."""
     return subprocess.Popen(
         [sys.executable, "-m", "uncanny", *map(str, arguments)],
@@ -133,9 +133,7 @@ def start(*arguments: str | Path, env: Mapping[str, str | None] | None = None) -
     )
 
 
-def uncanny(
-    *arguments: str | Path, env: Mapping[str, str | None] | None = None, timeout_s: float = 100.0
-) -> Done:
+def uncanny(*arguments: object, env: Mapping[str, str | None] = NO_CHANGE, timeout_s: float = 100.0) -> Done:
     """`uncanny …` as a process, to its end."""
     with start(*arguments, env=env) as process:
         return finish(process, timeout_s)
@@ -150,8 +148,8 @@ def finish(process: subprocess.Popen[bytes], timeout_s: float = 100.0) -> Done:
     return Done(process.returncode, out.decode(), err.decode())
 
 
-def uncanny_here(*arguments: str | Path, env: Mapping[str, str | None] | None = None) -> Done:
-    """The same command line within this process, for tests that are not about the process: a second faster."""
+def uncanny_here(*arguments: object, env: Mapping[str, str | None] = NO_CHANGE) -> Done:
+    """The same command line within this process, for tests that are not about processes: a second faster."""
     out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
     with (
         patch.dict(os.environ, environment(env), clear=True),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pytest_httpserver import HTTPServer
+
 from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
 
 AN_IMAGE = 3 + 6 * 2 + 1

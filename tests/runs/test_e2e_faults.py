@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
 
+from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.service.fake_options import FAULT_NAMES, FaultName
 
 KINDS = {"unparseable", "refused", "truncated", "infrastructure", "rejected"}

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from tests.runs.e2e import Run, Server, pictures, serving_process, start, uncanny
 
 KILLS = 50
@@ -19,13 +20,13 @@ IMAGES = 40
 LONGEST_S = 0.3
 
 
-def command(images: Path, server: Server, run: Path) -> list[str | Path]:
-    options: list[str | Path] = ["--concurrency", str(CONCURRENCY), "-q", "--no-report"]
+def command(images: Path, server: Server, run: Path) -> list[object]:
+    options: list[object] = ["--concurrency", str(CONCURRENCY), "-q", "--no-report"]
     return ["annotate", images, *server.asked(), *options, "-o", run]
 
 
-def kill_once(arguments: list[str | Path], server: Server, dice: random.Random) -> int:
-    """Kill a process of the run at a random moment. Returns the requests it had made; every one may be lost."""
+def kill_once(arguments: list[object], server: Server, dice: random.Random) -> int:
+    """Kill a process of the run at a random moment. Returns the requests it had made."""
     before = server.requests()
     while_starting = dice.random() < 0.1
     delay = dice.uniform(0.2, 1.0) if while_starting else dice.uniform(0.0, LONGEST_S)
@@ -76,7 +77,7 @@ def check_same(run: Run, other: Run) -> None:
 
 
 def check_calls(run: Run) -> None:
-    """Each question of each image once, whether asked by the process that wrote it or replayed from another."""
+    """Each question of each image once, asked by the process that wrote it or replayed."""
     calls = run.calls()
     keys = ("image", "agent", "step", "object", "sample", "attempt", "repair")
     found = Counter(tuple(call[key] for key in keys) for call in calls)

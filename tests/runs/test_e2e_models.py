@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.runs.e2e import (
     Done,
     Run,
@@ -93,9 +94,7 @@ def test_nobody_listens(images: Path, run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_dies_is_given_up_and_the_run_goes_on_when_it_is_back(
-    images: Path, tmp_path: Path, run: Run
-) -> None:
+def test_a_server_that_dies_is_given_up_and_the_run_goes_on_when_it_is_back(images: Path, run: Run) -> None:
     with serving(objects=4, latency_ms=30) as server:
         arguments = ["annotate", images, *server.asked(), "-o", run.path, "--patience", "2"]
         process = start(*arguments, "--concurrency", "4")

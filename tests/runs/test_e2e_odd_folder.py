@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import pytest
+
 from tests.images.odd_files import make_odd_folder
 from tests.runs.e2e import Run, check_no_traceback, serving, uncanny, uncanny_here
-
 from uncanny.images import display_path
 
 pytestmark = pytest.mark.filterwarnings(r"ignore::Warning:PIL(\..*)?")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runs.e2e import Run, Server, pictures, serving, uncanny_here
 
+from tests.runs.e2e import Run, Server, pictures, serving, uncanny_here
 from uncanny.scenes import scenes
 
 PROVIDERS = ["openai", "anthropic", "vllm", "openai-compatible"]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, uncanny_here
 
+from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.schema import Annotation
 from uncanny.service.fake_options import FaultName
 
@@ -29,7 +29,7 @@ def images(tmp_path: Path) -> Path:
     return pictures(tmp_path / "in", 3)
 
 
-def command(images: Path, server: Server, run: Run) -> list[str | Path]:
+def command(images: Path, server: Server, run: Run) -> list[object]:
     return ["annotate", images, *server.asked(), "-o", run.path, "--no-report"]
 
 
@@ -49,7 +49,7 @@ def test_a_finished_run_asks_nothing(server: Server, images: Path, run: Run) -> 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (["--temperature", "0.5"], "temperature"),
+        (["--temperature", "0.5"], "plan.temperature: 0.3 before, 0.5 now"),
         (["--repeats", "2"], "repeats"),
         (["--max-objects", "1"], "max_objects"),
         (["--max-side", "16"], "max_side"),
@@ -68,6 +68,7 @@ def test_other_settings_are_refused_by_name(
     assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
     check_no_traceback(done)
     assert named in done.err
+    assert len(done.err) < 500
     assert server.requests() == before
     assert (run.path / "annotations.jsonl").read_bytes() == record
 

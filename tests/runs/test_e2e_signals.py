@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.runs.e2e import (
     Done,
     Run,
@@ -26,7 +27,7 @@ AN_IMAGE = 3 + 6 * 3 + 1
 
 def started(
     server: Server, images: Path, run: Run, requests: int
-) -> tuple[list[str | Path], subprocess.Popen[bytes]]:
+) -> tuple[list[object], subprocess.Popen[bytes]]:
     """A run that has made at least so many requests."""
     arguments = ["annotate", images, *server.asked(), "-o", run.path, "--concurrency", str(CONCURRENCY)]
     process = start(*arguments)
