@@ -57,7 +57,7 @@ class AnswerCache:
         except Exception as error:  # sqlite3, OS and diskcache errors alike: the folder is unusable
             raise UsageError(
                 f"The answer cache in {folder} cannot be opened: {error}",
-                remedy="Check the folder's permissions and free space, or name another with --cache.",
+                remedy="Check the folder's permissions and free space, or name another with --cache-dir.",
             ) from error
         self._pending: queue.SimpleQueue[tuple[str, bytes, asyncio.Future[None]] | None] = queue.SimpleQueue()
         self._writer = threading.Thread(target=self._write, name="answer-cache", daemon=True)

@@ -13,6 +13,8 @@ from filelock import FileLock, Timeout
 from uncanny.errors import RunLockedError, RunMismatchError, UsageError
 from uncanny.records.jsonl import write_atomically
 
+MOST_SHOWN = 60
+
 
 class RunFolder:
     """Paths and manifest of one run. Creating the object touches nothing on disk."""
@@ -67,13 +69,23 @@ class RunFolder:
 
 def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Raises RunMismatchError naming each setting in which `now` differs from what the run was made with."""
-    differing = [
-        f"{key}: {before.get(key)!r} before, {value!r} now"
-        for key, value in now.items()
-        if orjson.dumps(before.get(key)) != orjson.dumps(value)
-    ]
+    differing = [difference for key in now for difference in _differences(key, before.get(key), now[key])]
     if differing:
         raise RunMismatchError(
             f"{folder.path} was made with other settings ({'; '.join(differing)})",
             remedy="Give the same settings to go on with it, or another folder with -o.",
         )
+
+
+def _differences(name: str, before: object, now: object) -> Iterator[str]:
+    """Down to the single setting: two whole tables side by side are no help to anybody."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in {**before, **now}:
+            yield from _differences(f"{name}.{key}", before.get(key), now.get(key))
+    elif orjson.dumps(before) != orjson.dumps(now):
+        yield f"{name}: {_short(before)} before, {_short(now)} now"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 1] + "…"
