@@ -174,9 +174,7 @@ async def test_scans_run_even_where_there_is_no_object() -> None:
 
 
 @pytest.mark.parametrize(("agent", "step"), [("ObjectPerceiver", 1), *STEPS, ("AnomalyFormatter", 1)])
-async def test_what_ends_the_run_is_raised_as_it_is(
-    agent: Agent, step: int, error: ModelUnusableError
-) -> None:
+async def test_what_ends_the_run_is_raised_as_it_is(agent: Agent, step: int) -> None:
     asked = Specialists("cup", "table")
     asked.answers[agent, step, None] = lambda _: ModelUnusableError("wrong key")
     with pytest.raises(ModelUnusableError, match="wrong key"):

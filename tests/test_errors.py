@@ -1,0 +1,92 @@
+"""The tree of errors as documented, and a kind for each that a step may end with."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from uncanny import errors
+from uncanny.agents.failure import PROBLEMS, Kind, StepFailedError, kind_of
+from uncanny.errors import (
+    ImageError,
+    ImageFault,
+    ModelUnusableError,
+    ProviderError,
+    RecordError,
+    TransientError,
+    UncannyError,
+)
+
+CLASSES = {
+    value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, UncannyError)
+}
+
+
+def documented() -> dict[str, str | None]:
+    """Each class in the tree of the module's docstring, and the class above it."""
+    above: dict[str, str | None] = {}
+    path: list[str] = []
+    for line in (errors.__doc__ or "").splitlines():
+        found = re.match(r"^ {4}([│ ]*(?:[├└]── )?)(\w+Error)\b", line)
+        if found:
+            depth = len(found[1]) // 4
+            path[depth:] = [found[2]]
+            above[found[2]] = path[depth - 1] if depth else None
+    return above
+
+
+def test_the_documented_tree_is_the_real_one() -> None:
+    real = {each.__name__: each.__mro__[1].__name__ if each is not UncannyError else None for each in CLASSES}
+    assert documented() == real
+
+
+@pytest.mark.parametrize("error", sorted(CLASSES, key=str))
+def test_each_says_what_happened_and_then_the_remedy_in_one_line(error: type[UncannyError]) -> None:
+    own: dict[type[UncannyError], dict[str, Any]] = {
+        TransientError: {"kind": "server"},
+        ImageError: {"kind": "empty"},
+        RecordError: {"path": Path("a.jsonl"), "line": 3},
+    }
+    made = error("it broke", remedy="Mend it.", **own.get(error, {}))
+    assert str(made).endswith("it broke. Mend it.")
+    assert "\n" not in str(made)
+    assert made.remedy == "Mend it."
+    assert error.__doc__
+    assert str(error("it broke", **own.get(error, {}))).endswith("it broke")
+
+
+def test_a_record_error_says_where() -> None:
+    error = RecordError("no number", path=Path("a.jsonl"), line=3, field="size")
+    assert str(error) == f"{Path('a.jsonl')}:3, field 'size': no number"
+
+
+def test_every_provider_error_either_fails_a_step_with_a_kind_or_ends_the_model() -> None:
+    for error in CLASSES:
+        if issubclass(error, ProviderError) and error is not ProviderError:
+            assert issubclass(error, PROBLEMS) != issubclass(error, ModelUnusableError), error
+
+
+def test_each_kind_belongs_to_one_problem() -> None:
+    kinds = [
+        kind_of(error("x", kind="server") if error is TransientError else error("x"))  # type: ignore[call-arg]
+        for error in PROBLEMS
+    ]
+    assert sorted(kinds) == sorted(typing.get_args(Kind))
+
+
+def test_a_subclass_of_a_problem_has_its_kind() -> None:
+    class Special(errors.RefusedError):
+        pass
+
+    record = StepFailedError("ObjectPerceiver", 1, None, Special("x", remedy="y")).record
+    assert (record.kind, record.message) == ("refused", "x. y")
+
+
+def test_every_fault_of_an_image_can_be_told() -> None:
+    for kind in typing.get_args(ImageFault):
+        assert ImageError("x", kind=kind).kind == kind

@@ -1,0 +1,81 @@
+"""The four top-level folders are parts of the package, and nothing heavy is imported before it is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import uncanny
+
+ROOT = Path(__file__).parents[1]
+TOP_LEVEL = ("agents", "graphs", "prompts", "eval")
+CLIENTS = "torch vllm ray openai anthropic langgraph langchain_core"
+
+
+@pytest.mark.parametrize("name", TOP_LEVEL)
+def test_a_top_level_folder_is_the_package_of_that_name(name: str) -> None:
+    link = ROOT / "src" / "uncanny" / name
+    assert link.is_symlink()
+    assert not link.readlink().is_absolute()
+    assert link.resolve() == ROOT / name
+    module = import_module(f"uncanny.{name}")
+    assert module.__file__ is not None
+    assert Path(module.__file__).resolve().parent == ROOT / name
+    assert name not in sys.modules
+
+
+def test_all_of_them_go_into_the_wheel_once() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    build = config["tool"]["hatch"]["build"]
+    assert set(build["targets"]["wheel"]["only-include"]) == {"src/uncanny", *TOP_LEVEL}
+    assert {f"/src/uncanny/{name}" for name in TOP_LEVEL} <= set(build["exclude"])
+    assert build["targets"]["wheel"]["sources"] == {
+        "src": "",
+        **{name: f"uncanny/{name}" for name in TOP_LEVEL},
+    }
+
+
+def test_the_version_is_one() -> None:
+    assert uncanny.__version__
+    assert uncanny.__version__[0].isdigit()
+    assert (ROOT / "src" / "uncanny" / "py.typed").exists()
+
+
+def imported_with(module: str) -> set[str]:
+    """Top-level names of everything a fresh Python has imported after `module`."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("module", "too_heavy"),
+    [
+        (
+            "uncanny.cli",
+            "torch vllm ray openai anthropic langgraph langchain_core pydantic PIL aiohttp httpx",
+        ),
+        ("uncanny.runs.annotate_run", "torch vllm ray openai anthropic langgraph langchain_core"),
+        ("uncanny.agents", "torch vllm ray openai anthropic langgraph langchain_core"),
+        ("uncanny.providers.caller", "openai anthropic langgraph pydantic_settings PIL"),
+        ("uncanny.scenes", "openai anthropic langgraph PIL"),
+    ],
+)
+def test_importing_a_part_does_not_import_what_only_others_need(module: str, too_heavy: str) -> None:
+    found = imported_with(module)
+    assert module.partition(".")[0] in found
+    assert not found & set(too_heavy.split())

@@ -1,0 +1,69 @@
+"""What can be chosen is documented, and what is there can be chosen."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+import uncanny.cli
+from uncanny.agents import ROLES
+from uncanny.cli import COMMANDS
+from uncanny.cli.annotate import command as annotate
+from uncanny.providers.registry import PROVIDERS
+
+ROOT = Path(__file__).parents[1]
+
+
+def words(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("provider", [name for name in PROVIDERS if name != "noop"])
+def test_every_provider_is_documented(provider: str) -> None:
+    assert re.search(rf"`{re.escape(provider)}[`/]", words("docs/providers.md"))
+
+
+@pytest.mark.parametrize("provider", [name for name in PROVIDERS if name != "noop"])
+def test_every_provider_is_named_in_the_help(provider: str) -> None:
+    text = uncanny.cli.uncanny.help or ""
+    assert re.search(rf"\b{re.escape(provider)}\b", text)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_is_named_in_the_help(role: str) -> None:
+    assert re.search(rf"\b{role}\b", annotate.help or "")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_module_and_its_own_name(name: str) -> None:
+    module, line = COMMANDS[name]
+    command = import_module(f"uncanny.cli.{module}").command
+    assert isinstance(command, click.Command)
+    assert command.name == name
+    assert line.endswith(".")
+    assert command.help
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented(name: str) -> None:
+    page = ROOT / "docs" / "commands.md"
+    text = words("docs/commands.md" if page.exists() else "README.md")
+    assert f"uncanny {name}" in text
+
+
+def test_every_module_with_a_command_is_one() -> None:
+    modules = {path.stem for path in Path(uncanny.cli.__file__).parent.glob("[a-z]*.py")}
+    with_command = {name for name in modules if hasattr(import_module(f"uncanny.cli.{name}"), "command")}
+    assert with_command == {module for module, _ in COMMANDS.values()}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_says_what_it_does(name: str) -> None:
+    command = import_module(f"uncanny.cli.{COMMANDS[name][0]}").command
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden:
+            assert option.help, option.opts
