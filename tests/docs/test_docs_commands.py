@@ -1,0 +1,103 @@
+"""Command lines on the pages are ones that `uncanny` and `make` take, and output shown is what they print."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import orjson
+import pytest
+
+from uncanny.cli import uncanny
+from uncanny.cli.models import read_models, read_run_options
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+_BLOCK = re.compile(r"^```(?:sh|console|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"`(make [a-z-]+)`")
+_SETS_VARIABLE = re.compile(r"[A-Z_]+=")
+
+
+def command_lines() -> Iterator[tuple[str, list[str]]]:
+    """Every command on every page: where it stands, and its words without variables set before it."""
+    for page in sorted(PAGES):
+        content = page.read_text(encoding="utf-8")
+        for block in _BLOCK.findall(content):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = shlex.split(line.removeprefix("$ "), comments=True) if "uncanny" in line else []
+                while words and _SETS_VARIABLE.match(words[0]):
+                    words = words[1:]
+                if words and words[0] == "uncanny":
+                    yield page.name, words
+        for line in _INLINE.findall(content):
+            yield page.name, line.split()
+
+
+COMMANDS = [(page, words) for page, words in command_lines() if words[0] == "uncanny"]
+
+
+def test_command_lines_are_found() -> None:
+    assert len(COMMANDS) >= 10
+
+
+@pytest.mark.parametrize(
+    ("page", "words"), COMMANDS, ids=lambda value: value if isinstance(value, str) else None
+)
+def test_every_command_line_is_one(page: str, words: list[str]) -> None:
+    name, *arguments = words[1:]
+    parent = click.Context(uncanny, info_name="uncanny")
+    command = uncanny.get_command(parent, name)
+    assert command is not None, f"{page}: {' '.join(words)}"
+    context = command.make_context(name, [each for each in arguments if each != "…"], parent=parent)
+    if name == "annotate":
+        read_models(**context.params)
+        read_run_options(**context.params)
+        assert context.params["run"] or context.params["dry_run"]
+
+
+def test_every_make_target_is_one() -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    asked = {words[1] for _, words in command_lines() if words[0] == "make"}
+    assert asked
+    assert asked <= set(targets)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What `uncanny demo` prints, and its run folder."""
+    folder = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-m", "uncanny", "demo"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout, folder / "runs/demo"
+
+
+def test_the_readme_shows_what_the_demo_prints(demo: tuple[str, Path]) -> None:
+    shown = _BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    block = next(each for each in shown if each.startswith("runs/demo/"))
+    printed = demo[0].splitlines()
+    lines = [line for line in block.splitlines() if line != "…" and not line.startswith("Time ")]
+    assert [line for line in lines if line not in printed] == []
+
+
+def test_every_file_and_key_of_the_demo_run_is_documented(demo: tuple[str, Path]) -> None:
+    content = (ROOT / "docs/runs.md").read_text(encoding="utf-8")
+    run = demo[1]
+    manifest = orjson.loads((run / "run.json").read_bytes())
+    annotation = orjson.loads((run / "annotations.jsonl").read_bytes().splitlines()[0])
+    call = orjson.loads((run / "calls.jsonl").read_bytes().splitlines()[0])
+    names = {path.name + "/" * path.is_dir() for path in run.iterdir()} - {"images/"}
+    for keys in (
+        names,
+        manifest,
+        manifest["totals"],
+        manifest["pixels"],
+        annotation,
+        annotation["pixels"],
+        call,
+    ):
+        assert [key for key in keys if f"`{key}`" not in content] == []
