@@ -122,7 +122,11 @@ class RequestRejectedError(ProviderError):
 
 
 class RefusedError(ProviderError):
-    """The model declined to answer; `message` carries its words where it gave any."""
+    """The model declined to answer. `words` is all it said, empty where it said nothing."""
+
+    def __init__(self, message: str, *, words: str = "") -> None:
+        super().__init__(message)
+        self.words = words
 
 
 class TruncatedError(ProviderError):

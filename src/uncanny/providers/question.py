@@ -168,7 +168,8 @@ class Question(Generic[T]):
         if reply.finish == "refusal":
             record.outcome = "refused"
             self._log(record, began, detail="the model refused")
-            raise RefusedError(reply.text.strip()[:300] or "The model refused without words")
+            said = reply.text.strip()[:300] or "The model refused without words"
+            raise RefusedError(said, words=reply.text)
         record.outcome = "unparseable"
         if reply.finish == "length":
             limit = request.sampling.max_output_tokens

@@ -88,6 +88,9 @@ class AnnotateTask:
         self._by_digest = standing.by_digest
         return standing.pending
 
+    def recorded(self, records: RecordFile[Annotation]) -> Callable[[str], bool]:
+        return records.__contains__
+
     def open(
         self, engine: Engine, records: RecordFile[Annotation], calls: CallFile, progress: Progress
     ) -> Callable[[ImageFile], Awaitable[None]]:

@@ -63,11 +63,14 @@ class Manifest:
         self._content |= {"state": state, "updated": _now()}
         self._content["pixels"] |= {"changed": dict(progress.pixel_changes)}
         self._content["totals"] = {
-            "images": progress.total,
-            **{name: statuses[name] for name in ("ok", "partial", "failed", "unreadable")},
+            progress.unit: progress.total,
+            **{name: statuses[name] for name in progress.kinds},
             "pending": progress.total - progress.done,
-            "duplicates": progress.duplicates,
-            "anomalies": progress.items_found,
+            **(
+                {"duplicates": progress.duplicates, "anomalies": progress.items_found}
+                if progress.unit == "images"
+                else {}
+            ),
             **progress.spending.as_recorded(),
             "seconds": round(self._seconds + progress.seconds(), 3),
         }

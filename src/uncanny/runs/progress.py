@@ -68,10 +68,13 @@ class Progress:
     """Counters of one sitting and of the run as a whole.
 
     `paid_before` tells of a replayed call whether a killed sitting of this run paid for it, uncounted.
+    `unit` is what inputs are called, `kinds` the statuses they can have.
     `total` inputs are in the run, `resumed` of them were finished before this sitting, `statuses` counts the
     finished ones by status.
     """
 
+    unit: str = "images"
+    kinds: tuple[str, ...] = ("ok", "partial", "failed", "unreadable")
     total: int = 0
     resumed: int = 0
     duplicates: int = 0
@@ -90,7 +93,8 @@ class Progress:
 
     @property
     def failures(self) -> int:
-        return self.done - self.statuses["ok"]
+        """Inputs that are not as they should be; a refusal is an answer and none of them."""
+        return self.done - self.statuses["ok"] - self.statuses["refused"]
 
     def add_call(self, call: CallRecord) -> None:
         self.spending.add(call, paid=True if call.replayed and self.paid_before(call) else None)

@@ -67,6 +67,10 @@ class Task(Protocol[Item]):
         """
         ...
 
+    def recorded(self, records: RecordFile[Any]) -> Callable[[str], bool]:
+        """Whether an input, as call records name it, has a record."""
+        ...
+
     def open(
         self, engine: Engine, records: RecordFile[Any], calls: CallFile, progress: Progress
     ) -> Callable[[Item], Awaitable[None]]:
@@ -166,7 +170,7 @@ async def _work(
     ) as engine:
         manifest.sent(models, engine.sent(task.sampling))
         manifest.write("running", progress)
-        calls = CallFile(folder.calls, records.__contains__)
+        calls = CallFile(folder.calls, task.recorded(records))
         keeper = asyncio.create_task(_keep_manifest(manifest, progress))
         try:
             work = task.open(engine, records, calls, progress)

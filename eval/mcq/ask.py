@@ -1,0 +1,108 @@
+"""One item through its graph, to one record for each question."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from uncanny.agents.artifact_answerer import Asked, Given
+from uncanny.errors import BudgetError, ModelUnusableError, UncannyError
+from uncanny.eval.mcq.items import Answer, AskedQuestion, Item
+from uncanny.eval.mcq.load import image_path
+from uncanny.eval.mcq.overlay import overlay_for
+from uncanny.eval.mcq.run import McqJob, PendingItem
+from uncanny.eval.mcq.texts import asked_digest, prompt_id, question_text, system_text
+from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
+from uncanny.images import PreparedImage, prepare
+from uncanny.providers.base import Sampling, SentImage
+from uncanny.providers.call_log import CallScope, dump_calls
+from uncanny.providers.encode import encode_image
+from uncanny.records.call_file import CallFile
+from uncanny.records.record_file import RecordFile
+from uncanny.runs.engine import Engine
+from uncanny.runs.progress import Progress
+
+log = logging.getLogger("uncanny")
+
+
+@dataclass(slots=True)
+class ItemAsker:
+    """`work` takes one item's open questions to their records."""
+
+    job: McqJob
+    engine: Engine
+    records: RecordFile[Answer]
+    calls: CallFile
+    progress: Progress
+
+    async def work(self, pending: PendingItem) -> None:
+        """Raises ModelUnusableError and BudgetError only; whatever else happens is in the records."""
+        item = pending.item
+        scope = CallScope(item.id)
+        try:
+            given = await self._ask(item, pending.questions, scope)
+        except (ModelUnusableError, BudgetError):
+            raise
+        except UncannyError as error:
+            given = _all_failed(pending, f"image: {error}")
+        except Exception as defect:  # a defect of ours must cost one item, not the run
+            log.exception("asking %s failed", item.id)
+            given = _all_failed(pending, f"defect: {type(defect).__name__}: {defect}")
+        self._write(item, given, scope)
+
+    async def _ask(self, item: Item, questions: tuple[AskedQuestion, ...], scope: CallScope) -> list[Given]:
+        images: dict[str, SentImage | None] = {"q4_no_image": None}
+        if any(question in ("q1", "q2", "q4") for question in questions):
+            place = image_path(item, self.job.items_file, self.job.root)
+            images |= dict.fromkeys(("q1", "q2", "q4"), await self._image(place))
+        if "q3" in questions:
+            images["q3"] = await self._image(await asyncio.to_thread(self._overlay, item))
+        asked = [
+            Asked(q, system_text(item), question_text(item, q), prompt_id(item, q), images[q])
+            for q in questions
+        ]
+        plan = self.job.plan
+        sampling = Sampling(plan.temperature, plan.top_p, plan.max_output_tokens)
+        context = ItemContext(asked, self.engine.caller, scope, sampling)
+        state: ItemState = await item_graph().ainvoke({"item": item.id}, context=context)
+        order = {question: number for number, question in enumerate(questions)}
+        return sorted(state["answers"], key=lambda one: order[one.question])  # type: ignore[index]
+
+    def _overlay(self, item: Item) -> Path:
+        folder = self.job.folder.path / "overlays"
+        return overlay_for(item, self.job.items_file, self.job.root, folder)
+
+    async def _image(self, path: Path) -> SentImage:
+        found: PreparedImage = await asyncio.to_thread(prepare, path, self.job.policy, self.engine.limits)
+        for change in found.changes:
+            self.progress.pixel_changes[change.partition(":")[0]] += 1
+        return encode_image(
+            sha256=found.sent_sha256,
+            media_type=found.media_type,
+            width=found.sent_width,
+            height=found.sent_height,
+            data=found.sent,
+        )
+
+    def _write(self, item: Item, given: list[Given], scope: CallScope) -> None:
+        if scope.calls:
+            self.calls.append(dump_calls(scope.calls))
+        for one in given:
+            question: AskedQuestion = one.question  # type: ignore[assignment]
+            record = Answer(
+                id=item.id,
+                question=question,
+                raw=one.raw,
+                model=str(self.job.models.model),
+                outcome=one.outcome,
+                error=one.error,
+                asked=asked_digest(item, question),  # type: ignore[call-arg]
+            )
+            self.records.append(record)
+            self.progress.statuses[{"answered": "ok", "error": "failed"}.get(one.outcome, one.outcome)] += 1
+
+
+def _all_failed(pending: PendingItem, why: str) -> list[Given]:
+    return [Given(question, None, "error", why) for question in pending.questions]

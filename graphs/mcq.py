@@ -1,0 +1,61 @@
+"""One MCQ item as a LangGraph graph: its questions side by side, each a single-turn call of its own."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+
+from uncanny.agents.artifact_answerer import Asked, Given, ask
+from uncanny.providers.base import Sampling
+from uncanny.providers.call_log import CallScope
+from uncanny.providers.caller import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class ItemContext:
+    """The item's questions, ready to send, and what to ask them with."""
+
+    questions: Sequence[Asked]
+    caller: Caller
+    scope: CallScope
+    sampling: Sampling
+
+
+class ItemState(TypedDict, total=False):
+    """`item` is the item's id, given; `answers` gets one entry from each question."""
+
+    item: str
+    answers: Annotated[list[Given], operator.add]
+
+
+class QuestionState(TypedDict):
+    """What one branch is given: the position of its question."""
+
+    number: int
+
+
+async def ask_node(state: QuestionState, runtime: Runtime[ItemContext]) -> ItemState:
+    context = runtime.context
+    asked = context.questions[state["number"]]
+    return {"answers": [await ask(asked, context.caller, context.scope, context.sampling)]}
+
+
+def fan_out(_state: ItemState, runtime: Runtime[ItemContext]) -> list[Send] | str:
+    return [Send("ask", {"number": number}) for number in range(len(runtime.context.questions))] or END
+
+
+@cache
+def item_graph() -> Any:
+    """The compiled graph; its context is an `ItemContext`."""
+    graph = StateGraph(ItemState, context_schema=ItemContext)
+    graph.add_node("ask", ask_node)
+    graph.add_conditional_edges(START, fan_out, ["ask", END])
+    graph.add_edge("ask", END)
+    return graph.compile(name="mcq")
