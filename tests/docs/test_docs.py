@@ -14,7 +14,7 @@ import pytest
 from uncanny import __version__
 from uncanny.agents import ROLES, AnnotatePlan
 from uncanny.agents.failure import Kind
-from uncanny.cli.summary import RUN_CODES
+from uncanny.cli.session import RUN_CODES
 from uncanny.errors import ImageFault
 from uncanny.providers import anthropic, compatible, openai, vllm, vllm_server
 from uncanny.providers.base import Outcome

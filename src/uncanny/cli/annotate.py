@@ -62,7 +62,7 @@ def command(
     """
     from uncanny.agents.plan import AnnotatePlan
     from uncanny.cli.checked import checked
-    from uncanny.cli.session import dry_run, run_and_show
+    from uncanny.cli.session import annotate_and_show, dry_run
     from uncanny.errors import UsageError
     from uncanny.images import PixelPolicy
     from uncanny.records.run_folder import RunFolder
@@ -92,5 +92,5 @@ def command(
     if options["dry_run"]:
         dry_run(job, as_json=options["as_json"])
     else:
-        code = run_and_show(job, as_json=options["as_json"], quiet=options["quiet"], report=report)
+        code = annotate_and_show(job, as_json=options["as_json"], quiet=options["quiet"], report=report)
         raise click.exceptions.Exit(code)

@@ -25,7 +25,7 @@ def command(run: Path, as_json: bool, quiet: bool) -> None:
     No key, no GPU, no network. The demo model knows these images only, and makes a few documented mistakes
     on purpose, so that what it finds is neither perfect nor empty.
     """
-    from uncanny.cli.session import run_and_show
+    from uncanny.cli.session import annotate_and_show
     from uncanny.providers.registry import ModelId
     from uncanny.records.run_folder import RunFolder
     from uncanny.runs.annotate_run import AnnotateJob
@@ -39,4 +39,4 @@ def command(run: Path, as_json: bool, quiet: bool) -> None:
         if not target.exists():
             shutil.copyfile(scene.image_path, target)
     job = AnnotateJob(RunFolder(run), [images], ModelOptions(ModelId("demo", "")))
-    raise click.exceptions.Exit(run_and_show(job, as_json=as_json, quiet=quiet, report=True))
+    raise click.exceptions.Exit(annotate_and_show(job, as_json=as_json, quiet=quiet, report=True))

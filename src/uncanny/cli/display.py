@@ -45,7 +45,11 @@ class _Log:
             self.show(progress)
 
     def show(self, progress: Progress) -> None:
-        print(f"{progress.done:,}/{progress.total:,} images · {facts(progress)}", file=sys.stderr, flush=True)
+        print(
+            f"{progress.done:,}/{progress.total:,} {progress.unit} · {facts(progress)}",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def close(self) -> None:
         self._ended.set()
@@ -80,7 +84,13 @@ class _Terminal(_Log):
         super().start(progress)
 
     def show(self, progress: Progress) -> None:
-        self._bar.update(self._task, total=progress.total, completed=progress.done, facts=facts(progress))
+        self._bar.update(
+            self._task,
+            description=progress.unit,
+            total=progress.total,
+            completed=progress.done,
+            facts=facts(progress),
+        )
         self._bar.refresh()
 
     def close(self) -> None:

@@ -3,42 +3,68 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
 
 import click
 import orjson
 
 from uncanny.cli.display import live_progress
-from uncanny.cli.summary import RUN_CODES, summary_json, summary_text
+from uncanny.cli.summary import AnnotateSummary
 from uncanny.runs.annotate_run import AnnotateJob, annotate
+from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd
 
+RUN_CODES = {"usage": 2, "failures": 1, "budget": 3, "interrupt": 130}
 
-def run_and_show(job: AnnotateJob, *, as_json: bool, quiet: bool, report: bool) -> int:
-    """Run `job` and tell about it. Returns the exit code."""
+
+class Summary(Protocol):
+    """What a kind of run says of itself in the end."""
+
+    def page(self) -> Path | None:
+        """Write the report; None where there is nothing to report."""
+        ...
+
+    def text(self, end: RunEnd, page: Path | None) -> str: ...
+
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]: ...
+
+
+def annotate_and_show(job: AnnotateJob, *, as_json: bool, quiet: bool, report: bool) -> int:
+    """Annotate, and tell about it. Returns the exit code."""
+    return run_and_show(
+        lambda started: annotate(job, started), AnnotateSummary(job, report), as_json=as_json, quiet=quiet
+    )
+
+
+def run_and_show(
+    run: Callable[[Callable[[Progress], None]], RunEnd], summary: Summary, *, as_json: bool, quiet: bool
+) -> int:
+    """Run with live progress and tell about it. Returns the exit code."""
     with live_progress(enabled=not quiet) as started:
-        end = annotate(job, started)
-    page = None
-    if report and job.folder.annotations.stat().st_size:
-        from uncanny.eval.report import write_report
-
-        page = write_report(job.folder.path)
+        end = run(started)
+    page = summary.page()
     if as_json:
-        sys.stdout.buffer.write(
-            orjson.dumps(summary_json(job, end, page), option=orjson.OPT_INDENT_2) + b"\n"
-        )
+        write_json(summary.as_json(end, page))
     elif not quiet and exit_code(end) != RUN_CODES["usage"]:
         # Of a run that never got going there is nothing to sum up; the complaint stands out better alone.
-        click.echo(summary_text(job, end, page))
+        click.echo(summary.text(end, page))
     for line in complaints(end):
         click.echo(line, err=True)
     return exit_code(end)
 
 
+def write_json(content: object) -> None:
+    """To standard output, indented."""
+    sys.stdout.buffer.write(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
+
+
 def exit_code(end: RunEnd) -> int:
     progress = end.progress
     if end.reason == "model":
-        return RUN_CODES["usage"] if progress.done == 0 else RUN_CODES["failures"]
+        answers = progress.spending.outcomes["answered"] + progress.spending.replayed
+        return RUN_CODES["failures"] if answers else RUN_CODES["usage"]
     if end.reason is not None:
         return RUN_CODES[end.reason]
     return RUN_CODES["failures"] if progress.failures else 0
@@ -48,7 +74,7 @@ def complaints(end: RunEnd) -> list[str]:
     """What went wrong with the run as a whole, a line each."""
     progress = end.progress
     missing = progress.total - progress.done
-    left = "1 image" if missing == 1 else f"{missing:,} images"
+    left = f"1 {progress.unit.removesuffix('s')}" if missing == 1 else f"{missing:,} {progress.unit}"
     lines = [
         f"Warning: {warning}" for warning in progress.warnings if not end.error or warning != str(end.error)
     ]
@@ -65,7 +91,7 @@ def dry_run(job: AnnotateJob, *, as_json: bool) -> None:
 
     found: dict[str, Any] = forecast(job)
     if as_json:
-        sys.stdout.buffer.write(orjson.dumps(found, option=orjson.OPT_INDENT_2) + b"\n")
+        write_json(found)
         return
     from uncanny.cli.summary import forecast_text
 

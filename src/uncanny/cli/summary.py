@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,33 @@ from uncanny.runs.annotate_run import AnnotateJob
 from uncanny.runs.run import RunEnd
 from uncanny.schema import Annotation
 
-RUN_CODES = {"usage": 2, "failures": 1, "budget": 3, "interrupt": 130}
 MOST_SHOWN = 12
 MOST_FAILURES = 10
 
 
-def summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class AnnotateSummary:
+    """What an annotation run says of itself; `report` False writes no page."""
+
+    job: AnnotateJob
+    report: bool
+
+    def page(self) -> Path | None:
+        folder = self.job.folder
+        if not self.report or not folder.annotations.stat().st_size:
+            return None
+        from uncanny.eval.report import write_report
+
+        return write_report(folder.path)
+
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
+        return _summary_json(self.job, end, page)
+
+    def text(self, end: RunEnd, page: Path | None) -> str:
+        return _summary_text(self.job, end, page)
+
+
+def _summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str, Any]:
     manifest = job.folder.read_manifest() or {}
     return {
         "run": str(job.folder.path),
@@ -39,7 +61,7 @@ def summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str, 
     }
 
 
-def summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
+def _summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
     progress = end.progress
 
     def where(image: str) -> str:
@@ -84,21 +106,27 @@ def _why(record: Annotation) -> str:
 
 
 def _totals(end: RunEnd) -> list[str]:
-    progress, spending = end.progress, end.progress.spending
+    progress = end.progress
     statuses = progress.statuses
-    images = ", ".join(
-        f"{statuses[name]:,} {name}" for name in ("ok", "partial", "failed", "unreadable") if statuses[name]
-    )
+    images = ", ".join(f"{statuses[name]:,} {name}" for name in progress.kinds if statuses[name])
     left = progress.total - progress.done
+    lines = [
+        f"Images   {progress.total:,}: {images or 'none done'}"
+        + (f", {left:,} not done" if left else "")
+        + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else ""),
+        f"Found    {progress.items_found:,} anomalies (severity 0 = unreal, 100 = real)",
+    ]
+    return lines + spending_lines(end)
+
+
+def spending_lines(end: RunEnd) -> list[str]:
+    """Calls, tokens, cost and time, a line each."""
+    progress, spending = end.progress, end.progress.spending
     outcomes = ", ".join(
         f"{number:,} {name}" for name, number in spending.outcomes.items() if number and name != "answered"
     )
     tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
     return [
-        f"Images   {progress.total:,}: {images or 'none done'}"
-        + (f", {left:,} not done" if left else "")
-        + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else ""),
-        f"Found    {progress.items_found:,} anomalies (severity 0 = unreal, 100 = real)",
         f"Calls    {spending.calls:,}"
         + (f", {spending.replayed:,} answers reused" if spending.replayed else "")
         + (f" ({outcomes})" if outcomes else ""),
