@@ -1,0 +1,118 @@
+"""What of a run is still to be done."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.runs.scripted_run import image_files, record, records_of
+from uncanny.records.record_file import RecordFile
+from uncanny.runs.inputs import ImageFile
+from uncanny.runs.options import RunOptions
+from uncanny.runs.progress import Progress
+from uncanny.runs.resume import Standing, take_up
+from uncanny.schema import Annotation
+
+STARTED = 2_000_000_000.0
+ANOMALY = {"name": "odd", "phenomenon": "x", "reasoning": "x", "severity": 1}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[ImageFile]:
+    found = image_files(tmp_path / "in", 3)
+    for file in found:
+        os.utime(file.path, (STARTED - 60, STARTED - 60))
+    return found
+
+
+def taken_up(
+    files: list[ImageFile], path: Path, *records: Annotation, **options: Any
+) -> tuple[Standing, Progress]:
+    records_of(path / "annotations.jsonl", *records).close()
+    progress = Progress(total=len(files))
+    file = RecordFile(path / "annotations.jsonl", Annotation, lambda one: one.image)
+    try:
+        return take_up(files, file, STARTED, RunOptions(**options), progress), progress
+    finally:
+        file.close()
+
+
+def pending(standing: Standing) -> list[str]:
+    return [file.image for file in standing.pending]
+
+
+def digest(file: ImageFile) -> str:
+    return hashlib.sha256(file.path.read_bytes()).hexdigest()
+
+
+def test_without_records_all_is_to_be_done(files: list[ImageFile], tmp_path: Path) -> None:
+    standing, progress = taken_up(files, tmp_path)
+    assert pending(standing) == ["p00.png", "p01.png", "p02.png"]
+    assert (progress.done, progress.resumed, standing.by_digest) == (0, 0, {})
+
+
+def test_finished_images_stand_and_are_counted(files: list[ImageFile], tmp_path: Path) -> None:
+    first = record("p00.png", sha256="1" * 64, anomalies=[ANOMALY, ANOMALY])
+    copy = record("p01.png", sha256="2" * 64, duplicate_of="p00.png", pixels=_pixels())
+    standing, progress = taken_up(files, tmp_path, first, copy)
+    assert pending(standing) == ["p02.png"]
+    assert (progress.done, progress.resumed, progress.items_found, progress.duplicates) == (2, 2, 2, 1)
+    assert progress.pixel_changes == {"downscale": 1, "icc": 1}
+    assert standing.by_digest == {"1" * 64: "p00.png", "2" * 64: "p01.png"}
+
+
+def _pixels() -> dict[str, Any]:
+    return {"format": "PNG", "bytes": 9, "changes": ["downscale:9x9->4x4", "icc:dropped"]}
+
+
+@pytest.mark.parametrize("status", ["partial", "failed", "unreadable"])
+def test_what_failed_is_tried_again_unless_unwanted(
+    files: list[ImageFile], tmp_path: Path, status: str
+) -> None:
+    standing, progress = taken_up(files, tmp_path, record("p01.png", status=status))
+    assert "p01.png" in pending(standing)
+    assert (progress.done, standing.by_digest) == (0, {})
+    kept, progress = taken_up(files, tmp_path, record("p01.png", status=status), retry_failed=False)
+    assert pending(kept) == ["p00.png", "p02.png"]
+    assert progress.statuses == {status: 1}
+
+
+@pytest.mark.parametrize(("statuses", "stands"), [(("failed", "ok"), True), (("ok", "failed"), False)])
+def test_of_several_records_the_last_counts(
+    files: list[ImageFile], tmp_path: Path, statuses: tuple[str, str], stands: bool
+) -> None:
+    rows = [record("p01.png", status=status, anomalies=[ANOMALY]) for status in statuses]
+    standing, progress = taken_up(files, tmp_path, *rows)
+    assert ("p01.png" not in pending(standing)) == stands
+    assert (progress.done, progress.items_found) == (int(stands), int(stands))
+
+
+def test_records_of_files_that_are_not_in_this_run_are_left_alone(
+    files: list[ImageFile], tmp_path: Path
+) -> None:
+    standing, progress = taken_up(files, tmp_path, record("gone.png"))
+    assert len(standing.pending) == 3
+    assert progress.done == 0
+    assert records_of(tmp_path / "annotations.jsonl").get("gone.png").status == "ok"
+
+
+@pytest.mark.parametrize(
+    ("touched", "same_bytes", "again"), [(60, False, True), (60, True, False), (-60, False, False)]
+)
+def test_a_file_that_changed_since_the_start_is_done_again(
+    files: list[ImageFile], tmp_path: Path, touched: float, same_bytes: bool, again: bool
+) -> None:
+    os.utime(files[1].path, (STARTED + touched, STARTED + touched))
+    sha256 = digest(files[1]) if same_bytes else "3" * 64
+    standing, _ = taken_up(files, tmp_path, record("p01.png", sha256=sha256))
+    assert ("p01.png" in pending(standing)) == again
+
+
+def test_a_file_that_went_away_keeps_its_record(files: list[ImageFile], tmp_path: Path) -> None:
+    files[1].path.unlink()
+    standing, _ = taken_up(files, tmp_path, record("p01.png"))
+    assert "p01.png" not in pending(standing)
