@@ -188,6 +188,14 @@ def test_a_shared_cache_asks_once_for_two_runs(
     assert server.requests() - before == 2 * 3 * AN_IMAGE
 
 
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "vllm"])
+def test_no_more_calls_at_once_than_asked_for(provider: str, images: Path, run: Run) -> None:
+    with serving(objects=4, latency_ms=20) as server:
+        arguments = ("annotate", images, *server.asked(provider), "-o", run.path, "-q")
+        assert uncanny_here(*arguments, "--concurrency", "3").code == 0
+        assert server.stats()["max_concurrent"] == 3
+
+
 def test_names_are_relative_to_the_root(images: Path, server: Server, run: Run) -> None:
     assert uncanny_here(*command(images, server, run), "--root", images, "-q").code == 0
     assert [record.image for record in run.records()] == ["p00.png", "p01.png", "p02.png"]

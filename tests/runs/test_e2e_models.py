@@ -62,6 +62,14 @@ def test_wrong_key_as_a_process(server: Server, images: Path, run: Run) -> None:
     check_one_line(uncanny(*arguments, env={"OPENAI_API_KEY": "wrong-key"}), run, "401", "OPENAI_API_KEY")
 
 
+def test_wrong_key_and_broken_files_are_still_wrong_use(server: Server, images: Path, run: Run) -> None:
+    (images / "a.png").write_bytes(b"no picture")
+    arguments = ("annotate", images, *server.asked(), "-o", run.path)
+    done = uncanny_here(*arguments, env={"OPENAI_API_KEY": "wrong-key"})
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert set(run.statuses()) <= {"unreadable"}
+
+
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "openai-compatible"])
 def test_unknown_model(provider: str, server: Server, images: Path, run: Run) -> None:
     before = server.requests()
@@ -112,6 +120,23 @@ def test_a_server_that_dies_is_given_up_and_the_run_goes_on_when_it_is_back(imag
         assert uncanny_here(*arguments, "-q").code == 0
         assert asked + back.requests() <= 8 * (3 + 6 * 4 + 1) + 4
     assert run.statuses() == {"ok": 8}
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_before_the_first_image_is_done(tmp_path: Path, run: Run) -> None:
+    with serving(latency_ms=30) as server:
+        arguments = ("annotate", pictures(tmp_path / "in", 1), *server.asked(), "-o", run.path)
+        process = start(*arguments, "--patience", "1")
+        while server.requests() < 10:
+            assert process.poll() is None
+            time.sleep(0.01)
+    done = finish(process)
+    check_no_traceback(done)
+    assert done.code == 1, "answers were paid for and kept: not wrong use"
+    with serving(port=server.port) as back:
+        assert uncanny_here(*arguments, "-q").code == 0
+        assert back.requests() < 3 + 6 * 8 + 1
+    assert run.statuses() == {"ok": 1}
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "vllm", "openai-compatible"])

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pytest_httpserver import HTTPServer
 
 from tests.runs.e2e import (
     Done,
@@ -58,6 +59,23 @@ def test_one_interrupt_keeps_what_is_in_flight(number: signal.Signals, tmp_path:
         assert done.code == 0
         assert server.requests() == 6 * AN_IMAGE, "an answer that was in flight was lost"
     assert run.statuses() == {"ok": 6}
+
+
+def test_an_interrupt_while_the_server_wants_a_pause(
+    tmp_path: Path, run: Run, httpserver: HTTPServer
+) -> None:
+    httpserver.expect_request("/v1/chat/completions").respond_with_data(
+        "{}", status=429, headers={"Retry-After": "100"}
+    )
+    images = pictures(tmp_path / "in", 2)
+    model = ("--model", "openai/any", "--base-url", httpserver.url_for("/v1"))
+    process = start("annotate", images, *model, "-o", run.path)
+    while not httpserver.log:
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    check_interrupted(finish(process, timeout_s=50), run)
 
 
 def test_a_second_interrupt_does_not_wait(tmp_path: Path, run: Run) -> None:

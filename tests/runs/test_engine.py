@@ -1,0 +1,135 @@
+"""Models opened, guarded and routed as the options say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.providers.scripted import TRAITS
+from uncanny.agents import ROLES
+from uncanny.errors import ModelUnusableError, UsageError
+from uncanny.providers.base import Sampling
+from uncanny.providers.budget import Budget
+from uncanny.providers.demo import DemoProvider
+from uncanny.providers.lane import Lane
+from uncanny.providers.registry import parse_model
+from uncanny.runs.engine import Engine, common_limits, open_engine, routes
+from uncanny.runs.options import ModelOptions, RunOptions
+
+LOCAL = {"openai": "http://127.0.0.1:9/v1", "vllm": "http://127.0.0.1:9/v1"}
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "any-key")
+    monkeypatch.delenv("VLLM_BASE_URL", raising=False)
+
+
+def options(model: str, *, fallback: str | None = None, **roles: str) -> ModelOptions:
+    return ModelOptions(
+        parse_model(model),
+        roles={role: parse_model(name) for role, name in roles.items()},
+        fallback=None if fallback is None else parse_model(fallback),
+        base_urls=LOCAL,
+    )
+
+
+def opened(models: ModelOptions, answers: Path | None = None, **run: Any) -> Any:
+    return open_engine(
+        models,
+        RunOptions(**run),
+        answers=answers,
+        budget=Budget(),
+        agents=ROLES,
+        on_call=lambda _: None,
+        on_handover=lambda _lane, _error: None,
+    )
+
+
+def names(lanes: tuple[Lane, ...]) -> list[str]:
+    return [lane.name for lane in lanes]
+
+
+async def test_each_role_has_its_model_and_everyone_the_fallback() -> None:
+    models = options("openai/gpt-4o", fallback="demo", formatter="openai/gpt-5", scanner="demo")
+    async with opened(models) as engine:
+        caller = engine.caller
+        assert names(caller.lanes("AnomalyFormatter")) == ["openai/gpt-5", "demo"]
+        assert names(caller.lanes("ObjectPerceiver")) == ["openai/gpt-4o", "demo"]
+        assert caller.lanes("SceneScanner")[0] is caller.lanes("ObjectPerceiver")[1]
+        assert {str(model) for model in engine.lanes} == {"openai/gpt-4o", "openai/gpt-5", "demo"}
+
+
+async def test_a_role_that_is_none_is_explained() -> None:
+    with pytest.raises(UsageError, match=r"no role 'painter'\. Roles are perceiver, attributes"):
+        routes(options("demo", painter="demo"), {parse_model("demo"): _any_lane()}, ROLES)
+
+
+def _any_lane() -> Lane:
+    from tests.providers.scripted import ScriptedProvider, guarded, in_turn
+
+    return guarded(ScriptedProvider(in_turn()))
+
+
+async def test_models_are_closed_whatever_happens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    closed: list[str] = []
+
+    async def close(self: DemoProvider) -> None:
+        closed.append(self.name)
+
+    monkeypatch.setattr(DemoProvider, "close", close)
+    with pytest.raises(ZeroDivisionError):
+        async with opened(options("demo")):
+            raise ZeroDivisionError
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ModelUnusableError, match="OPENAI_API_KEY"):
+        async with opened(options("demo", fallback="openai/gpt-4o")):
+            pass
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UsageError, match="cannot be opened"):
+        async with opened(options("demo"), answers=tmp_path / "file"):
+            pass
+    assert closed == ["demo", "demo", "demo"]
+
+
+async def test_a_budget_in_dollars_needs_a_price() -> None:
+    with pytest.raises(UsageError, match=r"--max-cost-usd needs the price of openai/none"):
+        async with opened(options("openai/none"), max_cost_usd=1.0):
+            pass
+    async with opened(options("openai/gpt-4o", fallback="vllm/any"), max_cost_usd=1.0):
+        pass
+    with pytest.raises(UsageError, match="vllm/any"):
+        async with opened(options("vllm/any"), max_cost_usd=1.0):
+            pass
+
+
+async def test_concurrency_is_that_of_the_options_for_each_model() -> None:
+    async with opened(options("openai/gpt-4o", fallback="vllm/any"), concurrency=5) as engine:
+        assert [lane.limiter.ceiling for lane in engine.lanes.values()] == [5, 5]
+        assert [lane.limiter.fixed for lane in engine.lanes.values()] == [False, True]
+        assert [lane.endpoint for lane in engine.lanes.values()] == [
+            lane.provider.endpoint for lane in engine.lanes.values()
+        ]
+
+
+async def test_what_is_sent_is_what_each_model_takes() -> None:
+    async with opened(options("demo", fallback="openai/gpt-4o")) as engine:
+        found: Engine = engine
+        sent: Mapping[str, Mapping[str, Any]] = found.sent(Sampling(0.3, None, 2_000))
+    assert sent["demo"] == {"temperature": 0.3, "max_output_tokens": 2_000}
+    assert sent["openai/gpt-4o"]["temperature"] == 0.3
+    assert "top_p" not in sent["openai/gpt-4o"]
+
+
+def test_all_models_together_are_sent_what_the_narrowest_takes() -> None:
+    wide = replace(TRAITS, media_types=frozenset({"image/png", "image/bmp"}), max_image_bytes=10)
+    narrow = replace(TRAITS, media_types=frozenset({"image/png", "image/gif"}), max_image_side=100)
+    limits = common_limits([wide, narrow, replace(narrow, max_image_side=50, max_image_bytes=20)])
+    assert limits.media_types == {"image/png"}
+    assert (limits.max_bytes, limits.max_side) == (10, 50)
+    free = common_limits([TRAITS])
+    assert (free.max_bytes, free.max_side) == (None, None)

@@ -1,0 +1,78 @@
+"""Which images a run has and what they are called."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.runs.e2e import pictures
+from uncanny.errors import UsageError
+from uncanny.runs.inputs import Inputs, find_inputs
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    pictures(tmp_path / "data", 3)
+    pictures(tmp_path / "data" / "deep", 1)
+    (tmp_path / "data" / "notes.txt").write_text("x")
+    return tmp_path / "data"
+
+
+def names(found: Inputs) -> list[str]:
+    return [file.image for file in found.files]
+
+
+def test_names_are_relative_to_the_run_and_sorted(data: Path, tmp_path: Path) -> None:
+    found = find_inputs([data], run=tmp_path / "runs" / "a")
+    assert names(found) == [
+        "../../data/deep/p00.png",
+        "../../data/p00.png",
+        "../../data/p01.png",
+        "../../data/p02.png",
+    ]
+    assert all(
+        (tmp_path / "runs" / "a" / file.image).resolve() == file.path.resolve() for file in found.files
+    )
+
+
+def test_names_are_relative_to_the_root_where_there_is_one(data: Path, tmp_path: Path) -> None:
+    found = find_inputs([data], run=tmp_path / "run", root=data)
+    assert names(found) == ["deep/p00.png", "p00.png", "p01.png", "p02.png"]
+
+
+def test_the_working_directory_does_not_matter(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = find_inputs([data], run=tmp_path / "run")
+    monkeypatch.chdir(data)
+    assert names(find_inputs([Path()], run=Path("../run"))) == names(whole)
+
+
+def test_an_image_named_twice_is_there_once(data: Path, tmp_path: Path) -> None:
+    found = find_inputs([data / "p01.png", data, data / "p01.png"], run=tmp_path / "run")
+    assert len(found.files) == 4
+
+
+def test_the_limit_takes_the_first_by_name(data: Path, tmp_path: Path) -> None:
+    whole = names(find_inputs([data], run=tmp_path / "run"))
+    assert names(find_inputs([data], run=tmp_path / "run", limit=2)) == whole[:2]
+    assert names(find_inputs([data], run=tmp_path / "run", limit=99)) == whole
+
+
+def test_no_images_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=r"No images in .*empty"):
+        find_inputs([tmp_path / "empty"], run=tmp_path / "run")
+
+
+def test_a_path_that_is_not_there_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere"):
+        find_inputs([tmp_path / "nowhere"], run=tmp_path / "run")
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="needs links")
+def test_a_link_keeps_its_own_name(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "linked.png").symlink_to(data / "p00.png")
+    assert names(find_inputs([tmp_path / "linked.png"], run=tmp_path / "run")) == ["../linked.png"]

@@ -1,0 +1,120 @@
+"""`run.json`: what a run is made with and how far it is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from uncanny.agents.plan import AnnotatePlan
+from uncanny.errors import RunMismatchError
+from uncanny.images import PixelPolicy
+from uncanny.prompts import prompt_set
+from uncanny.providers.registry import parse_model
+from uncanny.records.run_folder import RunFolder, check_same_protocol
+from uncanny.runs.manifest import Manifest, annotate_protocol
+from uncanny.runs.options import ModelOptions
+from uncanny.runs.progress import Progress
+
+MODELS = ModelOptions(
+    parse_model("openai/a"),
+    roles={"formatter": parse_model("openai/b")},
+    fallback=parse_model("vllm/c"),
+)
+
+
+def protocol(models: ModelOptions = MODELS, policy: PixelPolicy | None = None, **plan: Any) -> dict[str, Any]:
+    return annotate_protocol(models, AnnotatePlan(**plan).model_dump(), policy or PixelPolicy(), None)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    (tmp_path / "run").mkdir()
+    return RunFolder(tmp_path / "run")
+
+
+def written(folder: RunFolder) -> dict[str, Any]:
+    content = folder.read_manifest()
+    assert content is not None
+    return content
+
+
+def test_everything_a_reader_needs_is_in_it(folder: RunFolder) -> None:
+    manifest = Manifest(folder, protocol(), None)
+    manifest.sent(MODELS, {"openai/a": {"temperature": 0.3}})
+    progress = Progress(total=7)
+    progress.statuses.update(ok=3, partial=1, unreadable=1)
+    progress.items_found, progress.duplicates = 9, 2
+    progress.pixel_changes["downscale"] = 4
+    manifest.write("interrupted", progress)
+    content = written(folder)
+    assert (content["task"], content["state"], content["format"]) == ("annotate", "interrupted", 1)
+    assert (content["model"], content["fallback"]) == ("openai/a", "vllm/c")
+    assert content["roles"] == {"formatter": "openai/b"}
+    assert content["plan"] == AnnotatePlan().model_dump()
+    assert content["parameters"] == {"openai/a": {"temperature": 0.3}}
+    prompts = prompt_set("annotate")
+    assert content["prompts"]["id"] == prompts.id
+    assert content["prompts"]["files"] == prompts.hashes()
+    assert content["prompts"]["system"] == prompts["system"].template.template
+    assert content["pixels"]["changed"] == {"downscale": 4}
+    assert content["pixels"]["policy"]["max_pixels"] == PixelPolicy().max_pixels
+    assert content["libraries"]["pydantic"]
+    totals = content["totals"]
+    assert {
+        name: totals[name] for name in ("images", "ok", "partial", "failed", "unreadable", "pending")
+    } == {
+        "images": 7,
+        "ok": 3,
+        "partial": 1,
+        "failed": 0,
+        "unreadable": 1,
+        "pending": 2,
+    }
+    assert (totals["anomalies"], totals["duplicates"]) == (9, 2)
+
+
+def test_a_later_sitting_keeps_the_start_and_adds_up_time_and_calls(folder: RunFolder) -> None:
+    before = {
+        "started": "2026-01-02T03:04:05+00:00",
+        "parameters": {"openai/a": {"top_p": 1}},
+        "fallback": "vllm/c",
+        "totals": {"seconds": 100.0, "calls": 12, "sums": {"input_tokens": 5}},
+    }
+    manifest = Manifest(folder, protocol(), before)
+    assert manifest.started == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
+    manifest.write("finished", Progress(spending=manifest.spending))
+    content = written(folder)
+    assert content["started"] == before["started"]
+    assert content["updated"] > content["started"]
+    assert content["totals"]["seconds"] >= 100.0
+    assert (content["totals"]["calls"], content["totals"]["input_tokens"]) == (12, 5)
+    assert (content["parameters"], content["fallback"]) == ({"openai/a": {"top_p": 1}}, "vllm/c")
+
+
+@pytest.mark.parametrize(
+    ("now", "named"),
+    [
+        (protocol(ModelOptions(parse_model("openai/z"), MODELS.roles)), "model"),
+        (protocol(ModelOptions(MODELS.model)), "roles"),
+        (protocol(repeats=4), "plan"),
+        (protocol(policy=PixelPolicy(max_side=512)), "pixels"),
+        (annotate_protocol(MODELS, AnnotatePlan().model_dump(), PixelPolicy(), Path("/data")), "root"),
+    ],
+)
+def test_whatever_changes_answers_belongs_to_the_protocol(
+    folder: RunFolder, now: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(RunMismatchError, match=named):
+        check_same_protocol(folder, protocol(), now)
+
+
+def test_a_fallback_and_the_order_of_roles_do_not() -> None:
+    roles = {"scanner": parse_model("demo"), "formatter": parse_model("openai/b")}
+    turned = dict(reversed(roles.items()))
+    assert protocol(ModelOptions(MODELS.model, roles)) == protocol(
+        ModelOptions(MODELS.model, turned, fallback=parse_model("demo"))
+    )
+    assert list(protocol(ModelOptions(MODELS.model, roles))["roles"]) == ["formatter", "scanner"]

@@ -1,0 +1,152 @@
+"""Working through inputs until they are done or the run is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+import pytest
+
+from tests.providers.scripted import ScriptedProvider, ask, guarded, question, said
+from tests.virtual_time import in_virtual_time
+from uncanny.errors import BudgetError, ModelUnusableError
+from uncanny.providers.base import Reply, Request
+from uncanny.providers.caller import Caller
+from uncanny.runs.pool import GRACE_S, work_through
+from uncanny.runs.stop import Stop
+
+Work = Callable[[int], Awaitable[None]]
+
+
+def run(inputs: Iterable[int], work: Work, *, at_once: int = 3, stop: Stop | None = None) -> Stop:
+    stop = stop or Stop()
+    caller = Caller({"": [guarded(ScriptedProvider(lambda _: said("1")))]})
+    in_virtual_time(work_through(inputs, work, at_once=at_once, stop=stop, caller=caller))
+    return stop
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 50])
+def test_each_input_is_worked_on_once_and_not_too_many_at_a_time(number: int) -> None:
+    done: list[int] = []
+    now = most = 0
+
+    async def work(each: int) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(each % 7)
+        now -= 1
+        done.append(each)
+
+    assert run(range(number), work).reason is None
+    assert sorted(done) == list(range(number))
+    assert most == min(3, number)
+
+
+def test_inputs_are_taken_up_in_order_as_there_is_room() -> None:
+    taken: list[int] = []
+
+    def inputs() -> Iterable[int]:
+        for each in range(10):
+            taken.append(each)
+            yield each
+
+    async def work(each: int) -> None:
+        await asyncio.sleep(1)
+        assert len(taken) <= each + 4
+
+    run(inputs(), work)
+    assert taken == list(range(10))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(BudgetError("spent"), "budget"), (ModelUnusableError("wrong key"), "model")]
+)
+def test_what_ends_the_run_stops_it_with_its_reason(
+    error: BudgetError | ModelUnusableError, reason: str
+) -> None:
+    begun: list[int] = []
+
+    async def work(each: int) -> None:
+        begun.append(each)
+        await asyncio.sleep(1)
+        if each == 1:
+            raise error
+
+    stop = run(range(100), work)
+    assert (stop.reason, stop.error) == (reason, error)
+    assert max(begun) < 6
+
+
+def test_a_defect_is_raised_and_the_others_are_ended() -> None:
+    ended: list[int] = []
+
+    async def work(each: int) -> None:
+        if each == 1:
+            raise ZeroDivisionError("a defect")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(each)
+
+    with pytest.raises(ZeroDivisionError, match="a defect"):
+        run(range(10), work)
+    assert sorted(ended) == [0, 2]
+
+
+class Asking:
+    """Inputs that each ask one question; a stop comes at second 5. `answers_s` is how long a call takes."""
+
+    def __init__(self, answers_s: float) -> None:
+        async def script(_: Request) -> Reply:
+            await asyncio.sleep(answers_s)
+            return said("1")
+
+        self.model = ScriptedProvider(script)
+        self.caller = Caller({"": [guarded(self.model, concurrency=2)]})
+        self.stop = Stop()
+        self.done: list[int] = []
+        self.ended_at = 0.0
+
+    async def work(self, each: int) -> None:
+        await ask(self.caller, question(str(each)))
+        self.done.append(each)
+
+    async def main(self, interrupts: Iterable[float]) -> None:
+        loop = asyncio.get_running_loop()
+        for moment in interrupts:
+            loop.call_later(moment, self.stop.interrupt)
+        await work_through(range(100), self.work, at_once=4, stop=self.stop, caller=self.caller)
+        self.ended_at = loop.time()
+
+
+def test_after_an_interrupt_calls_in_flight_come_back_and_no_others_are_made() -> None:
+    asking = Asking(answers_s=10)
+    in_virtual_time(asking.main([5]))
+    assert asking.done == [0, 1]
+    assert len(asking.model.requests) == 2
+    assert 10 <= asking.ended_at < 11
+
+
+def test_a_second_interrupt_does_not_wait_for_them() -> None:
+    asking = Asking(answers_s=50)
+    in_virtual_time(asking.main([5, 6]))
+    assert asking.done == []
+    assert 6 <= asking.ended_at < 7
+
+
+def test_the_wait_for_them_has_an_end() -> None:
+    asking = Asking(answers_s=1e5)
+    in_virtual_time(asking.main([5]))
+    assert asking.done == []
+    assert 5 + GRACE_S <= asking.ended_at < 6 + GRACE_S
+    assert asking.model.now == 0
+
+
+def test_a_run_stopped_before_it_began_does_nothing() -> None:
+    async def work(_: int) -> None:
+        raise AssertionError
+
+    stop = Stop()
+    stop.interrupt()
+    run(range(5), work, stop=stop)
