@@ -128,6 +128,16 @@ def test_a_run_folder_that_cannot_be_made(tmp_path: Path, images: Path, server: 
     check_no_traceback(done)
 
 
+@pytest.mark.parametrize("name", ["annotations.jsonl", "calls.jsonl", "run.json"])
+def test_something_else_in_the_way(name: str, images: Path, server: Server, run: Run) -> None:
+    (run.path / name).mkdir(parents=True)
+    done = uncanny_here(*command(images, server, run))
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert name in done.err
+    (run.path / name).rmdir()
+    assert uncanny_here(*command(images, server, run), "-q").code == 0
+
+
 def test_limit_takes_the_first_and_more_later(images: Path, server: Server, run: Run) -> None:
     before = server.requests()
     assert uncanny_here(*command(images, server, run), "--limit", "2", "-q").code == 0

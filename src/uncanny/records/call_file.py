@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from io import FileIO
 from pathlib import Path
 
 import orjson
 
-from uncanny.records.jsonl import append_whole
+from uncanny.records.jsonl import append_whole, open_to_append
 
 _BLOCK = 1 << 20
 
@@ -19,7 +18,7 @@ class CallFile:
 
     def __init__(self, path: Path, recorded: Callable[[str], bool]) -> None:
         """Opens the file and drops an incomplete last line and calls of an image without a record."""
-        self._file = FileIO(path, "a+")
+        self._file = open_to_append(path)
         self._drop_orphans(recorded)
 
     def append(self, block: bytes) -> None:

@@ -34,6 +34,17 @@ def read_records(path: Path, model: type[T]) -> Iterator[T]:
                 yield parse_line(line, model, path, number)
 
 
+def open_to_append(path: Path) -> FileIO:
+    """Raises UsageError where the file cannot be opened, as when a folder has its name."""
+    try:
+        return FileIO(path, "a+")
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be opened: {error.strerror}",
+            remedy="Move what is in the way, or name another run with -o.",
+        ) from error
+
+
 def append_whole(file: FileIO, data: bytes) -> None:
     """Append all of `data` or nothing. Raises UsageError where it cannot be written, as on a full disk."""
     end = os.fstat(file.fileno()).st_size

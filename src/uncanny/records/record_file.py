@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
-from uncanny.records.jsonl import append_whole, parse_line, write_atomically
+from uncanny.records.jsonl import append_whole, open_to_append, parse_line, write_atomically
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -34,7 +33,7 @@ class RecordFile(Generic[T]):
         self.path, self._model, self._key = path, model, key
         self._places: dict[str, _Place] = {}
         self._in_order = True
-        self._file = FileIO(path, "a+")
+        self._file = open_to_append(path)
         self._end = 0
 
     def load(self) -> Iterator[T]:
