@@ -77,14 +77,17 @@ class Limiter:
     def _pause_until(self, moment: float) -> None:
         if moment > self._paused_until:
             self._paused_until = moment
-            asyncio.get_running_loop().call_at(moment, self._wake)
+            asyncio.get_running_loop().call_at(moment, self._resume, moment)
+
+    def _resume(self, moment: float) -> None:
+        # The clock is not asked: timers may fire a little early, and nobody would wake the waiting again.
+        if moment == self._paused_until:
+            self._paused_until = float("-inf")
+            self._wake()
 
     def _has_room(self) -> bool:
-        if self._closed or self.active >= int(self.limit):
-            return False
-        return self._paused_until == float("-inf") or (
-            asyncio.get_running_loop().time() >= self._paused_until
-        )
+        paused = self._paused_until > float("-inf")
+        return not self._closed and not paused and self.active < int(self.limit)
 
     def _wake(self) -> None:
         while self._waiting and self._has_room():
