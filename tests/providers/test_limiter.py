@@ -114,6 +114,20 @@ def test_a_retry_after_pauses_everybody_until_then(fixed: bool) -> None:
     in_virtual_time(main())
 
 
+def test_a_pause_ends_although_its_timer_fires_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        at_once = loop.call_at
+        # As on systems whose clock is coarse: the loop takes what is due within one tick as due.
+        monkeypatch.setattr(loop, "call_at", lambda when, *rest: at_once(when - 0.015, *rest))
+        limiter = Limiter(10)
+        limiter.overloaded(30)
+        await asyncio.gather(*await enter(limiter, 3))
+        assert limiter.active == 3
+
+    in_virtual_time(main())
+
+
 def test_a_longer_retry_after_prolongs_the_pause() -> None:
     async def main() -> None:
         limiter = Limiter(10)

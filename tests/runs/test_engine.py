@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.providers.scripted import TRAITS
+from tests.providers.scripted import TRAITS, ScriptedProvider, guarded, in_turn
 from uncanny.agents import ROLES
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.providers.base import Sampling
@@ -70,8 +70,6 @@ async def test_a_role_that_is_none_is_explained() -> None:
 
 
 def _any_lane() -> Lane:
-    from tests.providers.scripted import ScriptedProvider, guarded, in_turn
-
     return guarded(ScriptedProvider(in_turn()))
 
 

@@ -40,7 +40,7 @@ def call(outcome: Outcome = "answered", *, replayed: bool = False, **figures: An
 def test_figures_are_summed_and_outcomes_counted() -> None:
     spending = Spending()
     for outcome in ("answered", "answered", "unparseable", "refused"):
-        spending.add(call(outcome))  # type: ignore[arg-type]
+        spending.add(call(outcome))
     assert spending.as_recorded() == {
         "calls": 4,
         "replayed": 0,
