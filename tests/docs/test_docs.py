@@ -19,7 +19,7 @@ from uncanny.errors import ImageFault
 from uncanny.providers import anthropic, compatible, openai, vllm, vllm_server
 from uncanny.providers.base import Outcome
 from uncanny.providers.call_log import CallRecord
-from uncanny.providers.prices import Price
+from uncanny.providers.prices import Price, PriceTable
 from uncanny.providers.registry import PROVIDERS, WITHOUT_NAME
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.manifest import State
@@ -83,6 +83,13 @@ def test_defaults_of_settings_are_those_in_the_code() -> None:
 
 def test_every_field_of_a_price_is_named() -> None:
     assert not missing("docs/providers.md", set(Price.model_fields))
+
+
+def test_the_example_of_a_price_file_is_one(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```json\n(.*?)^```", text("docs/providers.md"), re.MULTILINE | re.DOTALL)
+    file = tmp_path / "prices.json"
+    file.write_text(blocks[0], encoding="utf-8")
+    assert PriceTable.load(file).find("vllm/Qwen/Qwen3-VL-8B-Instruct")
 
 
 def test_every_outcome_is_named() -> None:
