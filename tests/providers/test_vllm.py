@@ -92,6 +92,24 @@ async def test_its_own_key_is_sent_where_there_is_one(
     assert httpserver.log[0][0].headers["authorization"] == "Bearer token-abc"
 
 
+async def test_of_an_unknown_model_it_says_which_there_are(httpserver: HTTPServer) -> None:
+    httpserver.expect_request(PATH).respond_with_json({"error": {"message": "no model <path>"}}, status=404)
+    httpserver.expect_request("/v1/models").respond_with_json({"data": [{"id": "/models/qwen"}]})
+    provider = VLLMProvider("m", base_url=httpserver.url_for("/v1"))
+    with pytest.raises(ModelUnusableError, match=r"no model <path>\. That server has vllm//models/qwen"):
+        await provider.ask(QUESTION)
+    await provider.close()
+
+
+async def test_a_404_of_another_kind_of_server_stays_as_it_is(httpserver: HTTPServer) -> None:
+    provider = VLLMProvider("m", base_url=httpserver.url_for("/elsewhere"))
+    httpserver.expect_request("/elsewhere/chat/completions").respond_with_data("nothing here", status=404)
+    httpserver.expect_request("/elsewhere/models").respond_with_data("nothing here", status=404)
+    with pytest.raises(ModelUnusableError, match=r"HTTP 404: nothing here\. Check the model name 'm'"):
+        await provider.ask(QUESTION)
+    await provider.close()
+
+
 def test_where_the_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert VLLMProvider("m").endpoint == "http://127.0.0.1:8000/v1/"
     monkeypatch.setenv("VLLM_BASE_URL", "http://gpu:9000/v1")

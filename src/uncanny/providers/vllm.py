@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
-from uncanny.providers.base import Traits
+from uncanny.errors import ModelUnusableError
+from uncanny.providers.base import Reply, Request, Traits
 from uncanny.providers.chat_model import ChatModel
 from uncanny.providers.exchange import environment_key
 from uncanny.providers.faults import Where
@@ -16,6 +18,7 @@ KEY_VARIABLE = "VLLM_API_KEY"
 URL_VARIABLE = "VLLM_BASE_URL"
 DEFAULT_URL = "http://127.0.0.1:8000/v1"
 NO_KEY = "none"
+MOST_NAMED = 5
 
 
 class VLLMProvider(ChatModel):
@@ -54,3 +57,22 @@ class VLLMProvider(ChatModel):
             dialect=Dialect("max_tokens", None, shared_schema=False, image_uuid=True),
             timeout_s=timeout_s,
         )
+
+    async def ask(self, request: Request) -> Reply:
+        """Make one call; see `Provider.ask`. Of a model that is not there, the error names those that are."""
+        try:
+            return await super().ask(request)
+        except ModelUnusableError as error:
+            # vLLM's own message hides names that are paths, which those of local models are.
+            served = await self._served() if ": HTTP 404: " in error.message else ()
+            if not served or self._where.model in served:
+                raise
+            names = " or ".join(f"vllm/{name}" for name in served[:MOST_NAMED])
+            raise ModelUnusableError(error.message, remedy=f"That server has {names}.") from error
+
+    async def _served(self) -> tuple[str, ...]:
+        from uncanny.providers.vllm_server import served_models
+
+        with contextlib.suppress(ModelUnusableError):
+            return await served_models(self._where.endpoint, api_key=self._where.secret)
+        return ()
