@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 
 import click
@@ -27,6 +28,8 @@ def make(kind: type[errors.UncannyError]) -> errors.UncannyError:
         return kind("It broke", kind="damaged")
     if issubclass(kind, errors.TransientError):
         return kind("It broke", kind="http_500")
+    if "remedy" not in signature(kind).parameters:
+        return kind("It broke")
     return kind("It broke", remedy="Mend it.")
 
 

@@ -22,6 +22,7 @@ from tests.runs.e2e import (
     uncanny_here,
 )
 
+OTHER = "openai-compatible"
 SECRET = "sk-secret-marker-123"
 
 
@@ -70,7 +71,7 @@ def test_wrong_key_and_broken_files_are_still_wrong_use(server: Server, images: 
     assert set(run.statuses()) <= {"unreadable"}
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "openai-compatible"])
+@pytest.mark.parametrize("provider", ["openai", "anthropic", OTHER])
 def test_unknown_model(provider: str, server: Server, images: Path, run: Run) -> None:
     before = server.requests()
     done = uncanny_here("annotate", images, *server.asked(provider, "unknown-model"), "-o", run.path)
@@ -139,7 +140,10 @@ def test_a_server_that_dies_before_the_first_image_is_done(tmp_path: Path, run: 
     assert run.statuses() == {"ok": 1}
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "vllm", "openai-compatible"])
+@pytest.mark.parametrize(
+    "provider",
+    ["openai", *(pytest.param(each, marks=pytest.mark.slow) for each in ("anthropic", "vllm", OTHER))],
+)
 def test_the_key_shows_nowhere(provider: str, tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 3)
     variable = provider.upper().replace("-", "_") + "_API_KEY"
