@@ -124,8 +124,8 @@ class RequestRejectedError(ProviderError):
 class RefusedError(ProviderError):
     """The model declined to answer. `words` is all it said, empty where it said nothing."""
 
-    def __init__(self, message: str, *, words: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, words: str = "", remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
         self.words = words
 
 
