@@ -1,0 +1,61 @@
+"""The picture that question 3 is asked about: the image with its candidate boxes drawn on it."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from uncanny.errors import UsageError
+from uncanny.eval.mcq.items import Box, Item, Option
+from uncanny.eval.mcq.load import image_path, overlay_path
+from uncanny.images.overlay import draw_boxes
+from uncanny.records.jsonl import write_atomically
+
+# Two items may share a picture and its boxes; their threads would share the temporary file.
+_WRITING = threading.Lock()
+
+
+def render_overlay(image: bytes | Path, boxes: Mapping[Option, Box]) -> bytes:
+    """The image with the boxes on it, A red, B blue, C teal, D orange, as PNG without ancillary chunks.
+
+    Same pixels and same boxes, same bytes: on every machine, with every version of Pillow and zlib. What an
+    image's pixels are is up to its decoder: exact for PNG, lossless WebP and other lossless files, but JPEG,
+    AVIF and lossy WebP may come out a shade differently with another version. So what a set is published
+    with should be stored (`store_overlay`) and named by the items, not rendered anew by every user.
+    The rest is as in `draw_boxes`: same size, upright, RGB, alpha on white, no colour profile. Boxes are x0,
+    y0, x1, y1 in pixels of the upright image. Blocking: about 0.1 s a megapixel. Raises `ImageError` for an
+    image that cannot be read, `UsageError` for a box without area inside it.
+    """
+    return draw_boxes(image, boxes)
+
+
+def store_overlay(image: bytes | Path, boxes: Mapping[Option, Box], folder: Path) -> Path:
+    """Render, and keep the file as `<sha256 of its bytes>.png` in the folder, which is made if need be.
+
+    A file that is there already is left alone. Raises what `render_overlay` raises, and `OSError`.
+    """
+    data = render_overlay(image, boxes)
+    path = folder / f"{hashlib.sha256(data).hexdigest()}.png"
+    with _WRITING:
+        if not path.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, [data])
+    return path
+
+
+def overlay_for(item: Item, items_file: Path, root: Path | None, folder: Path) -> Path:
+    """Where the item's Q3 picture lies: its stored overlay as it is, else one rendered into the folder.
+
+    A stored overlay is not opened here. Raises `UsageError` where the item has neither overlay nor boxes.
+    """
+    stored = overlay_path(item, items_file, root)
+    if stored is not None:
+        return stored
+    if item.q3 is None or not item.q3.boxes:
+        raise UsageError(
+            f"item {item.id!r} has neither a stored overlay nor boxes for Q3",
+            remedy="Give it `overlay`, or four boxes in `q3.boxes`.",
+        )
+    return store_overlay(image_path(item, items_file, root), item.q3.boxes, folder)

@@ -1,0 +1,227 @@
+"""Q3 pictures: drawn by our own hand, the same bytes every time, and readable whatever lies below."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageChops
+
+from uncanny.errors import ImageError, UsageError
+from uncanny.eval.mcq.items import Box, BoxChoice, Item, Option
+from uncanny.eval.mcq.overlay import overlay_for, render_overlay, store_overlay
+from uncanny.images.glyphs import glyph
+from uncanny.images.overlay import COLOURS
+
+BOXES: dict[Option, Box] = {
+    "A": (20, 30, 90, 80),
+    "B": (110, 30, 200, 90),
+    "C": (30, 110, 80, 170),
+    "D": (120, 120, 230, 180),
+}
+WHITE = (255, 255, 255)
+
+
+def encoded(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
+    out = BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def rendered(data: bytes, boxes: Mapping[Option, Box] = BOXES) -> Image.Image:
+    image = Image.open(BytesIO(render_overlay(data, boxes)))
+    image.load()
+    assert image.format == "PNG"
+    assert image.mode == "RGB"
+    return image
+
+
+def plain(size: tuple[int, int] = (256, 192), colour: str = "white") -> bytes:
+    return encoded(Image.new("RGB", size, colour))
+
+
+def places_of(image: Image.Image, colour: tuple[int, int, int]) -> Image.Image:
+    """Gray, 255 wherever the picture has exactly this colour."""
+    apart = ImageChops.difference(image, Image.new("RGB", image.size, colour))
+    red, green, blue = apart.split()
+    return ImageChops.lighter(ImageChops.lighter(red, green), blue).point([255] + [0] * 255)
+
+
+def area(image: Image.Image, option: Option) -> tuple[int, int, int, int]:
+    """The smallest box around everything of the letter's colour."""
+    found = places_of(image, COLOURS[option]).getbbox()
+    assert found is not None
+    return found
+
+
+def letters(image: Image.Image, option: Option) -> list[tuple[int, int]]:
+    """Where exactly this letter is to be read, at the smallest size, within the area of its colour."""
+    solid = glyph(option, 11).point([0] * 255 + [255])
+    white = places_of(image, WHITE)
+    x0, y0, x1, y1 = area(image, option)
+    return [
+        (x, y)
+        for y in range(y0, y1 - solid.height + 1)
+        for x in range(x0, x1 - solid.width + 1)
+        if white.crop((x, y, x + solid.width, y + solid.height)).tobytes() == solid.tobytes()
+    ]
+
+
+def test_the_bytes_are_these_on_every_machine() -> None:
+    data = render_overlay(plain(), BOXES)
+    assert hashlib.sha256(data).hexdigest()[:16] == "d77923216fe50a62"
+    assert render_overlay(plain(), dict(reversed(BOXES.items()))) == data
+
+
+def test_what_lies_inside_a_box_stays_as_it_is() -> None:
+    picture = Image.frombytes("RGB", (256, 192), bytes(value % 251 for value in range(256 * 192 * 3)))
+    image = rendered(encoded(picture))
+    for box in BOXES.values():
+        whole = tuple(int(value) for value in box)
+        assert image.crop(whole).tobytes() == picture.crop(whole).tobytes()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ground", ["white", "black", *(COLOURS[option] for option in BOXES)])
+def test_a_line_stands_out_on_any_ground(ground: str | tuple[int, int, int]) -> None:
+    image = rendered(encoded(Image.new("RGB", (256, 192), ground)))
+    across = {image.getpixel((x, 55)) for x in range(14, 20)}
+    assert {COLOURS["A"], WHITE, (0, 0, 0)} <= across
+
+
+@pytest.mark.parametrize("side", [256, 768, 4096])
+def test_lines_and_letters_grow_with_the_picture(side: int) -> None:
+    scale = side / 256
+    image = rendered(plain((side, side * 3 // 4)), {"A": (60 * scale, 60 * scale, 150 * scale, 120 * scale)})
+    x0, y0, _, y1 = area(image, "A")
+    line = (
+        next(x for x in range(x0, image.width) if image.getpixel((x, y1 - 1 - y1 // 8)) != COLOURS["A"]) - x0
+    )
+    badge = y1 - y0 - (60 * scale + 2 * line)
+    assert 0.005 <= line / side <= 0.009
+    assert 0.03 <= badge / side <= 0.09
+
+
+def test_every_letter_is_drawn_in_white_on_its_colour() -> None:
+    image = rendered(plain(colour="gray"))
+    for option in BOXES:
+        assert len(letters(image, option)) == 1
+
+
+def test_letters_differ_at_the_smallest_size() -> None:
+    masks = [glyph(option, 11).tobytes() for option in BOXES]
+    for at, one in enumerate(masks):
+        for other in masks[at + 1 :]:
+            assert sum(abs(x - y) > 128 for x, y in zip(one, other, strict=True)) >= 8
+
+
+@pytest.mark.parametrize(
+    "box", [(0, 0, 40, 30), (216, 0, 256, 30), (0, 162, 40, 192), (216, 162, 256, 192), (0, 0, 256, 192)]
+)
+def test_at_the_border_everything_stays_inside(box: Box) -> None:
+    image = rendered(plain(colour="gray"), {"D": box})
+    x0, y0, x1, y1 = area(image, "D")
+    assert len(letters(image, "D")) == 1
+    # The badge touches its frame: together they are little more than the box.
+    assert x1 - x0 <= min(256, box[2] - box[0] + 30)
+    assert y1 - y0 <= min(192, box[3] - box[1] + 30)
+
+
+def test_badges_of_equal_boxes_lie_side_by_side() -> None:
+    same: Box = (60, 60, 160, 120)
+    image = rendered(plain(colour="gray"), dict.fromkeys(BOXES, same))
+    for option in BOXES:
+        assert len(letters(image, option)) == 1
+
+
+def test_later_lines_cover_earlier_ones() -> None:
+    image = rendered(plain(), {"A": (60, 60, 160, 120), "B": (100, 40, 120, 150)})
+    assert area(image, "B")[3] > 150
+    crossing = [image.getpixel((x, 58)) for x in range(92, 99)]
+    assert COLOURS["B"] in crossing
+
+
+@settings(max_examples=60, deadline=None)
+@given(size=st.tuples(st.integers(1, 60), st.integers(1, 60)), data=st.data())
+def test_any_box_in_any_picture_can_be_drawn(size: tuple[int, int], data: st.DataObject) -> None:
+    boxes: dict[Option, Box] = {}
+    for option in BOXES:
+        x = sorted(data.draw(st.tuples(*[st.floats(0, size[0], width=32)] * 2)))
+        y = sorted(data.draw(st.tuples(*[st.floats(0, size[1], width=32)] * 2)))
+        if x[0] < x[1] and y[0] < y[1]:
+            boxes[option] = (x[0], y[0], x[1], y[1])
+    assert rendered(plain(size), boxes).size == size
+
+
+def test_it_is_upright_and_rgb_on_white() -> None:
+    sideways = Image.new("L", (192, 256), 255)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    assert render_overlay(encoded(sideways, "TIFF", exif=exif), BOXES) == render_overlay(plain(), BOXES)
+    clear = Image.new("RGBA", (256, 192), (9, 9, 9, 0))
+    assert render_overlay(encoded(clear), BOXES) == render_overlay(plain(), BOXES)
+
+
+def test_no_boxes_leave_the_picture_alone() -> None:
+    picture = Image.effect_noise((50, 40), 90).convert("RGB")
+    assert rendered(encoded(picture), {}).tobytes() == picture.tobytes()
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        (5, 5, 5, 9),
+        (9, 5, 5, 9),
+        (300, 5, 310, 9),
+        (-9, 5, -2, 9),
+        (float("nan"), 1, 5, 9),
+        (1, 1, float("inf"), 9),
+    ],
+)
+def test_a_box_that_cannot_be_drawn_is_an_error(box: Box) -> None:
+    with pytest.raises(UsageError, match=r"box C .* has no area inside 256 × 192 pixels"):
+        render_overlay(plain(), {"C": box})
+
+
+def test_a_file_that_is_no_picture_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"not a picture")
+    with pytest.raises(ImageError, match=r"a\.png: not an image"):
+        render_overlay(tmp_path / "a.png", BOXES)
+
+
+def test_a_stored_overlay_is_named_by_its_bytes_and_written_once(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "overlays"
+    path = store_overlay(plain(), BOXES, folder)
+    data = path.read_bytes()
+    assert path.name == f"{hashlib.sha256(data).hexdigest()}.png"
+    before = path.stat().st_mtime_ns, path.stat().st_ino
+    assert store_overlay(plain(), BOXES, folder) == path
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == before
+    assert store_overlay(plain(colour="black"), BOXES, folder) != path
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_an_items_own_overlay_is_used_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(plain())
+    drawn = Item(id="a", image="a.png", split="art_dg", q3=BoxChoice(boxes=BOXES, answer="A"))
+    stored = drawn.model_copy(update={"overlay": "mine.jpg"})
+    folder = tmp_path / "overlays"
+    assert overlay_for(stored, tmp_path / "items.jsonl", None, folder) == tmp_path / "mine.jpg"
+    assert (
+        overlay_for(stored, tmp_path / "items.jsonl", tmp_path / "root", folder)
+        == tmp_path / "root" / "mine.jpg"
+    )
+    assert not folder.exists()
+    path = overlay_for(drawn, tmp_path / "items.jsonl", None, folder)
+    assert path.read_bytes() == render_overlay(plain(), BOXES)
+    assert path.parent == folder
+
+
+def test_an_item_without_overlay_and_boxes_is_an_error(tmp_path: Path) -> None:
+    item = Item(id="a7", image="a.png", split="art_dg", q3=BoxChoice(boxes={}, answer="A"))
+    with pytest.raises(UsageError, match="'a7' has neither"):
+        overlay_for(item, tmp_path / "items.jsonl", None, tmp_path)
