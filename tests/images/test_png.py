@@ -48,7 +48,7 @@ def ramp(size: tuple[int, int]) -> Image.Image:
     return Image.frombytes("RGB", size, values)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(width=st.integers(1, 40), height=st.integers(1, 12), data=st.data())
 def test_other_readers_get_the_same_pixels(width: int, height: int, data: st.DataObject) -> None:
     alphabet = data.draw(st.sampled_from([b"\0", b"\0\xff", bytes(range(256))]))

@@ -11,14 +11,15 @@ from typing import Any, Final
 import orjson
 
 from uncanny.errors import RequestRejectedError
-from uncanny.providers import demo_annotate
+from uncanny.providers import demo_annotate, demo_mcq
 from uncanny.providers.demo_question import BrainAnswer, BrainRequest, Question, read_question, text_tokens
-from uncanny.providers.demo_scenes import known_view
-from uncanny.providers.demo_view import SYNTHETIC_MARK, View, synthetic_view
+from uncanny.providers.demo_scenes import known_view, overlay_view
+from uncanny.providers.demo_small_talk import small_talk
+from uncanny.providers.demo_view import View, synthetic_view
 
 Answerer = Callable[[Question, Sequence[View]], str | Mapping[str, Any]]
 
-ANSWERERS: Final[Mapping[str, Answerer]] = {**demo_annotate.ROLES}
+ANSWERERS: Final[Mapping[str, Answerer]] = {**demo_annotate.ROLES, **demo_mcq.ROLES}
 """Who answers which agent: one module for each family of roles."""
 
 TEXT_ONLY: Final = frozenset({"AnomalyIntegrator"})
@@ -39,9 +40,11 @@ def answer(request: BrainRequest, *, synthetic_objects: int | None = None) -> Br
     """
     question = read_question(request.turns)
     if question is None or question.agent not in ANSWERERS:
-        return _cut(_small_talk(question, synthetic_objects), request.max_output_tokens)
-    views = [_view(sha256, synthetic_objects) for sha256 in request.images]
-    if not views and question.agent not in TEXT_ONLY:
+        if synthetic_objects is None:
+            raise _unknown_question(question)
+        return _cut(small_talk(request), request.max_output_tokens)
+    views = [_view(sha256, question, synthetic_objects) for sha256 in request.images]
+    if not views and question.agent not in TEXT_ONLY and question.name != demo_mcq.NO_IMAGE:
         raise RequestRejectedError(
             f"The demo model was asked as {question.agent} without an image",
             remedy="Send the image in the same request.",
@@ -54,8 +57,10 @@ def answer(request: BrainRequest, *, synthetic_objects: int | None = None) -> Br
     return _cut(text, request.max_output_tokens)
 
 
-def _view(sha256: str, synthetic_objects: int | None) -> View:
+def _view(sha256: str, question: Question, synthetic_objects: int | None) -> View:
     view = known_view(sha256)
+    if view is None and question.name == demo_mcq.OVERLAY_QUESTION:
+        view = overlay_view(sha256)
     if view is not None:
         return view
     if synthetic_objects is None:
@@ -66,17 +71,16 @@ def _view(sha256: str, synthetic_objects: int | None) -> View:
     return synthetic_view(sha256, synthetic_objects)
 
 
-def _small_talk(question: Question | None, synthetic_objects: int | None) -> str:
-    if synthetic_objects is None:
-        asked = f"as {question.agent!r}" if question else "without an `Agent:` line"
-        raise RequestRejectedError(
-            f"The demo model was asked {asked}; it knows {', '.join(sorted(ANSWERERS))}", remedy=_REMEDY
-        )
-    return f"This is a {SYNTHETIC_MARK}: it answers the questions of uncanny's own prompts only."
+def _unknown_question(question: Question | None) -> RequestRejectedError:
+    asked = f"as {question.agent!r}" if question else "without an `Agent:` line"
+    return RequestRejectedError(
+        f"The demo model was asked {asked}; it knows {', '.join(sorted(ANSWERERS))}", remedy=_REMEDY
+    )
 
 
 def _json(content: str | Mapping[str, Any], request: BrainRequest) -> str:
-    wrapped = {"answer": content} if request.schema == "shared" else content
+    # No schema asks for a bare text: a word or letter is the value of `answer`.
+    wrapped = {"answer": content} if request.schema == "shared" or isinstance(content, str) else content
     return orjson.dumps(wrapped).decode()
 
 

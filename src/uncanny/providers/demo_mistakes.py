@@ -58,6 +58,22 @@ MISTAKES: tuple[Mistake, ...] = (
 )
 
 
+MCQ_MISTAKES: dict[str, dict[str, str]] = {
+    "d05-swan-reflection-turned": {"q1": "no"},
+    "r01-cup-floating": {"q2": "A"},
+    "d03-dog-five-legs": {"q3": "D"},
+    "r04-table-three-legs": {"q4": "Probably A, but it is hard to say."},
+    "r05-spoon-in-glass": {"q1": "yes", "q2": "D", "q3": "D", "q4": "D"},
+    "r02-mirror-candlestick": {"q4_no_image": "C"},
+}
+"""Scene → question → the wrong answer given to it."""
+
+
+def mcq_mistakes_in(scene: str) -> dict[str, str]:
+    """The wrong answers given about one scene, question by question; empty for most."""
+    return MCQ_MISTAKES.get(scene, {})
+
+
 def mistakes_in(scene: str) -> tuple[Mistake, ...]:
     """The mistakes made in one scene, by its id; empty for most."""
     return tuple(mistake for mistake in MISTAKES if mistake.scene == scene)

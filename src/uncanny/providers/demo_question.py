@@ -1,7 +1,8 @@
 """What the demo model is asked, read from what any model would see: texts, image digests, answer form.
 
-The prompts say who asks in a line `Agent: NAME, step K of N`, tell repeats apart in a line `Draft: K of N`,
-and carry data as JSON (notes as plain text) in tagged blocks such as `<object>…</object>`.
+The prompts say who asks in a line `Agent: NAME, step K of N`, tell repeats apart in a line `Draft: K of N`
+and multiple-choice questions in a line `Question: NAME`, and carry data as JSON (notes as plain text) in
+tagged blocks such as `<object>…</object>`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ IMAGE_TOKENS = 765
 
 _AGENT = re.compile(r"^[ \t]*Agent: *(\w+), *step (\d+) of (\d+)", re.MULTILINE)
 _DRAFT = re.compile(r"^[ \t]*Draft: *(\d+) of (\d+)", re.MULTILINE)
+_NAMED = re.compile(r"^[ \t]*Question: *(\w+)", re.MULTILINE)
 _BLOCK = re.compile(r"<([a-z][a-z0-9_-]*)>[ \t\r\n]*(.*?)[ \t\r\n]*</\1>", re.DOTALL)
 
 
@@ -51,12 +53,16 @@ class BrainAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Who asks what. `draft` is 1 where the prompt names none; `blocks` maps tags to their raw content."""
+    """Who asks what. `draft` is 1 where the prompt names none; `blocks` maps tags to their raw content.
+
+    `name` is what the line `Question:` says, empty where there is none.
+    """
 
     agent: str
     step: int
     steps: int
     draft: int = 1
+    name: str = ""
     blocks: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, tag: str) -> str:
@@ -84,17 +90,19 @@ def read_question(turns: Sequence[Turn]) -> Question | None:
     more than once, the last block counts.
     """
     users = [turn.text for turn in turns if turn.role == "user"]
-    asked = [match for text in users for match in _AGENT.finditer(_BLOCK.sub("", text))]
+    unquoted = "\n".join(_BLOCK.sub("", text) for text in users)
+    asked = _AGENT.findall(unquoted)
     if not asked:
         return None
-    agent, step, steps = asked[-1].groups()
+    agent, step, steps = asked[-1]
     everything = "\n".join(users)
-    drafts = _DRAFT.findall(everything)
+    drafts, names = _DRAFT.findall(everything), _NAMED.findall(unquoted)
     return Question(
         agent=agent,
         step=int(step),
         steps=int(steps),
         draft=int(drafts[-1][0]) if drafts else 1,
+        name=names[-1] if names else "",
         blocks=dict(_BLOCK.findall(everything)),
     )
 
