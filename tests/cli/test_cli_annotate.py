@@ -35,7 +35,7 @@ def command(images: Path, server: Server, run: Run) -> list[object]:
 
 def test_what_a_finished_run_tells(images: Path, server: Server, run: Run) -> None:
     done = uncanny_here(*command(images, server, run))
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.told) == (0, "")
     assert "Images   3: 3 ok" in done.out
     assert f"Calls    {3 * AN_IMAGE}" in done.out
     assert "Cost     not priced" in done.out
@@ -46,7 +46,7 @@ def test_what_a_finished_run_tells(images: Path, server: Server, run: Run) -> No
 def test_json_is_json_and_quiet_is_quiet(images: Path, server: Server, run: Run) -> None:
     done = uncanny_here(*command(images, server, run), "--json")
     told = done.json()
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.told) == (0, "")
     assert (told["state"], told["totals"]["ok"], told["failures"]) == ("finished", 3, [])
     assert told["totals"]["calls"] == 3 * AN_IMAGE
     assert told["totals"]["cost_usd"] is None
@@ -107,8 +107,8 @@ def test_wrong_use_is_one_line_and_exit_code_2(
     before = server.requests()
     done = uncanny_here(*command(images, server, run), *options)
     check_no_traceback(done)
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
-    assert all(word in done.err for word in words), done.err
+    assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)
+    assert all(word in done.told for word in words), done.told
     assert server.requests() == before
     assert not (run.path / "annotations.jsonl").exists()
 
@@ -116,15 +116,15 @@ def test_wrong_use_is_one_line_and_exit_code_2(
 def test_no_images_and_no_such_folder(tmp_path: Path, server: Server, run: Run) -> None:
     for path in (tmp_path / "nowhere", tmp_path):
         done = uncanny_here(*command(path, server, run))
-        assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
-        assert str(path) in done.err
+        assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)
+        assert str(path) in done.told
         assert not (run.path / "annotations.jsonl").exists()
 
 
 def test_a_run_folder_that_cannot_be_made(tmp_path: Path, images: Path, server: Server) -> None:
     (tmp_path / "file").write_text("")
     done = uncanny_here(*command(images, server, Run(tmp_path / "file" / "run")))
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)
     check_no_traceback(done)
 
 
@@ -132,8 +132,8 @@ def test_a_run_folder_that_cannot_be_made(tmp_path: Path, images: Path, server: 
 def test_something_else_in_the_way(name: str, images: Path, server: Server, run: Run) -> None:
     (run.path / name).mkdir(parents=True)
     done = uncanny_here(*command(images, server, run))
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
-    assert name in done.err
+    assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)
+    assert name in done.told
     (run.path / name).rmdir()
     assert uncanny_here(*command(images, server, run), "-q").code == 0
 
@@ -152,7 +152,7 @@ def test_a_dry_run_asks_nothing_and_needs_no_key(images: Path, server: Server, r
     before = server.requests()
     arguments = ("annotate", images, *server.asked("openai", "gpt-4o"), "-o", run.path, "--dry-run")
     done = uncanny_here(*arguments, env={"OPENAI_API_KEY": None})
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.told) == (0, "")
     assert "Nothing was asked" in done.out
     told = uncanny_here(*arguments, "--json", env={"OPENAI_API_KEY": None}).json()
     assert (told["images"], told["pending"], told["calls"]) == (3, 3, 3 * (3 + 6 * 8 + 1))

@@ -41,7 +41,7 @@ def test_python_m_uncanny_is_the_command() -> None:
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help_fits_one_screen(option: str) -> None:
     done = uncanny_here(option)
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.told) == (0, "")
     lines = done.out.splitlines()
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 100
@@ -51,7 +51,7 @@ def test_help_fits_one_screen(option: str) -> None:
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_command_has_help_of_normal_width(name: str) -> None:
     done = uncanny_here(name, "--help")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.told) == (0, "")
     lines = done.out.splitlines()
     assert lines[0].startswith(f"Usage: uncanny {name}")
     assert max(map(len, lines)) <= 100
@@ -66,14 +66,14 @@ def test_wrong_words_are_exit_code_2(arguments: list[str]) -> None:
     done = uncanny_here(*arguments)
     assert (done.code, done.out) == (2, "")
     check_no_traceback(done)
-    assert done.err.splitlines()[-1].startswith("Error: ")
+    assert done.told.splitlines()[-1].startswith("Error: ")
 
 
 def test_without_a_command_the_help_is_shown() -> None:
     done = uncanny_here()
     assert done.code in (0, 2)
     check_no_traceback(done)
-    assert "annotate" in done.out + done.err
+    assert "annotate" in done.out + done.told
 
 
 @pytest.mark.parametrize("kind", list(kinds()), ids=lambda kind: kind.__name__)
@@ -88,7 +88,7 @@ def test_no_error_of_ours_is_a_traceback(
     done = uncanny_here("demo")
     check_no_traceback(done)
     assert (done.code, done.out) == (2, "")
-    (line,) = done.err.splitlines()
+    (line,) = done.told.splitlines()
     assert line == f"Error: {make(kind)}"
 
 
@@ -100,12 +100,12 @@ def test_an_interrupt_outside_of_a_run(raised: type[BaseException], monkeypatch:
 
     monkeypatch.setattr(cli.LazyGroup, "get_command", lambda *_: slow)
     done = uncanny_here("demo")
-    assert (done.code, done.err.strip()) == (130, "Interrupted.")
+    assert (done.code, done.told.strip()) == (130, "Interrupted.")
 
 
 def test_demo_finishes_with_a_report(tmp_path: Path) -> None:
     done = uncanny("demo", "-o", tmp_path / "run", env={"OPENAI_API_KEY": None})
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.told) == (0, "")
     assert "Report" in done.out
     assert (tmp_path / "run" / "report.html").is_file()
     again = uncanny_here("demo", "-o", tmp_path / "run", "--json")
@@ -114,4 +114,4 @@ def test_demo_finishes_with_a_report(tmp_path: Path) -> None:
 
 def test_report_of_what_is_no_run(tmp_path: Path) -> None:
     done = uncanny_here("report", tmp_path)
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -30,6 +31,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 PROVIDERS = ("OPENAI", "ANTHROPIC", "VLLM", "OPENAI_COMPATIBLE")
 KEYS = {f"{provider}_API_KEY": "any-key" for provider in PROVIDERS}
 NO_CHANGE: Mapping[str, str | None] = MappingProxyType({})
+PROGRESS = re.compile(r"[\d,]+(/[\d,]+)? \w+(\n|,? [·\d])")
 # Servers of tests end by themselves, whatever becomes of the test.
 SERVER_LIFE_S = 900.0
 
@@ -41,6 +43,11 @@ class Done:
     code: int
     out: str
     err: str
+
+    @property
+    def told(self) -> str:
+        """Standard error without the lines that only tell how far the run is."""
+        return "".join(line for line in self.err.splitlines(keepends=True) if not PROGRESS.match(line))
 
     def json(self) -> Any:
         return orjson.loads(self.out)

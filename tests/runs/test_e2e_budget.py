@@ -40,8 +40,8 @@ def test_the_token_limit_is_never_passed_and_a_higher_one_goes_on(
             done = uncanny_here(*arguments, "--max-tokens-total", str(limit))
             check_no_traceback(done)
             assert done.code == 3
-            assert f"{limit:,}" in done.err
-            assert len(done.err.splitlines()) == 1
+            assert f"{limit:,}" in done.told
+            assert len(done.told.splitlines()) == 1
             assert limit / 2 < tokens(run) <= limit
             assert run.manifest()["state"] == "budget"
         assert server.requests() < IMAGES * AN_IMAGE
@@ -63,8 +63,8 @@ def test_the_cost_limit_is_never_passed_and_a_higher_one_goes_on(images: Path, r
     with serving(objects=2) as server:
         arguments = ("annotate", images, *server.asked("openai", "gpt-4o"), "-o", run.path, "--no-report")
         done = uncanny_here(*arguments, "--max-cost-usd", "0.1")
-        assert (done.code, len(done.err.splitlines())) == (3, 1)
-        assert "$0.1000" in done.err
+        assert (done.code, len(done.told.splitlines())) == (3, 1)
+        assert "$0.1000" in done.told
         assert 0.05 < run.manifest()["totals"]["cost_usd"] <= 0.1
         assert server.requests() < IMAGES * AN_IMAGE
         done = uncanny_here(*arguments, "--max-cost-usd", "5", "--json")
@@ -82,9 +82,9 @@ def test_a_cost_limit_needs_a_price(name: str, images: Path, run: Run) -> None:
         arguments = ("annotate", images, *server.asked(provider, model), "-o", run.path)
         done = uncanny_here(*arguments, "--max-cost-usd", "1")
         assert server.requests() == 0
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
-    assert name in done.err
-    assert "--prices" in done.err
+    assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)
+    assert name in done.told
+    assert "--prices" in done.told
     assert not (run.path / "annotations.jsonl").exists()
 
 
@@ -93,7 +93,7 @@ def test_the_fallback_takes_over_when_the_budget_is_spent(images: Path, run: Run
         fallback = ("--fallback", "vllm/own", "--base-url", f"vllm={own.v1}")
         arguments = ("annotate", images, *hosted.asked("openai", "gpt-4o"), *fallback, "-o", run.path)
         done = uncanny_here(*arguments, "--max-cost-usd", "0.1", "--no-report")
-        assert (done.code, done.err) == (0, "")
+        assert (done.code, done.told) == (0, "")
         assert hosted.requests() + own.requests() == IMAGES * AN_IMAGE
         assert models(run) == {"openai/gpt-4o": hosted.requests(), "vllm/own": own.requests()}
         assert min(models(run).values()) > 5
@@ -111,8 +111,8 @@ def test_the_fallback_takes_over_from_a_wrong_key(images: Path, run: Run) -> Non
         fallback = ("--fallback", "vllm/own", "--base-url", f"vllm={own.v1}")
         arguments = ("annotate", images, *hosted.asked(), *fallback, "-o", run.path, "--no-report")
         done = uncanny_here(*arguments, env={"OPENAI_API_KEY": "wrong-key"})
-        assert (done.code, len(done.err.splitlines())) == (0, 1)
-        assert done.err.startswith("Warning: openai/any: HTTP 401")
+        assert (done.code, len(done.told.splitlines())) == (0, 1)
+        assert done.told.startswith("Warning: openai/any: HTTP 401")
         assert own.requests() == IMAGES * AN_IMAGE
         assert hosted.requests() <= 8
     assert models(run) == {"vllm/own": IMAGES * AN_IMAGE}
@@ -131,11 +131,11 @@ def test_the_fallback_takes_over_when_the_quota_is_used_up(
         done = uncanny_here("annotate", images, *primary, *fallback, "-o", run.path, "--no-report")
         assert done.code == 0
         assert own.requests() == IMAGES * AN_IMAGE
-    assert "quota" in done.err
+    assert "quota" in done.told
     assert len(httpserver.log) <= 8
     without = uncanny_here("annotate", images, *primary, "-o", run.path.with_name("without"))
-    assert (without.code, without.out, len(without.err.splitlines())) == (2, "", 1)
-    assert "Add credit" in without.err
+    assert (without.code, without.out, len(without.told.splitlines())) == (2, "", 1)
+    assert "Add credit" in without.told
 
 
 @pytest.mark.slow
@@ -149,5 +149,5 @@ def test_the_fallback_takes_over_from_a_dead_server(images: Path, run: Run) -> N
             done = uncanny_here(*arguments, "--no-report")
             assert done.code == 0
             assert own.requests() == IMAGES * AN_IMAGE
-    assert "cannot be reached" in done.err
+    assert "cannot be reached" in done.told
     assert run.statuses() == {"ok": IMAGES}

@@ -41,7 +41,7 @@ def check_one_line(done: Done, run: Run, *words: str) -> None:
     assert done.code == 2, done
     assert done.out == ""
     check_no_traceback(done)
-    (line,) = done.err.splitlines()
+    (line,) = done.told.splitlines()
     assert all(word in line for word in words), line
     assert not (run.path / "annotations.jsonl").exists() or not run.records()
 
@@ -67,7 +67,7 @@ def test_wrong_key_and_broken_files_are_still_wrong_use(server: Server, images: 
     (images / "a.png").write_bytes(b"no picture")
     arguments = ("annotate", images, *server.asked(), "-o", run.path)
     done = uncanny_here(*arguments, env={"OPENAI_API_KEY": "wrong-key"})
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)
     assert set(run.statuses()) <= {"unreadable"}
 
 
@@ -114,8 +114,8 @@ def test_a_server_that_dies_is_given_up_and_the_run_goes_on_when_it_is_back(imag
     done = finish(process)
     check_no_traceback(done)
     assert done.code == 1
-    assert "Stopped" in done.err
-    assert len(done.err.splitlines()) <= 2
+    assert "Stopped" in done.told
+    assert len(done.told.splitlines()) <= 2
     assert run.manifest()["state"] == "stopped"
     with serving(port=server.port, objects=4) as back:
         assert uncanny_here(*arguments, "-q").code == 0
@@ -158,7 +158,7 @@ def test_the_key_shows_nowhere(provider: str, tmp_path: Path, run: Run) -> None:
     outputs.append(uncanny_here(*dead, tmp_path / "dead", env={variable: SECRET}))
     assert outputs[1].code == 2
     for done in outputs:
-        assert SECRET not in done.out + done.err
+        assert SECRET not in done.out + done.told
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert any(path.name == "cache.db" for path in files)
     assert [path for path in files if SECRET.encode() in path.read_bytes()] == []

@@ -53,7 +53,7 @@ def test_every_file_fares_as_expected(tmp_path: Path, run: Run) -> None:
     manifest = run.manifest()
     assert manifest["state"] == "finished"
     assert manifest["totals"]["unreadable"] == len(unreadable)
-    assert done.err == ""
+    assert done.told == ""
 
 
 def test_good_images_are_sent_byte_for_byte(tmp_path: Path, run: Run) -> None:

@@ -28,7 +28,7 @@ def content(run: Run) -> dict[str, Any]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("demo") / "run"
     done = uncanny_here("demo", "-o", folder)
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.told) == (0, "")
     return Run(folder)
 
 

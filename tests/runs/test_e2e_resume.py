@@ -65,10 +65,10 @@ def test_other_settings_are_refused_by_name(
     assert uncanny_here(*arguments, "--limit", "1").code == 0
     before, record = server.requests(), (run.path / "annotations.jsonl").read_bytes()
     done = uncanny_here(*arguments, *change)
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)
     check_no_traceback(done)
-    assert named in done.err
-    assert len(done.err) < 500
+    assert named in done.told
+    assert len(done.told) < 500
     assert server.requests() == before
     assert (run.path / "annotations.jsonl").read_bytes() == record
 
@@ -78,8 +78,8 @@ def test_a_run_that_is_being_worked_on_is_refused_at_once(server: Server, images
     before = server.requests()
     with FileLock(run.path / ".lock"):
         done = uncanny_here(*command(images, server, run))
-    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
-    assert "Another process" in done.err
+    assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)
+    assert "Another process" in done.told
     assert server.requests() == before
     assert uncanny_here(*command(images, server, run)).code == 0
 
@@ -216,6 +216,6 @@ def test_an_invalid_line_in_the_middle_is_named(server: Server, images: Path, ru
     path.write_bytes(lines[0] + lines[1].replace(b'"status":"ok"', b'"status":"fine"') + lines[2])
     before = path.read_bytes()
     done = uncanny_here(*arguments)
-    assert (done.code, len(done.err.splitlines())) == (2, 1)
-    assert f"{path}:2, field 'status'" in done.err
+    assert (done.code, len(done.told.splitlines())) == (2, 1)
+    assert f"{path}:2, field 'status'" in done.told
     assert path.read_bytes() == before

@@ -41,8 +41,8 @@ def started(
 def check_interrupted(done: Done, run: Run) -> None:
     check_no_traceback(done)
     assert done.code == 130
-    assert [line for line in done.err.splitlines() if "Interrupted" in line and "same command" in line]
-    assert len(done.err.splitlines()) == 1
+    assert [line for line in done.told.splitlines() if "Interrupted" in line and "same command" in line]
+    assert len(done.told.splitlines()) == 1
     assert run.manifest()["state"] == "interrupted"
 
 
@@ -51,9 +51,11 @@ def test_one_interrupt_keeps_what_is_in_flight(number: signal.Signals, tmp_path:
     images = pictures(tmp_path / "in", 6)
     with serving(objects=3, latency_ms=60) as server:
         arguments, process = started(server, images, run, 40)
+        before = server.requests()
         process.send_signal(number)
         check_interrupted(finish(process), run)
-        assert server.requests() < 6 * AN_IMAGE
+        # Some may have been sent before the signal came through; images begun would have asked for 26 more.
+        assert server.requests() - before <= 3 * CONCURRENCY
         assert len(run.records()) < 6
         done = uncanny_here(*arguments)
         assert done.code == 0
