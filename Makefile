@@ -52,4 +52,4 @@ bench: dev
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) runs dist build
+	rm -rf $(VENV) dist build

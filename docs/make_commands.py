@@ -29,7 +29,7 @@ _DEFAULT = re.compile(r"\s*\[default: (.+)\]$")
 
 def commands_page() -> str:
     """The page as Markdown: a section a command, in the order of `uncanny --help`."""
-    parent = click.Context(uncanny, info_name="uncanny")
+    parent = click.Context(uncanny, info_name="uncanny", **uncanny.context_settings)
     sections = [_HEAD]
     for name in COMMANDS:
         command = uncanny.get_command(parent, name)

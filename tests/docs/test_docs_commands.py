@@ -50,7 +50,7 @@ def test_command_lines_are_found() -> None:
 )
 def test_every_command_line_is_one(page: str, words: list[str]) -> None:
     name, *arguments = words[1:]
-    parent = click.Context(uncanny, info_name="uncanny")
+    parent = click.Context(uncanny, info_name="uncanny", **uncanny.context_settings)
     command = uncanny.get_command(parent, name)
     assert command is not None, f"{page}: {' '.join(words)}"
     context = command.make_context(name, [each for each in arguments if each != "…"], parent=parent)

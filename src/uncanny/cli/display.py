@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from uncanny.cli.figures import cost, count, duration, share
 from uncanny.runs.progress import Progress
 
+# Short runs need no line in a log; longer ones soon show that something is going on.
+PLAIN_FIRST_S = 10.0
 PLAIN_EVERY_S = 30.0
 LIVE_EVERY_S = 0.25
 
@@ -30,6 +32,7 @@ def live_progress(*, enabled: bool) -> Iterator[Callable[[Progress], None]]:
 class _Log:
     """A line every `PLAIN_EVERY_S` seconds on standard error."""
 
+    first_after_s = PLAIN_FIRST_S
     every_s = PLAIN_EVERY_S
 
     def __init__(self) -> None:
@@ -41,8 +44,10 @@ class _Log:
         self._thread.start()
 
     def _run(self, progress: Progress) -> None:
-        while not self._ended.wait(self.every_s):
+        wait_s = self.first_after_s
+        while not self._ended.wait(wait_s):
             self.show(progress)
+            wait_s = self.every_s
 
     def show(self, progress: Progress) -> None:
         print(
@@ -60,7 +65,7 @@ class _Log:
 class _Terminal(_Log):
     """A bar with the facts beneath, redrawn in place."""
 
-    every_s = LIVE_EVERY_S
+    first_after_s = every_s = LIVE_EVERY_S
 
     def __init__(self) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ _OPTIONS = [
         "--role", "roles", multiple=True, metavar="ROLE=MODEL", help="Another model for one role; repeatable."
     ),
     click.option(
-        "--fallback", metavar="MODEL", help="Takes over when a model has no budget, quota or pulse."
+        "--fallback", metavar="MODEL", help="Takes over when a model is out of budget or quota, or is down."
     ),
     click.option(
         "--base-url",
@@ -50,7 +50,9 @@ _OPTIONS = [
         help="Share answers between runs. [default: in the run folder]",
     ),
     click.option(
-        "--retry-failed/--keep-failed", default=True, help="On resuming, ask again for what failed."
+        "--retry-failed/--keep-failed",
+        default=True,
+        help="On resuming, ask again for what failed. [default: retry-failed]",
     ),
     click.option("--dry-run", is_flag=True, help="Count calls, estimate tokens and cost; ask nothing."),
     click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),

@@ -73,7 +73,7 @@ def _summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
     with_anomalies = 0
     for record in read_records(job.folder.annotations, Annotation):
         if record.status != "ok" and len(failed) <= MOST_FAILURES:
-            failed.append(f"  {record.status:<10}  {where(record.image)}  {_why(record)}")
+            failed.append(f"  {record.status:<10}  {_why(record, where(record.image))}")
         if record.anomalies:
             with_anomalies += 1
             if with_anomalies <= MOST_SHOWN:
@@ -96,13 +96,14 @@ def _findings(record: Annotation, place: str) -> list[str]:
     return [place, *(f"  {anomaly.severity:>3}/100  {anomaly.name}" for anomaly in worst_first)]
 
 
-def _why(record: Annotation) -> str:
+def _why(record: Annotation, place: str) -> str:
     if not record.errors:
-        return ""
+        return place
     first = record.errors[0]
     more = f" (and {len(record.errors) - 1} more)" if len(record.errors) > 1 else ""
-    where = "" if first.agent == "image" else f"{first.agent} {first.step}: "
-    return f"{where}{first.message}{more}"
+    if first.agent == "image":
+        return f"{first.message}{more}"  # names the file itself
+    return f"{place}  {first.agent} {first.step}: {first.message}{more}"
 
 
 def _totals(end: RunEnd) -> list[str]:
@@ -114,7 +115,8 @@ def _totals(end: RunEnd) -> list[str]:
         f"Images   {progress.total:,}: {images or 'none done'}"
         + (f", {left:,} not done" if left else "")
         + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else ""),
-        f"Found    {progress.items_found:,} anomalies (severity 0 = unreal, 100 = real)",
+        f"Found    {progress.items_found:,} {'anomaly' if progress.items_found == 1 else 'anomalies'} "
+        "(severity 0 = unreal, 100 = real)",
     ]
     return lines + spending_lines(end)
 
@@ -126,14 +128,18 @@ def spending_lines(end: RunEnd) -> list[str]:
         f"{number:,} {name}" for name, number in spending.outcomes.items() if number and name != "answered"
     )
     tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
+    from_cache = spending.figure("cached_tokens")
+    cached = " (cached share not reported)" if from_cache is None else ""
+    if from_cache is not None and tokens_in:
+        cached = f" ({share(from_cache, tokens_in)} cached)"
     return [
         f"Calls    {spending.calls:,}"
         + (f", {spending.replayed:,} answers reused" if spending.replayed else "")
         + (f" ({outcomes})" if outcomes else ""),
-        f"Tokens   {count(tokens_in)} in ({share(spending.figure('cached_tokens'), tokens_in)} cached), "
-        f"{count(tokens_out)} out",
+        f"Tokens   {count(tokens_in)} in{cached}, {count(tokens_out)} out",
         f"Cost     {cost(spending.figure('cost_usd'))}",
-        f"Time     {duration(progress.seconds())}",
+        f"Time     {duration(progress.seconds_before + progress.seconds())}"
+        + (f", {duration(progress.seconds())} of it now" if progress.seconds_before else ""),
     ]
 
 

@@ -49,6 +49,10 @@ class RunFolder:
         finally:
             lock.release()
 
+    def begun(self) -> bool:
+        """Whether anything was asked or recorded here."""
+        return any(file.is_file() and file.stat().st_size for file in self.path.glob("*.jsonl"))
+
     def read_manifest(self) -> dict[str, Any] | None:
         """`run.json`, or None where there is none yet. Raises UsageError when it cannot be read."""
         try:

@@ -75,8 +75,8 @@ def forecast(job: AnnotateJob) -> dict[str, Any]:
         "calls": images * job.plan.calls(objects),
         "calls_least": images * (job.plan.repeats + job.plan.scene_scans),
         "calls_most": images * job.plan.calls(job.plan.max_objects),
-        "input_tokens": _sum(one.input for one in totals),
-        "output_tokens": _sum(one.output for one in totals),
+        "input_tokens": _whole(_sum(one.input for one in totals)),
+        "output_tokens": _whole(_sum(one.output for one in totals)),
         "cost_usd": _sum(one.cost for one in totals),
         "cost_usd_uncached": _sum(one.cost_uncached for one in totals),
     }
@@ -176,3 +176,7 @@ def _sum(values: Iterator[float | None]) -> float | None:
             return None
         total += value
     return round(total, 6)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)

@@ -46,7 +46,7 @@ class Manifest:
         }
         self.spending = Spending.recorded(before.get("totals", {}))
         self.was_killed = before.get("state") == "running"
-        self._seconds = float(before.get("totals", {}).get("seconds", 0.0))
+        self.seconds_before = float(before.get("totals", {}).get("seconds", 0.0))
 
     @property
     def started(self) -> float:
@@ -72,7 +72,7 @@ class Manifest:
                 else {}
             ),
             **progress.spending.as_recorded(),
-            "seconds": round(self._seconds + progress.seconds(), 3),
+            "seconds": round(self.seconds_before + progress.seconds(), 3),
         }
         self._folder.write_manifest(self._content)
 

@@ -101,13 +101,15 @@ def run_task(
     """
     with folder.locked():
         before = folder.read_manifest()
+        if not folder.begun():
+            before = None  # a run that never got an answer, after a typo say, binds nobody
         protocol = task.protocol()
         if before is not None:
             known = {key: before.get(key) for key in protocol}
             known["pixels"] = {"policy": before.get("pixels", {}).get("policy")}
             check_same_protocol(folder, known, protocol)
         manifest = Manifest(folder, protocol, before)
-        progress = Progress(spending=manifest.spending)
+        progress = Progress(spending=manifest.spending, seconds_before=manifest.seconds_before)
         if manifest.was_killed:
             own_cache = options.cache and options.answers is None
             recount = Recount(folder.calls, manifest.started, own_cache=own_cache)
