@@ -1,0 +1,134 @@
+"""Item and answer files: read whole, or refused with everything that is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from uncanny.errors import UsageError
+from uncanny.eval.mcq.items import Answer, Item
+from uncanny.eval.mcq.problems import ItemsError, Problem, of_validation, shown
+
+T = TypeVar("T", bound=BaseModel)
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+def load_items(path: Path, *, root: Path | None = None) -> tuple[Item, ...]:
+    """All items of a JSON Lines file, in its order; ids are unique. Images are not looked at.
+
+    Raises ItemsError with every invalid line and repeated id, UsageError for a file that cannot be read or
+    holds no items, or a `root` that is no folder.
+    """
+    if root is not None and not root.is_dir():
+        raise UsageError(f"{root} is no folder", remedy="Give the folder that the items' paths start from.")
+    items, problems = parse_items(path)
+    repeated = list(_repeated_ids(items))
+    if problems or repeated:
+        found = sorted(problems + repeated, key=lambda problem: problem.line or 0)
+        raise ItemsError(str(path), found, remedy="Correct these lines; nothing was started.")
+    if not items:
+        raise UsageError(f"{path} holds no items", remedy="Give a JSON Lines file with one item a line.")
+    return tuple(item for _, item in items)
+
+
+def parse_items(path: Path) -> tuple[list[tuple[int, Item]], list[Problem]]:
+    """The valid lines with their numbers, and what is wrong with the others. Raises UsageError."""
+    return _parse(path, Item)
+
+
+def image_path(item: Item, items_file: Path, root: Path | None = None) -> Path:
+    """Where the item's image is: relative to `root`, or else to the folder of the item file."""
+    return (root if root is not None else items_file.parent) / item.image
+
+
+def overlay_path(item: Item, items_file: Path, root: Path | None = None) -> Path | None:
+    """Where the stored Q3 image is; None where the item has none and it is to be drawn."""
+    if item.overlay is None:
+        return None
+    return (root if root is not None else items_file.parent) / item.overlay
+
+
+def load_answers(paths: Sequence[Path]) -> tuple[Answer, ...]:
+    """All answers of several files, in order of first appearance; each names its own model.
+
+    An answer that is there twice is taken once. An answer to a question whose call failed elsewhere replaces
+    the failure. Raises ItemsError with every invalid line and every answer that contradicts an earlier
+    one, UsageError for a file that cannot be read.
+    """
+    kept: dict[tuple[str, str, str], tuple[Answer, str]] = {}
+    problems: list[Problem] = []
+    for path in paths:
+        answers, invalid = _parse(path, Answer)
+        problems += [_in_file(problem, path) for problem in invalid] if len(paths) > 1 else invalid
+        for number, answer in answers:
+            key = (answer.model, answer.id, answer.question)
+            here = f"{path}:{number}"
+            before = kept.get(key)
+            if before is None or before[0].outcome == "error":
+                kept[key] = (answer, here)
+            elif answer.outcome != "error" and not _same(before[0], answer):
+                problems.append(_contradiction(before, answer, here, number))
+    if problems:
+        what = str(paths[0]) if len(paths) == 1 else f"{len(paths)} answer files"
+        raise ItemsError(what, problems, remedy="Correct these lines; nothing was scored.")
+    return tuple(answer for answer, _ in kept.values())
+
+
+def _same(one: Answer, other: Answer) -> bool:
+    return (one.raw, one.outcome) == (other.raw, other.outcome)
+
+
+def _contradiction(before: tuple[Answer, str], answer: Answer, here: str, number: int) -> Problem:
+    message = (
+        f"{answer.model} answered {shown(before[0].raw)} at {before[1]} and {shown(answer.raw)} at {here}; "
+        "keep one of them, or give the second run a model name of its own"
+    )
+    return Problem(answer.id, answer.question, message, line=number)
+
+
+def _in_file(problem: Problem, path: Path) -> Problem:
+    return Problem(problem.item, problem.field, f"{path}: {problem.message}", line=problem.line)
+
+
+def _repeated_ids(items: Sequence[tuple[int, Item]]) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    for number, item in items:
+        if item.id in first:
+            message = f"the id was used before, at line {first[item.id]}; give every item its own"
+            yield Problem(item.id, "id", message, line=number)
+        first.setdefault(item.id, number)
+
+
+def _parse(path: Path, model: type[T]) -> tuple[list[tuple[int, T]], list[Problem]]:
+    records: list[tuple[int, T]] = []
+    problems: list[Problem] = []
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                line = raw.removeprefix(_UTF8_MARK) if number == 1 else raw
+                if not line.strip():
+                    continue
+                try:
+                    records.append((number, model.model_validate_json(line)))
+                except ValidationError as error:
+                    problems += of_validation(error, item=_id_of(line), line=number)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror or error}", remedy="Give a JSON Lines file."
+        ) from error
+    return records, problems
+
+
+def _id_of(line: bytes) -> str | None:
+    """The id on a line that does not validate, as far as there is one."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    found = record.get("id") if isinstance(record, dict) else None
+    return found if isinstance(found, str) else None

@@ -1,0 +1,86 @@
+"""What is wrong with an item or answer file: every finding as a record, and all of them as one error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from uncanny.errors import UsageError
+
+_LISTED = 20
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding. `item` is None where the line has no readable id, `field` where all of it is meant.
+
+    `line` counts from 1 and is None where the items did not come from a file. A warning does not keep a
+    set from being used.
+    """
+
+    item: str | None
+    field: str | None
+    message: str
+    severity: Literal["error", "warning"] = "error"
+    line: int | None = None
+
+    def __str__(self) -> str:
+        """One line: where, then what and what to do."""
+        where = [f"line {self.line}"] if self.line is not None else []
+        where += [f"item {shown(self.item)}"] if self.item is not None else []
+        where += [f"field {self.field}"] if self.field else []
+        told = f"warning: {self.message}" if self.severity == "warning" else self.message
+        return f"{', '.join(where)}: {told}" if where else told
+
+
+class ItemsError(UsageError):
+    """All that is wrong with a set, at once; `problems` has every finding, the message the first 20."""
+
+    def __init__(self, what: str, problems: Sequence[Problem], *, remedy: str | None = None) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        lines = [f"{what}: {count} problem{'' if count == 1 else 's'}"]
+        lines += [f"  {problem}" for problem in self.problems[:_LISTED]]
+        if count > _LISTED:
+            lines.append(f"  and {count - _LISTED} more")
+        super().__init__("\n".join(lines), remedy=remedy)
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.remedy}" if self.remedy else self.message
+
+
+def shown(value: object) -> str:
+    """A value for a message: on one line and never long."""
+    text = repr(value[: _SHOWN * 2] if isinstance(value, str | bytes) else value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def of_validation(error: ValidationError, *, item: str | None, line: int | None) -> list[Problem]:
+    """Every finding of pydantic about one record."""
+    return [Problem(item, _field(found), _message(found), line=line) for found in error.errors()]
+
+
+def _field(found: ErrorDetails) -> str | None:
+    parts = [str(part) if len(str(part)) <= _SHOWN else "…" for part in found["loc"] if part != "[key]"]
+    return ".".join(parts) or None
+
+
+def _message(found: ErrorDetails) -> str:
+    given, place = found["input"], found["loc"]
+    if found["type"] == "missing":
+        return "is missing"
+    if found["type"] == "json_invalid":
+        return f"not valid JSON ({found['ctx']['error']})"
+    if "[key]" in place:
+        advice = (
+            "E is added when the question is asked; leave it out" if given == "E" else "use A, B, C and D"
+        )
+        return f"the letter {shown(given)} is outside A–D; {advice}"
+    if place and place[-1] in ("answer", "ref", "q1_ref") and not given:
+        return "the reference answer is empty; give the right answer"
+    return f"{found['msg']}, not {shown(given)}"
