@@ -1,0 +1,257 @@
+"""Every check finds what it is for, names item and field, and leaves a good set alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from uncanny.eval.mcq.check import check_file, check_items
+from uncanny.eval.mcq.check_images import box_fault
+from uncanny.eval.mcq.from_scenes import scene_items
+from uncanny.eval.mcq.items import Item
+from uncanny.eval.mcq.load import load_items
+from uncanny.scenes import scenes
+
+Line = dict[str, Any]
+Change = Callable[[Line], object]
+
+DG, REAL = "d01-six-fingers", "d01-five-fingers"
+PG = next(scene.id for scene in scenes() if scene.split == "art_pg")
+PAIR = next(scene.pair_id for scene in scenes() if scene.id == PG)
+REF = next(scene.id for scene in scenes() if scene.split == "ref_pg" and scene.pair_id == PAIR)
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return scene_items(tmp_path_factory.mktemp("set"))
+
+
+def changed(good: Path, tmp_path: Path, changes: dict[str, Change]) -> Path:
+    """Two pairs of the good set with some lines changed; what can be wrong takes no more."""
+    records = [json.loads(line) for line in good.read_text().splitlines()]
+    records = [record for record in records if record["id"] in (DG, REAL, PG, REF)]
+    for record in records:
+        if record["id"] in changes:
+            changes[record["id"]](record)
+    path = tmp_path / "items.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return path
+
+
+def set_to(*keys: str, to: object) -> Change:
+    def change(record: Line) -> None:
+        for key in keys[:-1]:
+            record = record[key]
+        record[keys[-1]] = to
+
+    return change
+
+
+def drop(*keys: str) -> Change:
+    def change(record: Line) -> None:
+        for key in keys[:-1]:
+            record = record[key]
+        del record[keys[-1]]
+
+    return change
+
+
+def test_the_bundled_scenes_are_a_good_set(good: Path) -> None:
+    assert check_file(good) == ()
+    items = load_items(good)
+    assert check_items(items, items_file=good) == ()
+    assert len(items) == len(scenes())
+    assert {item.split for item in items} == {"art_dg", "art_pg", "ref_real", "ref_pg"}
+    assert all((item.q1 is None) == (item.split == "ref_pg") for item in items)
+
+
+def test_the_bundled_set_is_the_same_bytes_again(good: Path, tmp_path: Path) -> None:
+    again = scene_items(tmp_path / "a" / "b")
+    assert again.read_bytes() == good.read_bytes()
+    for scene in scenes():
+        assert (again.parent / "images" / scene.image_path.name).read_bytes() == scene.image_path.read_bytes()
+
+
+CASES: list[tuple[str, Change, str, str]] = [
+    (DG, set_to("id", to=REAL), "id", "used before"),
+    (DG, set_to("id", to="  "), "id", "blank"),
+    (PG, drop("pair_id"), "pair_id", "needs a pair_id"),
+    (PG, set_to("pair_id", to=""), "pair_id", "needs a pair_id"),
+    (PG, set_to("pair_id", to="other"), "pair_id", "has no ref_pg image"),
+    (DG, set_to("pair_id", to="other"), "pair_id", "has no ref_real image"),
+    (DG, set_to("pair_id", to=PAIR), "pair_id", "has no ref_real image"),
+    (DG, drop("q2"), "q2", "Q2 is missing"),
+    (DG, set_to("q3", to=None), "q3", "Q3 is missing"),
+    (DG, set_to("q1", to=None), "q1", "Q1 is missing"),
+    (REF, set_to("q1", to={"answer": "no"}), "q1", "not asked of ref_pg"),
+    (DG, set_to("q1", "answer", to="no"), "q1.answer", "the right answer on art_dg is 'yes'"),
+    (REAL, set_to("q1", "answer", to="yes"), "q1.answer", "the right answer on ref_real is 'no'"),
+    (DG, set_to("q4", "answer", to="E"), "q4.answer", "give its letter, A–D"),
+    (REAL, set_to("q2", "answer", to="A"), "q2.answer", "is E, not A"),
+    (REF, set_to("q3", "answer", to="D"), "q3.answer", "is E, not D"),
+    (DG, drop("q2", "options", "C"), "q2.options", "no option C"),
+    (DG, set_to("q4", "options", to={}), "q4.options", "no option A, B, C, D"),
+    (DG, set_to("q4", "options", "B", to=" \n"), "q4.options.B", "the text is empty"),
+    (DG, drop("q3", "boxes", "A"), "q3.boxes", "no box A"),
+    (DG, set_to("q3", "boxes", to={}), "q3.boxes", "no box A, B, C, D"),
+    (DG, set_to("q3", "boxes", "A", to=[5, 5, 5, 9]), "q3.boxes.A", "no area"),
+    (DG, set_to("q3", "boxes", "A", to=[9, 5, 5, 9]), "q3.boxes.A", "reversed"),
+    (DG, set_to("q3", "boxes", "A", to=[-1, 5, 5, 9]), "q3.boxes.A", "outside"),
+    (DG, set_to("q3", "boxes", "A", to=[0, 0, 5, 577]), "q3.boxes.A", "outside the image of 768 × 576"),
+    (DG, set_to("q3", "boxes", "A", to=[0, 0, float("inf"), 9]), "q3.boxes.A", "no number"),
+    (DG, set_to("q3", "boxes", "A", to=[0, 0, float("nan"), 9]), "q3.boxes.A", "no number"),
+    (DG, set_to("image", to="images/none.png"), "image", "does not exist"),
+    (DG, set_to("image", to="images"), "image", "folder"),
+    (DG, set_to("image", to="items.jsonl"), "image", "not an image"),
+    (DG, set_to("image", to="a\0b"), "image", "not valid"),
+    (DG, set_to("overlay", to="images/none.png"), "overlay", "does not exist"),
+    (DG, set_to("prompts", to={"q1": "?", "q2": "?"}), "prompts.q3", "none for Q3"),
+    (DG, set_to("prompts", to=dict.fromkeys(("q1", "q2", "q3", "q4"), " ")), "prompts.q1", "none for Q1"),
+]
+
+
+@pytest.mark.parametrize(("item", "change", "field", "words"), CASES)
+def test_each_error_is_found(
+    good: Path, tmp_path: Path, item: str, change: Change, field: str, words: str
+) -> None:
+    (tmp_path / "images").symlink_to(good.parent / "images")
+    path = changed(good, tmp_path, {item: change})
+    found = [problem for problem in check_file(path) if problem.severity == "error"]
+    fitting = [problem for problem in found if problem.field == field and words in problem.message]
+    assert fitting, found
+    assert fitting[0].item is not None
+    assert fitting[0].line is not None
+    assert fitting[0].item in str(fitting[0])
+
+
+WARNINGS: list[tuple[Change, str, str]] = [
+    (drop("artifact_type"), "artifact_type", "no artifact type"),
+    (set_to("answer_form", to="json"), "answer_form", "no prompts"),
+    (set_to("system", to="Look."), "system", "not sent"),
+    (set_to("draft", to=True), "draft", "still a draft"),
+    (set_to("prompts", to=dict.fromkeys(("q1", "q2", "q3", "q4"), "?")), "prompts", "two wordings"),
+]
+
+
+@pytest.mark.parametrize(("change", "field", "words"), WARNINGS)
+def test_warnings_are_no_errors(good: Path, tmp_path: Path, change: Change, field: str, words: str) -> None:
+    path = changed(good, tmp_path, {DG: change})
+    found = check_file(path, root=good.parent)
+    assert all(problem.severity == "warning" for problem in found)
+    assert [(problem.field, words in problem.message) for problem in found] == (
+        [(field, True)] if field else []
+    )
+
+
+def test_two_options_with_one_text_are_a_warning(good: Path, tmp_path: Path) -> None:
+    def repeat(record: Line) -> None:
+        record["q2"]["options"]["D"] = f" {record['q2']['options']['A'].upper()}  "
+
+    (found,) = check_file(changed(good, tmp_path, {DG: repeat}), root=good.parent)
+    assert (found.item, found.field, found.severity) == (DG, "q2.options.D", "warning")
+    assert "same text as option A" in found.message
+
+
+def test_letters_that_differ_between_questions_are_fine(good: Path, tmp_path: Path) -> None:
+    letter = next(scene for scene in scenes() if scene.id == DG).mcq.q2.answer
+    other = next(one for one in "ABCD" if one != letter)
+    path = changed(good, tmp_path, {DG: set_to("q3", "answer", to=other)})
+    assert check_file(path, root=good.parent) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (set_to("q2", "options", "A", to="Elsewhere"), "q2.options"),
+        (set_to("q4", "options", "A", to="Else"), "q4.options"),
+        (set_to("q3", "boxes", "A", to=[0, 0, 1, 1]), "q3.boxes"),
+    ],
+)
+def test_both_images_of_a_pixel_aligned_pair_have_the_same_options(
+    good: Path, tmp_path: Path, change: Change, field: str
+) -> None:
+    (found,) = check_file(changed(good, tmp_path, {PG: change}), root=good.parent)
+    assert (found.item, found.field, found.severity) == (REF, field, "error")
+    assert PG in found.message
+    # A photograph shows other things, so the options of its artifact image need not be its own.
+    assert check_file(changed(good, tmp_path, {REAL: change}), root=good.parent) == ()
+
+
+def test_a_pair_of_three_is_none(good: Path) -> None:
+    items = list(load_items(good))
+    third = next(item for item in items if item.id == REF).model_copy(update={"id": "third"})
+    found = check_items([*items, third], items_file=good)
+    assert sorted(str(problem.item) for problem in found) == sorted([PG, REF, "third"])
+    assert all("has 3 images" in problem.message for problem in found)
+
+
+def test_a_stored_overlay_stands_for_boxes_and_has_the_images_size(good: Path, tmp_path: Path) -> None:
+    (tmp_path / "images").symlink_to(good.parent / "images")
+    Image.new("RGB", (768, 576)).save(tmp_path / "fits.png")
+    Image.new("RGB", (576, 768)).save(tmp_path / "turned.png")
+    (tmp_path / "cut.png").write_bytes((tmp_path / "fits.png").read_bytes()[:60])
+
+    def with_overlay(name: str) -> Change:
+        return lambda record: record.update(overlay=name, q3={"boxes": {}, "answer": record["q3"]["answer"]})
+
+    assert check_file(changed(good, tmp_path, {DG: with_overlay("fits.png")})) == ()
+    (found,) = check_file(changed(good, tmp_path, {DG: with_overlay("turned.png")}))
+    assert (found.field, found.severity) == ("overlay", "error")
+    assert "576 × 768" in found.message
+    (found,) = check_file(changed(good, tmp_path, {DG: with_overlay("cut.png")}))
+    assert found.field == "overlay"
+
+
+def test_boxes_are_pixels_of_the_image_as_seen(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("RGB", (40, 20)).save(tmp_path / "turned.jpg", exif=exif)
+    fields: Line = {
+        "id": "one",
+        "image": "turned.jpg",
+        "split": "ref_real",
+        "q1": {"answer": "no"},
+        "q2": {"options": {"A": "a", "B": "b", "C": "c", "D": "d"}, "answer": "E"},
+        "q3": {"boxes": {letter: [0, 0, 20, 40] for letter in "ABCD"}, "answer": "E"},
+        "q4": {"options": {"A": "a", "B": "b", "C": "c", "D": "d"}, "answer": "E"},
+    }
+    item = Item.model_validate(fields)
+    assert check_items([item], items_file=tmp_path / "items.jsonl") == ()
+    fields["q3"]["boxes"]["C"] = [0, 0, 21, 20]
+    wide = Item.model_validate(fields)
+    (found,) = check_items([wide], items_file=tmp_path / "items.jsonl")
+    assert found.field == "q3.boxes.C"
+    assert check_items([wide], items_file=tmp_path / "items.jsonl", open_images=False) == ()
+
+
+def test_format_and_content_are_reported_together_in_order_of_lines(good: Path, tmp_path: Path) -> None:
+    path = changed(
+        good,
+        tmp_path,
+        {DG: set_to("q2", "options", "E", to="none"), REAL: set_to("image", to="no.png")},
+    )
+    with path.open("a") as file:
+        file.write("{broken\n")
+    found = check_file(path, root=good.parent)
+    assert [problem.line for problem in found] == sorted(problem.line or 0 for problem in found)
+    assert {(problem.item, problem.field) for problem in found} == {
+        (DG, "q2.options.E"),
+        (REAL, "image"),
+        (None, None),
+    }
+
+
+def test_an_empty_file_is_no_set(tmp_path: Path) -> None:
+    (tmp_path / "items.jsonl").write_text("")
+    (found,) = check_file(tmp_path / "items.jsonl")
+    assert found.severity == "error"
+
+
+@pytest.mark.parametrize("box", [(0, 0, 10, 10), (0.5, 0.25, 9.5, 10)])
+def test_boxes_may_touch_the_edge(box: tuple[float, float, float, float]) -> None:
+    assert box_fault(box, (10, 10)) is None
