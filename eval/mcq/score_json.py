@@ -1,0 +1,112 @@
+"""Scores as the JSON of `mcq score --json`.
+
+Beside the keys of the format: `model`, `parser`, `scored` (what each share of `splits` is counted out of),
+`refused` (of the invalid answers, those that the provider marks as refusals), `missing_by` (why answers are
+missing), `unused` (answers to nothing that is asked), `raters` where people were averaged, and `lenient`,
+the whole object once more under the lenient reading. Several models also have `oracle_counts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from uncanny.eval.mcq.letters import PARSER_VERSION, Parser
+from uncanny.eval.mcq.result import McNemar, ModelScore, SetScore, Share
+from uncanny.eval.metrics.bootstrap import LEVEL
+
+
+def set_json(found: SetScore) -> dict[str, Any]:
+    """One model's object, or all models with `oracle` and `mcnemar`."""
+    models = {name: _with_lenient(found, name) for name in found.models}
+    if len(models) == 1:
+        return next(iter(models.values()))
+    return {
+        "models": models,
+        "oracle": found.oracle.value if found.oracle else None,
+        "oracle_counts": _oracle(found.oracle),
+        "mcnemar": _tests(found.mcnemar),
+    }
+
+
+def _with_lenient(found: SetScore, name: str) -> dict[str, Any]:
+    held = model_json(found.models[name], "exact", found.resamples, found.seed)
+    if name in found.lenient:
+        held["lenient"] = model_json(found.lenient[name], "lenient", found.resamples, found.seed)
+    return held
+
+
+def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> dict[str, Any]:
+    """One model's object; shares in 0–1, None where nothing was asked or answered."""
+    held: dict[str, Any] = {
+        "model": score.model,
+        "parser": f"{parser}/{PARSER_VERSION}",
+        "n_images": dict(score.n_images),
+        "splits": {split: _values(shares) for split, shares in score.splits.items()},
+        "q1_detection": _values(score.q1_detection),
+        "patterns": dict(score.patterns),
+        "hierarchy": _values(score.hierarchy),
+        "by_type": {
+            name: {"n": share.out_of, "all_q1_4": share.value} for name, share in score.by_type.items()
+        },
+        "disagreement": {pair: _values(shares) for pair, shares in score.disagreement.items()},
+        "invalid": dict(score.invalid),
+        "refused": dict(score.refused),
+        "missing": sum(score.missing.values()),
+        "missing_by": dict(score.missing),
+        "unused": score.unused,
+        "scored": {
+            split: {name: share.out_of for name, share in shares.items()}
+            for split, shares in score.splits.items()
+        },
+        "answer_bias": {
+            question: {option: {"given": bias.given, "right": bias.right} for option, bias in options.items()}
+            for question, options in score.answer_bias.items()
+        },
+        "ci": _intervals(score, resamples, seed),
+    }
+    return held | ({"raters": score.raters} if score.raters > 1 else {})
+
+
+def _intervals(score: ModelScore, resamples: int, seed: int) -> dict[str, Any]:
+    return {
+        "level": LEVEL,
+        "resamples": resamples,
+        "seed": seed,
+        "splits": {split: _ends(shares) for split, shares in score.splits.items()},
+        "q1_detection": _ends(score.q1_detection),
+        "hierarchy": _ends(score.hierarchy),
+        "by_type": _ends(score.by_type),
+        "disagreement": {pair: _ends(shares) for pair, shares in score.disagreement.items()},
+    }
+
+
+def _values(shares: Mapping[str, Share]) -> dict[str, float | None]:
+    return {name: share.value for name, share in shares.items()}
+
+
+def _ends(shares: Mapping[str, Share]) -> dict[str, list[float] | None]:
+    return {name: list(share.interval) if share.interval else None for name, share in shares.items()}
+
+
+def _oracle(share: Share | None) -> dict[str, Any] | None:
+    if share is None:
+        return None
+    return {
+        "solved": share.counts,
+        "n": share.out_of,
+        "ci": list(share.interval) if share.interval else None,
+    }
+
+
+def _tests(tests: tuple[McNemar, ...]) -> list[dict[str, Any]]:
+    pairs: dict[tuple[str, str], dict[str, Any]] = {}
+    for test in tests:
+        held = pairs.setdefault((test.first, test.second), {"models": [test.first, test.second]})
+        held[test.question] = {
+            "n": test.n,
+            "first_only": test.first_only,
+            "second_only": test.second_only,
+            "p_value": test.p_value,
+        }
+    return list(pairs.values())

@@ -1,0 +1,142 @@
+"""Several models, raters and baselines on one set."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.eval.mcq.made_sets import RELEASE, answered, answers_to, made_item, made_set
+from uncanny.errors import UsageError
+from uncanny.eval.mcq.baselines import BASELINES, baseline_answers, random_expectation
+from uncanny.eval.mcq.humans import as_rater
+from uncanny.eval.mcq.items import Answer
+from uncanny.eval.mcq.published import published_scores
+from uncanny.eval.mcq.score import score, score_set
+
+ITEMS = made_set({"art_dg": 6, "art_pg": 2, "ref_real": 4, "ref_pg": 2})
+REFERENCES = ["1111"] * 4 + ["-111"] * 2
+RIGHT_TWICE = ["1111", "1111", "0111", "0000", "1101", "1000", "0000", "1110", *REFERENCES]
+RIGHT_ONCE = ["0111", "1111", "1111", "0000", "1000", "1000", "0000", "0000", *REFERENCES]
+
+
+def test_oracle_and_mcnemar_by_hand() -> None:
+    found = score(
+        ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + answered(ITEMS, RIGHT_ONCE, "two"), resamples=300
+    )
+    assert set(found) == {"models", "oracle", "oracle_counts", "mcnemar"}
+    assert list(found["models"]) == ["one", "two"]
+    assert found["oracle"] == 3 / 8
+    assert (found["oracle_counts"]["solved"], found["oracle_counts"]["n"]) == (3, 8)
+    low, high = found["oracle_counts"]["ci"]
+    assert 0 <= low < 3 / 8 < high <= 1
+    (test,) = found["mcnemar"]
+    assert test["models"] == ["one", "two"]
+    assert test["q1"] == {"n": 12, "first_only": 2, "second_only": 1, "p_value": 1.0}
+    assert test["q2"] == {"n": 14, "first_only": 2, "second_only": 0, "p_value": 0.5}
+    assert test["all_q1_4"] == {"n": 12, "first_only": 1, "second_only": 1, "p_value": 1.0}
+
+
+def test_comparisons_keep_to_items_that_both_answer() -> None:
+    half = answered(ITEMS[:1], ["0111"], "two")
+    found = score(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + half, resamples=0)
+    assert found["oracle_counts"] == {"solved": 1, "n": 1, "ci": None}
+    assert found["mcnemar"][0]["q1"] == {"n": 1, "first_only": 1, "second_only": 0, "p_value": 1.0}
+    only_q1 = [answer for answer in half if answer.question == "q1"]
+    found = score(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + only_q1, resamples=0)
+    assert found["oracle"] is None
+    assert found["mcnemar"][0]["q4"]["p_value"] is None
+
+
+def test_raters_are_averaged_and_take_no_part_in_the_oracle() -> None:
+    people = as_rater(answered(ITEMS, RIGHT_TWICE), "ann") + as_rater(answered(ITEMS, RIGHT_ONCE), "bob")
+    found = score(ITEMS, people + answered(ITEMS, RIGHT_ONCE, "model"), resamples=300)
+    human = found["models"]["human"]
+    assert list(found["models"]) == ["human", "model"]
+    assert human["raters"] == 2
+    assert human["splits"]["artifact"]["q1"] == (5 / 8 + 4 / 8) / 2
+    assert human["hierarchy"]["full_success"] == (2 / 8 + 2 / 8) / 2
+    low, high = human["ci"]["splits"]["artifact"]["q1"]
+    assert 0 < low < 4.5 / 8 < high < 1
+    assert found["oracle"] is None
+    assert found["mcnemar"] == []
+
+
+def test_a_rater_who_skipped_weighs_as_much_as_one_who_did_not() -> None:
+    people = as_rater(answered(ITEMS, RIGHT_TWICE), "ann") + as_rater(answers_to(ITEMS[3], "0000"), "bob")
+    human = score(ITEMS, people, resamples=50)
+    assert human["splits"]["artifact"]["q1"] == (5 / 8 + 0) / 2
+    assert human["splits"]["ref_real"]["q1"] == 1.0
+    assert human["missing"] == 4 * 12 + 3 * 2 - 4
+
+
+def test_published_row_of_three_raters() -> None:
+    items = made_set()
+    plain = ["1111"] * 831 + ["-111"] * 119
+    real, edited = 475, 831
+    slips = {0: [real, real + 1, edited], 1: [real + 2, real + 3, edited + 1], 2: [real + 4, edited + 2]}
+    people: list[Answer] = []
+    for rater, wrong in slips.items():
+        patterns = list(plain)
+        for row in wrong:
+            patterns[row] = "-110" if row >= edited else "0110"
+        people += as_rater(answered(items, patterns), str(rater))
+    found = score(items, people, resamples=0)["splits"]
+    row = next(row for row in published_scores()["main"] if row["model"] == "Human")
+    for cell, percent in row.items():
+        split = next((split for split in found if cell.startswith(split)), None)
+        if split:
+            share = found[split][cell.removeprefix(f"{split}_")]
+            assert 100 * share == pytest.approx(percent, abs=0.00501), cell
+
+
+def test_baselines() -> None:
+    items = made_set()
+    expected = random_expectation(items)
+    row = next(row for row in published_scores()["main"] if row["model"] == "Random")
+    for cell, percent in row.items():
+        split = next((split for split in expected["splits"] if cell.startswith(split)), None)
+        if split:
+            share = expected["splits"][split][cell.removeprefix(f"{split}_")]
+            assert 100 * share == pytest.approx(percent), cell
+    found = score(
+        items, [answer for name in BASELINES for answer in baseline_answers(items, name)], resamples=0
+    )
+    assert found["oracle"] is None
+    always = found["models"]["baseline/always-E/no"]
+    assert always["missing"] == 0
+    assert set(always["splits"]["ref_pg"].values()) == {None, 1.0}
+    assert set(always["splits"]["artifact"].values()) == {0.0}
+    assert always["q1_detection"] == {"precision": None, "recall": 0.0, "specificity": 1.0, "f1": 0.0}
+    drawn = found["models"]["baseline/random"]["splits"]["overall"]["q1"]
+    assert drawn == pytest.approx(0.5, abs=0.06)
+
+
+def test_random_answers_depend_on_seed_and_item_alone() -> None:
+    items = made_set(RELEASE)[:40]
+    drawn = baseline_answers(items, "random")
+    assert baseline_answers(items[::-1], "random")[::-1] != []
+    assert {(a.id, a.question): a.raw for a in baseline_answers(items[::-1], "random")} == {
+        (a.id, a.question): a.raw for a in drawn
+    }
+    assert baseline_answers(items, "random", seed=1) != drawn
+    assert {answer.raw for answer in drawn} == {"yes", "no", *"ABCDE"}
+
+
+def test_same_seed_same_report_whatever_the_order() -> None:
+    answers = answered(ITEMS, RIGHT_TWICE)
+    first = score(ITEMS, answers, resamples=200, seed=3)
+    assert score(ITEMS, answers[::-1], resamples=200, seed=3) == first
+    assert score(ITEMS[::-1], answers, resamples=200, seed=3)["ci"] == first["ci"]
+    assert score(ITEMS, answers, resamples=200, seed=4)["ci"] != first["ci"]
+
+
+def test_typed_result_and_empty_set() -> None:
+    found = score_set(ITEMS, answered(ITEMS, RIGHT_TWICE), resamples=100)
+    share = found.models["m"].splits["artifact"]["all_q1_4"]
+    assert (share.value, share.counts, share.out_of) == (2 / 8, 2, 8)
+    assert share.interval is not None
+    empty = score([], [Answer(id="x", question="q1", raw="no", model="m")], resamples=20)
+    assert empty["n_images"]["all"] == 0
+    assert empty["splits"]["overall"] == {"q1": None, "all_q1_4": None, "all_q2_4": None}
+    assert empty["ci"]["splits"]["overall"]["q1"] is None
+    with pytest.raises(UsageError):
+        score([made_item("a", "art_dg")], [Answer(id="x", question="q1", raw="no", model="m")])

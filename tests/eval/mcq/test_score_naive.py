@@ -1,0 +1,95 @@
+"""Scores of any answers agree with a plain implementation of the definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.eval.mcq.made_sets import TYPES, made_item
+from tests.eval.mcq.naive_scores import Marks, naive, naive_detection
+from uncanny.eval.mcq.items import Answer, Item
+from uncanny.eval.mcq.score import score
+
+SPLITS = st.sampled_from(["art_dg", "art_pg", "ref_real", "ref_pg"])
+KINDS = st.one_of(st.none(), st.sampled_from(TYPES))
+KEYS = st.tuples(*[st.sampled_from("ABCDE")] * 3)
+LETTERS = st.sampled_from([*"ABCDE", "a.", "(B)", "neither", "", "failed", "never asked", "refused"])
+WORDS = st.sampled_from(["yes", "No.", "YES", "no", "perhaps", "failed", "never asked", "refused"])
+
+
+@st.composite
+def answered_sets(draw: st.DrawFn) -> tuple[list[Item], list[Answer], dict[str, dict[str, str | None]]]:
+    """Items, answers, and what each existing answer says (None: nothing valid) by item and question."""
+    items: list[Item] = []
+    answers: list[Answer] = []
+    said: dict[str, dict[str, str | None]] = {}
+    for n, (split, kind, key) in enumerate(
+        draw(st.lists(st.tuples(SPLITS, KINDS, KEYS), min_size=1, max_size=25))
+    ):
+        item = made_item(str(n), split, key, kind)
+        items.append(item)
+        said[item.id] = {}
+        for question in item.asked():
+            raw = draw(WORDS if question == "q1" else LETTERS)
+            if raw == "failed":
+                answers.append(
+                    Answer(
+                        id=item.id, question=question, raw=None, model="m", outcome="error", error="429: slow"
+                    )
+                )
+            elif raw != "never asked":
+                refused = raw == "refused"
+                outcome = {"outcome": "refused"} if refused else {}
+                answers.append(
+                    Answer.model_validate(
+                        {"id": item.id, "question": question, "raw": raw, "model": "m", **outcome}
+                    )
+                )
+                plain = raw.strip("().")
+                valid = plain.lower() in ("yes", "no") or len(plain) == 1
+                said[item.id][question] = (
+                    (plain.lower() if question == "q1" else plain.upper()) if valid else None
+                )
+    return items, answers, said
+
+
+@settings(max_examples=150, deadline=None)
+@given(answered_sets())
+def test_any_answers(
+    made: tuple[list[Item], list[Answer], dict[str, dict[str, str | None]]],
+) -> None:
+    items, answers, said = made
+    if not answers:
+        return
+    found = score(items, answers, resamples=0)
+    marks: dict[str, Marks] = {
+        item.id: {
+            question: choice == getattr(item, question).answer for question, choice in said[item.id].items()
+        }
+        for item in items
+    }
+    wanted = naive(items, marks)
+    for name in ("splits", "patterns", "hierarchy", "disagreement"):
+        assert found[name] == _near(wanted[name]), name
+    assert {kind: held["all_q1_4"] for kind, held in found["by_type"].items()} == _near(wanted["by_type"])
+    calls = [
+        (item.split.startswith("art"), said[item.id]["q1"])
+        for item in items
+        if item.split != "ref_pg" and "q1" in said[item.id]
+    ]
+    assert found["q1_detection"] == _near(naive_detection(calls))
+    choices = [choice for held in said.values() for choice in held.values()]
+    assert sum(found["invalid"].values()) == choices.count(None)
+    assert found["missing"] == sum(len(item.asked()) for item in items) - len(choices)
+    failures = sum(answer.outcome == "error" for answer in answers)
+    assert found["missing_by"].get("429", 0) == failures
+    assert sum(found["refused"].values()) == sum(answer.outcome == "refused" for answer in answers)
+
+
+def _near(wanted: Any) -> Any:
+    if isinstance(wanted, dict):
+        return {name: _near(held) for name, held in wanted.items()}
+    return pytest.approx(wanted, abs=1e-12) if isinstance(wanted, float) else wanted
