@@ -1,0 +1,76 @@
+"""The control without an image: Q4 asked again with nothing to see and a sixth option F, which is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from uncanny.errors import UsageError
+from uncanny.eval.mcq.items import Answer, Item
+from uncanny.eval.mcq.letters import Parser, Reading, read_choice
+from uncanny.eval.mcq.sheet import failed
+
+ABSTAIN = "F"
+ABSTAIN_TEXT = "no image was provided"
+
+
+def score_no_image(
+    items: Iterable[Item],
+    without_image: Iterable[Answer],
+    with_image: Iterable[Answer] = (),
+    *,
+    parser: Parser = "exact",
+) -> dict[str, Any]:
+    """One model's answers to Q4 without the image (SalArt-VQA, section 4.2), as shares of `n` images.
+
+    `n` counts the images whose Q4 is answered, `missing` the others. `f_rate`, `a_to_e_rate` and the share of
+    `invalid` answers add up to 1. `key_match` is how often the answer is Q4's right answer for the image not
+    shown, and `key_match_e` the part of it that is E. `same_non_e` is how often the model gives the same
+    letter, other than E, with the image: a share of the `n_both` images answered both ways. None for no
+    images.
+
+    Raises `UsageError` where an answer comes twice.
+    """
+    asked = {item.id: item for item in items if item.q4 is not None}
+    blind = _read(asked, without_image, "ABCDEF", parser)
+    seen = _read(asked, with_image, "ABCDE", parser)
+    choices = {item: reading.choice for item, reading in blind.items()}
+    letters = {item: choice for item, choice in choices.items() if choice not in (None, ABSTAIN)}
+    match = [choice for item, choice in letters.items() if choice == asked[item].right("q4")]
+    both = blind.keys() & seen.keys()
+    same = sum(letters.get(item) == seen[item].choice not in (None, "E") for item in both)
+    return {
+        "n": len(blind),
+        "missing": len(asked) - len(blind),
+        "invalid": sum(choice is None for choice in choices.values()),
+        "f_rate": _share(sum(choice == ABSTAIN for choice in choices.values()), len(blind)),
+        "a_to_e_rate": _share(len(letters), len(blind)),
+        "key_match": _share(len(match), len(blind)),
+        "key_match_e": _share(match.count("E"), len(blind)),
+        "same_non_e": _share(same, len(both)),
+        "n_both": len(both),
+    }
+
+
+def _read(
+    asked: dict[str, Item], answers: Iterable[Answer], letters: str, parser: Parser
+) -> dict[str, Reading]:
+    found: dict[str, Reading] = {}
+    for answer in answers:
+        if answer.question != "q4" or answer.id not in asked or failed(answer):
+            continue
+        if answer.id in found:
+            raise UsageError(
+                f"q4 of item {answer.id!r} is answered twice",
+                remedy="Give the answers of one run of one model.",
+            )
+        form = asked[answer.id].answer_form
+        refused = answer.outcome == "refused"
+        found[answer.id] = read_choice(
+            None if refused else answer.raw, "q4", form, parser=parser, letters=letters
+        )
+    return found
+
+
+def _share(count: int, total: int) -> float | None:
+    return count / total if total else None
