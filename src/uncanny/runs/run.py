@@ -101,7 +101,7 @@ def run_task(
     """
     with folder.locked():
         before = folder.read_manifest()
-        if not folder.begun():
+        if before is not None and not (folder.begun() or _paid(before)):
             before = None  # a run that never got an answer, after a typo say, binds nobody
         protocol = task.protocol()
         if before is not None:
@@ -125,6 +125,14 @@ def run_task(
         records.finish()
         manifest.write(_STATES[end.reason], progress)
         return end
+
+
+def _paid(before: dict[str, Any]) -> bool:
+    """Whether a sitting got answers before its first record was due: they count towards the budget."""
+    totals = before.get("totals", {})
+    answers = sum(number for outcome, number in totals.get("outcomes", {}).items() if outcome != "error")
+    # Of a killed sitting the manifest may not know them yet.
+    return bool(answers or totals.get("replayed") or before.get("state") == "running")
 
 
 @contextlib.contextmanager
