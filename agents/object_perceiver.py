@@ -18,13 +18,14 @@ WORDINGS = 3
 
 async def perceive(image: Examination) -> tuple[SceneObject, ...]:
     """All objects found by any draft; empty when every draft is. Raises when one of the drafts fails."""
-    repeats = image.plan.repeats
-    tasks = [asyncio.ensure_future(_draft(image, number)) for number in range(repeats)]
-    try:
-        return merge_objects(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
+    drafts = await asyncio.gather(
+        *(_draft(image, number) for number in range(image.plan.repeats)), return_exceptions=True
+    )
+    # All drafts come back before a failure is raised: what was paid for is kept for the next try.
+    for draft in drafts:
+        if isinstance(draft, BaseException):
+            raise draft
+    return merge_objects(draft for draft in drafts if not isinstance(draft, BaseException))
 
 
 async def _draft(image: Examination, number: int) -> tuple[SceneObject, ...]:

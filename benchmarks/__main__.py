@@ -6,9 +6,15 @@ import os
 import platform
 import sys
 
-from benchmarks import memory, orchestration, overhead, startup, vllm_cpu
+from benchmarks import mcq_scoring, memory, orchestration, overhead, startup, vllm_cpu
 
-ALL = {"startup": startup, "orchestration": orchestration, "overhead": overhead, "memory": memory}
+ALL = {
+    "startup": startup,
+    "orchestration": orchestration,
+    "overhead": overhead,
+    "memory": memory,
+    "mcq_scoring": mcq_scoring,
+}
 # Need something that has to be installed first, so they run by name only.
 MORE = {"vllm": vllm_cpu}
 

@@ -34,14 +34,21 @@ def commands_page() -> str:
     for name in COMMANDS:
         command = uncanny.get_command(parent, name)
         assert command is not None
-        sections.append(_section(name, command, click.Context(command, parent=parent, info_name=name)))
+        ctx = click.Context(command, parent=parent, info_name=name)
+        sections.append(_section(name, command, ctx))
+        if isinstance(command, click.Group):
+            for part, inner in command.commands.items():
+                within = click.Context(inner, parent=ctx, info_name=part)
+                sections.append(_section(f"{name} {part}", inner, within))
     return "\n".join(sections)
 
 
 def _section(name: str, command: click.Command, ctx: click.Context) -> str:
     usage = " ".join([ctx.command_path, *command.collect_usage_pieces(ctx)])
     options = [each for each in command.params if isinstance(each, click.Option)]
-    rows = ["| Option | Meaning | Default |", "| --- | --- | --- |", *(_row(each, ctx) for each in options)]
+    rows = [_row(each, ctx) for each in options]
+    if rows:
+        rows = ["| Option | Meaning | Default |", "| --- | --- | --- |", *rows]
     return "\n".join([f"## {name}", "", f"`{usage}`", "", _prose(command.help or ""), "", *rows, ""])
 
 

@@ -119,7 +119,10 @@ class McqTask:
         return RecordFile(self.job.folder.path / "answers.jsonl", Answer, answer_key)
 
     def take_up(
-        self, records: RecordFile[Answer], started: float, progress: Progress
+        self,
+        records: RecordFile[Answer],
+        started: float,  # noqa: ARG002  items are told apart by what they ask, not by when
+        progress: Progress,
     ) -> Sequence[PendingItem]:
         job = self.job
         items = job.items[: job.options.limit]
@@ -148,7 +151,7 @@ class McqTask:
         )
         return [each for each in pending if each.questions]
 
-    def recorded(self, records: RecordFile[Answer]) -> Callable[[str], bool]:
+    def recorded(self, records: RecordFile[Answer]) -> Callable[[str], bool]:  # noqa: ARG002
         return self._answered.__contains__
 
     def open(

@@ -21,7 +21,8 @@ class Settings(BaseSettings):
 
     `concurrency`: most calls in flight at each model. `timeout_s`: seconds for one call. `patience_s`:
     seconds without one good answer before a failing model is given up. `cache_dir`: a folder of answers
-    shared by all runs, None for one in each run. `prices`: a price file.
+    shared by all runs, None for one in each run. `prices`: a price file. `vllm_args`: more options for a
+    vLLM server that a run starts itself, as on a command line.
     """
 
     model_config = SettingsConfigDict(env_prefix="UNCANNY_", frozen=True, extra="ignore")
@@ -31,6 +32,7 @@ class Settings(BaseSettings):
     patience_s: Annotated[float, Field(gt=0)] = 120.0
     cache_dir: Path | None = None
     prices: Path | None = None
+    vllm_args: str = ""
 
 
 @cache

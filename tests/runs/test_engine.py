@@ -17,7 +17,7 @@ from uncanny.providers.budget import Budget
 from uncanny.providers.demo import DemoProvider
 from uncanny.providers.lane import Lane
 from uncanny.providers.registry import parse_model
-from uncanny.runs.engine import Engine, common_limits, open_engine, routes
+from uncanny.runs.engine import Engine, check_roles, common_limits, open_engine
 from uncanny.runs.options import ModelOptions, RunOptions
 
 LOCAL = {"openai": "http://127.0.0.1:9/v1", "vllm": "http://127.0.0.1:9/v1"}
@@ -66,7 +66,7 @@ async def test_each_role_has_its_model_and_everyone_the_fallback() -> None:
 
 async def test_a_role_that_is_none_is_explained() -> None:
     with pytest.raises(UsageError, match=r"no role 'painter'\. Roles are perceiver, attributes"):
-        routes(options("demo", painter="demo"), {parse_model("demo"): _any_lane()}, ROLES)
+        check_roles(options("demo", painter="demo"), ROLES)
 
 
 def _any_lane() -> Lane:

@@ -16,6 +16,7 @@ from uncanny.errors import UncannyError
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Try it: annotate the bundled sample images. No key, no GPU, no network."),
     "annotate": ("annotate", "Find what is wrong in a folder of images."),
+    "mcq": ("mcq", "Benchmark models on four questions about an artifact."),
     "report": ("report", "Write the HTML report of a run."),
     "fake-server": ("fake_server", "Serve made-up answers over the OpenAI and Anthropic protocols."),
 }

@@ -11,7 +11,11 @@ from uncanny.cli.models import model_options, read_models, read_run_options
 from uncanny.errors import UsageError
 
 PATH = click.Path(path_type=Path)
-SCENES = "scenes"
+_ROOT = click.option(
+    "--root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Where image paths start. [default: the item file's folder]",
+)
 
 
 @click.group("mcq")
@@ -31,13 +35,9 @@ def command() -> None:
 @click.argument("items")
 @click.option("-o", "--run", "run", type=PATH, help="The run folder. Needed to run.")
 @model_options
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Where image paths start. [default: the item file's folder]",
-)
+@_ROOT
 @click.option("--temperature", default=0.0, show_default=True, help="Sent where the model takes one.")
-@click.option("--top-p", type=float, help="[default: the model's own]")
+@click.option("--top-p", type=float, help="Sent where the model takes one. [default: the model's own]")
 @click.option(
     "--max-output-tokens", default=2000, show_default=True, help="Doubled when an answer is cut off."
 )
@@ -54,7 +54,7 @@ def run_command(items: str, run: Path | None, root: Path | None, **options: Any)
     if run is None and not options["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where answers go with -o runs/NAME.")
     folder = run or Path("runs/unnamed")
-    loaded, items_file = named_items(items, folder, root)
+    loaded, items_file = named_items(items, run, root)
     plan = McqPlan(options["temperature"], options["top_p"], options["max_output_tokens"], options["control"])
     job = McqJob(
         RunFolder(folder),
@@ -67,7 +67,10 @@ def run_command(items: str, run: Path | None, root: Path | None, **options: Any)
     )
     if options["dry_run"]:
         found = forecast_mcq(job)
-        write_json(found) if options["as_json"] else click.echo(forecast_mcq_text(found))
+        if options["as_json"]:
+            write_json(found)
+        else:
+            click.echo(forecast_mcq_text(found))
         return
     code = run_and_show(
         lambda started: run_mcq(job, started),
@@ -76,3 +79,101 @@ def run_command(items: str, run: Path | None, root: Path | None, **options: Any)
         quiet=options["quiet"],
     )
     raise click.exceptions.Exit(code)
+
+
+@command.command("score")
+@click.argument("items")
+@click.argument("answers", nargs=-1, required=True, type=PATH)
+@click.option(
+    "--json", "json_file", type=PATH, metavar="FILE", help="Write every figure; - for standard output."
+)
+@click.option(
+    "--parser",
+    type=click.Choice(["exact", "lenient"]),
+    default="exact",
+    show_default=True,
+    help="How answers are read; exact is the protocol.",
+)
+@click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples over images.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same intervals.")
+@click.option("--baselines", is_flag=True, help="Add random and always-E/no.")
+@click.option("--published", is_flag=True, help="Show the published models beside yours.")
+@click.option("--require-complete", is_flag=True, help="Missing answers are an error.")
+def score_command(items: str, answers: tuple[Path, ...], **options: Any) -> None:
+    """Score answers of any number of models against ITEMS, offline.
+
+    ANSWERS are answers.jsonl files, predictions with one line an image, or run folders.
+    """
+    from uncanny.cli.mcq_items import named_items
+    from uncanny.cli.mcq_score import score_and_show
+
+    loaded, _ = named_items(items)
+    score_and_show(loaded, answers, **options)
+
+
+@command.command("check")
+@click.argument("items")
+@_ROOT
+@click.option("--images/--no-images", default=True, help="Open every image too. [default: images]")
+def check_command(items: str, root: Path | None, images: bool) -> None:
+    """Find everything that is wrong with an item file, all at once. Exit code 2 if there are errors."""
+    from uncanny.cli.mcq_items import items_path
+    from uncanny.eval.mcq.check import check_file
+
+    problems = check_file(items_path(items), root=root, open_images=images)
+    for problem in problems:
+        click.echo(str(problem))
+    errors = sum(problem.severity == "error" for problem in problems)
+    click.echo(f"{errors} errors, {len(problems) - errors} warnings", err=bool(errors))
+    raise click.exceptions.Exit(2 if errors else 0)
+
+
+@command.command("overlay")
+@click.argument("items")
+@click.option("-o", "--out", "out", type=PATH, required=True, help="Folder for the images.")
+@_ROOT
+def overlay_command(items: str, out: Path, root: Path | None) -> None:
+    """Draw the boxes of Q3 and write OUT/items.jsonl, which names the drawn images."""
+    from uncanny.cli.mcq_items import named_items
+    from uncanny.eval.mcq.store_overlays import store_overlays
+
+    loaded, items_file = named_items(items, root=root)
+    click.echo(store_overlays(loaded, items_file, root, out))
+
+
+@command.command("import")
+@click.argument("source", type=PATH)
+@click.option("-o", "--out", "out", type=PATH, required=True, help="Folder for items.jsonl and the images.")
+def import_command(source: Path, out: Path) -> None:
+    """Import a released flat table (Parquet, CSV, or a folder of shards), embedded images included."""
+    from uncanny.eval.mcq.flat_table import import_table
+
+    click.echo(import_table(source, out))
+
+
+@command.command("export")
+@click.argument("items")
+@click.option("-o", "--out", "out", type=PATH, required=True, help="The table, .parquet or .csv.")
+@_ROOT
+def export_command(items: str, out: Path, root: Path | None) -> None:
+    """Write ITEMS as a flat table like the released one, option E added."""
+    from uncanny.cli.mcq_items import named_items
+    from uncanny.eval.mcq.export import export_table
+
+    loaded, items_file = named_items(items, root=root)
+    export_table(loaded, out, items_file=items_file, root=root)
+    click.echo(out)
+
+
+@command.command("build")
+@click.argument("run", type=PATH)
+@click.option("-o", "--out", "out", type=PATH, required=True, help="The item file to write.")
+@click.option("--seed", default=0, show_default=True, help="Same seed, same drafts.")
+def build_command(run: Path, out: Path, seed: int) -> None:
+    """Draft items from the annotations of RUN, reviewed ones where there are reviews.
+
+    Each is marked `"draft": true` until a person has checked it.
+    """
+    from uncanny.cli.mcq_build import build_items
+
+    click.echo(build_items(run, out, seed))

@@ -11,18 +11,20 @@ from uncanny.eval.mcq.load import load_items
 SCENES = "scenes"
 
 
-def named_items(
-    name: str, folder: Path | None = None, root: Path | None = None
-) -> tuple[tuple[Item, ...], Path]:
-    """The items and the file their paths start from; `scenes` is the bundled set, copied into `folder`.
-
-    Without a folder it goes to a temporary one, for commands that only read. Raises UsageError.
-    """
+def items_path(name: str, folder: Path | None = None) -> Path:
+    """The item file; `scenes` is the bundled set, copied into `folder` or else to a temporary place."""
     if name != SCENES or Path(name).exists():
-        path = Path(name)
-        return load_items(path, root=root), path
+        return Path(name)
     from uncanny.eval.mcq.from_scenes import scene_items
 
     target = Path(tempfile.mkdtemp(prefix="uncanny-scenes-")) if folder is None else folder / "items"
-    path = scene_items(target)
-    return load_items(path), path
+    known = target / "items.jsonl"
+    return known if known.is_file() else scene_items(target)
+
+
+def named_items(
+    name: str, folder: Path | None = None, root: Path | None = None
+) -> tuple[tuple[Item, ...], Path]:
+    """The items and the file their paths start from. Raises UsageError."""
+    path = items_path(name, folder)
+    return load_items(path, root=root), path

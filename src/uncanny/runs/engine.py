@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from uncanny.providers.registry import Access, ModelId, open_model
 from uncanny.providers.worst_case import worst_case
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.runs.options import ModelOptions, RunOptions
+from uncanny.settings import settings
 
 SELF_HOSTED = frozenset({"vllm", "openai-compatible", "demo", "noop"})
 
@@ -68,6 +70,7 @@ async def open_engine(
 
     `agents` maps role names to agents. Raises UsageError and ModelUnusableError before anything is asked.
     """
+    check_roles(models, agents)
     prices = PriceTable.load(models.prices)
     check_prices(models, run, prices)
     async with AsyncExitStack() as stack:
@@ -114,6 +117,13 @@ def _guarded(
     )
 
 
+def check_roles(models: ModelOptions, agents: Mapping[str, str]) -> None:
+    """Raises UsageError, before a server is started for nothing."""
+    for role in models.roles:
+        if role not in agents:
+            raise UsageError(f"There is no role {role!r}", remedy=f"Roles are {', '.join(agents)}.")
+
+
 def routes(
     models: ModelOptions, lanes: Mapping[ModelId, Lane], agents: Mapping[str, str]
 ) -> dict[str, list[Lane]]:
@@ -121,8 +131,6 @@ def routes(
     after = [lanes[models.fallback]] if models.fallback else []
     found = {"": [lanes[models.model], *after]}
     for role, model in models.roles.items():
-        if role not in agents:
-            raise UsageError(f"There is no role {role!r}", remedy=f"Roles are {', '.join(agents)}.")
         found[agents[role]] = [lanes[model], *after]
     return found
 
@@ -153,5 +161,6 @@ def check_prices(models: ModelOptions, run: RunOptions, prices: PriceTable) -> N
 async def _own_server(model: ModelId, log: Path | None) -> AsyncIterator[str]:
     from uncanny.providers.vllm_server import VllmServer
 
-    async with VllmServer(model.name, log_path=log or Path("vllm.log")) as server:
+    more = shlex.split(settings().vllm_args)
+    async with VllmServer(model.name, log_path=log or Path("vllm.log"), extra_args=more) as server:
         yield server.base_url

@@ -60,7 +60,8 @@ def forecast(job: AnnotateJob) -> dict[str, Any]:
     Tokens and cost are None where a model's image tokens or price are not known. Raises UsageError.
     """
     prices = PriceTable.load(job.models.prices)
-    pending = _pending(job)
+    inputs = find_inputs(job.paths, run=job.folder.path, root=job.root, limit=job.options.limit)
+    pending = _pending(job, inputs.files)
     sizes, unreadable = _sizes(pending)
     images = len(pending) - unreadable
     objects = min(OBJECTS_AN_IMAGE, job.plan.max_objects)
@@ -68,7 +69,7 @@ def forecast(job: AnnotateJob) -> dict[str, Any]:
     uses = [use for use in _uses(job.plan, objects) if use[1]]
     totals = [_used(job, prices, kind, number * images, (width, height)) for kind, number in uses]
     return {
-        "images": len(find_inputs(job.paths, run=job.folder.path, limit=job.options.limit).files),
+        "images": len(inputs.files),
         "pending": len(pending),
         "unreadable": unreadable,
         "objects_per_image": objects,
@@ -132,18 +133,17 @@ def _prefix_tokens(model: ModelId, kind: _Kind, size: tuple[int, int]) -> int | 
     return None if image is None else system + image
 
 
-def _pending(job: AnnotateJob) -> list[ImageFile]:
-    inputs = find_inputs(job.paths, run=job.folder.path, root=job.root, limit=job.options.limit)
+def _pending(job: AnnotateJob, files: Sequence[ImageFile]) -> list[ImageFile]:
     manifest = job.folder.read_manifest()
     if manifest is None or not job.folder.annotations.exists():
-        return list(inputs.files)
+        return list(files)
     from datetime import datetime
 
     started = datetime.fromisoformat(manifest["started"]).timestamp()
     with job.folder.locked():
         records = RecordFile(job.folder.annotations, Annotation, lambda record: record.image)
         try:
-            return take_up(inputs.files, records, started, job.options, Progress()).pending
+            return take_up(files, records, started, job.options, Progress()).pending
         finally:
             records.close()
 

@@ -33,11 +33,12 @@ class Recount:
         return self._first_time(call.started.timestamp())
 
     def _count_line(self, line: bytes) -> None:
-        if not line.endswith(b"\n"):
-            return
-        fields = orjson.loads(line)
-        fields["started"] = datetime.fromisoformat(fields["started"])
-        call = CallRecord(**fields)
+        try:
+            fields = orjson.loads(line)
+            fields["started"] = datetime.fromisoformat(fields["started"])
+            call = CallRecord(**fields)
+        except (ValueError, TypeError, KeyError):
+            return  # half a line, or not one of ours
         if call.replayed and not self._first_time(call.started.timestamp()):
             return
         self._seen.add(call.started.timestamp())

@@ -1,0 +1,92 @@
+"""What an MCQ run would ask and roughly cost, without opening a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from PIL import Image
+
+from uncanny.eval.mcq.items import AskedQuestion, Item
+from uncanny.eval.mcq.load import image_path
+from uncanny.eval.mcq.run import McqJob, McqTask
+from uncanny.eval.mcq.texts import question_text, system_text
+from uncanny.providers.base import Tokens
+from uncanny.providers.estimate import text_tokens
+from uncanny.providers.image_tokens import image_tokens
+from uncanny.providers.prices import PriceTable
+from uncanny.runs.progress import Progress
+
+# A letter, or a letter in a short JSON object; reasoning models use far more.
+ANSWER_TOKENS = 10
+
+
+def forecast_mcq(job: McqJob) -> dict[str, Any]:
+    """Questions left, tokens and cost; tokens and cost are None where the model's are not known.
+
+    The prefix cache is left out: how much of an image's four questions it covers depends on the provider.
+    Reasoning is not counted. Raises UsageError.
+    """
+    prices = PriceTable.load(job.models.prices)
+    model = str(job.models.model)
+    pending = _pending(job)
+    sizes: dict[str, int | None] = {}
+    total: int | None = 0
+    questions = 0
+    for item, asked in pending:
+        for question in asked:
+            questions += 1
+            tokens = _tokens(job, item, question, model, sizes)
+            total = None if total is None or tokens is None else total + tokens
+    output = questions * ANSWER_TOKENS
+    cost = None if total is None else prices.cost(model, Tokens(total, output, 0, 0))
+    return {
+        "items": len(job.items[: job.options.limit]),
+        "calls": questions,
+        "input_tokens": total,
+        "output_tokens": output,
+        "cost_usd": cost,
+    }
+
+
+def forecast_mcq_text(found: dict[str, Any]) -> str:
+    tokens = "?" if found["input_tokens"] is None else f"{found['input_tokens']:,}"
+    cost = "not priced" if found["cost_usd"] is None else f"${found['cost_usd']:.2f}"
+    return "\n".join(
+        [
+            f"Items    {found['items']:,}, {found['calls']:,} questions to ask, a call each",
+            f"Tokens   about {tokens} in, {found['output_tokens']:,} out without reasoning",
+            f"Cost     {cost} without the prefix cache",
+            "Nothing was asked. These are estimates; --limit 5 gives real figures.",
+        ]
+    )
+
+
+def _pending(job: McqJob) -> Iterable[tuple[Item, tuple[AskedQuestion, ...]]]:
+    task = McqTask(job)
+    if not (job.folder.path / "answers.jsonl").exists():
+        from uncanny.eval.mcq.run import questions_of
+
+        return [(item, questions_of(item, job.plan)) for item in job.items[: job.options.limit]]
+    with job.folder.locked():
+        records = task.records()
+        try:
+            return [(each.item, each.questions) for each in task.take_up(records, 0.0, Progress())]
+        finally:
+            records.close()
+
+
+def _tokens(
+    job: McqJob, item: Item, question: AskedQuestion, model: str, sizes: dict[str, int | None]
+) -> int | None:
+    text = text_tokens(system_text(item)) + text_tokens(question_text(item, question))
+    if question == "q4_no_image":
+        return text
+    if item.image not in sizes:
+        try:
+            with Image.open(image_path(item, job.items_file, job.root)) as image:
+                sizes[item.image] = image_tokens(model, *image.size)
+        except (OSError, ValueError, SyntaxError):
+            sizes[item.image] = 0
+    picture = sizes[item.image]
+    return None if picture is None else text + picture

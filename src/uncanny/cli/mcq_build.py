@@ -1,0 +1,37 @@
+"""From a run to drafted items."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import orjson
+
+from uncanny.errors import UsageError
+from uncanny.eval.mcq.flat_table import write_items
+from uncanny.eval.mcq.from_annotations import draft_items
+from uncanny.records.jsonl import read_records
+from uncanny.records.run_folder import RunFolder
+from uncanny.schema import Annotation
+
+
+def build_items(run: Path, out: Path, seed: int) -> str:
+    """Write the drafts, with paths from the item file, and return a line about them. Raises UsageError."""
+    folder = RunFolder(run)
+    if not folder.annotations.is_file():
+        raise UsageError(f"{run} is not a run: it has no annotations.jsonl", remedy="Name a run folder.")
+    manifest = folder.read_manifest() or {}
+    base = Path(manifest["root"]) if manifest.get("root") else run
+    annotations = [
+        record.model_copy(update={"image": os.path.relpath(base / record.image, out.parent)})
+        for record in read_records(folder.annotations, Annotation)
+    ]
+    reviews = run / "reviews.jsonl"
+    decided = None
+    if reviews.is_file():
+        decided = [orjson.loads(line) for line in reviews.read_bytes().splitlines() if line.strip()]
+        for review in decided:
+            review["image"] = os.path.relpath(base / review["image"], out.parent)
+    items = draft_items(annotations, reviews=decided, seed=seed)
+    write_items(items, out)
+    return f"{out}: {len(items)} drafts from {len(annotations)} annotations"

@@ -1,0 +1,128 @@
+"""Scores at the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from uncanny.cli.session import write_json
+from uncanny.errors import UsageError
+from uncanny.eval.mcq.baselines import baseline_answers
+from uncanny.eval.mcq.items import Answer, Item
+from uncanny.eval.mcq.load import load_answers
+from uncanny.eval.mcq.predictions import load_predictions
+from uncanny.eval.mcq.published import published_scores
+from uncanny.eval.mcq.result import SetScore, Share
+from uncanny.eval.mcq.score import score_set
+from uncanny.eval.mcq.score_json import set_json
+from uncanny.records.jsonl import write_atomically
+
+# Column: heading, split, score.
+COLUMNS = (
+    ("Q1 recall", "artifact", "q1"),
+    ("Q1 spec.", "ref_real", "q1"),
+    ("Q2", "artifact", "q2"),
+    ("Q3", "artifact", "q3"),
+    ("Q4", "artifact", "q4"),
+    ("art. Q1-4", "artifact", "all_q1_4"),
+    ("real Q1-4", "ref_real", "all_q1_4"),
+    ("all Q1-4", "overall", "all_q1_4"),
+    ("all Q2-4", "overall", "all_q2_4"),
+)
+NAME_WIDTH = 28
+
+
+def score_and_show(
+    items: Sequence[Item],
+    files: Sequence[Path],
+    *,
+    json_file: Path | None,
+    parser: Any,
+    resamples: int,
+    seed: int,
+    baselines: bool,
+    published: bool,
+    require_complete: bool,
+) -> None:
+    """Score, print a table, write the JSON. Raises UsageError."""
+    answers = read_answers(files)
+    if baselines:
+        answers += [*baseline_answers(items, "random", seed=seed), *baseline_answers(items, "always-E/no")]
+    result = score_set(
+        items, answers, resamples=resamples, seed=seed, parser=parser, require_complete=require_complete
+    )
+    if json_file is not None and str(json_file) == "-":
+        write_json(set_json(result))
+        return
+    if json_file is not None:
+        write_atomically(json_file, [orjson.dumps(set_json(result), option=orjson.OPT_INDENT_2)])
+    click.echo(table(result, published=published))
+
+
+def read_answers(files: Sequence[Path]) -> list[Answer]:
+    """Answers from record files, prediction files and run folders. Raises UsageError."""
+    records: list[Path] = []
+    answers: list[Answer] = []
+    for file in files:
+        if file.is_dir():
+            records.append(file / "answers.jsonl")
+        elif _is_predictions(file):
+            answers += load_predictions(file, model=file.stem)
+        else:
+            records.append(file)
+    return [*load_answers(records), *answers] if records else answers
+
+
+def _is_predictions(file: Path) -> bool:
+    try:
+        with file.open("rb") as lines:
+            first = orjson.loads(next((line for line in lines if line.strip()), b"{}"))
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}", remedy="Name answer files.") from None
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(first, dict) and "row_id" in first
+
+
+def table(result: SetScore, *, published: bool) -> str:
+    """Percent, a line a model, with what has to be known before they are believed."""
+    head = f"{'':<{NAME_WIDTH}}" + "".join(f"{name:>11}" for name, _, _ in COLUMNS)
+    lines = [head]
+    for name, scores in result.models.items():
+        values = [scores.splits.get(split, {}).get(key) for _, split, key in COLUMNS]
+        lines.append(f"{name[:NAME_WIDTH]:<{NAME_WIDTH}}" + "".join(f"{_percent(one):>11}" for one in values))
+    if published:
+        lines.append("published:")
+        for row in published_scores()["main"]:
+            values = [row.get(f"{split}_{key}") for _, split, key in COLUMNS]
+            shown = "".join(f"{'' if one is None else f'{one:.1f}':>11}" for one in values)
+            lines.append(f"{row['model'][:NAME_WIDTH]:<{NAME_WIDTH}}{shown}")
+    lines += ["", *_notes(result)]
+    return "\n".join(lines)
+
+
+def _notes(result: SetScore) -> list[str]:
+    notes = []
+    for name, scores in result.models.items():
+        missing, invalid = sum(scores.missing.values()), sum(scores.invalid.values())
+        if missing:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in scores.missing.items())
+            notes.append(f"{name}: {missing} answers are missing ({reasons}) and in no share")
+        if invalid:
+            refused = sum(scores.refused.values())
+            notes.append(f"{name}: {invalid} invalid answers count as wrong, {refused} of them refusals")
+    if result.oracle is not None and len(result.models) > 1:
+        notes.append(
+            f"At least one model gets all four right on {_percent(result.oracle)} % of artifact images"
+        )
+    return [*notes, f"Percent. Intervals by {result.resamples:,} resamples are in the JSON and the report."]
+
+
+def _percent(share: Share | None) -> str:
+    if share is None or share.value is None:
+        return "–"
+    return f"{100 * share.value:.1f}"
