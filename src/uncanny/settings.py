@@ -32,7 +32,7 @@ class Settings(BaseSettings):
     patience_s: Annotated[float, Field(gt=0)] = 120.0
     cache_dir: Path | None = None
     prices: Path | None = None
-    vllm_args: str = ""
+    vllm_args: str | None = None
 
 
 @cache

@@ -161,6 +161,6 @@ def check_prices(models: ModelOptions, run: RunOptions, prices: PriceTable) -> N
 async def _own_server(model: ModelId, log: Path | None) -> AsyncIterator[str]:
     from uncanny.providers.vllm_server import VllmServer
 
-    more = shlex.split(settings().vllm_args)
+    more = shlex.split(settings().vllm_args or "")
     async with VllmServer(model.name, log_path=log or Path("vllm.log"), extra_args=more) as server:
         yield server.base_url
