@@ -125,9 +125,12 @@ async def test_cancelling_the_start_ends_the_group(tmp_path: Path) -> None:
 
 
 PARENT = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from uncanny.providers.vllm_server import VllmServer
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 async def main():
     async with VllmServer("m", command=sys.argv[2:], log_path=Path(sys.argv[1])) as running:
