@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,29 +47,44 @@ class ItemAsker:
         except (ModelUnusableError, BudgetError):
             raise
         except UncannyError as error:
-            given = _all_failed(pending, f"image: {error}")
+            given = _failed(pending.questions, str(error))
         except Exception as defect:  # a defect of ours must cost one item, not the run
             log.exception("asking %s failed", item.id)
-            given = _all_failed(pending, f"defect: {type(defect).__name__}: {defect}")
+            given = _failed(pending.questions, f"defect: {type(defect).__name__}: {defect}")
         self._write(item, given, scope)
 
     async def _ask(self, item: Item, questions: tuple[AskedQuestion, ...], scope: CallScope) -> list[Given]:
-        images: dict[str, SentImage | None] = {"q4_no_image": None}
-        if any(question in ("q1", "q2", "q4") for question in questions):
-            place = image_path(item, self.job.items_file, self.job.root)
-            images |= dict.fromkeys(("q1", "q2", "q4"), await self._image(place))
-        if "q3" in questions:
-            images["q3"] = await self._image(await asyncio.to_thread(self._overlay, item))
+        images, failed = await self._images(item, questions)
         asked = [
             Asked(q, system_text(item), question_text(item, q), prompt_id(item, q), images[q])
             for q in questions
+            if q in images
         ]
         plan = self.job.plan
         sampling = Sampling(plan.temperature, plan.top_p, plan.max_output_tokens)
         context = ItemContext(asked, self.engine.caller, scope, sampling)
         state: ItemState = await item_graph().ainvoke({"item": item.id}, context=context)
         order = {question: number for number, question in enumerate(questions)}
-        return sorted(state["answers"], key=lambda one: order[one.question])  # type: ignore[index]
+        return sorted([*failed, *state.get("answers", ())], key=lambda one: order[one.question])
+
+    async def _images(
+        self, item: Item, questions: tuple[AskedQuestion, ...]
+    ) -> tuple[dict[AskedQuestion, SentImage | None], list[Given]]:
+        """What each question is asked with; a picture that cannot be read costs its own questions only."""
+        images: dict[AskedQuestion, SentImage | None] = {"q4_no_image": None}
+        failed: list[Given] = []
+        for seeing, place in ((("q1", "q2", "q4"), self._original), (("q3",), self._overlay)):
+            wanted = [question for question in questions if question in seeing]
+            if not wanted:
+                continue
+            try:
+                images |= dict.fromkeys(wanted, await self._image(await asyncio.to_thread(place, item)))
+            except UncannyError as error:
+                failed += _failed(wanted, f"image: {error}")
+        return images, failed
+
+    def _original(self, item: Item) -> Path:
+        return image_path(item, self.job.items_file, self.job.root)
 
     def _overlay(self, item: Item) -> Path:
         folder = self.job.folder.path / "overlays"
@@ -104,5 +120,5 @@ class ItemAsker:
             self.progress.statuses[{"answered": "ok", "error": "failed"}.get(one.outcome, one.outcome)] += 1
 
 
-def _all_failed(pending: PendingItem, why: str) -> list[Given]:
-    return [Given(question, None, "error", why) for question in pending.questions]
+def _failed(questions: Sequence[AskedQuestion], why: str) -> list[Given]:
+    return [Given(question, None, "error", why) for question in questions]
