@@ -41,9 +41,7 @@ def main() -> None:
                 )
                 assert calls == 52
                 found.append(spent)
-    print(
-        f"{IMAGES} images, 8 objects, 52 calls each, from file to record, median of {ROUNDS} rounds"
-    )
+    print(f"{IMAGES} images, 8 objects, 52 calls each, from file to record, median of {ROUNDS} rounds")
     for (name, found), wanted in zip(figures.items(), (6, 12), strict=True):
         print(f"  {name:<22} {statistics.median(found):6.2f} ms CPU an image   (wanted: at most {wanted})")
 
