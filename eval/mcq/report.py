@@ -17,7 +17,8 @@ from uncanny.eval.mcq.humans import grouped
 from uncanny.eval.mcq.items import QUESTIONS, Answer, Item
 from uncanny.eval.mcq.letters import PARSER_VERSION
 from uncanny.eval.mcq.published import published_scores
-from uncanny.eval.mcq.report_gallery import MOST_SHOWN, gallery
+from uncanny.eval.mcq.report_control import controls
+from uncanny.eval.mcq.report_gallery import gallery
 from uncanny.eval.mcq.report_table import (
     GROUPS,
     cell,
@@ -75,7 +76,7 @@ def write_mcq_report(
             result=result,
             items=items,
             rates={name: question_rates(group) for name, group in grouped(sheets).items()},
-            unasked=len(answers) - len(asked),
+            controls=controls(items, answers),
             published=known,
             scatter=plot.scatter(result.models, known["main"]),
             types=bars.types_of(result.models.values()),
@@ -139,7 +140,6 @@ def _environment() -> Environment:
         "published_row": published_row,
         "plot": plot,
         "bars": bars,
-        "most_shown": MOST_SHOWN,
         "questions": [question.upper() for question in QUESTIONS],
     }
     return environment

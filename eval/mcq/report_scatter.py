@@ -12,7 +12,8 @@ from uncanny.eval.mcq.result import ModelScore
 WIDTH, HEIGHT = 420.0, 400.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 14.0, 12.0, 42.0
 TICKS = (0, 25, 50, 75, 100)
-_LETTER, _LINE, _MOST_LETTERS = 6.0, 12.0, 24
+_LETTER, _SMALL, _LINE, _MOST_LETTERS = 6.2, 5.2, 12.0, 24
+_NEAR, _FAR = (6.0, 11.0), (18.0, 27.0, 38.0, 50.0, 64.0)
 
 Kind = Literal["own", "baseline", "published"]
 Rect = tuple[float, float, float, float]
@@ -34,6 +35,12 @@ class Point:
     label: str = ""
     label_x: float = 0.0
     label_y: float = 0.0
+
+    @property
+    def leader(self) -> bool:
+        """Whether a number stands so far off that a line has to say whose it is."""
+        away = max(abs(self.label_x - self.x), abs(self.label_y - 3 - self.y))
+        return self.label == str(self.number) and away > 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,25 +118,32 @@ def _published(row: Mapping[str, Any], number: int) -> Point:
 
 
 def _labelled(points: Sequence[Point]) -> Iterator[Point]:
-    """Labels where they hide least: other labels before all, then points."""
+    """Labels where they hide least: other labels before all, then points. A published model has its name
+    where that hides nothing."""
     dots = [(point.x - 4, point.y - 4, point.x + 4, point.y + 4) for point in points]
     taken: list[Rect] = []
+
+    def hidden(spot: Rect) -> tuple[float, float]:
+        labels, places = (sum(_shared(spot, one) for one in ones) for ones in (taken, dots))
+        return labels, places
+
     for point in points:
-        wide = _LETTER * len(point.label)
-        spots = [spot for spot in _spots(point, wide) if _inside(spot)] or [next(_spots(point, wide))]
-        best = min(
-            spots,
-            key=lambda spot: (
-                sum(_shared(spot, one) for one in taken),
-                sum(_shared(spot, one) for one in dots),
-            ),
-        )
+        text = point.label
+        if point.kind == "published":
+            named = [spot for spot in _spots(point, _SMALL * len(point.name), _NEAR) if _inside(spot)]
+            free = next((spot for spot in named if hidden(spot) == (0, 0)), None)
+            text = point.name if free else text
+        else:
+            free = None
+        spots = [spot for spot in _spots(point, _LETTER * len(text), _NEAR + _FAR) if _inside(spot)]
+        best = free or min(spots, key=hidden)
         taken.append(best)
-        yield replace(point, label_x=round((best[0] + best[2]) / 2, 1), label_y=round(best[3] - 3, 1))
+        label_x, label_y = round((best[0] + best[2]) / 2, 1), round(best[3] - 3, 1)
+        yield replace(point, label=text, label_x=label_x, label_y=label_y)
 
 
-def _spots(point: Point, wide: float) -> Iterator[Rect]:
-    for away in (6.0, 14.0, 24.0, 36.0):
+def _spots(point: Point, wide: float, distances: Sequence[float]) -> Iterator[Rect]:
+    for away in distances:
         for left, top in (
             (point.x + away, point.y - _LINE / 2),
             (point.x - away - wide, point.y - _LINE / 2),
@@ -144,7 +158,7 @@ def _spots(point: Point, wide: float) -> Iterator[Rect]:
 
 
 def _inside(spot: Rect) -> bool:
-    return spot[0] >= LEFT and spot[2] <= WIDTH and spot[1] >= 0 and spot[3] <= HEIGHT - BOTTOM + 4
+    return spot[0] >= LEFT and spot[2] <= WIDTH and spot[1] >= 0 and spot[3] <= HEIGHT - BOTTOM + 8
 
 
 def _shared(one: Rect, other: Rect) -> float:

@@ -1,0 +1,35 @@
+"""The control of the MCQ report: Q4 asked again without the image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uncanny.eval.mcq.items import Answer, Item
+from uncanny.eval.mcq.no_image import score_no_image
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One model's figures as `score_no_image` gives them."""
+
+    model: str
+    figures: dict[str, Any]
+
+
+def controls(items: Sequence[Item], answers: Sequence[Answer]) -> list[Control]:
+    """A line for each model that was asked without the image; empty where none was.
+
+    Raises `UsageError` where an answer comes twice.
+    """
+    blind: dict[str, list[Answer]] = {}
+    seen: dict[str, list[Answer]] = {}
+    for answer in answers:
+        if answer.question == "q4_no_image":
+            blind.setdefault(answer.model, []).append(answer.model_copy(update={"question": "q4"}))
+        elif answer.question == "q4":
+            seen.setdefault(answer.model, []).append(answer)
+    return [
+        Control(model, score_no_image(items, given, seen.get(model, ()))) for model, given in blind.items()
+    ]

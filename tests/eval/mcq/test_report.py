@@ -1,0 +1,212 @@
+"""The HTML report of MCQ scores, on the bundled scenes and on made sets without pictures."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
+from uncanny.eval.mcq.baselines import baseline_answers
+from uncanny.eval.mcq.from_scenes import scene_items
+from uncanny.eval.mcq.items import Answer, Item
+from uncanny.eval.mcq.load import load_items
+from uncanny.eval.mcq.report import write_mcq_report
+from uncanny.eval.mcq.report_gallery import MOST_SHOWN
+from uncanny.eval.mcq.score import score_set
+
+HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and the words between them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.html = html
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+def report(
+    folder: Path,
+    items: Sequence[Item],
+    answers: Sequence[Answer],
+    *,
+    published: bool = True,
+    overlays: Path | None = None,
+) -> Page:
+    scored = [answer for answer in answers if answer.question != "q4_no_image"]
+    out = write_mcq_report(
+        score_set(items, scored, resamples=50),
+        items,
+        answers,
+        items_file=folder / "items.jsonl",
+        root=None,
+        out=folder / "mcq.html",
+        published=published,
+        overlays=overlays,
+    )
+    return Page(out.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def scenes_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    folder = tmp_path_factory.mktemp("scenes")
+    items = load_items(scene_items(folder))
+    answers = baseline_answers(items, "random") + [
+        answer for item in items for answer in answers_to(item, "1111", "local/good")
+    ]
+    return report(folder, items, answers, overlays=folder / "drawn")
+
+
+def test_page_loads_nothing_and_names_its_own_style(scenes_page: Page) -> None:
+    policy = next(meta["content"] for meta in scenes_page.all("meta") if meta.get("http-equiv"))
+    style = re.search(r"<style>(.*?)</style>", scenes_page.html, re.DOTALL)
+    assert policy is not None
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert not [attrs for _, attrs in scenes_page.tags if "style" in attrs]
+    assert not scenes_page.all("script")
+    sources = [attrs["src"] or "" for attrs in scenes_page.all("img")]
+    assert sources
+    assert all(source.startswith("data:image/webp;base64,") for source in sources)
+    assert all((attrs["href"] or "").startswith("#") for attrs in scenes_page.all("a"))
+
+
+def test_every_link_inside_leads_somewhere(scenes_page: Page) -> None:
+    ids = {attrs["id"] for _, attrs in scenes_page.tags if "id" in attrs}
+    assert {(attrs["href"] or "")[1:] for attrs in scenes_page.all("a")} <= ids
+
+
+def test_both_pictures_of_every_shown_item_are_there(scenes_page: Page) -> None:
+    cards = sum(name == "article" for name, _ in scenes_page.tags)
+    assert cards == MOST_SHOWN  # 20 scenes, all right by the one model that decides
+    assert len(scenes_page.all("img")) == 2 * cards
+    assert f"Showing {MOST_SHOWN} of 20" in scenes_page.text
+
+
+def test_drawn_overlays_are_kept_where_a_folder_is_given(tmp_path: Path) -> None:
+    items = load_items(scene_items(tmp_path))[:3]
+    answers = [answer for item in items for answer in answers_to(item, "1111")]
+    report(tmp_path, items, answers, overlays=tmp_path / "drawn")
+    assert len(list((tmp_path / "drawn").glob("*.png"))) == 3
+
+
+def test_whose_texts_were_asked_is_said(tmp_path: Path, scenes_page: Page) -> None:
+    assert "uncanny's own texts" in scenes_page.text
+    assert "do not compare with published ones" in scenes_page.text
+    own = [item.model_copy(update={"prompts": {"q1": "Look."}}) for item in made_set({"art_dg": 2})]
+    theirs = report(tmp_path, own, answered(own, ["1111"] * 2))
+    assert "the set's own texts, word for word" in theirs.text
+    half = [own[0], *made_set({"art_dg": 2})[1:]]
+    assert "1 of 2 items were asked" in report(tmp_path, half, answered(half, ["1111"] * 2)).text
+
+
+def test_missing_answers_are_told_first(tmp_path: Path) -> None:
+    items = made_set({"art_dg": 4, "ref_real": 4})
+    answers = answered(items, ["11-1", "1111", "1111", "1111", "1111", "1111", "1111", "----"])
+    failed = Answer(id=items[0].id, question="q3", raw=None, model="m", outcome="error", error="timed out")
+    page = report(tmp_path, items, [*answers, failed])
+    assert "5 answers are missing." in page.text
+    assert "1 timed out" in page.text
+    assert "4 not answered" in page.text
+    assert page.text.index("answers are missing") < page.text.index("Scores Percent of images")
+    assert "2 items with a missing answer are in neither list" in page.text
+    complete = report(tmp_path, items, answered(items, ["1111"] * 8))
+    assert "are missing" not in complete.text.split("Scores Percent")[0]
+
+
+def test_what_is_not_asked_is_no_zero(tmp_path: Path) -> None:
+    items = [made_item(f"r{n}", "ref_pg") for n in range(3)]
+    page = report(tmp_path, items, answered(items, ["-000"] * 3), published=False)
+    cells = re.findall(r"<td[^>]*>(.*?)(?=<small>|</td>)", page.html)
+    # Three columns of Q1, twice all four, on splits without images, and everything on artifacts.
+    assert cells[:13] == ["not asked"] * 9 + ["0%", "not asked", "not asked", "0%"]
+    assert "No model was asked Q1" in page.text
+    assert "no image with all answers" in page.text
+
+
+def test_asked_without_any_answer_is_not_called_unasked(tmp_path: Path) -> None:
+    items = made_set({"art_dg": 2})
+    page = report(tmp_path, items, answered(items, ["1---"] * 2))
+    row = page.html.split('scope="row"><bdi>m</bdi>', 1)[1].split("</tr>")[0]
+    assert re.findall(r">(no answer|not asked|100%)<", row)[:6] == ["100%"] + ["no answer"] * 5
+
+
+def test_hostile_words_stay_words(tmp_path: Path) -> None:
+    item = made_item(HOSTILE, "art_dg", kind="count")
+    choice = {"options": dict.fromkeys("ABCD", HOSTILE), "answer": "A"}
+    hostile = Item.model_validate(item.model_dump() | {"q2": choice, "q4": choice, "pair_id": HOSTILE})
+    answers = [
+        Answer(id=HOSTILE, question=question, raw=HOSTILE, model=HOSTILE) for question in ("q1", "q2", "q3")
+    ]
+    refused = Answer(id=HOSTILE, question="q4", raw=HOSTILE, model=HOSTILE, outcome="refused")
+    failed = Answer(id=HOSTILE, question="q1", raw=None, model="b", outcome="error", error=HOSTILE)
+    page = report(tmp_path, [hostile], [*answers, refused, failed])
+    assert not page.all("script")
+    assert not [attrs for _, attrs in page.tags if "onerror" in attrs]
+    assert page.html.count("</style>") == 1
+    assert HOSTILE in "".join(page.words)
+
+
+def test_published_models_can_be_left_out(tmp_path: Path, scenes_page: Page) -> None:
+    items = made_set({"art_dg": 4, "ref_real": 4})
+    page = report(tmp_path, items, answered(items, ["1010"] * 8), published=False)
+    assert "Gemini" not in page.html
+    assert "Gemini" in scenes_page.html
+
+
+def test_rates_are_given_for_each_question(tmp_path: Path) -> None:
+    items = made_set({"art_dg": 4})
+    answers = [
+        answer.model_copy(update={"raw": "no idea"} if answer.question == "q2" else {})
+        for answer in answered(items, ["1111"] * 4)
+    ]
+    refusal = answers[3].model_copy(update={"raw": "I won't", "outcome": "refused"})
+    page = report(tmp_path, items, [*answers[:3], refusal, *answers[4:]])
+    row = page.html.split('id="h-rates"')[1].split("<tbody>")[1].split("</tr>")[0]
+    zero = "0 (0%)"
+    shown = re.findall(r"<td[^>]*>(.*?)</td>", row)
+    assert shown == [zero] * 4 + [zero, "4 (100%)", zero, "1 (25%)"] + [zero] * 3 + ["1 (25%)", "0"]
+
+
+def test_p_values_are_said_to_be_uncorrected(tmp_path: Path) -> None:
+    items = made_set({"art_dg": 20})
+    answers = answered(items, ["1111"] * 20, "a") + answered(items, ["0111"] * 20, "b")
+    page = report(tmp_path, items, answers)
+    assert "5 p-values, not corrected for their number" in page.text
+    assert "20 / 0 of 20" in page.text
+    assert "p < 0.0001" in page.text
+    assert "p = 1" in page.text
+    alone = report(tmp_path, items, answered(items, ["1111"] * 20, "a"))
+    assert "nothing to compare" in alone.text
+
+
+def test_the_control_has_its_own_table(tmp_path: Path) -> None:
+    items = made_set({"art_dg": 4})
+    blind = [Answer(id=item.id, question="q4_no_image", raw="F", model="m") for item in items[:3]]
+    page = report(tmp_path, items, [*answered(items, ["1111"] * 4), *blind])
+    row = page.html.split('id="h-control"')[1].split("<tbody>")[1].split("</tr>")[0]
+    assert re.findall(r"<td[^>]*>([^<]*)", row) == ["100%", "0%", "0", "0%", "0%", "0%", "1"]
