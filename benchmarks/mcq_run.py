@@ -1,0 +1,209 @@
+"""Multiple-choice questions at full size: `mcq run` beside a bare OpenAI SDK loop and beside inspect_ai.
+
+As many questions as the released SalArt-VQA set has, 3,681 about 950 images of 0.2 MB, each image with its
+stored overlay for Q3; 64 calls at once at a server that takes 200 ms. All sides send the same texts and
+pictures, read from the same files. Ours also checks the images, keeps answers and writes records.
+
+inspect_ai runs under the Python named by UNCANNY_INSPECT_PYTHON, and is left out when that is not set.
+`python -m benchmarks.mcq_run --questions 800 --rounds 2` is smaller.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.pictures import noise_png
+from benchmarks.servers import fake_server
+
+QUESTIONS = 3_681
+IMAGES = 950
+WITHOUT_Q1 = 119
+CONCURRENCY = 64
+LATENCY_MS = 200
+SIDE = 256  # 0.2 MB as PNG
+ROUNDS = 3
+INSPECT = "UNCANNY_INSPECT_PYTHON"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What so many calls took."""
+
+    calls: int
+    wall_s: float
+    cpu_s: float
+
+    @property
+    def per_s(self) -> float:
+        return self.calls / self.wall_s
+
+    @property
+    def cpu_ms(self) -> float:
+        return 1000 * self.cpu_s / self.calls
+
+
+def make_items(folder: Path, questions: int) -> Path:
+    """An item file for that many questions, with pictures and overlays; its path."""
+    from uncanny.eval.mcq.overlay import render_overlay
+
+    boxes: dict[Any, Any] = {letter: (20 + 50 * n, 30, 60 + 50 * n, 200) for n, letter in enumerate("ABCD")}
+    choice = {"options": {letter: f"the {letter}th part, at the left of the car" for letter in "ABCD"}}
+    lines, left = [], questions
+    for number in range(IMAGES):
+        without = (number + 1) * WITHOUT_Q1 // IMAGES != number * WITHOUT_Q1 // IMAGES
+        item: dict[str, Any] = {"id": f"{number:04d}", "split": "ref_pg" if without else "ref_real"}
+        item |= {"image": f"{number:04d}.png", "overlay": f"{number:04d}-q3.png"}
+        asked: dict[str, Any] = {} if without else {"q1": {"answer": "no"}}
+        asked |= {"q2": choice | {"answer": "E"}, "q3": {"boxes": boxes, "answer": "E"}}
+        asked |= {"q4": choice | {"answer": "E"}}
+        lines.append(json.dumps(item | dict(list(asked.items())[:left])))
+        left -= len(asked)
+        picture = noise_png(number, SIDE)
+        (folder / item["image"]).write_bytes(picture)
+        (folder / item["overlay"]).write_bytes(render_overlay(picture, boxes))
+        if left <= 0:
+            break
+    path = folder / "items.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def questions_of(items_file: Path) -> list[dict[str, str]]:
+    """What the others are given: file, system text and text of each question."""
+    from uncanny.eval.mcq.load import load_items
+    from uncanny.eval.mcq.texts import question_text, system_text
+
+    found = []
+    for item in load_items(items_file):
+        for question in item.asked():
+            image = items_file.parent / str(item.overlay if question == "q3" else item.image)
+            text = question_text(item, question)
+            found.append(
+                {
+                    "id": f"{item.id}/{question}",
+                    "image": str(image),
+                    "system": system_text(item),
+                    "text": text,
+                }
+            )
+    return found
+
+
+def ours(url: str, items_file: Path, run: Path) -> Measured:
+    """A whole run: images checked, answer cache, calls and answers on disk."""
+    from uncanny.eval.mcq.load import load_items
+    from uncanny.eval.mcq.run import McqJob, run_mcq
+    from uncanny.providers.registry import parse_model
+    from uncanny.records.run_folder import RunFolder
+    from uncanny.runs.options import ModelOptions, RunOptions
+
+    models = ModelOptions(parse_model("openai/gpt-4o"), base_urls={"openai": f"{url}/v1"})
+    began, cpu = time.perf_counter(), time.process_time()
+    options = RunOptions(concurrency=CONCURRENCY)
+    end = run_mcq(McqJob(RunFolder(run), load_items(items_file), items_file, models, options=options))
+    wall, spent = time.perf_counter() - began, time.process_time() - cpu
+    assert end.progress.statuses["ok"] == end.progress.total == end.progress.spending.calls
+    return Measured(end.progress.total, wall, spent)
+
+
+async def bare(url: str, questions: list[dict[str, str]]) -> Measured:
+    """Nothing but the SDK: the picture is read, encoded and sent, the answer looked at and dropped."""
+    from openai import AsyncOpenAI
+
+    began, cpu = time.perf_counter(), time.process_time()
+    client = AsyncOpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
+    slots = asyncio.Semaphore(CONCURRENCY)
+
+    async def one(question: dict[str, str]) -> None:
+        async with slots:
+            data = base64.b64encode(Path(question["image"]).read_bytes()).decode()  # noqa: ASYNC240
+            picture = {"url": f"data:image/png;base64,{data}", "detail": "high"}
+            content = [
+                {"type": "image_url", "image_url": picture},
+                {"type": "text", "text": question["text"]},
+            ]
+            turns: Any = [
+                {"role": "system", "content": question["system"]},
+                {"role": "user", "content": content},
+            ]
+            answer = await client.chat.completions.create(
+                model="gpt-4o", messages=turns, temperature=0, max_tokens=2000
+            )
+            assert answer.choices[0].message.content
+
+    await asyncio.gather(*(one(each) for each in questions))
+    await client.close()
+    return Measured(len(questions), time.perf_counter() - began, time.process_time() - cpu)
+
+
+def inspect_ai(python: str, url: str, questions: list[dict[str, str]], folder: Path) -> Measured:
+    listed = folder / "questions.json"
+    listed.write_text(json.dumps(questions))
+    script = Path(__file__).with_name("inspect_mcq.py")
+    command = [python, str(script), str(listed), f"{url}/v1", str(CONCURRENCY), str(folder / "inspect-logs")]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["answers"] == len(questions), found
+    return Measured(len(questions), found["wall_s"], found["cpu_s"])
+
+
+def main(questions: int = QUESTIONS, rounds: int = ROUNDS) -> None:
+    os.environ["OPENAI_API_KEY"] = "any"
+    python = os.environ.get(INSPECT)
+    found: dict[str, list[Measured]] = {"mcq run": [], "bare loop": [], "inspect_ai": []}
+    with (
+        fake_server("--latency-ms", str(LATENCY_MS)) as url,
+        tempfile.TemporaryDirectory() as tmp,
+    ):
+        folder = Path(tmp)
+        items_file = make_items(folder, questions)
+        asked = questions_of(items_file)
+        (folder / "few.jsonl").write_text("\n".join(items_file.read_text().splitlines()[:2]))
+        ours(url, folder / "few.jsonl", folder / "warm")
+        asyncio.run(bare(url, asked[:8]))
+        for turn in range(rounds):
+            found["mcq run"].append(ours(url, items_file, folder / f"run-{turn}"))
+            found["bare loop"].append(asyncio.run(bare(url, asked)))
+        if python:
+            found["inspect_ai"].append(inspect_ai(python, url, asked, folder))
+    show(found, len(asked), rounds)
+
+
+def show(found: dict[str, list[Measured]], questions: int, rounds: int) -> None:
+    print(f"{questions:,} questions, {CONCURRENCY} at once, {LATENCY_MS} ms; median of {rounds} rounds")
+    speed = {name: statistics.median(one.per_s for one in each) for name, each in found.items() if each}
+    cpu = {name: statistics.median(one.cpu_ms for one in each) for name, each in found.items() if each}
+    for name, per_s in speed.items():
+        print(f"  {name:<12}{per_s:8.1f} calls/s {cpu[name]:8.2f} ms CPU a call")
+    ratio = statistics.median(
+        one.per_s / other.per_s for one, other in zip(found["mcq run"], found["bare loop"], strict=True)
+    )
+    print(f"  calls/s, ours over the bare loop's     {ratio:6.2f}   (wanted: at least 1.00)")
+    print(f"  CPU, ours over the bare loop's         {cpu['mcq run'] / cpu['bare loop']:6.2f}")
+    if "inspect_ai" not in speed:
+        print(f"  inspect_ai was left out: {INSPECT} names no Python that has it")
+        return
+    print(f"  calls/s, ours over inspect_ai's        {speed['mcq run'] / speed['inspect_ai']:6.2f}")
+    print(
+        f"  CPU, ours over inspect_ai's            {cpu['mcq run'] / cpu['inspect_ai']:6.2f}"
+        "   (wanted: at most 0.25)"
+    )
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--questions", type=int, default=QUESTIONS, help="At most 3,681.")
+    options.add_argument("--rounds", type=int, default=ROUNDS)
+    chosen = options.parse_args()
+    main(min(chosen.questions, QUESTIONS), chosen.rounds)
