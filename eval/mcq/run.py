@@ -31,7 +31,7 @@ class McqPlan:
     """How questions are asked.
 
     Zero-shot at `temperature` 0 where the model takes one; what was sent stands in `run.json`. Reasoning is
-    left to the provider. `control` asks Q4 of artifact images again without the image.
+    left to the provider. `control` asks every Q4 again without the image.
     """
 
     temperature: float | None = 0.0
