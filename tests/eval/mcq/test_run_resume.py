@@ -156,7 +156,7 @@ def test_another_key_asks_nothing_again(tmp_path: Path, run: McqRun) -> None:
     items_file = small_set(tmp_path / "set", 2)
     with recording() as server:
         assert uncanny_here(*command(items_file, server, run)).code == 0
-        rewritten(items_file, lambda item: {"q1": {"answer": "yes"}, "split": "art_dg"})
+        rewritten(items_file, lambda _: {"q1": {"answer": "yes"}, "split": "art_dg"})
         assert uncanny_here(*command(items_file, server, run)).code == 0
         assert server.requests() == 8
 
