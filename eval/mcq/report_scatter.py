@@ -12,7 +12,7 @@ from uncanny.eval.mcq.result import ModelScore
 WIDTH, HEIGHT = 420.0, 400.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 14.0, 12.0, 42.0
 TICKS = (0, 25, 50, 75, 100)
-_LETTER, _SMALL, _LINE, _MOST_LETTERS = 6.2, 5.2, 12.0, 24
+_LETTER, _SMALL, _LINE, _MOST_LETTERS = 6.9, 5.2, 12.0, 24
 _NEAR, _FAR = (6.0, 11.0), (18.0, 27.0, 38.0, 50.0, 64.0)
 
 Kind = Literal["own", "baseline", "published"]
@@ -21,7 +21,10 @@ Rect = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A model at `x`, `y` in SVG units. `across` and `up` are its intervals, None without."""
+    """A model at `x`, `y` in SVG units. `across` and `up` are its intervals, None without.
+
+    `leader` is where a line from the point to a label that stands far off ends.
+    """
 
     name: str
     kind: Kind
@@ -35,12 +38,7 @@ class Point:
     label: str = ""
     label_x: float = 0.0
     label_y: float = 0.0
-
-    @property
-    def leader(self) -> bool:
-        """Whether a number stands so far off that a line has to say whose it is."""
-        away = max(abs(self.label_x - self.x), abs(self.label_y - 3 - self.y))
-        return self.label == str(self.number) and away > 16
+    leader: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +136,19 @@ def _labelled(points: Sequence[Point]) -> Iterator[Point]:
         spots = [spot for spot in _spots(point, _LETTER * len(text), _NEAR + _FAR) if _inside(spot)]
         best = free or min(spots, key=hidden)
         taken.append(best)
-        label_x, label_y = round((best[0] + best[2]) / 2, 1), round(best[3] - 3, 1)
-        yield replace(point, label=text, label_x=label_x, label_y=label_y)
+        yield _with_label(point, text, best)
+
+
+def _with_label(point: Point, text: str, spot: Rect) -> Point:
+    end = (min(max(point.x, spot[0]), spot[2]), min(max(point.y, spot[1]), spot[3]))
+    away = max(abs(end[0] - point.x), abs(end[1] - point.y))
+    return replace(
+        point,
+        label=text,
+        label_x=round((spot[0] + spot[2]) / 2, 1),
+        label_y=round(spot[3] - 3, 1),
+        leader=(round(end[0], 1), round(end[1], 1)) if away > _NEAR[-1] else None,
+    )
 
 
 def _spots(point: Point, wide: float, distances: Sequence[float]) -> Iterator[Rect]:
