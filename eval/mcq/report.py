@@ -72,7 +72,6 @@ def write_mcq_report(
         .render(
             about=_about(items, items_file, result),
             models=result.models,
-            lenient=result.lenient,
             result=result,
             items=items,
             rates={name: question_rates(group) for name, group in grouped(sheets).items()},
