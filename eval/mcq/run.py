@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uncanny.agents.artifact_answerer import ROLES, own_texts
+from uncanny.errors import UsageError
 from uncanny.eval.mcq.items import Answer, AskedQuestion, Item
 from uncanny.eval.mcq.texts import asked_digest, carries_texts
 from uncanny.images import PixelPolicy
@@ -38,6 +39,21 @@ class McqPlan:
     top_p: float | None = None
     max_output_tokens: int = 2_000
     control: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value out of range."""
+        for what, value, good, wanted in (
+            (
+                "temperature",
+                self.temperature,
+                self.temperature is None or 0 <= self.temperature <= 2,
+                "0 to 2",
+            ),
+            ("top-p", self.top_p, self.top_p is None or 0 < self.top_p <= 1, "above 0, at most 1"),
+            ("max-output-tokens", self.max_output_tokens, self.max_output_tokens >= 1, "at least 1"),
+        ):
+            if not good:
+                raise UsageError(f"{what} must be {wanted}, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

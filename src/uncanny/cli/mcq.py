@@ -54,8 +54,9 @@ def run_command(items: str, run: Path | None, root: Path | None, **options: Any)
     if run is None and not options["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where answers go with -o runs/NAME.")
     folder = run or Path("runs/unnamed")
-    loaded, items_file = named_items(items, run, root)
     plan = McqPlan(options["temperature"], options["top_p"], options["max_output_tokens"], options["control"])
+    # A dry run leaves nothing behind, so the bundled set goes to a temporary place.
+    loaded, items_file = named_items(items, None if options["dry_run"] else run, root)
     job = McqJob(
         RunFolder(folder),
         loaded,
@@ -94,8 +95,16 @@ def run_command(items: str, run: Path | None, root: Path | None, **options: Any)
     show_default=True,
     help="How answers are read; exact is the protocol.",
 )
-@click.option("--resamples", default=10_000, show_default=True, help="Bootstrap resamples over images.")
-@click.option("--seed", default=0, show_default=True, help="Same seed, same intervals.")
+@click.option(
+    "--resamples",
+    type=click.IntRange(0),
+    default=10_000,
+    show_default=True,
+    help="Bootstrap resamples over images.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same intervals."
+)
 @click.option("--baselines", is_flag=True, help="Add random and always-E/no.")
 @click.option("--published", is_flag=True, help="Show the published models beside yours.")
 @click.option("--require-complete", is_flag=True, help="Missing answers are an error.")
@@ -137,7 +146,7 @@ def overlay_command(items: str, out: Path, root: Path | None) -> None:
     from uncanny.cli.mcq_items import named_items
     from uncanny.eval.mcq.store_overlays import store_overlays
 
-    loaded, items_file = named_items(items, root=root)
+    loaded, items_file = named_items(items, out, root)
     click.echo(store_overlays(loaded, items_file, root, out))
 
 
@@ -168,7 +177,7 @@ def export_command(items: str, out: Path, root: Path | None) -> None:
 @command.command("build")
 @click.argument("run", type=PATH)
 @click.option("-o", "--out", "out", type=PATH, required=True, help="The item file to write.")
-@click.option("--seed", default=0, show_default=True, help="Same seed, same drafts.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same drafts.")
 def build_command(run: Path, out: Path, seed: int) -> None:
     """Draft items from the annotations of RUN, reviewed ones where there are reviews.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -12,12 +14,16 @@ SCENES = "scenes"
 
 
 def items_path(name: str, folder: Path | None = None) -> Path:
-    """The item file; `scenes` is the bundled set, copied into `folder` or else to a temporary place."""
+    """The item file; `scenes` is the bundled set, copied into `folder` or else kept while we run."""
     if name != SCENES or Path(name).exists():
         return Path(name)
     from uncanny.eval.mcq.from_scenes import scene_items
 
-    target = Path(tempfile.mkdtemp(prefix="uncanny-scenes-")) if folder is None else folder / "items"
+    if folder is None:
+        target = Path(tempfile.mkdtemp(prefix="uncanny-scenes-"))
+        atexit.register(shutil.rmtree, target, ignore_errors=True)
+    else:
+        target = folder / "items"
     known = target / "items.jsonl"
     return known if known.is_file() else scene_items(target)
 
