@@ -34,7 +34,7 @@ from uncanny.eval.mcq.result import SetScore
 from uncanny.eval.mcq.sheet import Key, read_sheets
 from uncanny.eval.mcq.texts import carries_texts
 from uncanny.eval.report.figures import percent
-from uncanny.eval.report.run_report import _csp_hash, _source, _stamp
+from uncanny.eval.report.run_report import csp_hash, source_text, stamp
 from uncanny.records.jsonl import write_atomically
 
 SPLIT_NAMES: Mapping[str, str] = {
@@ -103,7 +103,7 @@ def _about(items: Sequence[Item], items_file: Path, result: SetScore) -> dict[st
         "own_texts": own,
         "parser": f"exact/{PARSER_VERSION}",
         "missing": sum(sum(score.missing.values()) for score in result.models.values()),
-        "made": _stamp(datetime.now(UTC).isoformat()),
+        "made": stamp(datetime.now(UTC).isoformat()),
         "version": __version__,
     }
 
@@ -128,10 +128,10 @@ def _environment() -> Environment:
         "ends": interval_words,
     }
     environment.filters |= filters
-    style = _source(environment, ("run.css", "mcq.css"))
+    style = source_text(environment, ("run.css", "mcq.css"))
     environment.globals |= {
         "style": Markup(style),
-        "style_hash": _csp_hash(style),
+        "style_hash": csp_hash(style),
         "groups": GROUPS,
         "cell": cell,
         "is_asked": is_asked,

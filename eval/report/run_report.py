@@ -69,7 +69,7 @@ def write_report(run: Path, *, max_images: int = 300, out: Path | None = None) -
             data=page_json(_gallery(shown, seen, index)),
             details=[page_json(detail) for detail in details],
             states=_UNFINISHED,
-            stamp=_stamp,
+            stamp=stamp,
             made=datetime.now(UTC).isoformat(timespec="seconds"),
         )
     )
@@ -105,25 +105,25 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": percent, "pretty": _pretty, "number": lambda value: f"{value:,}"}
-    style = _source(environment, ("run.css",))
-    script = _source(environment, _SCRIPTS)
+    style = source_text(environment, ("run.css",))
+    script = source_text(environment, _SCRIPTS)
     environment.globals |= {
         "style": Markup(style),
         "script": Markup(script),
-        "style_hash": _csp_hash(style),
-        "script_hash": _csp_hash(script),
+        "style_hash": csp_hash(style),
+        "script_hash": csp_hash(script),
     }
     return environment
 
 
-def _source(environment: Environment, names: Sequence[str]) -> str:
+def source_text(environment: Environment, names: Sequence[str]) -> str:
     assert environment.loader is not None
     source = "\n".join(environment.loader.get_source(environment, name)[0] for name in names)
     # Browsers hash after normalising line ends; a checkout with CRLF would not match its own policy.
     return source.replace("\r\n", "\n")
 
 
-def _csp_hash(source: str) -> str:
+def csp_hash(source: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
@@ -131,7 +131,7 @@ def _pretty(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
-def _stamp(text: str) -> str:
+def stamp(text: str) -> str:
     """A time as people read it, in UTC to the minute; what is not ISO 8601 stays as it is."""
     try:
         when = datetime.fromisoformat(text)

@@ -108,6 +108,9 @@ def run_command(items: str, run: Path | None, root: Path | None, **options: Any)
 @click.option("--baselines", is_flag=True, help="Add random and always-E/no.")
 @click.option("--published", is_flag=True, help="Show the published models beside yours.")
 @click.option("--require-complete", is_flag=True, help="Missing answers are an error.")
+@click.option("--report", type=PATH, help="Where the page goes. [default: mcq.html beside the first answers]")
+@click.option("--no-report", is_flag=True, help="Write no page.")
+@_ROOT
 def score_command(items: str, answers: tuple[Path, ...], **options: Any) -> None:
     """Score answers of any number of models against ITEMS, offline.
 
@@ -116,8 +119,8 @@ def score_command(items: str, answers: tuple[Path, ...], **options: Any) -> None
     from uncanny.cli.mcq_items import named_items
     from uncanny.cli.mcq_score import score_and_show
 
-    loaded, _ = named_items(items)
-    score_and_show(loaded, answers, **options)
+    loaded, items_file = named_items(items, root=options["root"])
+    score_and_show(loaded, items_file, answers, **options)
 
 
 @command.command("check")

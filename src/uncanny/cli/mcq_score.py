@@ -38,8 +38,12 @@ NAME_WIDTH = 28
 
 def score_and_show(
     items: Sequence[Item],
+    items_file: Path,
     files: Sequence[Path],
     *,
+    root: Path | None,
+    report: Path | None,
+    no_report: bool,
     json_file: Path | None,
     parser: Any,
     resamples: int,
@@ -48,12 +52,13 @@ def score_and_show(
     published: bool,
     require_complete: bool,
 ) -> None:
-    """Score, print a table, write the JSON. Raises UsageError."""
+    """Score, print a table, write JSON and page. Raises UsageError."""
     answers = read_answers(files)
     if baselines:
         answers += [*baseline_answers(items, "random", seed=seed), *baseline_answers(items, "always-E/no")]
+    asked = [answer for answer in answers if answer.question != "q4_no_image"]
     result = score_set(
-        items, answers, resamples=resamples, seed=seed, parser=parser, require_complete=require_complete
+        items, asked, resamples=resamples, seed=seed, parser=parser, require_complete=require_complete
     )
     if json_file is not None and str(json_file) == "-":
         write_json(set_json(result))
@@ -61,6 +66,25 @@ def score_and_show(
     if json_file is not None:
         write_atomically(json_file, [orjson.dumps(set_json(result), option=orjson.OPT_INDENT_2)])
     click.echo(table(result, published=published))
+    if not no_report:
+        from uncanny.eval.mcq.report import write_mcq_report
+
+        drawn = beside(files[0]).with_name("overlays")
+        page = write_mcq_report(
+            result,
+            items,
+            answers,
+            items_file=items_file,
+            root=root,
+            out=report or beside(files[0]),
+            overlays=drawn if drawn.is_dir() else None,
+        )
+        click.echo(f"Report   {page}")
+
+
+def beside(answers: Path) -> Path:
+    """Where the page goes when nobody says."""
+    return (answers if answers.is_dir() else answers.parent) / "mcq.html"
 
 
 def read_answers(files: Sequence[Path]) -> list[Answer]:
