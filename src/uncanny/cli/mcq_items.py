@@ -20,12 +20,19 @@ def items_path(name: str, folder: Path | None = None) -> Path:
     from uncanny.eval.mcq.from_scenes import scene_items
 
     if folder is None:
-        target = Path(tempfile.mkdtemp(prefix="uncanny-scenes-"))
+        target = _for_now()
         atexit.register(shutil.rmtree, target, ignore_errors=True)
     else:
         target = folder / "items"
     known = target / "items.jsonl"
     return known if known.is_file() else scene_items(target)
+
+
+def _for_now() -> Path:
+    """A folder that goes with this process."""
+    parent = tempfile.mkdtemp(prefix="uncanny-")
+    atexit.register(shutil.rmtree, parent, ignore_errors=True)
+    return Path(parent) / "bundled-scenes"
 
 
 def named_items(
