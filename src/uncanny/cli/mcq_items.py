@@ -19,11 +19,7 @@ def items_path(name: str, folder: Path | None = None) -> Path:
         return Path(name)
     from uncanny.eval.mcq.from_scenes import scene_items
 
-    if folder is None:
-        target = _for_now()
-        atexit.register(shutil.rmtree, target, ignore_errors=True)
-    else:
-        target = folder / "items"
+    target = _for_now() if folder is None else folder / "items"
     known = target / "items.jsonl"
     return known if known.is_file() else scene_items(target)
 
