@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.items import Answer, Item
+from uncanny.eval.mcq.items import Answer, AskedQuestion, Item
 from uncanny.eval.mcq.letters import Parser, Reading, read_choice
 from uncanny.eval.mcq.sheet import failed
 
@@ -29,11 +29,12 @@ def score_no_image(
     letter, other than E, with the image: a share of the `n_both` images answered both ways. None for no
     images.
 
+    Both may be a run's answers as they are: Q4 is Q4 with the image, or, in `without_image`, `q4_no_image`.
     Raises `UsageError` where an answer comes twice.
     """
     asked = {item.id: item for item in items if item.q4 is not None}
-    blind = _read(asked, without_image, "ABCDEF", parser)
-    seen = _read(asked, with_image, "ABCDE", parser)
+    blind = _read(asked, without_image, ("q4", "q4_no_image"), "ABCDEF", parser)
+    seen = _read(asked, with_image, ("q4",), "ABCDE", parser)
     choices = {item: reading.choice for item, reading in blind.items()}
     letters = {item: choice for item, choice in choices.items() if choice not in (None, ABSTAIN)}
     match = [choice for item, choice in letters.items() if choice == asked[item].right("q4")]
@@ -53,11 +54,15 @@ def score_no_image(
 
 
 def _read(
-    asked: dict[str, Item], answers: Iterable[Answer], letters: str, parser: Parser
+    asked: dict[str, Item],
+    answers: Iterable[Answer],
+    questions: tuple[AskedQuestion, ...],
+    letters: str,
+    parser: Parser,
 ) -> dict[str, Reading]:
     found: dict[str, Reading] = {}
     for answer in answers:
-        if answer.question != "q4" or answer.id not in asked or failed(answer):
+        if answer.question not in questions or answer.id not in asked or failed(answer):
             continue
         if answer.id in found:
             raise UsageError(
@@ -74,3 +79,19 @@ def _read(
 
 def _share(count: int, total: int) -> float | None:
     return count / total if total else None
+
+
+def control_scores(
+    items: Iterable[Item], answers: Iterable[Answer], *, parser: Parser = "exact"
+) -> dict[str, dict[str, Any]]:
+    """`score_no_image` of every model that was asked the control; empty where none was."""
+    items = list(items)
+    blind: dict[str, list[Answer]] = {}
+    seen: dict[str, list[Answer]] = {}
+    for answer in answers:
+        held = blind if answer.question == "q4_no_image" else seen
+        held.setdefault(answer.model, []).append(answer)
+    return {
+        model: score_no_image(items, given, seen.get(model, ()), parser=parser)
+        for model, given in blind.items()
+    }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uncanny.eval.mcq.items import Answer, Item
-from uncanny.eval.mcq.no_image import score_no_image
+from uncanny.eval.mcq.no_image import control_scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,4 @@ def controls(items: Sequence[Item], answers: Sequence[Answer]) -> list[Control]:
 
     Raises `UsageError` where an answer comes twice.
     """
-    blind: dict[str, list[Answer]] = {}
-    seen: dict[str, list[Answer]] = {}
-    for answer in answers:
-        if answer.question == "q4_no_image":
-            blind.setdefault(answer.model, []).append(answer.model_copy(update={"question": "q4"}))
-        elif answer.question == "q4":
-            seen.setdefault(answer.model, []).append(answer)
-    return [
-        Control(model, score_no_image(items, given, seen.get(model, ()))) for model, given in blind.items()
-    ]
+    return [Control(model, figures) for model, figures in control_scores(items, answers).items()]

@@ -11,6 +11,7 @@ from uncanny.eval.mcq.compare import mcnemar, oracle
 from uncanny.eval.mcq.humans import grouped, is_rater
 from uncanny.eval.mcq.items import Answer, Item
 from uncanny.eval.mcq.letters import Parser
+from uncanny.eval.mcq.no_image import control_scores
 from uncanny.eval.mcq.result import ModelScore, SetScore
 from uncanny.eval.mcq.score_json import set_json
 from uncanny.eval.mcq.sheet import Key, Sheet, read_sheets
@@ -28,11 +29,23 @@ def score(
     require_complete: bool = False,
 ) -> dict[str, Any]:
     """The report of `mcq score --json`; see `score_set` for the arguments and errors."""
-    return set_json(
-        score_set(
-            items, answers, resamples=resamples, seed=seed, parser=parser, require_complete=require_complete
-        )
+    items, answers = list(items), list(answers)
+    found = score_set(
+        items, answers, resamples=resamples, seed=seed, parser=parser, require_complete=require_complete
     )
+    return report_json(found, items, answers, parser)
+
+
+def report_json(
+    found: SetScore, items: Iterable[Item], answers: Iterable[Answer], parser: Parser
+) -> dict[str, Any]:
+    """The same of what is scored already; `no_image` stands with models that were asked the control."""
+    held = set_json(found)
+    for model, control in control_scores(items, answers, parser=parser).items():
+        place = held["models"].get(model) if "models" in held else held
+        if place is not None:
+            place["no_image"] = control
+    return held
 
 
 def score_set(
@@ -44,7 +57,7 @@ def score_set(
     parser: Parser = "exact",
     require_complete: bool = False,
 ) -> SetScore:
-    """Score every model that has answers.
+    """Score every model that has answers; those to the control without image are `control_scores`'s.
 
     `resamples=0` leaves the intervals out. `parser="lenient"` adds a second reading beside the exact one.
     Raters are averaged into one `human`; they and baselines are no part of the oracle.
@@ -52,7 +65,7 @@ def score_set(
     Raises `UsageError` where there are no answers, none fits the items, a question is answered twice by one
     model, or, with `require_complete`, any answer is missing.
     """
-    key, given = Key.of(items), list(answers)
+    key, given = Key.of(items), [answer for answer in answers if answer.question != "q4_no_image"]
     sheets = read_sheets(key, given)
     if not sheets:
         raise UsageError("there are no answers to score", remedy="Run the questions first.")

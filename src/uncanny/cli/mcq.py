@@ -105,6 +105,9 @@ def run_command(items: str, run: Path | None, root: Path | None, **options: Any)
 @click.option(
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same intervals."
 )
+@click.option(
+    "--human", type=PATH, multiple=True, help="Answers of one person; all are averaged. Repeatable."
+)
 @click.option("--baselines", is_flag=True, help="Add random and always-E/no.")
 @click.option("--published", is_flag=True, help="Show the published models beside yours.")
 @click.option("--require-complete", is_flag=True, help="Missing answers are an error.")
@@ -157,10 +160,14 @@ def overlay_command(items: str, out: Path, root: Path | None) -> None:
 @click.argument("source", type=PATH)
 @click.option("-o", "--out", "out", type=PATH, required=True, help="Folder for items.jsonl and the images.")
 def import_command(source: Path, out: Path) -> None:
-    """Import a released flat table (Parquet, CSV, or a folder of shards), embedded images included."""
-    from uncanny.eval.mcq.flat_table import import_table
+    """Import a released flat table (Parquet, CSV, or a folder of shards), embedded images included.
 
-    click.echo(import_table(source, out))
+    Or raw annotation payloads as JSON Lines, each with `id`, `image` and `split` beside it.
+    """
+    from uncanny.eval.mcq.flat_table import import_table
+    from uncanny.eval.mcq.payload_file import holds_payloads, import_payloads
+
+    click.echo(import_payloads(source, out) if holds_payloads(source) else import_table(source, out))
 
 
 @command.command("export")

@@ -12,13 +12,13 @@ import orjson
 from uncanny.cli.session import write_json
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.baselines import baseline_answers
+from uncanny.eval.mcq.humans import as_rater
 from uncanny.eval.mcq.items import Answer, Item
 from uncanny.eval.mcq.load import load_answers
 from uncanny.eval.mcq.predictions import load_predictions
 from uncanny.eval.mcq.published import published_scores
 from uncanny.eval.mcq.result import SetScore, Share
-from uncanny.eval.mcq.score import score_set
-from uncanny.eval.mcq.score_json import set_json
+from uncanny.eval.mcq.score import report_json, score_set
 from uncanny.records.jsonl import write_atomically
 
 # Column: heading, split, score.
@@ -51,20 +51,24 @@ def score_and_show(
     baselines: bool,
     published: bool,
     require_complete: bool,
+    human: Sequence[Path],
 ) -> None:
     """Score, print a table, write JSON and page. Raises UsageError."""
     answers = read_answers(files)
     if baselines:
         answers += [*baseline_answers(items, "random", seed=seed), *baseline_answers(items, "always-E/no")]
-    asked = [answer for answer in answers if answer.question != "q4_no_image"]
+    for file in human:
+        answers += as_rater(read_answers([file]), file.stem)
     result = score_set(
-        items, asked, resamples=resamples, seed=seed, parser=parser, require_complete=require_complete
+        items, answers, resamples=resamples, seed=seed, parser=parser, require_complete=require_complete
     )
     if json_file is not None and str(json_file) == "-":
-        write_json(set_json(result))
+        write_json(report_json(result, items, answers, parser))
         return
     if json_file is not None:
-        write_atomically(json_file, [orjson.dumps(set_json(result), option=orjson.OPT_INDENT_2)])
+        write_atomically(
+            json_file, [orjson.dumps(report_json(result, items, answers, parser), option=orjson.OPT_INDENT_2)]
+        )
     click.echo(table(result, published=published))
     if not no_report:
         from uncanny.eval.mcq.report import write_mcq_report

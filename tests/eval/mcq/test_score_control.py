@@ -1,0 +1,38 @@
+"""The control without image in the scores of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from uncanny.eval.mcq.baselines import baseline_answers
+from uncanny.eval.mcq.from_scenes import scene_items
+from uncanny.eval.mcq.items import Answer
+from uncanny.eval.mcq.load import load_items
+from uncanny.eval.mcq.score import score
+
+
+def test_a_run_with_the_control_is_scored_as_it_is(tmp_path: Path) -> None:
+    items = load_items(scene_items(tmp_path))
+    answers = baseline_answers(items, "always-E/no")
+    model = answers[0].model
+    plain = score(items, answers, resamples=0)
+    control = [
+        Answer(id=item.id, question="q4_no_image", raw="F" if number % 4 else "E", model=model)
+        for number, item in enumerate(items)
+    ]
+    with_control = score(items, [*answers, *control], resamples=0)
+    figures = with_control.pop("no_image")
+    assert with_control == plain
+    assert (figures["n"], figures["missing"]) == (20, 0)
+    assert figures["f_rate"] == 15 / 20
+    assert figures["a_to_e_rate"] == 5 / 20
+
+
+def test_with_several_models_it_stands_with_the_one_that_was_asked(tmp_path: Path) -> None:
+    items = load_items(scene_items(tmp_path))
+    answers = [*baseline_answers(items, "always-E/no"), *baseline_answers(items, "random")]
+    asked = answers[0].model
+    control = [Answer(id=item.id, question="q4_no_image", raw="F", model=asked) for item in items]
+    found = score(items, [*answers, *control], resamples=0)["models"]
+    assert found[asked]["no_image"]["f_rate"] == 1.0
+    assert [model for model in found if "no_image" in found[model]] == [asked]
