@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from tests.eval.mcq.recording import McqRun, recording, rewritten
-from tests.runs.e2e import Server, finish, pictures, serving_process, start, uncanny, uncanny_here
+from tests.runs.e2e import Server, finish, pictures, serving, serving_process, start, uncanny, uncanny_here
 from uncanny.eval.mcq.items import Item
 
 CONCURRENCY = 4
@@ -68,7 +68,7 @@ def check_complete(run: McqRun, items: int) -> None:
 def test_killed_several_times_and_started_again(tmp_path: Path, run: McqRun) -> None:
     items, kills = 10, 2
     items_file = small_set(tmp_path / "set", items)
-    with serving_process("--latency-ms", "40") as server:
+    with serving(latency_ms=40) as server:
         arguments = command(items_file, server, run)
         for number in range(1, kills + 1):
             process = started(arguments, server, number * 10)
@@ -109,7 +109,7 @@ def test_twenty_kills_lose_nothing(tmp_path: Path, run: McqRun) -> None:
 def test_an_interrupt_lets_calls_come_back_and_none_is_asked_twice(tmp_path: Path, run: McqRun) -> None:
     items = 8
     items_file = small_set(tmp_path / "set", items)
-    with serving_process("--latency-ms", "100") as server:
+    with serving(latency_ms=100) as server:
         arguments = command(items_file, server, run)
         process = started(arguments, server, 10)
         process.send_signal(signal.SIGINT)
