@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -128,7 +129,8 @@ class McqTask:
             },
             "pixels": {"policy": asdict(job.policy)},
             "root": None if job.root is None else str(job.root.absolute()),
-            "items": str(job.items_file.absolute()),
+            # From the run folder, so that both can be moved together.
+            "items": os.path.relpath(job.items_file, job.folder.path),
         }
 
     def records(self) -> RecordFile[Answer]:

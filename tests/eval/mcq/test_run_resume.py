@@ -65,6 +65,7 @@ def check_complete(run: McqRun, items: int) -> None:
     assert len(calls) == 4 * items
 
 
+@pytest.mark.slow
 def test_killed_several_times_and_started_again(tmp_path: Path, run: McqRun) -> None:
     items, kills = 10, 2
     items_file = small_set(tmp_path / "set", items)
@@ -106,6 +107,7 @@ def test_twenty_kills_lose_nothing(tmp_path: Path, run: McqRun) -> None:
     check_complete(run, items)
 
 
+@pytest.mark.slow
 def test_an_interrupt_lets_calls_come_back_and_none_is_asked_twice(tmp_path: Path, run: McqRun) -> None:
     items = 8
     items_file = small_set(tmp_path / "set", items)
