@@ -24,7 +24,8 @@ from uncanny.runs.run import RunEnd, run_task
 if TYPE_CHECKING:
     from uncanny.runs.engine import Engine
 
-MOST_ITEMS_AT_ONCE = 128
+MOST_ITEMS_AT_ONCE = 64
+QUESTIONS_AN_ITEM = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,7 @@ class McqTask:
 
     @property
     def at_once(self) -> int:
-        # The first question with a picture goes alone, so an item often has one or two calls in flight.
-        return min(MOST_ITEMS_AT_ONCE, self.job.options.concurrency + 8)
+        return min(MOST_ITEMS_AT_ONCE, -(-self.job.options.concurrency // QUESTIONS_AN_ITEM) * 2 + 2)
 
     def protocol(self) -> dict[str, Any]:
         job = self.job
