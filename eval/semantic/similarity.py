@@ -1,0 +1,42 @@
+"""What the protocols ask of a measure of text similarity. One file a measure; `MEASURES` names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPairs:
+    """All predicted texts of one image and field against all true ones; either side may be empty."""
+
+    predicted: Sequence[str]
+    true: Sequence[str]
+
+
+class Similarity(Protocol):
+    """A measure of how close two texts are in meaning, from 0 to 1, higher is closer."""
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What scores depend on: measure, backbone, layer, versions. It goes into reports and signatures."""
+        ...
+
+    @property
+    def compares_with_published(self) -> bool:
+        """Whether scores can stand beside the published ones: the same backbone and layer."""
+        ...
+
+    def matrices(self, wanted: Iterable[TextPairs]) -> Iterator[Matrix]:
+        """One matrix for each entry of `wanted`, in order: (predicted, true), each cell in 0–1.
+
+        A text without a word is 0 to everything. Reads ahead of what it has given back by a bounded number
+        of entries, so that memory does not grow with the set.
+        """
+        ...
