@@ -1,0 +1,244 @@
+"""What an audit finds, as values that a terminal, a file or a page can use directly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from uncanny.schema import Anomaly
+
+Figure = Literal["mai", "af", "cap", "u_mean"]
+FIGURES: tuple[Figure, ...] = ("mai", "af", "cap", "u_mean")
+RANKED: tuple[Figure, ...] = ("mai", "af", "cap")
+
+Aspect = Literal["model", "prompts", "pixels", "settings"]
+SourceKind = Literal["file", "run", "images"]
+
+SEVERITIES = 101
+MOST_LEFT_OUT = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its 95 % interval.
+
+    `value` is None where there is nothing to count over. `interval` is None there too, and where fewer than
+    two images, or prompts where these are paired, leave nothing to resample.
+    """
+
+    value: float | None
+    interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Records that are in no figure, by status: a failed annotation is not a flawless image."""
+
+    failed: int = 0
+    partial: int = 0
+    unreadable: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.failed + self.partial + self.unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class NameCount:
+    """An anomaly name as most often written; upper and lower case and spaces make no difference.
+
+    `anomalies` bear it, in `images` images; `u_mean` is their mean implausibility, 0–1.
+    """
+
+    name: str
+    anomalies: int
+    images: int
+    u_mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorstImage:
+    """One of the images with the highest summed implausibility `u`.
+
+    `image` is the name in the record, `path` where the file ought to be: it may be missing. `anomalies` has
+    the most severe first. `prompt` is the key it is paired by, None where nothing is paired.
+    """
+
+    image: str
+    path: Path
+    width: int | None
+    height: int | None
+    u: float
+    anomalies: tuple[Anomaly, ...]
+    prompt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How a generator's annotations were made, each as the distinct values found, sorted.
+
+    `models` and `prompts` come from the records, with roles and fallback where they are known. `pixels` is
+    the policy of the run as one text, or, where no run is known, the kinds of changes the records name;
+    None where neither is there. `settings` is the run's plan by setting, empty where no run is known.
+    """
+
+    models: tuple[str, ...]
+    prompts: tuple[str, ...]
+    pixels: tuple[str, ...] | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorScore:
+    """One generator. `images` are those with status `ok`, the `n` of every figure.
+
+    `severities[s]` counts the anomalies of severity `s`, 0–100 (100 = realistic). `flawless` counts the
+    images without anomalies. `names` and `worst` are the top ones, highest first. `prompts` counts the
+    distinct keys of pairing, None where nothing is paired.
+    """
+
+    name: str
+    source: Path
+    kind: SourceKind
+    images: int
+    anomalies: int
+    flawless: int
+    left_out: LeftOut
+    mai: Estimate
+    af: Estimate
+    cap: Estimate
+    u_mean: Estimate
+    severities: tuple[int, ...]
+    names: tuple[NameCount, ...]
+    worst: tuple[WorstImage, ...]
+    provenance: Provenance
+    prompts: int | None = None
+
+    def figure(self, name: Figure) -> Estimate:
+        found: Estimate = getattr(self, name)
+        return found
+
+    @property
+    def records(self) -> int:
+        return self.images + self.left_out.total
+
+    @property
+    def left_out_share(self) -> float | None:
+        """In 0–1 of all records; None without any."""
+        return self.left_out.total / self.records if self.records else None
+
+    @property
+    def many_left_out(self) -> bool:
+        """Whether over 1 % of the records are in no figure: the others may be the easy ones."""
+        share = self.left_out_share
+        return share is not None and share > MOST_LEFT_OUT
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two generators, `first` ahead of `second` in the order; the figures are `first` minus `second`.
+
+    `paired` counts the prompts that both have and over which the difference is taken; None where all images
+    of both are compared as independent samples. `apart` says whether the interval of the CAP difference is
+    without 0; None without an interval.
+    """
+
+    first: str
+    second: str
+    paired: int | None
+    mai: Estimate
+    af: Estimate
+    cap: Estimate
+    apart: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """One way in which annotations in one audit were not made alike.
+
+    `what` is the aspect, with the setting for `settings`; `values` has each generator's distinct values.
+    """
+
+    aspect: Aspect
+    what: str
+    values: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """All generators by one assessor. `order` has the lowest CAP first, generators without a CAP last.
+
+    `differences` has every pair of generators with a CAP, in order. `mixed` is empty unless mixing was
+    allowed. `notices` are sentences for people: what could not be checked, what to know before believing.
+    """
+
+    generators: Mapping[str, GeneratorScore]
+    order: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    mixed: tuple[Mixed, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def difference(self, first: str, second: str) -> Difference | None:
+        """The pair in this order, or None."""
+        return next((one for one in self.differences if (one.first, one.second) == (first, second)), None)
+
+    @property
+    def alike(self) -> tuple[Difference, ...]:
+        """Neighbours in the order that cannot be told apart."""
+        neighbours = zip(self.order, self.order[1:], strict=False)
+        found = (self.difference(first, second) for first, second in neighbours)
+        return tuple(one for one in found if one is not None and one.apart is not True)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How alike two assessors rank the same generators by one figure: Spearman's rho and Kendall's tau-b.
+
+    Both are None where fewer than two generators are compared or an assessor gives all the same value.
+    """
+
+    figure: Figure
+    generators: int
+    spearman: float | None
+    kendall: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """A generator as printed in the paper, by one assessor."""
+
+    generator: str
+    assessor: str
+    mai: float
+    af: float
+    cap: float
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """The published rows, where they are from, and how the two assessors agree in them."""
+
+    source: str
+    rows: tuple[PublishedRow, ...]
+    agreement: tuple[Agreement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """A whole audit.
+
+    `against` is the same generators by a second assessor, and `agreement` compares the two. `pair_by` is
+    `stem`, the name of a column, or None. `published` is None unless asked for.
+    """
+
+    board: Board
+    resamples: int
+    seed: int
+    level: float
+    pair_by: str | None = None
+    allow_mixed: bool = False
+    against: Board | None = None
+    agreement: tuple[Agreement, ...] = ()
+    published: PublishedTable | None = None
