@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -79,15 +79,17 @@ class WorstImage:
 class Provenance:
     """How a generator's annotations were made, each as the distinct values found, sorted.
 
-    `models` and `prompts` come from the records, with roles and fallback where they are known. `pixels` is
-    the policy of the run as one text, or, where no run is known, the kinds of changes the records name;
-    None where neither is there. `settings` is the run's plan by setting, empty where no run is known.
+    `models` and `prompts` are those of the records that count; a record to which roles or a fallback with
+    models of their own contributed names them all. `changes` are the kinds of what was done to pixels beyond
+    converting the file's format, None where no record says. `policy` is the run's pixel policy and `settings`
+    are its plan and roles, by name; None where no run is known.
     """
 
     models: tuple[str, ...]
     prompts: tuple[str, ...]
-    pixels: tuple[str, ...] | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
+    changes: tuple[str, ...] | None = None
+    policy: Mapping[str, str] | None = None
+    settings: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class Difference:
     """Two generators, `first` ahead of `second` in the order; the figures are `first` minus `second`.
 
     `paired` counts the prompts that both have and over which the difference is taken; None where all images
-    of both are compared as independent samples. `apart` says whether the interval of the CAP difference is
+    of both are compared, because nothing or too little is paired. `apart` says whether the interval of the CAP difference is
     without 0; None without an interval.
     """
 
@@ -158,7 +160,8 @@ class Difference:
 class Mixed:
     """One way in which annotations in one audit were not made alike.
 
-    `what` is the aspect, with the setting for `settings`; `values` has each generator's distinct values.
+    `what` is the aspect in words, with the setting's name where there is one; `values` has the distinct
+    values of each generator that has any.
     """
 
     aspect: Aspect
@@ -170,7 +173,8 @@ class Mixed:
 class Board:
     """All generators by one assessor. `order` has the lowest CAP first, generators without a CAP last.
 
-    `differences` has every pair of generators with a CAP, in order. `mixed` is empty unless mixing was
+    `differences` has the pairs of generators with a CAP: all of up to 16 generators, the neighbours in the
+    order of more. `mixed` is empty unless mixing was
     allowed. `notices` are sentences for people: what could not be checked, what to know before believing.
     """
 
