@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from uncanny import __version__
 from uncanny.eval.mcq import report_bars as bars
@@ -33,8 +32,8 @@ from uncanny.eval.mcq.report_table import (
 from uncanny.eval.mcq.result import SetScore
 from uncanny.eval.mcq.sheet import Key, read_sheets
 from uncanny.eval.mcq.texts import carries_texts
-from uncanny.eval.report.figures import percent
-from uncanny.eval.report.run_report import csp_hash, source_text, stamp
+from uncanny.eval.report.page import score_page
+from uncanny.eval.report.run_report import stamp
 from uncanny.records.jsonl import write_atomically
 
 SPLIT_NAMES: Mapping[str, str] = {
@@ -109,29 +108,8 @@ def _about(items: Sequence[Item], items_file: Path, result: SetScore) -> dict[st
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=ChoiceLoader(
-            [
-                PackageLoader("uncanny.eval.mcq", "templates"),
-                PackageLoader("uncanny.eval.report", "templates"),
-            ]
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    filters: dict[str, Callable[..., str | None]] = {
-        "percent": percent,
-        "number": lambda value: f"{value:,}",
-        "p": p_words,
-        "ends": interval_words,
-    }
-    environment.filters |= filters
-    style = source_text(environment, ("run.css", "mcq.css"))
+    environment = score_page("uncanny.eval.mcq", ("mcq.css",), {"p": p_words, "ends": interval_words})
     environment.globals |= {
-        "style": Markup(style),
-        "style_hash": csp_hash(style),
         "groups": GROUPS,
         "cell": cell,
         "is_asked": is_asked,
