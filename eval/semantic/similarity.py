@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,3 +41,25 @@ class Similarity(Protocol):
         of entries, so that memory does not grow with the set.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureOptions:
+    """What a user may choose about a measure; None is the measure's own default."""
+
+    backbone: str | None = None
+    num_layers: int | None = None
+    device: str | None = None
+
+
+# name: the module that has `open_measure(options: MeasureOptions) -> Similarity`, imported only to be used
+MEASURES: dict[str, str] = {
+    "bertscore": "uncanny.eval.semantic.bertscore",
+    "chrf": "uncanny.eval.semantic.chrf",
+}
+
+
+def open_measure(name: str, options: MeasureOptions) -> Similarity:
+    """The measure of this name. Raises UsageError where its library or its weights are not there."""
+    measure: Similarity = import_module(MEASURES[name]).open_measure(options)
+    return measure
