@@ -38,7 +38,7 @@ def load_items(path: Path, *, root: Path | None = None) -> tuple[Item, ...]:
 
 def parse_items(path: Path) -> tuple[list[tuple[int, Item]], list[Problem]]:
     """The valid lines with their numbers, and what is wrong with the others. Raises UsageError."""
-    return _parse(path, Item)
+    return parse_records(path, Item)
 
 
 def image_path(item: Item, items_file: Path, root: Path | None = None) -> Path:
@@ -63,7 +63,7 @@ def load_answers(paths: Sequence[Path]) -> tuple[Answer, ...]:
     kept: dict[tuple[str, str, str], tuple[Answer, str]] = {}
     problems: list[Problem] = []
     for path in paths:
-        answers, invalid = _parse(path, Answer)
+        answers, invalid = parse_records(path, Answer)
         problems += [_in_file(problem, path) for problem in invalid] if len(paths) > 1 else invalid
         for number, answer in answers:
             key = (answer.model, answer.id, answer.question)
@@ -104,7 +104,11 @@ def _repeated_ids(items: Sequence[tuple[int, Item]]) -> Iterator[Problem]:
         first.setdefault(item.id, number)
 
 
-def _parse(path: Path, model: type[T]) -> tuple[list[tuple[int, T]], list[Problem]]:
+def parse_records(path: Path, model: type[T]) -> tuple[list[tuple[int, T]], list[Problem]]:
+    """The valid lines of a JSON Lines file with their numbers, and everything wrong with the others.
+
+    Raises UsageError for a file that cannot be read.
+    """
     records: list[tuple[int, T]] = []
     problems: list[Problem] = []
     try:
