@@ -11,6 +11,7 @@ from typing import Any
 from uncanny.providers.call_log import CallRecord
 
 _FIGURES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+_ANSWERED = ("ok", "refused", "undetermined")
 
 
 @dataclass(slots=True)
@@ -94,8 +95,8 @@ class Progress:
 
     @property
     def failures(self) -> int:
-        """Inputs that are not as they should be; a refusal is an answer and none of them."""
-        return self.done - self.statuses["ok"] - self.statuses["refused"]
+        """Inputs that are not as they should be. A refusal is an answer, and so is one without a verdict."""
+        return self.done - sum(self.statuses[name] for name in _ANSWERED)
 
     def add_call(self, call: CallRecord) -> None:
         self.spending.add(call, paid=True if call.replayed and self.paid_before(call) else None)

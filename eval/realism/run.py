@@ -1,0 +1,188 @@
+"""`uncanny realism run` without a terminal: every pair through the two-order check."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from uncanny.agents.verdict import ROLES, own_texts
+from uncanny.errors import UsageError
+from uncanny.eval.realism.pairs import PairFiles, PairSet
+from uncanny.eval.realism.records import Outcome, Side, Verdict
+from uncanny.images import PixelPolicy, display_path
+from uncanny.providers.base import Sampling
+from uncanny.records.call_file import CallFile
+from uncanny.records.record_file import RecordFile
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.options import ModelOptions, RunOptions
+from uncanny.runs.progress import Progress
+from uncanny.runs.run import RunEnd, run_task
+
+if TYPE_CHECKING:
+    from uncanny.runs.engine import Engine
+
+MOST_PAIRS_AT_ONCE = 64
+VERDICTS = "verdicts.jsonl"
+STATUSES: Mapping[Outcome, str] = {"judged": "ok"}
+
+
+@dataclass(frozen=True, slots=True)
+class RealismPlan:
+    """Sampling as in the paper (SAGI, supplementary, section 1.5), where the model takes it.
+
+    `max_output_tokens` is doubled when an answer is cut off.
+    """
+
+    temperature: float | None = 0.1
+    top_p: float | None = 1.0
+    max_output_tokens: int = 2_048
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value out of range."""
+        for what, value, good, wanted in (
+            (
+                "temperature",
+                self.temperature,
+                self.temperature is None or 0 <= self.temperature <= 2,
+                "0 to 2",
+            ),
+            ("top-p", self.top_p, self.top_p is None or 0 < self.top_p <= 1, "above 0, at most 1"),
+            ("max-output-tokens", self.max_output_tokens, self.max_output_tokens >= 1, "at least 1"),
+        ):
+            if not good:
+                raise UsageError(f"{what} must be {wanted}, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class RealismJob:
+    """Which pairs to judge, how, and into which folder. `root` is where image paths in records start."""
+
+    folder: RunFolder
+    pairs: PairSet
+    models: ModelOptions
+    plan: RealismPlan = field(default_factory=RealismPlan)
+    policy: PixelPolicy = field(default_factory=PixelPolicy)
+    options: RunOptions = field(default_factory=RunOptions)
+    root: Path | None = None
+
+    @property
+    def verdicts(self) -> Path:
+        return self.folder.path / VERDICTS
+
+    def name_of(self, file: Path) -> str:
+        """How records call an image: by its path from the root, or else from the run folder."""
+        base = self.folder.path if self.root is None else self.root
+        return display_path(Path(os.path.relpath(os.path.abspath(file), os.path.abspath(base))))  # noqa: PTH100
+
+    def asked_digest(self, pair: PairFiles) -> str:
+        """Changes when a pair of this id becomes another one."""
+        content = orjson.dumps([self.name_of(pair.original), self.name_of(pair.edited), pair.group])
+        return hashlib.sha256(content).hexdigest()[:8]
+
+
+def run_realism(job: RealismJob, on_start: Callable[[Progress], None] = lambda _: None) -> RunEnd:
+    """Judge what has not been judged yet. Raises what `run_task` raises."""
+    return run_task(job.folder, job.models, job.options, RealismTask(job), on_start)
+
+
+@dataclass(slots=True)
+class RealismTask:
+    """The `Task` of judging pairs."""
+
+    job: RealismJob
+    _recorded: set[str] = field(default_factory=set)
+
+    @property
+    def agents(self) -> Mapping[str, str]:
+        return ROLES
+
+    @property
+    def sampling(self) -> Sampling:
+        plan = self.job.plan
+        return Sampling(plan.temperature, plan.top_p, plan.max_output_tokens)
+
+    @property
+    def at_once(self) -> int:
+        return min(MOST_PAIRS_AT_ONCE, self.job.options.concurrency + 2)
+
+    def protocol(self) -> dict[str, Any]:
+        job, texts = self.job, own_texts()
+        return {
+            "task": "realism",
+            "model": str(job.models.model),
+            "roles": {role: str(model) for role, model in sorted(job.models.roles.items())},
+            "plan": asdict(job.plan),
+            "prompts": {"id": texts.id, "files": texts.hashes()},
+            "pixels": {"policy": asdict(job.policy)},
+            "root": None if job.root is None else str(job.root.absolute()),
+            "pairs": job.pairs.named_from(job.folder.path),
+        }
+
+    def records(self) -> RecordFile[Verdict]:
+        return RecordFile(self.job.verdicts, Verdict, lambda verdict: verdict.id)
+
+    def take_up(
+        self, records: RecordFile[Verdict], started: float, progress: Progress
+    ) -> Sequence[PairFiles]:
+        job = self.job
+        pairs = {pair.id: pair for pair in job.pairs.pairs[: job.options.limit]}
+        standing: dict[str, Verdict] = {}
+        for verdict in records.load():
+            self._recorded.add(verdict.id)
+            pair = pairs.get(verdict.id)
+            standing.pop(verdict.id, None)
+            if pair is not None and self._stands(verdict, pair, started):
+                standing[verdict.id] = verdict
+        progress.unit = "pairs"
+        progress.kinds = ("ok", "refused", "undetermined", "failed", "unusable")
+        progress.total = len(pairs)
+        for verdict in standing.values():
+            note_verdict(progress, verdict)
+        progress.resumed = progress.done
+        return [pair for pair in pairs.values() if pair.id not in standing]
+
+    def _stands(self, verdict: Verdict, pair: PairFiles, started: float) -> bool:
+        if verdict.asked != self.job.asked_digest(pair):
+            return False
+        if self.job.options.retry_failed and verdict.outcome in ("failed", "unusable"):
+            return False
+        return not any(
+            _changed(file, side, started)
+            for file, side in ((pair.original, verdict.original), (pair.edited, verdict.edited))
+        )
+
+    def recorded(self, records: RecordFile[Verdict]) -> Callable[[str], bool]:  # noqa: ARG002
+        return self._recorded.__contains__
+
+    def open(
+        self, engine: Engine, records: RecordFile[Verdict], calls: CallFile, progress: Progress
+    ) -> Callable[[PairFiles], Awaitable[None]]:
+        from uncanny.eval.realism.judge import PairJudge
+
+        return PairJudge(self.job, engine, records, calls, progress).work
+
+
+def note_verdict(progress: Progress, verdict: Verdict) -> None:
+    """Count one finished record."""
+    outcome: Outcome = verdict.outcome or "judged"
+    progress.statuses[STATUSES.get(outcome, outcome)] += 1
+    for side in (verdict.original, verdict.edited):
+        for change in side.changes if side else ():
+            progress.pixel_changes[change.partition(":")[0]] += 1
+
+
+def _changed(file: Path, side: Side | None, started: float) -> bool:
+    """Whether the file has other bytes than those that were judged."""
+    try:
+        if side is None or side.sha256 is None or file.stat().st_mtime < started:
+            return False
+        with file.open("rb") as data:
+            return hashlib.file_digest(data, "sha256").hexdigest() != side.sha256
+    except OSError:
+        return False  # gone or out of reach: the record of what it was stands
