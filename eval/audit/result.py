@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -143,8 +144,8 @@ class Difference:
     """Two generators, `first` ahead of `second` in the order; the figures are `first` minus `second`.
 
     `paired` counts the prompts that both have and over which the difference is taken; None where all images
-    of both are compared, because nothing or too little is paired. `apart` says whether the interval of the CAP difference is
-    without 0; None without an interval.
+    of both are compared, because nothing or too little is paired. `apart` says whether the interval of the
+    CAP difference is without 0; None without an interval.
     """
 
     first: str
@@ -191,8 +192,7 @@ class Board:
     @property
     def alike(self) -> tuple[Difference, ...]:
         """Neighbours in the order that cannot be told apart."""
-        neighbours = zip(self.order, self.order[1:], strict=False)
-        found = (self.difference(first, second) for first, second in neighbours)
+        found = (self.difference(*neighbours) for neighbours in pairwise(self.order))
         return tuple(one for one in found if one is not None and one.apart is not True)
 
 

@@ -1,0 +1,181 @@
+"""Annotation files and run folders, read as streams, or refused with everything that is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+from pydantic import ValidationError
+
+from uncanny.errors import UsageError
+from uncanny.eval.audit.result import Provenance
+from uncanny.eval.audit.sources import Source
+from uncanny.eval.audit.tally import MOST_WORST, Tally, pairing
+from uncanny.eval.mcq.problems import ItemsError, Problem, of_validation
+from uncanny.eval.report.load import ReadRun, RunInfo, open_run
+from uncanny.schema import Annotation
+
+FINISHED = "finished"
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """One generator's tally, with how it was made and what to know about it."""
+
+    source: Source
+    tally: Tally
+    provenance: Provenance
+    notices: tuple[str, ...] = ()
+
+
+def load_generators(
+    sources: Sequence[Source],
+    *,
+    root: Path | None = None,
+    pair_by: str | None = None,
+    worst: int = MOST_WORST,
+) -> tuple[Loaded, ...]:
+    """Read all records of all generators. `root` is where the image paths of annotation files start.
+
+    Raises ItemsError with every invalid line and every image that is there twice, of all files at once, and
+    UsageError for a file that cannot be read or holds nothing, or an image folder.
+    """
+    loaded: list[Loaded] = []
+    problems: list[Problem] = []
+    files = []
+    for source in sources:
+        one = _open(source, root)
+        files.append(one.file)
+        tally = Tally(one.place, pairing(pair_by), worst)
+        found = list(_read(one, tally, pair_by))
+        problems += [_in_file(problem, one.file) for problem in found] if len(sources) > 1 else found
+        if not found and not (len(tally.counts) or tally.left_out.total):
+            raise UsageError(
+                f"{source.name}: {one.file} holds no annotations", remedy="Leave it out, or annotate first."
+            )
+        loaded.append(Loaded(source, tally, _provenance(tally, one.run), _notices(source, one.run)))
+    if problems:
+        what = str(files[0]) if len(files) == 1 else f"{len(files)} annotation files"
+        raise ItemsError(what, problems, remedy="Correct these lines; nothing was audited.")
+    return tuple(loaded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    file: Path
+    run: ReadRun | None
+    root: Path
+
+    def place(self, image: str) -> Path:
+        return self.run.picture(image) if self.run is not None else self.root / image
+
+    @property
+    def growing(self) -> bool:
+        """Whether a run may still write: then a record may be there twice, and the last line in part."""
+        return self.run is not None and self.run.info.state != FINISHED
+
+
+def _open(source: Source, root: Path | None) -> _Opened:
+    if source.kind == "images":
+        raise UsageError(
+            f"{source.name}: {source.path} holds no annotations",
+            remedy="Name a model with --model and a folder with -o to annotate its images first.",
+        )
+    if source.kind == "file":
+        return _Opened(source.path, None, root or source.path.parent)
+    run = open_run(source.path)
+    return _Opened(run.folder.annotations, run, source.path)
+
+
+def _read(opened: _Opened, tally: Tally, pair_by: str | None) -> Iterator[Problem]:
+    """Add all valid records to `tally`; yields what is wrong with the others."""
+    last = _last_lines(opened.file) if opened.growing else {}
+    first: dict[str, int] = {}
+    for number, line in _lines(opened.file):
+        try:
+            record = Annotation.model_validate_json(line)
+        except ValidationError as error:
+            if not (opened.growing and not line.endswith(b"\n")):
+                yield from of_validation(error, item=_image_of(line), line=number)
+            continue
+        if last.get(record.image, number) != number:
+            continue
+        if record.image in first:
+            message = f"the image was there before, at line {first[record.image]}; keep one of the two"
+            yield Problem(record.image, "image", message, line=number)
+            continue
+        first[record.image] = number
+        try:
+            tally.add(record)
+        except ValueError as error:
+            yield Problem(record.image, pair_by, f"{error}; --pair-by needs it in every record", line=number)
+
+
+def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                content = line.removeprefix(_UTF8_MARK) if number == 1 else line
+                if content.strip():
+                    yield number, content
+    except OSError as error:
+        raise UsageError(
+            f"{file} cannot be read: {error.strerror or error}",
+            remedy="Name a run folder or a JSON Lines file with annotations.",
+        ) from error
+
+
+def _last_lines(file: Path) -> dict[str, int]:
+    """While a run goes on, an image that was asked again has a second line."""
+    return {image: number for number, line in _lines(file) if (image := _image_of(line)) is not None}
+
+
+def _image_of(line: bytes) -> str | None:
+    try:
+        found = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    image = found.get("image") if isinstance(found, dict) else None
+    return image if isinstance(image, str) else None
+
+
+def _in_file(problem: Problem, file: Path) -> Problem:
+    return Problem(problem.item, problem.field, f"{file}: {problem.message}", line=problem.line)
+
+
+def _provenance(tally: Tally, run: ReadRun | None) -> Provenance:
+    info = run.info if run is not None and run.written else None
+    policy = info.pixels.policy if info is not None else {}
+    settings = {} if info is None else {f"role {role}": model for role, model in info.roles.items()}
+    settings |= {} if info is None else {name: _text(value) for name, value in info.plan.items()}
+    return Provenance(
+        models=_models(tally, info),
+        prompts=tuple(sorted(tally.prompts)),
+        changes=None if tally.changes is None else tuple(sorted(tally.changes)),
+        policy={name: _text(value) for name, value in policy.items()} if policy else None,
+        settings=settings or None,
+    )
+
+
+def _models(tally: Tally, info: RunInfo | None) -> tuple[str, ...]:
+    """Where roles have models of their own, all of them together are one value, and only others are more."""
+    if info is not None and info.roles and info.model:
+        together = {info.model, *info.roles.values()}
+        if tally.models and tally.models <= together:
+            return (" + ".join(sorted(together)),)
+    return tuple(sorted(tally.models))
+
+
+def _text(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+def _notices(source: Source, run: ReadRun | None) -> tuple[str, ...]:
+    if run is None or run.info.state in (None, FINISHED):
+        return ()
+    pending = (run.info.totals.model_extra or {}).get("pending") if run.info.totals else None
+    missing = f", {pending:,} images are missing" if isinstance(pending, int) and pending else ""
+    return (f"{source.name}: its run is not finished ({run.info.state}){missing}.",)
