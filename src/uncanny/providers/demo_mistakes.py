@@ -69,6 +69,23 @@ MCQ_MISTAKES: dict[str, dict[str, str]] = {
 """Scene → question → the wrong answer given to it."""
 
 
+REALISM_MISTAKES: dict[str, dict[str, str]] = {
+    "d02-three-arms": {"first": "Yes"},
+    "d04-bicycle-no-fork": {"first": "Yes", "original_first": "Both", "edited_first": "First"},
+    "d05-swan-reflection-turned": {"first": "Yes", "edited_first": "First"},
+    "r01-cup-floating": {"first": "Yes", "original_first": "Both", "edited_first": "Both"},
+    "r02-mirror-candlestick": {"first": "Yes", "original_first": "Second", "edited_first": "First"},
+    "r04-table-three-legs": {"first": "Yes", "edited_first": "Both"},
+    "r05-spoon-through-glass": {"first": "Yes", "edited_first": "no verdict"},
+}
+"""Edited scene → question → the wrong verdict given about it."""
+
+
+def realism_mistakes_in(scene: str) -> dict[str, str]:
+    """The wrong verdicts given about one edited scene, question by question; empty for some."""
+    return REALISM_MISTAKES.get(scene, {})
+
+
 def mcq_mistakes_in(scene: str) -> dict[str, str]:
     """The wrong answers given about one scene, question by question; empty for most."""
     return MCQ_MISTAKES.get(scene, {})
