@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,8 +12,9 @@ from uncanny.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_MODEL = click.option("--model", "-m", required=True, metavar="PROVIDER/NAME", help="The model to ask.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 _OPTIONS = [
-    click.option("--model", "-m", required=True, metavar="PROVIDER/NAME", help="The model to ask."),
     click.option(
         "--role", "roles", multiple=True, metavar="ROLE=MODEL", help="Another model for one role; repeatable."
     ),
@@ -55,14 +56,23 @@ _OPTIONS = [
         help="On resuming, ask again for what failed. [default: retry-failed]",
     ),
     click.option("--dry-run", is_flag=True, help="Count calls, estimate tokens and cost; ask nothing."),
-    click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON."),
     click.option("--quiet", "-q", is_flag=True, help="No progress, no summary."),
 ]
 
 
 def model_options(command: F) -> F:
     """Decorate a command with all of them."""
-    for option in reversed(_OPTIONS):
+    return _decorated(command, [_MODEL, *_OPTIONS[:-1], _JSON, _OPTIONS[-1]])
+
+
+def options_where_asked(command: F, when: str) -> F:
+    """The same for a command that asks a model only at times, and whose `--json` is another one."""
+    model = click.option("--model", "-m", metavar="PROVIDER/NAME", help=f"The model to ask, {when}.")
+    return _decorated(command, [model, *_OPTIONS])
+
+
+def _decorated(command: F, options: Sequence[Callable[[F], F]]) -> F:
+    for option in reversed(options):
         command = option(command)
     return command
 
