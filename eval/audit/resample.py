@@ -74,7 +74,7 @@ class Resampled:
 
     def _draw_together(self, resamples: int, seed: int) -> None:
         """One draw of prompts for everything, so that differences see the same prompts on both sides."""
-        columns: dict[str | tuple[Pair, str], Floats] = {**self._sums}
+        columns: dict[str | tuple[Pair, str], Floats] = dict(self._sums.items())
         for pair, shared in self._shared.items():
             for name in pair:
                 if shared is not None and (self._sums[name][~shared, 0] > 0).any():

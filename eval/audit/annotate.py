@@ -1,0 +1,76 @@
+"""Image folders in an audit: one annotation run each, with the same model, prompts and pixels for all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from uncanny.agents.plan import AnnotatePlan
+from uncanny.errors import UsageError
+from uncanny.eval.audit.sources import SCENES, Source
+from uncanny.images import PixelPolicy
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.annotate_run import AnnotateJob
+from uncanny.runs.options import ModelOptions, RunOptions
+from uncanny.scenes import scenes
+
+# A limit that is used up still lets a run that needs nothing more find that out.
+_NOTHING_LEFT_USD = 1e-12
+_NOTHING_LEFT_TOKENS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Annotating:
+    """How image folders are annotated; `out` gets a run folder for each generator, by its name."""
+
+    out: Path
+    models: ModelOptions
+    plan: AnnotatePlan
+    policy: PixelPolicy
+    options: RunOptions
+
+    def job(self, source: Source, others: Sequence[Source]) -> AnnotateJob:
+        """The run of one generator; limits hold for the audit as a whole, so `others` count towards them."""
+        folder = self.folder(source)
+        path = source.path if source.style is None else _copied(source.style, folder.path / "images")
+        options = self._left([self.folder(other) for other in others if other != source])
+        return AnnotateJob(folder, [path], self.models, self.plan, self.policy, options)
+
+    def folder(self, source: Source) -> RunFolder:
+        """Raises UsageError for a name that cannot be a folder's."""
+        name = source.name
+        if name in (".", "..") or any(mark in name for mark in ("/", "\\", "\0")):
+            raise UsageError(f"{name!r} cannot name a folder", remedy="Leave out slashes in NAME=FOLDER.")
+        return RunFolder(self.out / name)
+
+    def annotated(self, source: Source) -> Source:
+        """The same generator, once it has its run."""
+        return Source(source.name, self.folder(source).path, "run")
+
+    def _left(self, others: Sequence[RunFolder]) -> RunOptions:
+        usd, tokens = self.options.max_cost_usd, self.options.max_tokens_total
+        spent = [(each.read_manifest() or {}).get("totals", {}) for each in others]
+        if usd is not None:
+            used = sum(totals.get("cost_usd") or 0.0 for totals in spent)
+            usd = max(usd - used, _NOTHING_LEFT_USD)
+        if tokens is not None:
+            figures = ("input_tokens", "output_tokens")
+            taken = sum(totals.get(figure) or 0 for totals in spent for figure in figures)
+            tokens = max(tokens - taken, _NOTHING_LEFT_TOKENS)
+        return replace(self.options, max_cost_usd=usd, max_tokens_total=tokens)
+
+
+def _copied(style: str, folder: Path) -> Path:
+    """The bundled pictures of a style, in a folder of their own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for scene in scenes():
+        target = folder / scene.image_path.name
+        if style in (SCENES, scene.style) and not target.exists():
+            # A picture that is copied only in part would stay so.
+            half = target.with_name(f".{target.name}.{os.getpid()}")
+            shutil.copyfile(scene.image_path, half)
+            half.replace(target)
+    return folder
