@@ -14,6 +14,7 @@ Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 Severity = Annotated[int, Field(ge=0, le=100, strict=True)]
 
 Status = Literal["ok", "partial", "failed", "unreadable"]
+Source = Literal["generated", "real"]
 
 
 class Record(BaseModel):
@@ -106,3 +107,20 @@ class Annotation(Record):
     prompts: str
     usage: Usage = Usage()
     pixels: Pixels | None = None
+
+
+class Detection(Annotation):
+    """One image's record in `annotations.jsonl` of a detection run.
+
+    `source` is what the model takes the image for; None where its answer says neither clearly, and where
+    there is none. `verdict` is that answer as it came, None only where the call failed; a refusal counts as
+    an answer and sets `refused`. `listing` is the second answer as it came, after "generated", and
+    `description` the one after "real". Without `source` nothing further is asked and `anomalies` is empty;
+    for an image taken for real it is empty too.
+    """
+
+    source: Source | None = None
+    verdict: str | None = None
+    refused: bool = False
+    listing: str | None = None
+    description: str | None = None

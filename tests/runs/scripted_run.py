@@ -37,7 +37,7 @@ def annotator(asked: Specialists, *fallbacks: Lane, **plan: Any) -> ImageAnnotat
     return ImageAnnotator(engine, AnnotatePlan(**plan), PixelPolicy(), "script/one")
 
 
-async def annotated(made: ImageAnnotator, file: ImageFile) -> Annotated:
+async def annotated(made: ImageAnnotator, file: ImageFile) -> Annotated[Annotation]:
     opened = await made.open(file)
     assert isinstance(opened, PreparedImage)
     return await made.annotate(file, opened)

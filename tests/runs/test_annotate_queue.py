@@ -35,7 +35,7 @@ class Desk:
         self.progress = Progress()
         self.queue = self.with_annotator(annotator(self.asked))
 
-    def with_annotator(self, made: ImageAnnotator) -> ImageQueue:
+    def with_annotator(self, made: ImageAnnotator) -> ImageQueue[Annotation]:
         self.queue = ImageQueue(made, self.records, self.calls, self.progress, {})
         return self.queue
 
@@ -125,8 +125,8 @@ async def test_an_unreadable_file_is_recorded_without_calls(desk: Desk) -> None:
     assert desk.progress.statuses == {"unreadable": 1}
 
 
-def raising(error: Exception) -> Callable[..., Awaitable[Annotated]]:
-    async def annotate(_self: ImageAnnotator, _file: ImageFile, _image: PreparedImage) -> Annotated:
+def raising(error: Exception) -> Callable[..., Awaitable[Annotated[Annotation]]]:
+    async def annotate(_self: ImageAnnotator, _file: Any, _image: Any) -> Annotated[Annotation]:
         raise error
 
     return annotate

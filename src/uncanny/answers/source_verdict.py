@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from uncanny.answers.jsontext import json_values, opening, without_thinking
 from uncanny.answers.verdict_words import (
@@ -29,8 +29,7 @@ from uncanny.answers.verdict_words import (
     YES,
 )
 from uncanny.errors import AnswerError
-
-Source = Literal["generated", "real"]
+from uncanny.schema import Source
 
 _LONGEST: Final = 20_000
 _OPPOSITE: Final[dict[Source, Source]] = {"generated": "real", "real": "generated"}

@@ -113,8 +113,8 @@ _REAL = (
 _HEDGE = r"(?:likely|probably|presumably|possibly|perhaps|maybe|potentially|may|might|could|can)"
 _FILLER = (
     r"(?:to be|to have been|been|being|be|like|clearly|definitely|certainly|indeed|obviously|almost|very|"
-    r"most|highly|strongly|fully|entirely|completely|in fact|actually|as|as if it (?:is|was|were)|an?|the|both|"
-    r"either|not)"
+    r"most|highly|strongly|fully|entirely|completely|in fact|actually|as|as if it (?:is|was|were)|an?|the|"
+    r"both|either|not)"
 )
 _SUBJECT = (
     rf"(?:(?:this|the|that)(?:\s+(?:given|provided|whole|entire|above))?(?:\s+{_PICTURE})?|it|{_PICTURE})"
@@ -149,7 +149,8 @@ CONDITION: Final = re.compile(
 PHRASES: Final = re.compile(
     r"(?:(?:final )?(?:answer|verdict|conclusion|result|classification|label)(?: is)? ?[:=]? ?)?"
     r"(?:(?P<yes>yes)|(?P<no>no)|(?:(?:it|this) is |it's )?(?P<not>(?:not|non) )?(?:an? |the )?"
-    r"(?:(?P<generated>(?:(?:ai|computer|machine) ?)?generated|ai|ai (?:made|created)|synthetic|fake|artificial)"
+    r"(?:(?P<generated>(?:(?:ai|computer|machine) ?)?generated|ai|ai (?:made|created)"
+    r"|synthetic|fake|artificial)"
     r"|(?P<real>real|genuine|authentic))"
     r"(?: (?:image|picture|photo|photograph))?)"
 )

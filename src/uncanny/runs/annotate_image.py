@@ -5,24 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from uncanny.agents import AnnotatePlan, Examination
 from uncanny.errors import ImageError
 from uncanny.graphs.annotate import AnnotateState, bulk_graph
 from uncanny.images import PixelPolicy, PreparedImage, prepare
 from uncanny.prompts import prompt_set
+from uncanny.providers.base import SentImage
 from uncanny.providers.call_log import CallRecord, CallScope, usage
 from uncanny.providers.encode import encode_image
 from uncanny.runs.engine import Engine
 from uncanny.runs.inputs import ImageFile
 from uncanny.schema import Annotation, Pixels, SentPixels, StepError
 
+A = TypeVar("A", bound=Annotation)
+
 
 @dataclass(frozen=True, slots=True)
-class Annotated:
+class Annotated(Generic[A]):
     """An image's record and the calls it took."""
 
-    record: Annotation
+    record: A
     calls: list[CallRecord]
 
 
@@ -46,19 +50,25 @@ class ImageAnnotator:
         except ImageError as error:
             return self._unreadable(file, error)
 
-    async def annotate(self, file: ImageFile, image: PreparedImage) -> Annotated:
+    async def annotate(self, file: ImageFile, image: PreparedImage) -> Annotated[Annotation]:
         """Ask the agents. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
         scope = CallScope(file.image)
-        sent = encode_image(
-            sha256=image.sent_sha256,
-            media_type=image.media_type,
-            width=image.sent_width,
-            height=image.sent_height,
-            data=image.sent,
-        )
-        examination = Examination(sent, self.engine.caller, scope, self.plan)
+        examination = Examination(sent_image(image), self.engine.caller, scope, self.plan)
         state: AnnotateState = await bulk_graph().ainvoke({"image": file.image}, context=examination)
         return Annotated(self._record(file, image, state, scope.calls), scope.calls)
+
+    def failed(self, file: ImageFile, image: PreparedImage, error: StepError) -> Annotation:
+        """The record of an image about which nothing was found out."""
+        return Annotation(
+            image=file.image,
+            sha256=image.source_sha256,
+            width=image.width,
+            height=image.height,
+            status="failed",
+            errors=(error,),
+            model=self.model,
+            prompts=self.prompts,
+        )
 
     def _record(
         self, file: ImageFile, image: PreparedImage, state: AnnotateState, calls: list[CallRecord]
@@ -102,6 +112,17 @@ class ImageAnnotator:
             prompts=self.prompts,
             usage=usage([]),
         )
+
+
+def sent_image(image: PreparedImage) -> SentImage:
+    """Encoded once, for all requests about it."""
+    return encode_image(
+        sha256=image.sent_sha256,
+        media_type=image.media_type,
+        width=image.sent_width,
+        height=image.sent_height,
+        data=image.sent,
+    )
 
 
 def pixels(image: PreparedImage) -> Pixels:

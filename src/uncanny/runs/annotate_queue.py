@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 from uncanny.errors import BudgetError, ModelUnusableError, UsageError
 from uncanny.images import PreparedImage
 from uncanny.providers.call_log import dump_calls, usage
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
-from uncanny.runs.annotate_image import Annotated, ImageAnnotator
+from uncanny.runs.annotate_image import Annotated
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import note_record
@@ -19,13 +20,31 @@ from uncanny.schema import Annotation, StepError
 
 log = logging.getLogger("uncanny")
 
+A = TypeVar("A", bound=Annotation)
+
+
+class ImageWorker(Protocol[A]):
+    """What makes a record of one image: annotation, detection."""
+
+    async def open(self, file: ImageFile) -> PreparedImage | A:
+        """The image ready to send, or the record that says why it cannot be read."""
+        ...
+
+    async def annotate(self, file: ImageFile, image: PreparedImage) -> Annotated[A]:
+        """Raises ModelUnusableError or BudgetError when no question can be asked any more."""
+        ...
+
+    def failed(self, file: ImageFile, image: PreparedImage, error: StepError) -> A:
+        """The record of an image about which nothing was found out."""
+        ...
+
 
 @dataclass(slots=True)
-class ImageQueue:
+class ImageQueue(Generic[A]):
     """`work` takes one file to its record. `done` names, by digest, images that have one already."""
 
-    annotator: ImageAnnotator
-    records: RecordFile[Annotation]
+    annotator: ImageWorker[A]
+    records: RecordFile[A]
     calls: CallFile
     progress: Progress
     done: dict[str, str]
@@ -54,42 +73,28 @@ class ImageQueue:
             del self._running[digest]
             finished.set()
 
-    async def _annotate(self, file: ImageFile, image: PreparedImage) -> Annotated:
+    async def _annotate(self, file: ImageFile, image: PreparedImage) -> Annotated[A]:
         try:
             return await self.annotator.annotate(file, image)
         except (ModelUnusableError, BudgetError, UsageError):
             raise
         except Exception as defect:  # a defect of ours must cost one image, not the run
             log.exception("annotating %s failed", file.image)
-            return Annotated(self._defect(file, image, defect), [])
+            said = f"{type(defect).__name__}: {defect}"
+            error = StepError(agent="uncanny", step=0, kind="defect", message=said)
+            return Annotated(self.annotator.failed(file, image, error), [])
 
-    def _duplicate(self, file: ImageFile, first: str) -> Annotation:
+    def _duplicate(self, file: ImageFile, first: str) -> A:
         record = self.records.get(first)
         # Where `first` is a duplicate itself, both name the image that was asked about.
         extra = {"duplicate_of": first, **(record.model_extra or {})}
-        return Annotation.model_validate(
+        return type(record).model_validate(
             record.model_dump(exclude=set(record.model_extra or ()))
             | extra
             | {"image": file.image, "usage": usage([])}
         )
 
-    def _defect(self, file: ImageFile, image: PreparedImage, defect: Exception) -> Annotation:
-        return Annotation(
-            image=file.image,
-            sha256=image.source_sha256,
-            width=image.width,
-            height=image.height,
-            status="failed",
-            errors=(
-                StepError(
-                    agent="uncanny", step=0, kind="defect", message=f"{type(defect).__name__}: {defect}"
-                ),
-            ),
-            model=self.annotator.model,
-            prompts=self.annotator.prompts,
-        )
-
-    def _write(self, done: Annotated) -> None:
+    def _write(self, done: Annotated[A]) -> None:
         if done.calls:
             self.calls.append(dump_calls(done.calls))
         self.records.append(done.record)

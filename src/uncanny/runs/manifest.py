@@ -81,9 +81,16 @@ def annotate_protocol(
     models: ModelOptions, plan: dict[str, Any], policy: PixelPolicy, root: Path | None
 ) -> dict[str, Any]:
     """What an annotation run must keep to from beginning to end."""
-    prompts = prompt_set("annotate")
+    return image_protocol("annotate", models, plan, policy, root)
+
+
+def image_protocol(
+    task: str, models: ModelOptions, plan: dict[str, Any], policy: PixelPolicy, root: Path | None
+) -> dict[str, Any]:
+    """What a run over images must keep to; `task` is also the name of its prompts."""
+    prompts = prompt_set(task)
     return {
-        "task": "annotate",
+        "task": task,
         "model": str(models.model),
         "roles": {role: str(model) for role, model in sorted(models.roles.items())},
         "plan": plan,

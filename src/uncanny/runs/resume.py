@@ -6,13 +6,15 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from uncanny.records.record_file import RecordFile
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.options import RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.schema import Annotation
+
+A = TypeVar("A", bound=Annotation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Standing:
 
 def take_up(
     files: Sequence[ImageFile],
-    records: RecordFile[Annotation],
+    records: RecordFile[A],
     started: float,
     options: RunOptions,
     progress: Progress,
