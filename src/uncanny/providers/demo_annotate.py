@@ -77,8 +77,13 @@ def format_anomalies(question: Question, views: Sequence[View]) -> Json:
         anomaly = best_match(_said(row, "phenomenon"), view.anomalies)
         if anomaly is not None and anomaly not in found:
             found.append(anomaly)
-    groups = min(view.merged or len(found), len(found))
-    return {"anomalies": [_quadruple(found[start::groups]) for start in range(groups)]}
+    return {"anomalies": quadruples(found, view.merged)}
+
+
+def quadruples(found: Sequence[SeenAnomaly], merged: int | None) -> list[dict[str, Any]]:
+    """Anomalies as quadruples, folded into `merged` of them; None: one for each."""
+    groups = min(merged or len(found), len(found))
+    return [_quadruple(found[start::groups]) for start in range(groups)]
 
 
 def scan_scene(_question: Question, views: Sequence[View]) -> Json:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from uncanny.errors import RequestRejectedError
-from uncanny.providers import demo_annotate, demo_mcq, demo_realism
+from uncanny.providers import demo_annotate, demo_detect, demo_mcq, demo_realism
 from uncanny.providers.demo_question import BrainAnswer, BrainRequest, Question, read_question, text_tokens
 from uncanny.providers.demo_scenes import known_view, overlay_view
 from uncanny.providers.demo_small_talk import small_talk
@@ -19,7 +19,12 @@ from uncanny.providers.demo_view import View, synthetic_view
 
 Answerer = Callable[[Question, Sequence[View]], str | Mapping[str, Any]]
 
-ANSWERERS: Final[Mapping[str, Answerer]] = {**demo_annotate.ROLES, **demo_mcq.ROLES, **demo_realism.ROLES}
+ANSWERERS: Final[Mapping[str, Answerer]] = {
+    **demo_annotate.ROLES,
+    **demo_detect.ROLES,
+    **demo_mcq.ROLES,
+    **demo_realism.ROLES,
+}
 """Who answers which agent: one module for each family of roles."""
 
 TEXT_ONLY: Final = frozenset({"AnomalyIntegrator"})

@@ -86,6 +86,14 @@ def realism_mistakes_in(scene: str) -> dict[str, str]:
     return REALISM_MISTAKES.get(scene, {})
 
 
+DETECT_MISTAKES: dict[str, str] = {
+    "d05-swan-reflection-turned": "no",
+    "r01-cup-on-saucer": "yes",
+    "r03-shadow-away-from-sun": "It could be either; I cannot tell.",
+}
+"""Scene → the wrong answer to whether it is generated."""
+
+
 def mcq_mistakes_in(scene: str) -> dict[str, str]:
     """The wrong answers given about one scene, question by question; empty for most."""
     return MCQ_MISTAKES.get(scene, {})
