@@ -8,11 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.load import parse_records
 from uncanny.eval.mcq.problems import ItemsError, Problem
 from uncanny.eval.realism.records import Pair
 from uncanny.images import discover, display_path
+from uncanny.records.jsonl import write_atomically
 from uncanny.scenes import scenes
 
 SCENES = "scenes"
@@ -53,6 +56,28 @@ def scene_pairs() -> PairSet:
             for pair, sides in sorted(by_pair.items())
         )
     )
+
+
+def store_scene_pairs(folder: Path) -> Path:
+    """Copy the bundled pairs, byte for byte, into `folder`; the path of the pair file written there.
+
+    So that a run on them can be moved like any other. What is there already stays. Raises UsageError.
+    """
+    target = folder / "pairs.jsonl"
+    lines: list[bytes] = []
+    try:
+        for pair in scene_pairs().pairs:
+            names = {"original": f"original/{pair.original.name}", "edited": f"edited/{pair.edited.name}"}
+            for side, file in (("original", pair.original), ("edited", pair.edited)):
+                (folder / side).mkdir(parents=True, exist_ok=True)
+                if not (folder / names[side]).exists():
+                    write_atomically(folder / names[side], [file.read_bytes()])
+            lines.append(orjson.dumps({"id": pair.id, **names, "group": pair.group}) + b"\n")
+        if not target.exists():
+            write_atomically(target, lines)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
+    return target
 
 
 def load_pairs(path: Path, root: Path | None = None) -> PairSet:
