@@ -1,0 +1,158 @@
+"""Which image of the predictions is which of the truth, where two files name the same images differently."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal
+
+from uncanny.errors import UsageError
+from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredImage
+from uncanny.images.discover import IMAGE_SUFFIXES
+
+Rule = Literal["name", "sha256", "path", "stem"]
+Parts = tuple[str, ...]
+
+_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """For each image of the truth its place in the predictions, None where they do not have it.
+
+    `surplus` are the images that only the predictions have, in their order. `by` counts which rule found
+    how many pairs.
+    """
+
+    predicted: tuple[int | None, ...]
+    surplus: tuple[int, ...]
+    by: Counter[Rule]
+
+
+def pair_images(predictions: AnomalyFile, truth: AnomalyFile) -> Pairing:
+    """Pair one to one, by the first rule that applies.
+
+    1. `name`: the same name, letter by letter.
+    2. `sha256`: the same bytes, where both files say so and just one image on each side has them.
+    3. `path`: one name is the end of the other, in whole steps of the path: `../photos/cat.png` and
+       `cat.png`. Leading `..` do not count.
+    4. `stem`: the same without the extension of an image: `photos/cat.png` and `cat`.
+
+    Two images whose SHA-256 are known and differ are never a pair. Raises UsageError where rule 3 or 4 fits
+    several images, or no image at all is in both files.
+    """
+    pairs = _Pairs(predictions.images, truth.images)
+    pairs.take("name", _equal(pairs, lambda image: image.image))
+    pairs.take("sha256", _single(_equal(pairs, lambda image: image.sha256)))
+    for rule, parts in (("path", _parts), ("stem", _stem_parts)):
+        edges = _ends(pairs, parts)
+        clear = set(_single(edges))
+        ambiguous = [edge for edge in edges if edge not in clear]
+        if ambiguous:
+            raise _ambiguity(ambiguous, predictions, truth)
+        pairs.take("path" if rule == "path" else "stem", edges)
+    if not pairs.found:
+        raise UsageError(
+            f"no image of {predictions.path} is in {truth.path}: "
+            f"{predictions.images[0].image!r} here, {truth.images[0].image!r} there",
+            remedy="Name images alike in both files; the end of the path is enough.",
+        )
+    by_truth = {true: predicted for predicted, true in pairs.found}
+    return Pairing(
+        tuple(by_truth.get(true) for true in range(len(truth.images))),
+        tuple(sorted(pairs.free_predicted)),
+        pairs.by,
+    )
+
+
+Edge = tuple[int, int]
+
+
+class _Pairs:
+    """Pairs found so far, and what is still free on both sides."""
+
+    def __init__(self, predicted: Sequence[ScoredImage], true: Sequence[ScoredImage]) -> None:
+        self.predicted, self.true = predicted, true
+        self.free_predicted, self.free_true = set(range(len(predicted))), set(range(len(true)))
+        self.found: list[Edge] = []
+        self.by: Counter[Rule] = Counter()
+
+    def take(self, rule: Rule, edges: Iterable[Edge]) -> None:
+        for predicted, true in edges:
+            self.found.append((predicted, true))
+            self.free_predicted.remove(predicted)
+            self.free_true.remove(true)
+            self.by[rule] += 1
+
+    def may_be_one(self, predicted: int, true: int) -> bool:
+        one, other = self.predicted[predicted].sha256, self.true[true].sha256
+        return one is None or other is None or one == other
+
+
+def _equal(pairs: _Pairs, key: Callable[[ScoredImage], str | None]) -> list[Edge]:
+    places: dict[str, list[int]] = defaultdict(list)
+    for true in sorted(pairs.free_true):
+        if (value := key(pairs.true[true])) is not None:
+            places[value].append(true)
+    return [
+        (predicted, true)
+        for predicted in sorted(pairs.free_predicted)
+        if (value := key(pairs.predicted[predicted])) is not None
+        for true in places.get(value, ())
+        if pairs.may_be_one(predicted, true)
+    ]
+
+
+def _single(edges: Sequence[Edge]) -> list[Edge]:
+    """The edges that have both their ends for themselves."""
+    left = Counter(predicted for predicted, _ in edges)
+    right = Counter(true for _, true in edges)
+    return [(predicted, true) for predicted, true in edges if left[predicted] == right[true] == 1]
+
+
+def _ends(pairs: _Pairs, parts: Callable[[str], Parts]) -> list[Edge]:
+    """Free images of which one's path is the end of the other's."""
+    predicted = {index: parts(pairs.predicted[index].image) for index in pairs.free_predicted}
+    true = {index: parts(pairs.true[index].image) for index in pairs.free_true}
+    edges = {(one, other) for one, other in _is_end(predicted, true)}
+    edges |= {(one, other) for other, one in _is_end(true, predicted)}
+    return sorted(edge for edge in edges if pairs.may_be_one(*edge))
+
+
+def _is_end(longer: dict[int, Parts], shorter: dict[int, Parts]) -> Iterable[Edge]:
+    whole: dict[Parts, list[int]] = defaultdict(list)
+    for index, parts in shorter.items():
+        whole[parts].append(index)
+    for index, parts in longer.items():
+        for start in range(len(parts)):
+            for other in whole.get(parts[start:], ()):
+                yield index, other
+
+
+def _parts(name: str) -> Parts:
+    path = PurePosixPath(unicodedata.normalize("NFC", name).replace("\\", "/"))
+    parts = [part for part in path.parts if part != "/"]
+    while parts and parts[0] == "..":
+        parts.pop(0)
+    return tuple(parts)
+
+
+def _stem_parts(name: str) -> Parts:
+    parts = _parts(name)
+    last = PurePosixPath(parts[-1]) if parts else PurePosixPath(name)
+    return (*parts[:-1], last.stem) if last.suffix.lower() in IMAGE_SUFFIXES else parts
+
+
+def _ambiguity(edges: Sequence[Edge], predictions: AnomalyFile, truth: AnomalyFile) -> UsageError:
+    lines = [
+        f"  {predictions.images[predicted].image!r} may be {truth.images[true].image!r}"
+        for predicted, true in edges[:_LISTED]
+    ]
+    more = [f"  and {len(edges) - _LISTED} more"] if len(edges) > _LISTED else []
+    head = f"{predictions.path}: which image of {truth.path} is meant is not clear"
+    return UsageError(
+        "\n".join([head, *lines, *more]) + "\nName these with as much of their path as tells them apart"
+    )

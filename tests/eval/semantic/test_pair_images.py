@@ -1,0 +1,100 @@
+"""Images of two files that name them differently: paired by clear rules, or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from uncanny.errors import UsageError
+from uncanny.eval.semantic.pair_images import pair_images
+from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredImage
+
+
+def held(name: str, *images: str | tuple[str, str]) -> AnomalyFile:
+    """A file with these images, some with a digest."""
+    pairs = [(image, None) if isinstance(image, str) else image for image in images]
+    return AnomalyFile(Path(name), tuple(ScoredImage(image, (), sha256=digest) for image, digest in pairs))
+
+
+def paired(predictions: list[str | tuple[str, str]], truth: list[str | tuple[str, str]]) -> dict[str, str]:
+    mine, theirs = held("mine", *predictions), held("truth", *truth)
+    found = pair_images(mine, theirs)
+    assert found.by.total() + len(found.surplus) == len(mine.images)
+    return {
+        image.image: mine.images[place].image
+        for image, place in zip(theirs.images, found.predicted, strict=True)
+        if place is not None
+    }
+
+
+@pytest.mark.parametrize(
+    ("prediction", "true"),
+    [
+        ("cat.png", "cat.png"),
+        ("../../photos/cat.png", "cat.png"),
+        ("cat.png", "/data/set/photos/cat.png"),
+        ("../photos/cat.png", "photos/cat.png"),
+        ("photos\\cat.png", "./photos/cat.png"),
+        ("../photos/1258408636611432498.png", "1258408636611432498"),
+        ("a/cat.PNG", "cat.webp"),
+        ("cafe\u0301.png", "caf\u00e9.png"),
+    ],
+)
+def test_one_image_under_two_names(prediction: str, true: str) -> None:
+    assert paired([prediction, "other.png"], [true, "third.png"]) == {true: prediction}
+
+
+def test_the_end_of_a_path_is_whole_steps() -> None:
+    with pytest.raises(UsageError, match=r"'bobcat\.png' here, 'cat\.png' there"):
+        paired(["bobcat.png"], ["cat.png"])
+    with pytest.raises(UsageError, match="no image"):
+        paired(["v1.5/cat"], ["v1/cat", "v1.txt"])
+
+
+def test_the_same_name_goes_before_the_same_end() -> None:
+    assert paired(["cat.png", "a/cat.png"], ["cat.png"]) == {"cat.png": "cat.png"}
+    assert paired(["a/cat.png", "b/cat.png"], ["b/cat.png", "a/cat.png"]) == {
+        "a/cat.png": "a/cat.png",
+        "b/cat.png": "b/cat.png",
+    }
+
+
+def test_bytes_tell_what_names_do_not() -> None:
+    assert paired([("a/1.png", "f0"), ("b/1.png", "f1")], [("1.png", "f1")]) == {"1.png": "b/1.png"}
+    assert paired([("x.png", "f0"), "y.png"], [("cat.png", "f0"), "y.png"])["cat.png"] == "x.png"
+
+
+def test_other_bytes_are_another_image() -> None:
+    assert paired([("cat.png", "f0"), "dog.png"], [("cat.png", "f1"), "dog.png"]) == {"dog.png": "dog.png"}
+
+
+def test_copies_are_told_apart_by_their_names() -> None:
+    assert paired([("../p/cat.png", "f0"), ("../p/copy.png", "f0")], [("cat.png", "f0")]) == {
+        "cat.png": "../p/cat.png"
+    }
+
+
+@pytest.mark.parametrize(
+    ("predictions", "truth"),
+    [
+        (["a/cat.png", "b/cat.png"], ["cat.png"]),
+        (["cat.png"], ["real/cat.png", "generated/cat.png"]),
+        (["cat.png", "cat.jpg"], ["cat"]),
+    ],
+)
+def test_what_is_not_clear_is_refused(predictions: list[str], truth: list[str]) -> None:
+    with pytest.raises(UsageError) as error:
+        paired([*predictions], [*truth])
+    assert all(repr(name) in str(error.value) for name in [*predictions, *truth])
+
+
+def test_what_only_one_file_has() -> None:
+    found = pair_images(held("mine", "a.png", "b.png", "c.png"), held("truth", "z.png", "b.png"))
+    assert (found.predicted, found.surplus, dict(found.by)) == ((None, 1), (0, 2), {"name": 1})
+
+
+def test_many_images_take_no_time() -> None:
+    names = [f"folder/{index:05d}.png" for index in range(20_000)]
+    found = pair_images(held("mine", *(f"../../{name}" for name in names)), held("truth", *names[::-1]))
+    assert found.by == {"path": 20_000}
