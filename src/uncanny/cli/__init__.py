@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Try it: annotate the bundled sample images. No key, no GPU, no network."),
     "annotate": ("annotate", "Find what is wrong in a folder of images."),
     "mcq": ("mcq", "Benchmark models on four questions about an artifact."),
+    "realism": ("realism", "Find out which edited images would fool a viewer."),
+    "audit": ("audit", "Rank generators by how plausible their images are: MAI, AF, CAP."),
     "report": ("report", "Write the HTML report of a run."),
     "fake-server": ("fake_server", "Serve made-up answers over the OpenAI and Anthropic protocols."),
 }

@@ -1,0 +1,126 @@
+"""What a realism run would ask and roughly cost, without opening a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from uncanny.agents.verdict import own_texts
+from uncanny.eval.realism.pairs import PairFiles
+from uncanny.eval.realism.run import RealismJob, RealismTask
+from uncanny.providers.base import Tokens
+from uncanny.providers.estimate import text_tokens
+from uncanny.providers.image_tokens import image_tokens
+from uncanny.providers.prices import PriceTable
+from uncanny.runs.progress import Progress
+
+# A few sentences and a verdict; reasoning models use far more.
+ANSWER_TOKENS = 150
+
+
+def forecast_realism(job: RealismJob) -> dict[str, Any]:
+    """Calls, tokens and cost of what is left: at least one call a pair, at most three.
+
+    Where the truth lies depends on how many images pass the first check. Tokens and cost are None where the
+    model's are not known. Repair questions, reasoning and the prefix cache are not counted. Raises
+    UsageError.
+    """
+    prices = PriceTable.load(job.models.prices)
+    pending = _pending(job)
+    least, most, unreadable = _Tally(), _Tally(), 0
+    for pair in pending:
+        sizes = [_size(pair.original), _size(pair.edited)]
+        if None in sizes:
+            unreadable += 1
+            continue
+        _add(job, sizes, least, most)
+    found: dict[str, Any] = {
+        "pairs": len(job.pairs.pairs[: job.options.limit]),
+        "pending": len(pending),
+        "unreadable": unreadable,
+    }
+    for name, tally in (("least", least), ("most", most)):
+        cost = (
+            None
+            if tally.input is None
+            else prices.cost(str(job.models.model), Tokens(tally.input, tally.output, 0, 0))
+        )
+        found |= {
+            f"calls_{name}": tally.calls,
+            f"input_tokens_{name}": tally.input,
+            f"output_tokens_{name}": tally.output,
+            f"cost_usd_{name}": cost,
+        }
+    return found
+
+
+def forecast_realism_text(found: dict[str, Any]) -> str:
+    unreadable = f", {found['unreadable']:,} of them unreadable" if found["unreadable"] else ""
+    return "\n".join(
+        [
+            f"Pairs    {found['pairs']:,}, {found['pending']:,} to judge{unreadable}",
+            f"Calls    {_range(found, 'calls', '{:,}')}, by how many edits pass the first check",
+            f"Tokens   about {_range(found, 'input_tokens', '{:,}')} in, "
+            f"{_range(found, 'output_tokens', '{:,}')} out without reasoning",
+            f"Cost     {_range(found, 'cost_usd', '${:.2f}', 'not priced')} without the prefix cache",
+            "Nothing was asked. These are estimates; --limit 5 gives real figures.",
+        ]
+    )
+
+
+class _Tally:
+    def __init__(self) -> None:
+        self.calls = self.output = 0
+        self.input: int | None = 0
+
+    def add(self, tokens: int | None) -> None:
+        self.calls += 1
+        self.output += ANSWER_TOKENS
+        self.input = None if self.input is None or tokens is None else self.input + tokens
+
+
+def _add(job: RealismJob, sizes: Sequence[tuple[int, int] | None], least: _Tally, most: _Tally) -> None:
+    model, texts = str(job.models.model), own_texts()
+    original, edited = (image_tokens(model, *size) if size else None for size in sizes)
+    system = text_tokens(texts["system"].template.template)
+    first = None if edited is None else system + edited + text_tokens(texts["first_check"].fill())
+    both = None if edited is None or original is None else edited + original
+    second = None if both is None else system + both + text_tokens(texts["second_check"].fill())
+    least.add(first)
+    for tokens in (first, second, second):
+        most.add(tokens)
+
+
+def _pending(job: RealismJob) -> Sequence[PairFiles]:
+    if not job.verdicts.exists():
+        return job.pairs.pairs[: job.options.limit]
+    from datetime import datetime
+
+    with job.folder.locked():
+        manifest = job.folder.read_manifest() or {}
+        started = datetime.fromisoformat(manifest["started"]).timestamp() if "started" in manifest else 0.0
+        task = RealismTask(job)
+        records = task.records()
+        try:
+            return task.take_up(records, started, Progress())
+        finally:
+            records.close()
+
+
+def _size(file: Path) -> tuple[int, int] | None:
+    try:
+        with Image.open(file) as image:
+            return image.size
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
+
+
+def _range(found: dict[str, Any], name: str, form: str, unknown: str = "?") -> str:
+    least, most = found[f"{name}_least"], found[f"{name}_most"]
+    if least is None or most is None:
+        return unknown
+    ends = form.format(least), form.format(most)
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"

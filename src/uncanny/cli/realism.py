@@ -1,0 +1,124 @@
+"""`uncanny realism`: which edited images would fool a viewer, by the two-order check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from uncanny.cli.models import model_options, read_models, read_run_options
+from uncanny.errors import UsageError
+
+PATH = click.Path(path_type=Path)
+
+
+@click.group("realism")
+def command() -> None:
+    """Find out which edited images would fool a viewer, by a check in both orders (UGDA).
+
+    PAIRS is a JSON Lines file, one pair of an original and its edit a line, a folder with original/ and
+    edited/ in it, or the word `scenes` for the bundled pairs.
+
+    \b
+    Out of the box:
+      uncanny realism run scenes --model demo -o runs/r
+      uncanny realism score runs/r
+    """
+
+
+@command.command("run")
+@click.argument("pairs", required=False)
+@click.option("-o", "--run", "run", type=PATH, help="The run folder. Needed to run.")
+@model_options
+@click.option("--original", type=PATH, help="In place of PAIRS: the folder of originals.")
+@click.option("--edited", type=PATH, help="In place of PAIRS: the folder of edits, of the same names.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Where image paths start. [default: the pair file's folder]",
+)
+@click.option("--temperature", default=0.1, show_default=True, help="Sent where the model takes one.")
+@click.option("--top-p", default=1.0, show_default=True, help="Sent where the model takes one.")
+@click.option(
+    "--max-output-tokens", default=2048, show_default=True, help="Doubled when an answer is cut off."
+)
+def run_command(
+    pairs: str | None,
+    run: Path | None,
+    original: Path | None,
+    edited: Path | None,
+    root: Path | None,
+    **options: Any,
+) -> None:
+    """Judge every pair of PAIRS: one call, or three where the edit passes the first check.
+
+    The same command goes on where it stopped.
+    """
+    from uncanny.cli.realism_pairs import named_pairs
+    from uncanny.cli.realism_summary import RealismSummary
+    from uncanny.cli.session import run_and_show, write_json
+    from uncanny.eval.realism.forecast import forecast_realism, forecast_realism_text
+    from uncanny.eval.realism.run import RealismJob, RealismPlan, run_realism
+    from uncanny.records.run_folder import RunFolder
+
+    dry = options["dry_run"]
+    if run is None and not dry:
+        raise UsageError("No run folder is named", remedy="Say where verdicts go with -o runs/NAME.")
+    job = RealismJob(
+        RunFolder(run or Path("runs/unnamed")),
+        # A dry run leaves nothing behind, so the bundled pairs stay where they are.
+        named_pairs(pairs, original, edited, root, None if dry else run),
+        read_models(**options),
+        RealismPlan(options["temperature"], options["top_p"], options["max_output_tokens"]),
+        options=read_run_options(**options),
+        root=root,
+    )
+    if dry:
+        found = forecast_realism(job)
+        if options["as_json"]:
+            write_json(found)
+        else:
+            click.echo(forecast_realism_text(found))
+        return
+    code = run_and_show(
+        lambda started: run_realism(job, started),
+        RealismSummary(job),
+        as_json=options["as_json"],
+        quiet=options["quiet"],
+    )
+    raise click.exceptions.Exit(code)
+
+
+@command.command("score")
+@click.argument("verdicts", nargs=-1, required=True, type=PATH)
+@click.option(
+    "--json", "json_file", type=PATH, metavar="FILE", help="Write every figure; - for standard output."
+)
+@click.option("--csv", "csv_file", type=PATH, metavar="FILE", help="Write a row a figure.")
+@click.option(
+    "--human",
+    type=PATH,
+    multiple=True,
+    metavar="FILE",
+    help="People's answers about the same images. Repeatable.",
+)
+@click.option("--published", is_flag=True, help="Show the published human figures too.")
+@click.option(
+    "--resamples",
+    type=click.IntRange(0),
+    default=10_000,
+    show_default=True,
+    help="Bootstrap resamples over pairs.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same intervals."
+)
+def score_command(verdicts: tuple[Path, ...], **options: Any) -> None:
+    """Score VERDICTS offline, several side by side: labels, cases, groups, position bias, calls saved.
+
+    VERDICTS are verdicts.jsonl files or run folders. Labels are derived again from the answers.
+    """
+    from uncanny.cli.realism_score import score_and_show
+
+    score_and_show(verdicts, **options)
