@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from uncanny.agents.plan import AnnotatePlan
 from uncanny.errors import UsageError
+from uncanny.eval.audit.load import as_texts, settings_of, together
+from uncanny.eval.audit.result import Provenance
 from uncanny.eval.audit.sources import SCENES, Source
 from uncanny.images import PixelPolicy
+from uncanny.prompts import prompt_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.annotate_run import AnnotateJob
 from uncanny.runs.options import ModelOptions, RunOptions
@@ -32,12 +35,17 @@ class Annotating:
     policy: PixelPolicy
     options: RunOptions
 
-    def job(self, source: Source, others: Sequence[Source]) -> AnnotateJob:
-        """The run of one generator; limits hold for the audit as a whole, so `others` count towards them."""
+    def job(self, source: Source, others: Sequence[Source], *, dry: bool = False) -> AnnotateJob:
+        """The run of one generator; limits hold for the audit as a whole, so `others` count towards them.
+
+        Bundled pictures are copied into the run folder, unless the run stays `dry`.
+        """
         folder = self.folder(source)
-        path = source.path if source.style is None else _copied(source.style, folder.path / "images")
+        paths = [source.path]
+        if source.style is not None:
+            paths = _pictures(source.style) if dry else [_copied(source.style, folder.path / "images")]
         options = self._left([self.folder(other) for other in others if other != source])
-        return AnnotateJob(folder, [path], self.models, self.plan, self.policy, options)
+        return AnnotateJob(folder, paths, self.models, self.plan, self.policy, options)
 
     def folder(self, source: Source) -> RunFolder:
         """Raises UsageError for a name that cannot be a folder's."""
@@ -45,6 +53,16 @@ class Annotating:
         if name in (".", "..") or any(mark in name for mark in ("/", "\\", "\0")):
             raise UsageError(f"{name!r} cannot name a folder", remedy="Leave out slashes in NAME=FOLDER.")
         return RunFolder(self.out / name)
+
+    def planned(self) -> Provenance:
+        """How the annotations are going to be made, to be compared with others before any is paid for."""
+        roles = {role: str(model) for role, model in self.models.roles.items()}
+        return Provenance(
+            models=(together(str(self.models.model), roles),),
+            prompts=(prompt_set("annotate").id,),
+            policy=as_texts(asdict(self.policy)),
+            settings=settings_of(self.plan.model_dump(), roles),
+        )
 
     def annotated(self, source: Source) -> Source:
         """The same generator, once it has its run."""
@@ -63,14 +81,18 @@ class Annotating:
         return replace(self.options, max_cost_usd=usd, max_tokens_total=tokens)
 
 
+def _pictures(style: str) -> list[Path]:
+    return [scene.image_path for scene in scenes() if style in (SCENES, scene.style)]
+
+
 def _copied(style: str, folder: Path) -> Path:
     """The bundled pictures of a style, in a folder of their own."""
     folder.mkdir(parents=True, exist_ok=True)
-    for scene in scenes():
-        target = folder / scene.image_path.name
-        if style in (SCENES, scene.style) and not target.exists():
+    for picture in _pictures(style):
+        target = folder / picture.name
+        if not target.exists():
             # A picture that is copied only in part would stay so.
             half = target.with_name(f".{target.name}.{os.getpid()}")
-            shutil.copyfile(scene.image_path, half)
+            shutil.copyfile(picture, half)
             half.replace(target)
     return folder

@@ -11,15 +11,19 @@ from uncanny.eval.audit.result import Aspect, Mixed, Provenance
 _MOST_SHOWN = 3
 
 
-def check_comparable(generators: Sequence[Loaded], *, allow_mixed: bool) -> tuple[Mixed, ...]:
+def provenances(generators: Sequence[Loaded]) -> dict[str, Provenance]:
+    """How each was made; one without images that count has nothing to compare."""
+    return {one.source.name: one.provenance for one in generators if len(one.tally.counts)}
+
+
+def check_alike(made: Mapping[str, Provenance], *, allow_mixed: bool) -> tuple[Mixed, ...]:
     """What differs between the generators, or within one.
 
     Raises UsageError that says what differs between which, unless `allow_mixed`.
     """
-    made = {one.source.name: one.provenance for one in generators if len(one.tally.counts)}
     found = tuple(differences(made))
     if found and not allow_mixed:
-        lines = ["The annotations were not made alike, so the figures cannot be compared:"]
+        lines = ["The annotations are not made alike, so the figures cannot be compared:"]
         lines += [f"  {told(mixed)}" for mixed in found]
         raise _NotAlikeError("\n".join(lines), remedy="Annotate all alike, or say --allow-mixed.")
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from uncanny.eval.audit.result import Provenance
 from uncanny.eval.audit.sources import Source
 from uncanny.eval.audit.tally import MOST_WORST, Tally, pairing
 from uncanny.eval.mcq.problems import ItemsError, Problem, of_validation
-from uncanny.eval.report.load import ReadRun, RunInfo, open_run
+from uncanny.eval.report.load import ReadRun, open_run
 from uncanny.schema import Annotation
 
 FINISHED = "finished"
@@ -148,29 +148,33 @@ def _in_file(problem: Problem, file: Path) -> Problem:
 
 def _provenance(tally: Tally, run: ReadRun | None) -> Provenance:
     info = run.info if run is not None and run.written else None
-    policy = info.pixels.policy if info is not None else {}
-    settings = {} if info is None else {f"role {role}": model for role, model in info.roles.items()}
-    settings |= {} if info is None else {name: _text(value) for name, value in info.plan.items()}
+    changes = None if tally.changes is None else tuple(sorted(tally.changes))
+    if info is None:
+        return Provenance(tuple(sorted(tally.models)), tuple(sorted(tally.prompts)), changes)
+    models = tuple(sorted(tally.models))
+    if info.model and info.roles and tally.models <= {info.model, *info.roles.values()}:
+        models = (together(info.model, info.roles),)
     return Provenance(
-        models=_models(tally, info),
-        prompts=tuple(sorted(tally.prompts)),
-        changes=None if tally.changes is None else tuple(sorted(tally.changes)),
-        policy={name: _text(value) for name, value in policy.items()} if policy else None,
-        settings=settings or None,
+        models,
+        tuple(sorted(tally.prompts)),
+        changes,
+        as_texts(info.pixels.policy) or None,
+        settings_of(info.plan, info.roles) or None,
     )
 
 
-def _models(tally: Tally, info: RunInfo | None) -> tuple[str, ...]:
-    """Where roles have models of their own, all of them together are one value, and only others are more."""
-    if info is not None and info.roles and info.model:
-        together = {info.model, *info.roles.values()}
-        if tally.models and tally.models <= together:
-            return (" + ".join(sorted(together)),)
-    return tuple(sorted(tally.models))
+def together(model: str, roles: Mapping[str, str]) -> str:
+    """Where roles have models of their own, all of them are one way of annotating."""
+    return " + ".join(sorted({model, *roles.values()}))
 
 
-def _text(value: object) -> str:
-    return "none" if value is None else str(value)
+def settings_of(plan: Mapping[str, object], roles: Mapping[str, str]) -> dict[str, str]:
+    """What a run's records depend on beside model, prompts and pixels."""
+    return as_texts(plan) | {f"role {role}": model for role, model in roles.items()}
+
+
+def as_texts(table: Mapping[str, object]) -> dict[str, str]:
+    return {name: "none" if value is None else str(value) for name, value in table.items()}
 
 
 def _notices(source: Source, run: ReadRun | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.audit.guard import check_comparable, unchecked
+from uncanny.eval.audit.guard import check_alike, provenances, unchecked
 from uncanny.eval.audit.load import Loaded
 from uncanny.eval.audit.published import published_table
 from uncanny.eval.audit.resample import Interval, Pair, Resampled
@@ -82,7 +82,7 @@ def agreement(board: Board, against: Board) -> tuple[Agreement, ...]:
 def _board(
     generators: Sequence[Loaded], resamples: int, seed: int, pair_by: str | None, allow_mixed: bool
 ) -> Board:
-    mixed = check_comparable(generators, allow_mixed=allow_mixed)
+    mixed = check_alike(provenances(generators), allow_mixed=allow_mixed)
     tallies = {one.source.name: one.tally for one in generators}
     figures = {
         name: audit_figures(

@@ -1,0 +1,116 @@
+"""An audit at the terminal: annotate what has to be, score, and tell about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from uncanny.cli.audit_annotate import annotate_folders, forecast_folders
+from uncanny.cli.audit_table import leaderboard
+from uncanny.cli.session import RUN_CODES, write_json
+from uncanny.errors import UsageError
+from uncanny.eval.audit.guard import provenances
+from uncanny.eval.audit.load import Loaded, load_generators
+from uncanny.eval.audit.result import AuditResult
+from uncanny.eval.audit.score import audit
+from uncanny.eval.audit.score_csv import audit_csv
+from uncanny.eval.audit.score_json import audit_json
+from uncanny.eval.audit.sources import Source, read_sources
+from uncanny.records.jsonl import write_atomically
+
+STANDARD_OUTPUT = Path("-")
+
+
+def audit_and_show(
+    generators: Sequence[str],
+    *,
+    against: Sequence[str],
+    root: Path | None,
+    pair_by: str | None,
+    worst: int,
+    dry_run: bool,
+    **options: Any,
+) -> int:
+    """Returns the exit code. Raises UsageError before anything is asked or written."""
+    sources, others = read_sources(generators), read_sources(against)
+    _check_against([source.name for source in others if source.kind == "images"], options)
+    if dry_run:
+        _show_forecast(forecast_folders(sources, **options))
+        return 0
+
+    def load(chosen: Sequence[Source]) -> tuple[Loaded, ...]:
+        return load_generators(chosen, root=root, pair_by=pair_by, worst=worst)
+
+    # What can be refused is refused before a model is asked.
+    second = load(others)
+    ready: Sequence[Source] = sources
+    code = 0
+    if folders := [source for source in sources if source.kind == "images"]:
+        made = provenances(load([source for source in sources if source not in folders]))
+        ready, code = annotate_folders(sources, made, **options)
+        if code > RUN_CODES["failures"]:
+            return code
+    settings = ("resamples", "seed", "allow_mixed", "published")
+    chosen = {name: options[name] for name in settings}
+    result = audit(load(ready), second, pair_by=pair_by, **chosen)
+    _write(result, **options)
+    return max(code, RUN_CODES["failures"] if _left_out(result) else 0)
+
+
+def _check_against(folders: Sequence[str], options: Mapping[str, Any]) -> None:
+    if folders:
+        raise UsageError(
+            f"--against {folders[0]} holds images without annotations",
+            remedy="Annotate them first, with `uncanny annotate` and the second model.",
+        )
+    if options["json_file"] == options["csv_file"] == STANDARD_OUTPUT:
+        raise UsageError("--json and --csv cannot both go to standard output")
+
+
+def _left_out(result: AuditResult) -> bool:
+    boards = [result.board, *([result.against] if result.against else [])]
+    return any(score.left_out.total for board in boards for score in board.generators.values())
+
+
+def _write(
+    result: AuditResult,
+    *,
+    json_file: Path | None,
+    csv_file: Path | None,
+    report: Path | None,
+    no_report: bool,
+    out: Path | None,
+    quiet: bool,
+    **_: object,
+) -> None:
+    if json_file == STANDARD_OUTPUT:
+        write_json(audit_json(result))
+    elif json_file is not None:
+        write_atomically(json_file, [orjson.dumps(audit_json(result), option=orjson.OPT_INDENT_2)])
+    if csv_file == STANDARD_OUTPUT:
+        click.echo(audit_csv(result), nl=False)
+    elif csv_file is not None:
+        write_atomically(csv_file, [audit_csv(result).encode()])
+    # Whoever pipes figures on wants nothing else among them.
+    told = not quiet and STANDARD_OUTPUT not in (json_file, csv_file)
+    if told:
+        click.echo(leaderboard(result))
+    if not no_report and (report is not None or told):
+        from uncanny.eval.audit.report import write_audit_page
+
+        page = write_audit_page(result, report or (out or Path()) / "audit.html")
+        if told:
+            click.echo(f"Report   {page}")
+
+
+def _show_forecast(found: Mapping[str, Mapping[str, Any]]) -> None:
+    from uncanny.cli.summary import forecast_text
+
+    if not found:
+        click.echo("All generators have their annotations; nothing would be asked.")
+    for name, each in found.items():
+        click.echo(f"{name}\n{forecast_text(dict(each))}")
