@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
-from PIL import Image
 
 from uncanny.agents.plan import AnnotatePlan
 from uncanny.prompts import prompt_set
@@ -15,15 +13,13 @@ from uncanny.providers.estimate import text_tokens
 from uncanny.providers.image_tokens import image_tokens
 from uncanny.providers.prices import PriceTable
 from uncanny.providers.registry import ModelId
-from uncanny.records.record_file import RecordFile
 from uncanny.runs.annotate_run import AnnotateJob
-from uncanny.runs.inputs import ImageFile, find_inputs
-from uncanny.runs.progress import Progress
-from uncanny.runs.resume import take_up
+from uncanny.runs.inputs import find_inputs
+from uncanny.runs.resume import still_pending
+from uncanny.runs.sample_sizes import mean_size, sample_sizes
 from uncanny.schema import Annotation
 
 OBJECTS_AN_IMAGE = 8
-MOST_OPENED = 200
 # Prefixes of one image that are computed anew: free and constrained answers differ where schemas count.
 PREFIXES = {"openai": 2, "anthropic": 2, "vllm": 1}
 
@@ -61,11 +57,11 @@ def forecast(job: AnnotateJob) -> dict[str, Any]:
     """
     prices = PriceTable.load(job.models.prices)
     inputs = find_inputs(job.paths, run=job.folder.path, root=job.root, limit=job.options.limit)
-    pending = _pending(job, inputs.files)
-    sizes, unreadable = _sizes(pending)
+    pending = still_pending(job.folder, inputs.files, job.options, Annotation)
+    sizes, unreadable = sample_sizes(pending)
     images = len(pending) - unreadable
     objects = min(OBJECTS_AN_IMAGE, job.plan.max_objects)
-    width, height = _mean(sizes)
+    width, height = mean_size(sizes)
     uses = [use for use in _uses(job.plan, objects) if use[1]]
     totals = [_used(job, prices, kind, number * images, (width, height)) for kind, number in uses]
     return {
@@ -131,42 +127,6 @@ def _prefix_tokens(model: ModelId, kind: _Kind, size: tuple[int, int]) -> int | 
         return system
     image = image_tokens(str(model), *size)
     return None if image is None else system + image
-
-
-def _pending(job: AnnotateJob, files: Sequence[ImageFile]) -> list[ImageFile]:
-    manifest = job.folder.read_manifest()
-    if manifest is None or not job.folder.annotations.exists():
-        return list(files)
-    from datetime import datetime
-
-    started = datetime.fromisoformat(manifest["started"]).timestamp()
-    with job.folder.locked():
-        records = RecordFile(job.folder.annotations, Annotation, lambda record: record.image)
-        try:
-            return take_up(files, records, started, job.options, Progress()).pending
-        finally:
-            records.close()
-
-
-def _sizes(files: Sequence[ImageFile]) -> tuple[list[tuple[int, int]], int]:
-    """Sizes by the headers of evenly spread files, and how many of all do not open, by that sample."""
-    step = max(1, len(files) // MOST_OPENED)
-    sample = files[::step]
-    sizes: list[tuple[int, int]] = []
-    for file in sample:
-        try:
-            with Image.open(file.path) as image:
-                sizes.append(image.size)
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-            continue
-    unreadable = round((len(sample) - len(sizes)) * len(files) / len(sample)) if sample else 0
-    return sizes, unreadable
-
-
-def _mean(sizes: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    if not sizes:
-        return 1024, 1024
-    return sum(w for w, _ in sizes) // len(sizes), sum(h for _, h in sizes) // len(sizes)
 
 
 def _sum(values: Iterator[float | None]) -> float | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from uncanny.records.record_file import RecordFile
+from uncanny.records.run_folder import RunFolder
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.options import RunOptions
 from uncanny.runs.progress import Progress
@@ -51,6 +53,22 @@ def take_up(
     progress.resumed = progress.done
     by_digest = {tally.sha256: image for image, tally in standing.items() if tally.sha256}
     return Standing([file for file in files if file.image not in standing], by_digest)
+
+
+def still_pending(
+    folder: RunFolder, files: Sequence[ImageFile], options: RunOptions, model: type[A]
+) -> list[ImageFile]:
+    """What of `files` is left to do, for a forecast: nothing is changed. Raises UsageError."""
+    manifest = folder.read_manifest()
+    if manifest is None or not folder.annotations.exists():
+        return list(files)
+    started = datetime.fromisoformat(manifest["started"]).timestamp()
+    with folder.locked():
+        records = RecordFile(folder.annotations, model, lambda record: record.image)
+        try:
+            return take_up(files, records, started, options, Progress()).pending
+        finally:
+            records.close()
 
 
 class _Tally(NamedTuple):

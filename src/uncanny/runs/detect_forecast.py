@@ -1,0 +1,63 @@
+"""What a detection run would ask and roughly cost, from the files' sizes and the prompts' lengths alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uncanny.prompts import prompt_set
+from uncanny.providers.base import Tokens
+from uncanny.providers.estimate import text_tokens
+from uncanny.providers.image_tokens import image_tokens
+from uncanny.providers.prices import PriceTable
+from uncanny.runs.detect_run import DetectJob
+from uncanny.runs.forecast import PREFIXES
+from uncanny.runs.resume import still_pending
+from uncanny.runs.sample_sizes import mean_size, sample_sizes
+from uncanny.schema import Detection
+
+# One word, then a list of some anomalies or a few sentences; reasoning models use far more.
+VERDICT_TOKENS = 5
+SECOND_TOKENS = 350
+
+
+def forecast_detect(job: DetectJob) -> dict[str, Any]:
+    """Calls, tokens and cost of what is left to do: two turns an image. Opens no model and needs no key.
+
+    An image without a clear verdict takes one call only: `calls_least` is for all of them like that. Repair
+    questions and reasoning are not counted. Tokens and cost are None where a model's image tokens or price
+    are not known. Raises UsageError.
+    """
+    prices = PriceTable.load(job.models.prices)
+    files = job.inputs()
+    pending = still_pending(job.folder, files, job.options, Detection)
+    sizes, unreadable = sample_sizes(pending)
+    images = len(pending) - unreadable
+    model = job.models.roles.get("detector", job.models.model)
+    picture = image_tokens(str(model), *mean_size(sizes))
+    found: dict[str, Any] = {
+        "images": len(files),
+        "pending": len(pending),
+        "unreadable": unreadable,
+        "calls": 2 * images,
+        "calls_least": images,
+        "calls_most": 2 * images,
+        "input_tokens": None,
+        "output_tokens": images * (VERDICT_TOKENS + SECOND_TOKENS),
+        "cost_usd": None,
+        "cost_usd_uncached": None,
+    }
+    if picture is None:
+        return found
+    first = picture + _length("system") + _length("source")
+    second = first + VERDICT_TOKENS + max(_length("anomalies"), _length("content"))
+    total, output = images * (first + second), found["output_tokens"]
+    cached = images * first if model.provider in PREFIXES else 0
+    return found | {
+        "input_tokens": total,
+        "cost_usd": prices.cost(str(model), Tokens(total, output, cached, 0)),
+        "cost_usd_uncached": prices.cost(str(model), Tokens(total, output, 0, 0)),
+    }
+
+
+def _length(prompt: str) -> int:
+    return text_tokens(prompt_set("detect")[prompt].template.template)
