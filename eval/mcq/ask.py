@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,9 +78,12 @@ class ItemAsker:
             if not wanted:
                 continue
             try:
-                images |= dict.fromkeys(wanted, await self._image(await asyncio.to_thread(place, item)))
+                image, changes = await asyncio.to_thread(self._ready, place, item)
             except UncannyError as error:
                 failed += _failed(wanted, f"image: {error}")
+                continue
+            images |= dict.fromkeys(wanted, image)
+            self.progress.pixel_changes.update(change.partition(":")[0] for change in changes)
         return images, failed
 
     def _original(self, item: Item) -> Path:
@@ -90,17 +93,17 @@ class ItemAsker:
         folder = self.job.folder.path / "overlays"
         return overlay_for(item, self.job.items_file, self.job.root, folder)
 
-    async def _image(self, path: Path) -> SentImage:
-        found: PreparedImage = await asyncio.to_thread(prepare, path, self.job.policy, self.engine.limits)
-        for change in found.changes:
-            self.progress.pixel_changes[change.partition(":")[0]] += 1
-        return encode_image(
+    def _ready(self, place: Callable[[Item], Path], item: Item) -> tuple[SentImage, tuple[str, ...]]:
+        """The picture at `place`, ready to be sent, and what was done to it. Blocking."""
+        found: PreparedImage = prepare(place(item), self.job.policy, self.engine.limits)
+        image = encode_image(
             sha256=found.sent_sha256,
             media_type=found.media_type,
             width=found.sent_width,
             height=found.sent_height,
             data=found.sent,
         )
+        return image, found.changes
 
     def _write(self, item: Item, given: list[Given], scope: CallScope) -> None:
         if scope.calls:

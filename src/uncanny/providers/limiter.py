@@ -1,7 +1,8 @@
 """How many calls one model gets at once: additive increase, multiplicative decrease.
 
-Slow start from `START` to `ceiling`; a server that says it is overloaded takes the limit to 0.7 of what it
-was, at most once a second, and a Retry-After pauses all calls. Servers that queue (vLLM) get a fixed limit.
+Slow start from half the ceiling, at least `START`; a server that says it is overloaded takes the limit to 0.7
+of what it was, at most once a second, and a Retry-After pauses all calls. Servers that queue (vLLM) get a
+fixed limit.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Limiter:
             raise ValueError(f"concurrency must be at least 1, not {ceiling!r}")
         self.ceiling = ceiling
         self.fixed = fixed
-        self.limit = float(ceiling if fixed else min(START, ceiling))
+        self.limit = float(ceiling if fixed else min(max(START, ceiling // 2), ceiling))
         self.active = 0
         self._slow_start = not fixed
         self._waiting: deque[asyncio.Future[None]] = deque()

@@ -204,7 +204,7 @@ async def _keep_manifest(manifest: Manifest, progress: Progress) -> None:
 def _few_collections() -> Iterator[None]:
     # With hundreds of calls in flight the collector walks the same long-lived objects over and over.
     before = gc.get_threshold()
-    gc.collect()
+    # Not collected first: that takes longer than the little garbage of a start is worth.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     try:
