@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Draw = Callable[["Figure"], Mapping[str, str]]
 # Width and height in CSS pixels.
 Size = tuple[float, float]
-NARROW = 340.0
+WIDE, NARROW = 1140.0, 340.0
 _POINTS_PER_INCH = 72
 
 
@@ -63,6 +63,12 @@ def plain_label(text: str, most: int) -> str:
     )
     one_line = " ".join(printable.split())
     return one_line if len(one_line) <= most else one_line[: most - 1].rstrip() + "…"
+
+
+def pixel_axes(figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+    """Axes that take up this many pixels, measured from the upper left corner of the figure."""
+    across, down = figure.get_size_inches() * _POINTS_PER_INCH
+    return figure.add_axes((left / across, 1 - (top + height) / down, width / across, height / down))
 
 
 def bare_axes(axes: Axes, *, grid: Literal["x", "y", "both"] | None = None) -> Axes:

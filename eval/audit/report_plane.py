@@ -1,0 +1,193 @@
+"""The plot of the audit page: how often and how badly, with lines of equal CAP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from uncanny.eval.audit.report_words import amount
+from uncanny.eval.audit.result import Board, GeneratorScore
+from uncanny.eval.report.plots import NARROW, WIDE, bare_axes, pixel_axes, plain_label, plot_twice
+from uncanny.eval.report.svg import colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ROOM = 0.14
+_LABEL = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A generator in the plane; `rank` counts from 1."""
+
+    rank: int
+    score: GeneratorScore
+    af: float
+    mai: float
+
+
+def plane(board: Board) -> Markup:
+    """AF across, MAI up, both with intervals, and lines of equal CAP; empty without any figures."""
+    spots = spots_of(board)
+    if not spots:
+        return Markup("")
+    words = "; ".join(
+        f"{spot.rank} {spot.score.name}: AF {amount(spot.af)}, MAI {amount(spot.mai)},"
+        f" CAP {amount(spot.score.cap.value)}"
+        for spot in spots
+    )
+    return plot_twice(
+        partial(_draw_plane, spots),
+        (WIDE, 520),
+        (NARROW, 380),
+        key="plane",
+        title="Anomaly frequency and mean implausibility of each generator",
+        words=words,
+    )
+
+
+def spots_of(board: Board) -> list[Spot]:
+    """The generators that have both figures, in the order of the board."""
+    return [
+        Spot(rank, score, score.af.value, score.mai.value)
+        for rank, score in enumerate((board.generators[name] for name in board.order), 1)
+        if score.af.value is not None and score.mai.value is not None
+    ]
+
+
+def _draw_plane(spots: Sequence[Spot], figure: Figure) -> Mapping[str, str]:
+    width, height = figure.get_size_inches() * figure.dpi
+    narrow = width < 600
+    room = 34 if narrow else 40 + 7.2 * max(len(_shown(spot)) for spot in spots)
+    axes = pixel_axes(figure, 46, 26, width - 46 - room, height - 26 - 42)
+    bare_axes(axes)
+    axes.set_xlim(_limits([spot.af for spot in spots], [spot.score.af.interval for spot in spots]))
+    axes.set_ylim(_limits([spot.mai for spot in spots], [spot.score.mai.interval for spot in spots]))
+    axes.set_xlabel("anomalies an image (AF)")
+    axes.set_ylabel("implausibility an image (MAI)")
+    _contours(axes)
+    for place, spot in enumerate(spots):
+        ink = colour("accent")
+        for across, interval in ((True, spot.score.af.interval), (False, spot.score.mai.interval)):
+            if interval is not None:
+                xs, ys = (interval, (spot.mai,) * 2) if across else ((spot.af,) * 2, interval)
+                axes.plot(xs, ys, color=ink, linewidth=1.2, alpha=0.45, zorder=3)
+        axes.plot(
+            [spot.af],
+            [spot.mai],
+            "o",
+            markersize=8.5 if not narrow else 7,
+            color=ink,
+            markeredgecolor=colour("panel"),
+            zorder=4,
+            clip_on=False,
+            gid=f"spot-{place}",
+        )
+    _label_at_the_side(axes, spots, narrow)
+    return {
+        f"spot-{place}": f"{spot.rank} {spot.score.name}: CAP {amount(spot.score.cap.value)} = "
+        f"MAI {amount(spot.mai)} × AF {amount(spot.af)}"
+        for place, spot in enumerate(spots)
+    }
+
+
+def _shown(spot: Spot) -> str:
+    return plain_label(spot.score.name, 30)
+
+
+def _limits(values: Sequence[float], intervals: Sequence[tuple[float, float] | None]) -> tuple[float, float]:
+    """Around all values and intervals with some room; never below 0, and never without extent."""
+    ends = [*values, *(end for interval in intervals if interval for end in interval)]
+    low, high = min(ends), max(ends)
+    if high <= 0:
+        return 0.0, 1.0
+    room = max(_ROOM * (high - low), 0.08 * high)
+    return max(0.0, low - room), high + room
+
+
+def _contours(axes: Axes) -> None:
+    """Lines of equal MAI · AF, darker ground where it is worse, named where they leave at the top or left."""
+    import numpy as np
+    from matplotlib.ticker import MaxNLocator
+
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    levels = MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]).tick_values(left * bottom, right * top)
+    first = True
+    for level in levels:
+        if not left * bottom < level < right * top or level <= 0:
+            continue
+        across = np.geomspace(max(left, level / top, 1e-9), right, 80)
+        line = np.clip(level / across, bottom, top)
+        axes.fill_between(across, line, top, color=colour("bad"), alpha=0.035, linewidth=0, zorder=1)
+        inside = level / across >= bottom
+        axes.plot(across[inside], (level / across)[inside], color=colour("edge"), linewidth=0.8, zorder=2)
+        text = f"CAP {level:g}" if first else f"{level:g}"
+        first = False
+        if level / top >= left:
+            axes.annotate(
+                text,
+                (level / top, top),
+                (0, 5),
+                textcoords="offset points",
+                ha="center",
+                color=colour("soft"),
+            )
+        else:
+            axes.annotate(
+                text, (left, level / left), (4, 4), textcoords="offset points", color=colour("soft")
+            )
+
+
+def _label_at_the_side(axes: Axes, spots: Sequence[Spot], narrow: bool) -> None:
+    """Names in a column on the right in the order of the points' heights, a line from each to its point."""
+    to_pixels, back = axes.transData, axes.transData.inverted()
+    ordered = sorted(spots, key=lambda spot: (spot.mai, -spot.rank))
+    wanted = [float(to_pixels.transform((spot.af, spot.mai))[1]) for spot in ordered]
+    box = axes.get_window_extent()
+    heights = spread(wanted, _LABEL + (0 if narrow else 4), float(box.y0) + 6, float(box.y1) - 6)
+    for spot, height in zip(ordered, heights, strict=True):
+        end = back.transform((box.x1, height))
+        axes.annotate(
+            "",
+            (spot.af, spot.mai),
+            (float(end[0]), float(end[1])),
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour("edge"),
+                "linewidth": 0.7,
+                "alpha": 0.55,
+                "shrinkB": 4,
+                "shrinkA": 0,
+            },
+            zorder=2.5,
+        )
+        axes.annotate(
+            f"{spot.rank}" if narrow else f"{spot.rank}  {_shown(spot)}",
+            (float(end[0]), float(end[1])),
+            (6, 0),
+            textcoords="offset points",
+            va="center",
+            annotation_clip=False,
+            fontsize=12 if not narrow else 11.5,
+            fontweight="bold" if spot.rank == 1 else "normal",
+        )
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places near `wanted`, which ascends, at least `gap` apart and within `low` to `high` if they fit."""
+    if not wanted:
+        return []
+    gap = min(gap, (high - low) / max(len(wanted) - 1, 1))
+    places: list[float] = []
+    for place, want in enumerate(wanted):
+        least = low if not places else places[-1] + gap
+        most = high - gap * (len(wanted) - 1 - place)
+        places.append(min(max(want, least), most))
+    return places
