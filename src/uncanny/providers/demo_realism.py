@@ -76,8 +76,10 @@ def _made_up(one: str, other: str) -> str:
             return "First" if one == min(one, other) else "Second"
         case 3 | 4:
             return "First" if one == max(one, other) else "Second"
-        case 5 | 6:
+        case 5:
             return "Both"
+        case 6:
+            return "Both" if one == min(one, other) else "First"
         case _:
             return "First" if drawn[1] % 4 else "Second"
 

@@ -1,0 +1,88 @@
+"""The case table, exhaustively: two first answers, nine pairs of choices, and whatever is missing."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from uncanny.answers.realism_verdict import Position, Realistic
+from uncanny.graphs.ugda_cases import CASE_OF, Case, Choice, Label, choice_of, label_of
+
+CHOICES: tuple[Choice, ...] = ("original", "edited", "both")
+POSITIONS: tuple[Position | None, ...] = ("first", "second", "both", None)
+FIRSTS: tuple[Realistic | None, ...] = ("yes", "no", None)
+
+# As the specification has it, one row for each pair of choices: in one order, in the other.
+EXPECTED: dict[tuple[Choice, Choice], tuple[Label, Case | None]] = {
+    ("original", "edited"): ("deceiving", 1),
+    ("edited", "original"): ("deceiving", 1),
+    ("edited", "edited"): ("deceiving", 2),
+    ("both", "edited"): ("deceiving", 3),
+    ("edited", "both"): ("deceiving", 3),
+    ("both", "both"): ("deceiving", 4),
+    ("original", "original"): ("intermediate", None),
+    ("original", "both"): ("intermediate", None),
+    ("both", "original"): ("intermediate", None),
+}
+SAID: dict[tuple[Choice, bool], Position] = {
+    ("original", True): "first",
+    ("edited", True): "second",
+    ("both", True): "both",
+    ("original", False): "second",
+    ("edited", False): "first",
+    ("both", False): "both",
+}
+
+
+def test_the_rows_are_all_there() -> None:
+    assert set(EXPECTED) == set(product(CHOICES, CHOICES))
+    assert set(CASE_OF) == {frozenset(row) for row in EXPECTED}
+
+
+@pytest.mark.parametrize(("choice", "original_first"), SAID)
+def test_the_order_is_undone(choice: Choice, original_first: bool) -> None:
+    assert choice_of(SAID[choice, original_first], original_first=original_first) == choice
+
+
+@pytest.mark.parametrize("row", EXPECTED, ids="-".join)
+def test_realistic_ones_by_the_table(row: tuple[Choice, Choice]) -> None:
+    assert label_of("yes", SAID[row[0], True], SAID[row[1], False]) == EXPECTED[row]
+
+
+@pytest.mark.parametrize(("one", "other"), list(product(POSITIONS, POSITIONS)))
+def test_no_is_enough(one: Position | None, other: Position | None) -> None:
+    assert label_of("no", one, other) == ("non_deceiving", None)
+
+
+@pytest.mark.parametrize(("one", "other"), list(product(POSITIONS, POSITIONS)))
+def test_without_a_first_verdict_nothing_is_determined(one: Position | None, other: Position | None) -> None:
+    assert label_of(None, one, other) == ("undetermined", None)
+
+
+@pytest.mark.parametrize("present", POSITIONS)
+def test_without_both_choices_nothing_is_determined(present: Position | None) -> None:
+    assert label_of("yes", present, None) == ("undetermined", None)
+    assert label_of("yes", None, present) == ("undetermined", None)
+
+
+@pytest.mark.parametrize(("first", "one", "other"), list(product(FIRSTS, POSITIONS, POSITIONS)))
+def test_which_order_was_asked_first_does_not_matter(
+    first: Realistic | None, one: Position | None, other: Position | None
+) -> None:
+    """Swapping the orders shows the same images the other way round: first becomes second."""
+    turned: dict[Position | None, Position | None] = {
+        "first": "second",
+        "second": "first",
+        "both": "both",
+        None: None,
+    }
+    assert label_of(first, one, other) == label_of(first, turned[other], turned[one])
+
+
+@pytest.mark.parametrize(("first", "one", "other"), list(product(FIRSTS, POSITIONS, POSITIONS)))
+def test_a_case_goes_with_deceiving_alone(
+    first: Realistic | None, one: Position | None, other: Position | None
+) -> None:
+    label, case = label_of(first, one, other)
+    assert (case is not None) == (label == "deceiving")

@@ -1,0 +1,171 @@
+"""The graph of one pair, through the real Caller: early exit, both orders, asking again, failing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.providers.scripted import ScriptedProvider, guarded, picture, said, texts
+from uncanny.agents.verdict import ROLES, Judged, Judging
+from uncanny.answers.realism_verdict import Position
+from uncanny.errors import ModelUnusableError, RequestRejectedError
+from uncanny.graphs.ugda import PairContext, PairState, pair_graph
+from uncanny.graphs.ugda_cases import label_of
+from uncanny.providers.base import Reply, Request, Sampling, SentImage
+from uncanny.providers.call_log import CallScope
+from uncanny.providers.caller import Caller
+
+ORIGINAL, EDITED = picture(b"original"), picture(b"edited")
+SAMPLING = Sampling(0.1, 1.0, 2_048)
+Script = Mapping[str, str | None]
+
+
+def images(request: Request) -> list[SentImage]:
+    return [part for turn in request.messages for part in turn.parts if isinstance(part, SentImage)]
+
+
+def asked(request: Request) -> str:
+    shown = images(request)
+    if len(shown) == 1:
+        return "first"
+    return "original_first" if shown[0] is ORIGINAL else "edited_first"
+
+
+class Pair:
+    """One pair, a model that says what `script` has for each question, and what came of it."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.model = ScriptedProvider(self.answer)
+        self.scope = CallScope("pair")
+
+    def answer(self, request: Request) -> Reply:
+        verdict = self.script[asked(request)]
+        return said("I see." if verdict is None else f"I see.\n\nVerdict: {verdict}")
+
+    async def judge(self) -> PairState:
+        judging = Judging(Caller({"": [guarded(self.model)]}), self.scope, SAMPLING)
+        context = PairContext(ORIGINAL, EDITED, judging)
+        state: PairState = await pair_graph().ainvoke({"pair": "pair"}, context=context)
+        return state
+
+
+def second(state: PairState) -> dict[str, Judged[Any]]:
+    return {one.asked: one for one in state.get("second", ())}
+
+
+@pytest.mark.parametrize("first", ["no", None])
+async def test_without_a_yes_the_second_check_is_not_asked(first: str | None) -> None:
+    pair = Pair({"first": first})
+    state = await pair.judge()
+    assert {asked(request) for request in pair.model.requests} == {"first"}
+    assert len(pair.model.requests) == (1 if first else 3)
+    assert "second" not in state or not state["second"]
+    assert state["labelled"] == label_of("no" if first else None, None, None)
+
+
+@pytest.mark.parametrize(("one", "other"), list(product(["first", "second", "both", None], repeat=2)))
+async def test_after_a_yes_both_orders_are_asked_and_labelled(
+    one: Position | None, other: Position | None
+) -> None:
+    pair = Pair({"first": "Yes", "original_first": one, "edited_first": other})
+    state = await pair.judge()
+    assert state["labelled"] == label_of("yes", one, other)
+    found = second(state)
+    assert {name: judged.verdict for name, judged in found.items()} == {
+        "original_first": one,
+        "edited_first": other,
+    }
+    assert len(pair.model.requests) == 3 + 2 * [one, other].count(None)
+    for judged in found.values():
+        assert (judged.kind == "unparseable") == (judged.verdict is None)
+        assert judged.raw is not None
+
+
+async def test_both_orders_go_side_by_side() -> None:
+    pair = Pair({"first": "Yes"})
+    together = asyncio.Barrier(2)
+
+    async def answer(request: Request) -> Reply:
+        if asked(request) == "first":
+            return said("Verdict: Yes")
+        await asyncio.wait_for(together.wait(), 5)
+        return said("Verdict: Both")
+
+    pair.model = ScriptedProvider(answer)
+    assert (await pair.judge())["labelled"] == ("deceiving", 4)
+
+
+async def test_a_question_is_asked_with_our_texts_and_sampling() -> None:
+    pair = Pair({"first": "Yes", "original_first": "First", "edited_first": "Both"})
+    await pair.judge()
+    by_name = {asked(request): request for request in pair.model.requests}
+    assert images(by_name["first"]) == [EDITED]
+    assert images(by_name["original_first"]) == [ORIGINAL, EDITED]
+    assert images(by_name["edited_first"]) == [EDITED, ORIGINAL]
+    for name, request in by_name.items():
+        assert request.sampling == SAMPLING
+        assert request.schema is None
+        assert (request.agent, request.subject) == (ROLES["realism" if name == "first" else "order"], name)
+        assert "Verdict:" in texts(request, "user")[0]
+    (system,) = {texts(request, "system")[0] for request in by_name.values()}
+    assert system
+    # What comes first is the same, so that a provider can use it again.
+    assert by_name["edited_first"].messages[1].parts[0] is by_name["first"].messages[1].parts[0]
+
+
+async def test_an_answer_without_a_verdict_is_asked_for_again_with_the_reason() -> None:
+    said_so = iter(["I cannot say.", "Verdict: Perhaps", "So be it.\nVerdict: No"])
+    pair = Pair({})
+    pair.model = ScriptedProvider(lambda _: said(next(said_so)))
+    state = await pair.judge()
+    assert (state["first"].verdict, state["first"].raw) == ("no", "So be it.\nVerdict: No")
+    assert len(pair.model.requests) == 3
+    again = [texts(request, "user")[-1] for request in pair.model.requests[1:]]
+    assert "no line starts with" in again[0]
+    assert "'Perhaps'" in again[1]
+    assert all("`Yes` or `No`" in text for text in again)
+    assert [call.outcome for call in pair.scope.calls] == ["unparseable", "unparseable", "answered"]
+
+
+async def test_two_repairs_and_no_more() -> None:
+    pair = Pair({"first": None})
+    state = await pair.judge()
+    assert len(pair.model.requests) == 3
+    assert (state["first"].verdict, state["first"].kind) == (None, "unparseable")
+    assert state["first"].raw == "I see."
+
+
+async def test_a_refusal_and_a_rejection_are_no_verdicts_and_leave_the_other_order_alone() -> None:
+    def answer(request: Request) -> Reply | RequestRejectedError:
+        match asked(request):
+            case "first":
+                return said("Verdict: Yes")
+            case "original_first":
+                return said("I would rather not.", "refusal")
+        return RequestRejectedError("too large")
+
+    pair = Pair({})
+    pair.model = ScriptedProvider(answer)
+    found = second(state := await pair.judge())
+    assert state["labelled"] == ("undetermined", None)
+    assert (found["original_first"].kind, found["original_first"].raw) == ("refused", "I would rather not.")
+    assert (found["edited_first"].kind, found["edited_first"].raw) == ("rejected", None)
+    assert len(pair.model.requests) == 3
+
+
+@pytest.mark.parametrize("at", ["first", "edited_first"])
+async def test_what_ends_the_run_is_raised(at: str) -> None:
+    def answer(request: Request) -> Reply | ModelUnusableError:
+        if asked(request) == at:
+            return ModelUnusableError("wrong key")
+        return said("Verdict: Yes" if asked(request) == "first" else "Verdict: Both")
+
+    pair = Pair({})
+    pair.model = ScriptedProvider(answer)
+    with pytest.raises(ModelUnusableError, match="wrong key"):
+        await pair.judge()
