@@ -45,16 +45,22 @@ class Similarity(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MeasureOptions:
-    """What a user may choose about a measure; None is the measure's own default."""
+    """What a user may choose about a measure; None is the measure's own default.
+
+    `batch_tokens`: most tokens in one forward pass. `keep_all`: embeddings of predicted texts stay on disk
+    too, not only those of true ones.
+    """
 
     backbone: str | None = None
     num_layers: int | None = None
     device: str | None = None
+    batch_tokens: int | None = None
+    keep_all: bool = False
 
 
 # name: the module that has `open_measure(options: MeasureOptions) -> Similarity`, imported only to be used
 MEASURES: dict[str, str] = {
-    "bertscore": "uncanny.eval.semantic.bertscore",
+    "bertscore": "uncanny.eval.semantic.bertscore_open",
     "chrf": "uncanny.eval.semantic.chrf",
 }
 

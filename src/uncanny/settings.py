@@ -22,7 +22,9 @@ class Settings(BaseSettings):
     `concurrency`: most calls in flight at each model. `timeout_s`: seconds for one call. `patience_s`:
     seconds without one good answer before a failing model is given up. `cache_dir`: a folder of answers
     shared by all runs, None for one in each run. `prices`: a price file. `vllm_args`: more options for a
-    vLLM server that a run starts itself, as on a command line.
+    vLLM server that a run starts itself, as on a command line. `embeddings_dir`: where embeddings of texts
+    stay between runs, None for the user's cache folder. `embeddings_gb`: how much of them, in 10⁹ bytes,
+    0 for none.
     """
 
     model_config = SettingsConfigDict(env_prefix="UNCANNY_", frozen=True, extra="ignore")
@@ -33,6 +35,8 @@ class Settings(BaseSettings):
     cache_dir: Path | None = None
     prices: Path | None = None
     vllm_args: str | None = None
+    embeddings_dir: Path | None = None
+    embeddings_gb: Annotated[float, Field(ge=0)] = 10.0
 
 
 @cache

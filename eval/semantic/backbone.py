@@ -1,0 +1,202 @@
+"""A backbone ready to embed: model cut down to its layer as bert-score does it, and a tokenizer of our own.
+
+bert-score's own tokenizer loading gives other scores, or none, under transformers 5: RoBERTa's leading space
+is silently dropped, texts longer than the model overflow, and an empty text raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uncanny.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+MAX_TOKENS = 512
+# To these, bert-score gives the space that a word has inside a sentence also at the beginning of a text. The
+# tokenizers' own `add_prefix_space` gives it after each special token too, which the slow ones never did.
+_LEADING_SPACE = frozenset({"roberta", "gpt2", "roberta-prelayernorm", "data2vec-text", "ibert"})
+_T5 = frozenset({"t5", "mt5", "umt5"})
+
+
+@dataclass(frozen=True, slots=True)
+class Backbone:
+    """`max_tokens` counts special tokens too. `before`: what goes before each text, a space or nothing.
+    `weightless`: ids that match but do not count in the mean. `wordless`: ids also of a text without a word.
+    """
+
+    model: Any
+    tokenizer: Any
+    max_tokens: int
+    pad: int
+    before: str
+    weightless: frozenset[int]
+    wordless: frozenset[int]
+
+    def ids(self, texts: Sequence[str]) -> list[tuple[int, ...] | None]:
+        """Token ids with the special ones, cut to `max_tokens`; None for a text without a word.
+
+        Such are also texts of which a tokenizer leaves nothing, invisible characters for instance.
+        """
+        stripped = [sound(text) for text in texts]
+        some = [self.before + text for text in stripped if text]
+        if not some:
+            return [None] * len(texts)
+        found = iter(
+            self.tokenizer(
+                some,
+                truncation=True,
+                max_length=self.max_tokens,
+                return_attention_mask=False,
+                return_token_type_ids=False,
+            )["input_ids"]
+        )
+        all_ids = [tuple(next(found)) if text else () for text in stripped]
+        return [ids if not self.wordless.issuperset(ids) else None for ids in all_ids]
+
+    def weights(self, ids: Sequence[int]) -> torch.Tensor:
+        """How much each token counts: as in bert-score, 1, and 0 for the special ones around a text."""
+        import torch
+
+        return torch.tensor([0.0 if i in self.weightless else 1.0 for i in ids], device=self.model.device)
+
+
+def sound(text: str) -> str:
+    """The text as bert-score reads it, stripped, with broken UTF-16 (half an emoji) replaced."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
+
+
+def load(folder: Path, name: str, num_layers: int, device: str) -> Backbone:
+    """Reads model and tokenizer from `folder`. `name` is for messages. Raises UsageError, with the remedy."""
+    with _quiet():
+        config = _config(folder, name)
+        _check_layers(config, name, num_layers)
+        tokenizer = _tokenizer(folder, name)
+        model = _model(folder, name, config.model_type, num_layers)
+    try:
+        model.to(device)
+    except (RuntimeError, AssertionError) as error:  # out of memory, say
+        raise UsageError(f"Device {device!r} cannot be used: {_first_line(error)}") from error
+    some = (tokenizer.cls_token_id, tokenizer.sep_token_id)
+    ends = (*some, tokenizer.bos_token_id, tokenizer.eos_token_id)
+    return Backbone(
+        model=model,
+        tokenizer=tokenizer,
+        max_tokens=_max_tokens(config),
+        pad=tokenizer.pad_token_id or 0,
+        before=" " if config.model_type in _LEADING_SPACE else "",
+        weightless=frozenset(i for i in some if i is not None),
+        wordless=frozenset(i for i in ends if i is not None),
+    )
+
+
+def _config(folder: Path, name: str) -> Any:
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)
+    except Exception as error:  # transformers raises nearly anything here
+        raise UsageError(f"Backbone {name!r}: config.json cannot be used: {_first_line(error)}") from error
+
+
+def _tokenizer(folder: Path, name: str) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(
+            str(folder), local_files_only=True, trust_remote_code=False, model_max_length=MAX_TOKENS
+        )
+    except Exception as error:
+        raise UsageError(f"Backbone {name!r}: its tokenizer cannot be read: {_first_line(error)}") from error
+
+
+def _model(folder: Path, name: str, model_type: str, num_layers: int) -> Any:
+    import torch
+    from transformers import AutoModel, T5EncoderModel, UMT5EncoderModel
+
+    kinds: dict[str, Any] = {"t5": T5EncoderModel, "mt5": T5EncoderModel, "umt5": UMT5EncoderModel}
+    try:
+        model, found = kinds.get(model_type, AutoModel).from_pretrained(
+            str(folder),
+            local_files_only=True,
+            trust_remote_code=False,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
+    except Exception as error:
+        raise UsageError(f"Backbone {name!r}: its weights cannot be read: {_first_line(error)}") from error
+    made_up = sorted(key for key in found["missing_keys"] if "pooler" not in key)
+    if made_up:
+        raise UsageError(
+            f"Backbone {name!r}: {len(made_up)} of its tensors have no weights, {made_up[0]!r} first",
+            remedy="They would be random, and so would be the scores. Fetch the model again.",
+        )
+    try:
+        return _cut(model, num_layers)
+    except (AssertionError, ValueError, AttributeError) as error:
+        raise UsageError(
+            f"Backbone {name!r}: bert-score cannot take layer {num_layers} of a {model_type!r} model"
+        ) from error
+
+
+def _cut(model: torch.nn.Module, num_layers: int) -> Any:
+    """bert-score's `get_model` on a model already loaded: it would load as T5 what has t5 in its path."""
+    from bert_score import utils
+
+    class Given:
+        @staticmethod
+        def from_pretrained(_: str) -> torch.nn.Module:
+            return model
+
+    theirs = utils.AutoModel
+    utils.AutoModel = Given
+    try:
+        return utils.get_model("given", num_layers)
+    finally:
+        utils.AutoModel = theirs
+
+
+def _check_layers(config: Any, name: str, num_layers: int) -> None:
+    layers = getattr(config, "encoder_layers", None) or getattr(config, "num_hidden_layers", None)
+    if num_layers < 0 or (layers is not None and num_layers > layers):
+        raise UsageError(
+            f"Backbone {name!r} has {layers} layers, not {num_layers}", remedy=f"--num-layers 0 to {layers}"
+        )
+
+
+def _max_tokens(config: Any) -> int:
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is None or config.model_type in _T5:
+        return MAX_TOKENS
+    # RoBERTa and its like count positions from behind the padding's.
+    offset = (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0
+    return min(MAX_TOKENS, int(positions) - offset)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Loading without reports and progress bars on the terminal."""
+    from transformers.utils import logging as theirs
+
+    level, bars = theirs.get_verbosity(), theirs.is_progress_bar_enabled()
+    theirs.set_verbosity(logging.CRITICAL)
+    theirs.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        theirs.set_verbosity(level)
+        if bars:
+            theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
