@@ -49,7 +49,7 @@ def _drawn_kinds(often: NDArray[np.int64], number: int, rng: Rng) -> Floats:
 
 
 def _drawn_clusters(clusters: int, number: int, rng: Rng) -> Floats:
-    drawn = np.empty((number, clusters))
-    for row in drawn:
-        row[:] = np.bincount(rng.integers(clusters, size=clusters), minlength=clusters)
-    return drawn
+    drawn = rng.integers(clusters, size=(number, clusters))
+    drawn += clusters * np.arange(number)[:, None]
+    often = np.bincount(drawn.ravel(), minlength=number * clusters)
+    return often.reshape(number, clusters).astype(np.float64)

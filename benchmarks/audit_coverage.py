@@ -1,0 +1,101 @@
+"""How often audit intervals hold the truth: nominal 95 %, over sets drawn from a known population."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from uncanny.eval.metrics.audit import Floats, figures_of_sums
+from uncanny.eval.metrics.bootstrap import percentile_intervals
+from uncanny.eval.metrics.clusters import resampled_sums
+
+PROMPTS = 246  # as many as in the published audit
+FIGURES = ("mai", "af", "cap")
+# Anomalies an image and their implausibility, of two generators; a prompt makes both worse or better.
+RATES = (6.3, 6.0)
+BETA = (4.2, 1.8)
+U_MEAN = BETA[0] / sum(BETA)
+PROMPT_SHAPE = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """Share of repetitions whose interval held the truth, and the mean width of the intervals."""
+
+    covered: float
+    width: float
+
+
+def population(rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Images, anomalies and implausibility by prompt, for two generators given the same prompts.
+
+    The number of anomalies is Poisson around a rate of the prompt, which is gamma distributed with mean 1
+    times the generator's: an overdispersed count. Severities are integers.
+    """
+    difficulty = rng.gamma(PROMPT_SHAPE, 1 / PROMPT_SHAPE, PROMPTS)
+    first, second = (_generator(rng, rate * difficulty) for rate in RATES)
+    return first, second
+
+
+def _generator(rng: np.random.Generator, rates: Floats) -> Floats:
+    counts = rng.poisson(rates)
+    u = np.round(rng.beta(*BETA, counts.sum()), 2)
+    unreal = np.bincount(np.repeat(np.arange(PROMPTS), counts), weights=u, minlength=PROMPTS)
+    return np.stack([np.ones(PROMPTS), counts, unreal], axis=1)
+
+
+def truth() -> dict[str, Floats]:
+    """What the figures are in the whole population, and their differences."""
+    first, second = (np.array([rate * U_MEAN, rate, rate * rate * U_MEAN]) for rate in RATES)
+    return {
+        "one generator": first,
+        "paired difference": first - second,
+        "unpaired difference": first - second,
+    }
+
+
+def coverage(*, repetitions: int = 1000, resamples: int = 2000, seed: int = 0) -> Mapping[str, Covered]:
+    """By kind of interval and figure."""
+    right, widths = dict.fromkeys(truth(), np.zeros(3)), dict.fromkeys(truth(), np.zeros(3))
+    for repetition in range(repetitions):
+        rng = np.random.default_rng([seed, repetition])
+        for name, ends in _intervals(*population(rng), rng, resamples).items():
+            low, high = ends
+            right[name] = right[name] + ((low <= truth()[name]) & (truth()[name] <= high))
+            widths[name] = widths[name] + (high - low)
+    return {
+        f"{name}, {figure}": Covered(
+            float(right[name][index] / repetitions), float(widths[name][index] / repetitions)
+        )
+        for name in right
+        for index, figure in enumerate(FIGURES)
+    }
+
+
+def _intervals(first: Floats, second: Floats, rng: np.random.Generator, resamples: int) -> dict[str, Floats]:
+    def figures(columns: Floats) -> Callable[[int], Floats]:
+        drawn = resampled_sums(columns, rng, resamples=resamples)
+        return lambda index: figures_of_sums(drawn[:, 3 * index : 3 * index + 3])[:, :3]
+
+    together = figures(np.hstack([first, second]))
+    other = figures(second)
+    return {
+        "one generator": _ends(together(0)),
+        "paired difference": _ends(together(0) - together(1)),
+        "unpaired difference": _ends(together(0) - other(0)),
+    }
+
+
+def _ends(drawn: Floats) -> Floats:
+    return np.array(percentile_intervals(drawn)).T
+
+
+def main() -> None:
+    for name, found in coverage().items():
+        print(f"  {name:<26} covered {100 * found.covered:.1f} %   mean width {found.width:.3f}")
+
+
+if __name__ == "__main__":
+    main()
