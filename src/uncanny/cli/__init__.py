@@ -17,6 +17,7 @@ from uncanny.errors import UncannyError
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Try it: annotate the bundled sample images. No key, no GPU, no network."),
     "annotate": ("annotate", "Find what is wrong in a folder of images."),
+    "detect": ("detect", "Tell generated images from real ones, and say what gives them away."),
     "mcq": ("mcq", "Benchmark models on four questions about an artifact."),
     "realism": ("realism", "Find out which edited images would fool a viewer."),
     "audit": ("audit", "Rank generators by how plausible their images are: MAI, AF, CAP."),

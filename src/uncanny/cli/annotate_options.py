@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -13,18 +13,7 @@ PLAN = (
     *("repeats", "max_objects", "scene_scans", "temperature", "top_p"),
     *("max_output_tokens", "formatter_output_tokens"),
 )
-_OPTIONS = [
-    click.option("--repeats", default=3, show_default=True, help="Drafts of the object list."),
-    click.option("--max-objects", default=12, show_default=True, help="Most objects examined in an image."),
-    click.option("--scene-scans", default=0, show_default=True, help="Extra looks at the image as a whole."),
-    click.option("--temperature", default=0.3, show_default=True, help="Sent where the model takes one."),
-    click.option("--top-p", default=0.95, show_default=True, help="Sent where the model takes one."),
-    click.option(
-        "--max-output-tokens", default=2000, show_default=True, help="Doubled when an answer is cut off."
-    ),
-    click.option(
-        "--formatter-output-tokens", default=5000, show_default=True, help="The same for the last step."
-    ),
+_PIXELS = [
     click.option(
         "--max-side", type=int, help="Scale larger images down to this many pixels. [default: send as is]"
     ),
@@ -40,11 +29,34 @@ _OPTIONS = [
         "--max-pixels", default=100_000_000, show_default=True, help="Larger images are not opened."
     ),
 ]
+_OPTIONS = [
+    click.option("--repeats", default=3, show_default=True, help="Drafts of the object list."),
+    click.option("--max-objects", default=12, show_default=True, help="Most objects examined in an image."),
+    click.option("--scene-scans", default=0, show_default=True, help="Extra looks at the image as a whole."),
+    click.option("--temperature", default=0.3, show_default=True, help="Sent where the model takes one."),
+    click.option("--top-p", default=0.95, show_default=True, help="Sent where the model takes one."),
+    click.option(
+        "--max-output-tokens", default=2000, show_default=True, help="Doubled when an answer is cut off."
+    ),
+    click.option(
+        "--formatter-output-tokens", default=5000, show_default=True, help="The same for the last step."
+    ),
+    *_PIXELS,
+]
 
 
 def annotate_options(command: F) -> F:
     """Decorate a command with all of them."""
-    for option in reversed(_OPTIONS):
+    return _with(_OPTIONS, command)
+
+
+def pixel_options(command: F) -> F:
+    """Decorate a command with those about what is done to images before they are sent."""
+    return _with(_PIXELS, command)
+
+
+def _with(options: Sequence[Callable[[F], F]], command: F) -> F:
+    for option in reversed(options):
         command = option(command)
     return command
 

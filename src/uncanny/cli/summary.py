@@ -73,7 +73,7 @@ def _summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
     with_anomalies = 0
     for record in read_records(job.folder.annotations, Annotation):
         if record.status != "ok" and len(failed) <= MOST_FAILURES:
-            failed.append(f"  {record.status:<10}  {_why(record, where(record.image))}")
+            failed.append(f"  {record.status:<10}  {why_failed(record, where(record.image))}")
         if record.anomalies:
             with_anomalies += 1
             if with_anomalies <= MOST_SHOWN:
@@ -96,7 +96,8 @@ def _findings(record: Annotation, place: str) -> list[str]:
     return [place, *(f"  {anomaly.severity:>3}/100  {anomaly.name}" for anomaly in worst_first)]
 
 
-def _why(record: Annotation, place: str) -> str:
+def why_failed(record: Annotation, place: str) -> str:
+    """The first error of a record in words; `place` is where its image is."""
     if not record.errors:
         return place
     first = record.errors[0]

@@ -1,0 +1,64 @@
+"""The scores of a detection run against the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from uncanny.eval.detect.truth import SourceTruth
+from uncanny.eval.metrics.accuracy import JUDGED, SOURCES, Accuracy, accuracy
+from uncanny.schema import Detection
+
+
+@dataclass(frozen=True, slots=True)
+class DetectScore:
+    """`scored` is over images with an answer and a known source.
+
+    `without_answer` counts those whose call failed or that could not be read, `without_truth` those with an
+    answer whose source is not known. Neither is in any score.
+    """
+
+    scored: Accuracy
+    truth: SourceTruth
+    without_answer: int
+    without_truth: int
+
+
+def score(records: Iterable[Detection], truth: SourceTruth) -> DetectScore:
+    """A verdict counts although the second turn failed; without a verdict nothing was measured."""
+    pairs = []
+    without_answer = without_truth = 0
+    for record in records:
+        source = truth.sources.get(record.image)
+        if source is None:
+            without_truth += 1
+        elif record.verdict is None:
+            without_answer += 1
+        else:
+            pairs.append((source, record.source))
+    return DetectScore(accuracy(pairs), truth, without_answer, without_truth)
+
+
+def score_json(found: DetectScore) -> dict[str, Any]:
+    """Shares in 0–1, None where there is nothing to take a share of."""
+    scored = found.scored
+    return {
+        "truth": found.truth.origin,
+        "images": scored.images,
+        "accuracy": scored.accuracy,
+        "ci": {"accuracy": scored.interval()},
+        "classes": {
+            source: {
+                "precision": scored.precision(source),
+                "recall": scored.recall(source),
+                "f1": scored.f1(source),
+            }
+            for source in SOURCES
+        },
+        "confusion": {true: {judged: scored.counts[true, judged] for judged in JUDGED} for true in SOURCES},
+        "unparseable": scored.unparseable,
+        "without_answer": found.without_answer,
+        "without_truth": found.without_truth,
+        "truth_not_in_run": found.truth.unused,
+    }

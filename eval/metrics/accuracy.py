@@ -1,0 +1,73 @@
+"""How often a picture's source is recognised: accuracy, and precision and recall of each class."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from uncanny.eval.metrics.bootstrap import RESAMPLES, ratio_intervals
+from uncanny.eval.metrics.mcq import Ratio
+from uncanny.schema import Source
+
+SOURCES: Final[tuple[Source, ...]] = ("generated", "real")
+Judged = Source | Literal["unparseable"]
+JUDGED: Final[tuple[Judged, ...]] = (*SOURCES, "unparseable")
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Counts of (true source, what was judged), and what follows from them; every share is in 0–1.
+
+    An answer that says neither clearly is `unparseable` and wrong: it is in the denominators of accuracy and
+    recall, and no prediction of any class. A share of nothing is None.
+    """
+
+    counts: Counter[tuple[Source, Judged]]
+
+    @property
+    def images(self) -> int:
+        return self.counts.total()
+
+    @property
+    def right(self) -> int:
+        return sum(self.counts[source, source] for source in SOURCES)
+
+    @property
+    def unparseable(self) -> int:
+        return sum(self.counts[source, "unparseable"] for source in SOURCES)
+
+    @property
+    def accuracy(self) -> float | None:
+        return _share(self.right, self.images)
+
+    def precision(self, source: Source) -> float | None:
+        """Of the images judged to be `source`, those that are."""
+        return _share(self.counts[source, source], sum(self.counts[true, source] for true in SOURCES))
+
+    def recall(self, source: Source) -> float | None:
+        """Of the images that are `source`, those judged to be."""
+        return _share(self.counts[source, source], sum(self.counts[source, judged] for judged in JUDGED))
+
+    def f1(self, source: Source) -> float | None:
+        """2·TP over predicted and true ones together; None where the truth has none of the class."""
+        true = sum(self.counts[source, judged] for judged in JUDGED)
+        predicted = sum(self.counts[other, source] for other in SOURCES)
+        return _share(2 * self.counts[source, source], true + predicted) if true else None
+
+    def interval(self, *, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float] | None:
+        """95 % percentile bootstrap over images, of the accuracy; None without images."""
+        hits = np.repeat([1, 0], [self.right, self.images - self.right]).astype(np.int16)
+        return ratio_intervals([Ratio(hits, np.ones_like(hits))], resamples=resamples, seed=seed)[0]
+
+
+def accuracy(judged: Iterable[tuple[Source, Source | None]]) -> Accuracy:
+    """Count pairs of the true source and the model's, None where its answer is not clearly one of both."""
+    return Accuracy(Counter((true, said or "unparseable") for true, said in judged))
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -1,0 +1,103 @@
+"""`uncanny detect`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from uncanny.cli.annotate_options import pixel_options, read_policy
+from uncanny.cli.models import model_options, read_models, read_run_options
+from uncanny.errors import UsageError
+
+PLAN = ("temperature", "top_p", "max_output_tokens")
+
+
+@click.command("detect")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--run", "run", type=click.Path(path_type=Path), help="The run folder. Needed to run.")
+@model_options
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Name images in records relative to this. [default: the run folder]",
+)
+@click.option(
+    "--truth",
+    metavar="FILE",
+    help="Score against this: a line an image, or `scenes`. [default: by folders called real, generated, …]",
+)
+@click.option("--temperature", default=0.0, show_default=True, help="Sent where the model takes one.")
+@click.option("--top-p", type=float, help="Sent where the model takes one. [default: the model's own]")
+@click.option(
+    "--max-output-tokens", default=2000, show_default=True, help="Doubled when an answer is cut off."
+)
+@pixel_options
+@click.option(
+    "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
+)
+def command(
+    paths: tuple[Path, ...],
+    run: Path | None,
+    root: Path | None,
+    truth: str | None,
+    report: bool,
+    **options: Any,
+) -> None:
+    """Tell generated images from real ones: yes or no, then what gives them away.
+
+    PATHS are image files and folders, or the word `scenes` for the bundled images. Results go to
+    RUN/annotations.jsonl as they come; the same command goes on where it stopped. Exit code: 0 all judged,
+    1 some failed, 2 wrong use, 3 budget spent, 130 interrupted.
+
+    \b
+    Out of the box:
+      uncanny detect scenes --model demo -o runs/d
+      uncanny semantic runs/d --truth scenes --similarity chrf
+
+    \b
+    Keys: OPENAI_API_KEY, ANTHROPIC_API_KEY, VLLM_API_KEY, OPENAI_COMPATIBLE_API_KEY.
+    Role: detector.
+    """
+    from uncanny.agents.detect_plan import DetectPlan
+    from uncanny.cli.checked import checked
+    from uncanny.cli.detect_images import named_images
+    from uncanny.cli.detect_summary import DetectSummary, forecast_detect_text
+    from uncanny.cli.session import run_and_show, write_json
+    from uncanny.eval.detect.truth import find_truth
+    from uncanny.records.run_folder import RunFolder
+    from uncanny.runs.detect_run import DetectJob, detect
+
+    dry = options["dry_run"]
+    if run is None and not dry:
+        raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
+    # A dry run leaves nothing behind, so the bundled images stay where they are.
+    images = named_images(paths, None if dry else run)
+    job = DetectJob(
+        RunFolder(run or Path("runs/unnamed")),
+        images.paths,
+        read_models(**options),
+        checked(DetectPlan, {name: options[name] for name in PLAN}),
+        read_policy(**options),
+        read_run_options(**options),
+        root,
+    )
+    files = job.inputs()
+    known = find_truth(truth or images.truth, files, job.paths)
+    if dry:
+        from uncanny.runs.detect_forecast import forecast_detect
+
+        found = forecast_detect(job)
+        if options["as_json"]:
+            write_json(found)
+        else:
+            click.echo(forecast_detect_text(found))
+        return
+    code = run_and_show(
+        lambda started: detect(job, started),
+        DetectSummary(job, frozenset(file.image for file in files), known, report),
+        as_json=options["as_json"],
+        quiet=options["quiet"],
+    )
+    raise click.exceptions.Exit(code)

@@ -1,0 +1,45 @@
+"""PATHS as `uncanny detect` takes them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from uncanny.errors import UsageError
+from uncanny.scenes import scenes
+
+SCENES = "scenes"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedImages:
+    """Where the images are, and the truth about them where their name says it."""
+
+    paths: tuple[Path, ...]
+    truth: str | None
+
+
+def named_images(paths: Sequence[Path], run: Path | None) -> NamedImages:
+    """The paths; the bundled scenes, called `scenes`, are copied into `run`, if there is one.
+
+    Raises UsageError where they cannot be copied, or stand beside other paths.
+    """
+    bundled = [path for path in paths if str(path) == SCENES and not path.exists()]
+    if not bundled:
+        return NamedImages(tuple(paths), None)
+    if len(bundled) < len(paths):
+        raise UsageError("The bundled scenes do not go with other images", remedy="Make two runs of it.")
+    if run is None:
+        return NamedImages((scenes()[0].image_path.parent,), SCENES)
+    folder = run / "images"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for scene in scenes():
+            target = folder / scene.image_path.name
+            if not target.exists():
+                shutil.copyfile(scene.image_path, target)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
+    return NamedImages((folder,), SCENES)

@@ -1,0 +1,158 @@
+"""What a detection run says of itself in the end, with its scores where the truth is known."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uncanny.cli.figures import cost, count
+from uncanny.cli.summary import MOST_FAILURES, spending_lines, why_failed
+from uncanny.eval.detect.score import DetectScore, score, score_json
+from uncanny.eval.detect.truth import SourceTruth
+from uncanny.eval.metrics.accuracy import JUDGED, SOURCES
+from uncanny.eval.semantic.anomaly_file import SCENES
+from uncanny.records.jsonl import read_records
+from uncanny.runs.detect_run import DetectJob
+from uncanny.runs.run import RunEnd
+from uncanny.schema import Detection
+
+
+@dataclass(frozen=True, slots=True)
+class DetectSummary:
+    """Verdicts, failures and scores of the images named in `images`; `report` False writes no page."""
+
+    job: DetectJob
+    images: frozenset[str]
+    truth: SourceTruth | None
+    report: bool
+
+    def page(self) -> Path | None:
+        folder = self.job.folder
+        if not self.report or not folder.annotations.stat().st_size:
+            return None
+        from uncanny.eval.report import write_report
+
+        return write_report(folder.path)
+
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
+        folder = self.job.folder
+        manifest = folder.read_manifest() or {}
+        return {
+            "run": str(folder.path),
+            "state": manifest.get("state"),
+            "annotations": str(folder.annotations),
+            "report": None if page is None else str(page),
+            "totals": manifest.get("totals"),
+            "verdicts": {**dict.fromkeys(JUDGED, 0), **_verdicts(self._records())},
+            "scores": None if self.truth is None else score_json(score(self._records(), self.truth)),
+            "failures": [
+                {
+                    "image": record.image,
+                    "status": record.status,
+                    "errors": [error.model_dump() for error in record.errors],
+                }
+                for record in self._records()
+                if record.status != "ok"
+            ],
+            "warnings": end.progress.warnings,
+            "error": None if end.error is None else str(end.error),
+        }
+
+    def text(self, end: RunEnd, page: Path | None) -> str:
+        lines = [*self._failures(), *self._totals(end), *spending_lines(end), ""]
+        if self.truth is not None:
+            lines += [*score_lines(score(self._records(), self.truth)), ""]
+        lines.append(f"Records  {self.job.folder.annotations}")
+        if page is not None:
+            lines.append(f"Report   {page}")
+        if self.truth is not None and self.truth.has_anomalies:
+            # Without weights at hand the bundled scenes can still be scored.
+            more = " --similarity chrf" if self.truth.origin == SCENES else ""
+            lines.append(
+                f"Score    uncanny semantic {self.job.folder.path} --truth {self.truth.origin}{more}"
+            )
+        return "\n".join(lines)
+
+    def _records(self) -> Iterator[Detection]:
+        records = read_records(self.job.folder.annotations, Detection)
+        return (record for record in records if record.image in self.images)
+
+    def _failures(self) -> list[str]:
+        failed = [record for record in self._records() if record.status != "ok"]
+        if not failed:
+            return []
+        base = self.job.root or self.job.folder.path
+        shown = [
+            f"  {record.status:<10}  {why_failed(record, os.path.relpath(base / record.image))}"
+            for record in failed[:MOST_FAILURES]
+        ]
+        left = len(failed) - len(shown)
+        more = [f"  … and {left:,} more, in {self.job.folder.annotations}"] if left else []
+        return ["Not judged, or in part only:", *shown, *more, ""]
+
+    def _totals(self, end: RunEnd) -> list[str]:
+        progress = end.progress
+        images = ", ".join(
+            f"{progress.statuses[kind]:,} {kind}" for kind in progress.kinds if progress.statuses[kind]
+        )
+        left = progress.total - progress.done
+        verdicts = _verdicts(self._records())
+        return [
+            f"Images   {progress.total:,}: {images or 'none done'}"
+            + (f", {left:,} not done" if left else "")
+            + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else ""),
+            "Judged   " + ", ".join(f"{verdicts[judged]:,} {judged}" for judged in JUDGED),
+            f"Found    {progress.items_found:,} {'anomaly' if progress.items_found == 1 else 'anomalies'} "
+            "(severity 0 = unreal, 100 = real)",
+        ]
+
+
+def _verdicts(records: Iterator[Detection]) -> Counter[str]:
+    return Counter(record.source or "unparseable" for record in records if record.verdict is not None)
+
+
+def score_lines(found: DetectScore) -> list[str]:
+    """The scores for people: accuracy first, then a line a class with what its images were taken for."""
+    scored = found.scored
+    interval = scored.interval()
+    ends = "" if interval is None else f" (95 % interval {_percent(interval[0])} to {_percent(interval[1])})"
+    lines = [
+        f"Accuracy {_percent(scored.accuracy)}{ends}, {scored.right:,} of {scored.images:,} right, "
+        f"truth by {found.truth.origin}"
+    ]
+    for true in SOURCES:
+        taken = ", ".join(f"{scored.counts[true, judged]:,} {judged}" for judged in JUDGED)
+        precision, recall = _percent(scored.precision(true)), _percent(scored.recall(true))
+        lines.append(f"  {true:<10} precision {precision}, recall {recall}; taken for: {taken}")
+    notes = [
+        (scored.unparseable, "unparseable, counted as wrong"),
+        (found.without_answer, "without an answer, in no score"),
+        (found.without_truth, "without a known truth, in no score"),
+        (found.truth.unused, "of the truth not in this run"),
+    ]
+    said = "; ".join(f"{number:,} {what}" for number, what in notes if number)
+    return [*lines, f"  {said}"] if said else lines
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def forecast_detect_text(found: dict[str, Any]) -> str:
+    """A dry run in words."""
+    uncached = cost(found["cost_usd_uncached"])
+    return "\n".join(
+        [
+            f"Images   {found['images']:,}, {found['pending']:,} to do"
+            + (f", {found['unreadable']:,} unreadable" if found["unreadable"] else ""),
+            f"Calls    {found['calls']:,}, two an image; one where the first answer is not clear",
+            f"Tokens   about {count(found['input_tokens'])} in, {count(found['output_tokens'])} out "
+            "without reasoning",
+            f"Cost     {cost(found['cost_usd'])}, {uncached} without the prefix cache",
+            "Nothing was asked. These are estimates; --limit 5 gives real figures.",
+        ]
+    )
