@@ -26,6 +26,9 @@ function quad(anomaly) {
 
 function quads(image) {
   if (image.anomalies.length) return el("ul", { class: "quads" }, [...image.anomalies].sort((a, b) => a.severity - b.severity).map(quad));
+  const { verdict, source, description } = image.extra;
+  if (typeof description === "string") return prose("p", "", description);
+  if (typeof verdict === "string" && !source) return el("p", { class: "empty" }, "Asked whether it is generated, the model said: ", prose("bdi", "", verdict.trim() || "nothing"));
   const word = { ok: "No anomalies found.", partial: "No anomalies from the steps that worked." }[image.status];
   return el("p", { class: "empty" }, word || "Not judged.");
 }
@@ -52,6 +55,13 @@ function errorList(image, most = Infinity) {
   return el("ul", { class: "errors" }, items, remarks(image));
 }
 
+// Of a detection run alone: what the model takes the image for.
+function sourceBadge(image) {
+  const { verdict, source } = image.extra;
+  if (verdict === undefined || verdict === null) return null;
+  return el("span", { class: "badge" }, source ? `taken for ${source}` : "no clear verdict");
+}
+
 function usage(image) {
   const used = image.usage;
   return [el("span", {}, plural(used.calls, "call")), el("span", {}, total(used) === null ? "tokens not reported" : `${count(total(used))} tokens`),
@@ -63,7 +73,7 @@ function card(image, open) {
   return el("article", { class: "card", tabindex: "-1", id: `image-${image.n}`, "aria-label": `Image ${image.n}` },
     picture(image, image.thumb, () => open(image.n), `Enlarge image ${image.n}`),
     el("header", {}, el("span", { class: "sub" }, `#${image.n}`), el("h3", {}, prose("bdi", "", image.image)),
-      el("span", { class: `badge is-${image.status}` }, image.status),
+      el("span", { class: `badge is-${image.status}` }, image.status), sourceBadge(image),
       el("span", { class: "sub" }, image.anomalies.length ? plural(image.anomalies.length, "anomaly", "anomalies") : "")),
     el("div", {}, errorList(image, 2), quads(image)),
     el("footer", {}, el("button", { type: "button", class: "link", onclick: () => open(image.n) }, "Calls and details"),

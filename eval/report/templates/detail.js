@@ -41,7 +41,7 @@ function showDetail(image, data, move) {
   const extra = Object.keys(image.extra).length ? [el("h3", {}, "Other fields of the record"), prose("pre", "", JSON.stringify(image.extra, null, 1))] : [];
   dialog.replaceChildren(
     el("div", { class: "bar-top" }, el("h2", { id: "detail-title", tabindex: "-1" }, `#${image.n} `, prose("bdi", "", image.image)),
-      el("span", { class: `badge is-${image.status}` }, image.status),
+      el("span", { class: `badge is-${image.status}` }, image.status), sourceBadge(image),
       el("button", { type: "button", "aria-label": "Previous image (k)", onclick: () => move(-1) }, "↑"),
       el("button", { type: "button", "aria-label": "Next image (j)", onclick: () => move(1) }, "↓"),
       el("button", { type: "button", onclick: () => dialog.close() }, "Close")),
