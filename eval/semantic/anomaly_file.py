@@ -56,7 +56,6 @@ def load_anomalies(path: Path, role: Role) -> AnomalyFile:
         allowed.blank_texts,
         allowed.unread_severities,
         tuple(allowed.unread_answers),
-        _one_model(entries),
     )
 
 
@@ -169,9 +168,3 @@ def _repeated(entries: Iterable[Entry]) -> list[Problem]:
             message = f"the image was there before{where}; keep one of them"
             found.append(Problem(entry.image, "image", message, line=entry.line))
     return found
-
-
-def _one_model(entries: Iterable[Entry]) -> str | None:
-    models = {entry.value.get("model") if isinstance(entry.value, dict) else None for entry in entries}
-    only = models.pop() if len(models) == 1 else None
-    return only if isinstance(only, str) else None

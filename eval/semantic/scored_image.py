@@ -49,8 +49,7 @@ class AnomalyFile:
 
     Counts of what was read with allowances: `blank_texts`, phenomena and reasonings without a word;
     `unread_severities`, words that say no severity, which then is unknown; `unread_answers`, plain text that
-    is no list of anomalies and stands as one prediction that matches nothing. `model` is the one that every
-    record names, else None.
+    is no list of anomalies and stands as one prediction that matches nothing.
     """
 
     path: Path
@@ -58,7 +57,6 @@ class AnomalyFile:
     blank_texts: int = 0
     unread_severities: int = 0
     unread_answers: tuple[str, ...] = ()
-    model: str | None = None
 
     @property
     def has_source(self) -> bool:
