@@ -1,0 +1,133 @@
+"""People's answers by the label the model gave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.eval.realism.made_verdicts import hand_worked, written
+from uncanny.eval.mcq.problems import ItemsError
+from uncanny.eval.realism.human import Box, HumanAnswer, box_iou, load_humans, score_humans
+from uncanny.eval.realism.load import load_verdicts
+from uncanny.eval.realism.published import published_humans
+from uncanny.eval.realism.records import Verdict
+
+WHOLE = (0, 0, 10, 10)
+
+
+def answer(name: str, said: str, **more: Any) -> HumanAnswer:
+    return HumanAnswer.model_validate({"id": name, "said": said, **more})
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Verdict, ...]:
+    path = written(tmp_path_factory.mktemp("v") / "v.jsonl", hand_worked())
+    return load_verdicts([path])[0].verdicts
+
+
+def test_worked_by_hand(verdicts: tuple[Verdict, ...]) -> None:
+    found = score_humans(
+        verdicts,
+        [
+            answer("p0", "edited", rater="u", boxes=[[0, 0, 5, 10]], truth=[WHOLE]),  # non-deceiving, IoU 0.5
+            answer("p0", "edited", rater="v", iou=0.3),
+            answer("p1", "real", rater="u", truth=[WHOLE]),  # non-deceiving, IoU 0
+            answer("p2", "real", rater="u"),  # deceiving, IoU unknown
+            answer("p4", "edited", rater="u", boxes=[], truth=[WHOLE]),  # deceiving, nothing marked
+            answer("p7", "edited", rater="v"),  # intermediate
+            answer("p9", "edited", rater="v"),  # undetermined
+            answer("other", "real", rater="w"),
+        ],
+        resamples=100,
+    )
+    assert (found.answers, found.raters, found.unused, found.undetermined) == (8, 3, 1, 1)
+    assert {label: share.value for label, share in found.accuracy.items()} == {
+        "all": 4 / 6,
+        "deceiving": 1 / 2,
+        "intermediate": 1,
+        "non_deceiving": pytest.approx(2 / 3),
+    }
+    assert (found.accuracy["non_deceiving"].counts, found.accuracy["non_deceiving"].out_of) == (2, 3)
+    assert found.iou["non_deceiving"].value == pytest.approx(0.8 / 3)
+    assert found.iou["deceiving"].value == 0
+    assert (found.iou["intermediate"].value, found.iou["intermediate"].interval) == (None, None)
+    assert found.iou["all"].value == pytest.approx(0.8 / 4)
+    low, high = found.accuracy["all"].interval or (1, 0)
+    assert 0 <= low <= 4 / 6 <= high <= 1
+
+
+@pytest.mark.parametrize(
+    ("marked", "truth", "iou"),
+    [
+        ([WHOLE], [WHOLE], 1),
+        ([], [WHOLE], 0),
+        ([(20, 20, 30, 30)], [WHOLE], 0),
+        ([(0, 0, 10, 5)], [WHOLE], 0.5),
+        ([(5, 0, 15, 10)], [WHOLE], 1 / 3),
+        ([(0, 0, 6, 10), (4, 0, 10, 10)], [WHOLE], 1),  # overlapping boxes count once
+        ([WHOLE], [(0, 0, 1, 1), (9, 9, 10, 10)], 0.02),
+        ([(0.5, 0.5, 1.5, 1.5)], [(0, 0, 1, 1)], 0.25 / 1.75),
+    ],
+)
+def test_overlap_of_boxes(marked: list[Box], truth: list[Box], iou: float) -> None:
+    assert box_iou(marked, truth) == pytest.approx(iou)
+    assert box_iou(truth, marked) == pytest.approx(iou)
+
+
+def boxes() -> st.SearchStrategy[list[Box]]:
+    low = st.integers(0, 8)
+    box = st.tuples(low, low, st.integers(1, 4), st.integers(1, 4))
+    return st.lists(box.map(lambda b: (b[0], b[1], b[0] + b[2], b[1] + b[3])), max_size=4)
+
+
+def cells(found: list[Box]) -> set[tuple[int, int]]:
+    return {
+        (x, y) for x0, y0, x1, y1 in found for x in range(int(x0), int(x1)) for y in range(int(y0), int(y1))
+    }
+
+
+@given(boxes(), boxes())
+def test_overlap_agrees_with_counting_pixels(marked: list[Box], truth: list[Box]) -> None:
+    one, other = cells(marked), cells(truth)
+    expected = len(one & other) / len(one | other) if one | other else 0.0
+    assert box_iou(marked, truth) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"said": "fake"}, "said"),
+        ({"boxes": [[5, 5, 5, 9]]}, "boxes.0"),
+        ({"truth": []}, "truth"),
+        ({"iou": 1.2}, "iou"),
+        ({"id": ""}, "id"),
+    ],
+)
+def test_bad_answers_are_named_with_line_and_field(more: dict[str, Any], field: str, tmp_path: Path) -> None:
+    good = {"id": "p", "said": "real"}
+    path = written(tmp_path / "h.jsonl", [orjson.dumps(good), orjson.dumps(good | more)])
+    with pytest.raises(ItemsError) as caught:
+        load_humans([path])
+    assert "line 2" in str(caught.value)
+    assert f"field {field}" in str(caught.value)
+
+
+def test_iou_and_truth_exclude_each_other(tmp_path: Path) -> None:
+    line = b'{"id":"p","said":"edited","iou":0.5,"truth":[[0,0,1,1]]}'
+    with pytest.raises(ItemsError, match="either iou or truth"):
+        load_humans([written(tmp_path / "h.jsonl", [line])])
+
+
+def test_the_published_row() -> None:
+    found = published_humans()
+    assert [found[f"acc_{label}"] for label in ("deceiving", "intermediate", "non_deceiving")] == [
+        35.2,
+        59.7,
+        73.7,
+    ]
+    assert found["iou_deceiving"] == 12.9

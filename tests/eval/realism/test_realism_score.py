@@ -1,0 +1,211 @@
+"""Scores worked by hand, and what is wrong in verdict files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.eval.realism.made_verdicts import HAND_WORKED, hand_worked, line, written
+from uncanny.errors import UsageError
+from uncanny.eval.mcq.problems import ItemsError
+from uncanny.eval.realism.load import load_verdicts
+from uncanny.eval.realism.records import Verdict
+from uncanny.eval.realism.result import RealismScore, VerdictSet
+from uncanny.eval.realism.score import score_verdicts
+from uncanny.eval.realism.score_json import COLUMNS, report_csv, report_json
+from uncanny.graphs.ugda_cases import label_of
+
+WORDS = st.sampled_from(["first", "second", "both", None])
+
+
+def scored(*files: Path, **options: Any) -> RealismScore:
+    return score_verdicts(load_verdicts(files), **{"resamples": 200, **options})
+
+
+def test_worked_by_hand(tmp_path: Path) -> None:
+    found = report_json(scored(written(tmp_path / "v.jsonl", hand_worked())))
+    assert found["n"] == 11
+    assert found["labels"] == {
+        "deceiving": 5,
+        "intermediate": 2,
+        "non_deceiving": 2,
+        "undetermined": 2,
+    }
+    assert found["cases"] == {"1": 2, "2": 1, "3": 1, "4": 1}
+    assert found["two_way"] == {"deceiving": 5, "non_deceiving": 4, "undetermined": 2}
+    # "first" 2 + 1 + 1 + 1 + 1 + 1 times, "second" 2 + 1 + 1, "both" 1 + 2 + 1, row by row.
+    bias = found["position_bias"]
+    assert (bias["first"], bias["second"], bias["both"]) == (7, 4, 4)
+    assert bias["p_value"] == pytest.approx(1124 / 2048)  # 2·(C(11,0)+…+C(11,4)) of 2^11
+    assert bias["shares"] == {"first": 7 / 15, "second": 4 / 15, "both": 4 / 15}
+    assert found["calls"] == {"questions": 3 + 8 * 3, "saved": 4, "made": None}
+    assert found["outcomes"] == {"judged": 9, "undetermined": 2}
+    shares = found["shares"]
+    assert shares["labels"]["deceiving"]["value"] == 5 / 9
+    assert shares["labels"]["undetermined"]["value"] == 2 / 11
+    assert shares["two_way"]["non_deceiving"]["value"] == 4 / 9
+    assert shares["cases"]["1"]["value"] == 2 / 9
+    assert sum(one["count"] for one in shares["cases"].values()) == 5
+
+
+def test_groups_are_scored_like_the_whole(tmp_path: Path) -> None:
+    groups = report_json(scored(written(tmp_path / "v.jsonl", hand_worked())))["groups"]
+    assert list(groups) == ["a", "b"]
+    assert groups["a"]["n"] == groups["b"]["n"] == 5
+    assert groups["a"]["labels"] == {
+        "deceiving": 1,
+        "intermediate": 1,
+        "non_deceiving": 2,
+        "undetermined": 1,
+    }
+    assert groups["b"]["cases"] == {"1": 1, "2": 1, "3": 1, "4": 1}
+    assert groups["b"]["shares"]["labels"]["deceiving"]["value"] == 4 / 5
+
+
+def test_intervals_hold_their_share_and_the_same_seed_gives_the_same(tmp_path: Path) -> None:
+    path = written(tmp_path / "v.jsonl", hand_worked())
+    one, same, other = scored(path), scored(path), scored(path, seed=1, resamples=77)
+    assert report_json(one) == report_json(same)
+    assert report_json(one) != report_json(other)
+    (found,) = one.sets.values()
+    for share in [*found.overall.labels.values(), *found.overall.cases.values()]:
+        assert share.interval is not None
+        assert share.value is not None
+        assert 0 <= share.interval[0] <= share.value <= share.interval[1] <= 1
+    (bare,) = scored(path, resamples=0).sets.values()
+    assert all(share.interval is None for share in bare.overall.labels.values())
+
+
+def test_a_share_of_nothing_is_null(tmp_path: Path) -> None:
+    path = written(tmp_path / "v.jsonl", [line("p", (None, None, None), "undetermined", None, None)])
+    found = report_json(scored(path))
+    assert found["shares"]["labels"]["deceiving"] == {"value": None, "count": 0, "out_of": 0, "ci": None}
+    assert found["shares"]["labels"]["undetermined"]["value"] == 1
+    assert found["position_bias"]["p_value"] is None
+    assert found["groups"] == {}
+
+
+def test_several_files_stand_side_by_side(tmp_path: Path) -> None:
+    one = written(tmp_path / "a" / "verdicts.jsonl", hand_worked(model="m/one"))
+    two = written(tmp_path / "b" / "verdicts.jsonl", hand_worked(model="m/two")[:3])
+    found = report_json(scored(one, two.parent))
+    assert list(found) == ["models"]
+    assert {name: each["n"] for name, each in found["models"].items()} == {"m/one": 11, "m/two": 3}
+    alone = report_json(scored(one))
+    assert found["models"]["m/one"] == alone
+
+
+def test_sets_without_a_model_of_their_own_go_by_their_place(tmp_path: Path) -> None:
+    one = written(tmp_path / "a" / "verdicts.jsonl", hand_worked(model="same"))
+    two = written(tmp_path / "b" / "verdicts.jsonl", hand_worked(model="same"))
+    three = written(tmp_path / "c.jsonl", hand_worked())
+    assert [each.name for each in load_verdicts([one, two, three])] == ["a", "b", "c"]
+    four = written(tmp_path / "deep" / "b" / "verdicts.jsonl", hand_worked())
+    assert [each.name for each in load_verdicts([two, four])] == [str(two), str(four)]
+
+
+def test_the_table_has_a_row_for_every_figure(tmp_path: Path) -> None:
+    score = scored(written(tmp_path / "v.jsonl", hand_worked()))
+    rows = list(csv.DictReader(io.StringIO(report_csv(score))))
+    assert tuple(rows[0]) == COLUMNS
+    assert {(row["group"], row["table"], row["name"]) for row in rows} >= {
+        ("", "labels", "deceiving"),
+        ("b", "cases", "3"),
+        ("a", "position", "p_value"),
+    }
+    deceiving = next(row for row in rows if (row["group"], row["name"]) == ("", "deceiving"))
+    assert (deceiving["count"], deceiving["out_of"]) == ("5", "9")
+    assert float(deceiving["value"]) == 5 / 9
+
+
+def test_contradictions_name_file_line_and_record(tmp_path: Path) -> None:
+    lines = hand_worked()
+    lines[2] = line("p2", ("yes", "first", "first"), "deceiving", 2, None)
+    lines[7] = line("p7", ("yes", "first", "second"), "non_deceiving", None, None)
+    lines[8] = line("p7", ("yes", "first", "perhaps"), "intermediate", None, None)
+    with pytest.raises(ItemsError) as caught:
+        load_verdicts([written(tmp_path / "v.jsonl", lines)])
+    told = str(caught.value)
+    assert "v.jsonl: 3 problems" in told
+    assert "line 3, item 'p2', field case: 2 is stored, the answers give 1" in told
+    assert "line 8, item 'p7', field label: 'non_deceiving' is stored" in told
+    assert "line 9, item 'p7', field edited_first" in told
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b'{"id":"a"}', ["line 1, item 'a', field first: is missing"]),
+        (b"nope", ["line 1: not valid JSON"]),
+        (line("", ("no", None, None), "non_deceiving", None, None), ["field id"]),
+        (line("a", ("maybe", None, None), "undetermined", None, None), ["field first"]),
+    ],
+)
+def test_invalid_lines_are_named(raw: bytes, words: list[str], tmp_path: Path) -> None:
+    with pytest.raises(ItemsError) as caught:
+        load_verdicts([written(tmp_path / "v.jsonl", [raw])])
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_repeated_ids_empty_missing_and_doubled_files(tmp_path: Path) -> None:
+    path = written(tmp_path / "v.jsonl", [*hand_worked(), *hand_worked()[:1]])
+    with pytest.raises(ItemsError, match="line 12, item 'p0', field id: the id was used before, at line 1"):
+        load_verdicts([path])
+    with pytest.raises(UsageError, match="holds no verdicts"):
+        load_verdicts([written(tmp_path / "empty.jsonl", [])])
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_verdicts([tmp_path / "none.jsonl"])
+    with pytest.raises(UsageError, match="named twice"):
+        load_verdicts([path, path])
+
+
+def test_a_label_left_out_is_derived_and_unknown_keys_are_kept(tmp_path: Path) -> None:
+    raw = b'{"id":"a","first":"yes","original_first":"both","edited_first":"both","mine":7}'
+    ((found,),) = (each.verdicts for each in load_verdicts([written(tmp_path / "v.jsonl", [raw])]))
+    assert (found.label, found.case) == ("deceiving", 4)
+    assert found.model_extra == {"mine": 7}
+
+
+def test_hand_worked_labels_are_those_of_the_table() -> None:
+    for (first, one, other), label, case, _ in HAND_WORKED:
+        assert label_of(first, one, other) == (label, case)  # type: ignore[arg-type]
+
+
+def verdict(number: int, first: str | None, one: str | None, other: str | None) -> Verdict:
+    label, case = label_of(first, one, other)  # type: ignore[arg-type]
+    fields: dict[str, Any] = {"first": first, "original_first": one, "edited_first": other}
+    return Verdict(id=f"p{number}", label=label, case=case, **fields)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["yes", "no", None]), WORDS, WORDS), min_size=1, max_size=30))
+def test_counts_add_up_and_do_not_depend_on_the_order_of_asking(
+    rows: list[tuple[str | None, str | None, str | None]],
+) -> None:
+    turned = {"first": "second", "second": "first", "both": "both", None: None}
+    sets = [
+        [verdict(number, *row) for number, row in enumerate(rows)],
+        [verdict(n, first, turned[other], turned[one]) for n, (first, one, other) in enumerate(rows)],
+    ]
+    found = [
+        score_verdicts([VerdictSet("s", Path("s"), tuple(each))], resamples=0).sets["s"].overall
+        for each in sets
+    ]
+    for figures in found:
+        assert sum(share.counts for share in figures.labels.values()) == figures.n == len(rows)
+        assert sum(share.counts for share in figures.two_way.values()) == figures.n
+        assert sum(share.counts for share in figures.cases.values()) == figures.labels["deceiving"].counts
+    assert found[0].labels == found[1].labels
+    assert found[0].cases == found[1].cases
+    assert found[0].position_bias.first == found[1].position_bias.second
+    assert found[0].position_bias.p_value == found[1].position_bias.p_value
+
+
+def test_json_of_a_score_is_json(tmp_path: Path) -> None:
+    assert orjson.dumps(report_json(scored(written(tmp_path / "v.jsonl", hand_worked()))))
