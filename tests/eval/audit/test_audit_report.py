@@ -1,0 +1,288 @@
+"""The page of an audit: every generator is there, with the result's own figures, whatever it is called."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.eval.audit.made_boards import (
+    FLAWS,
+    HOSTILE,
+    made_audit,
+    with_published,
+    with_second_assessor,
+)
+from tests.eval.mcq.test_report import Page
+from uncanny.eval.audit.report import write_audit_page
+from uncanny.eval.audit.report_words import amount, ends, signed
+from uncanny.eval.audit.result import (
+    AuditResult,
+    Board,
+    Estimate,
+    GeneratorScore,
+    LeftOut,
+    Mixed,
+)
+from uncanny.scenes import scenes
+
+FIFTEEN = [f"generator-{place}" for place in range(13)] + ["七本の指/" + "long-" * 40, HOSTILE]
+
+
+def page_of(folder: Path, result: AuditResult) -> Page:
+    out = write_audit_page(result, folder / "audit.html")
+    return Page(out.read_text(encoding="utf-8"))
+
+
+def changed(result: AuditResult, **boards: object) -> AuditResult:
+    return replace(result, board=replace(result.board, **boards))  # type: ignore[arg-type]
+
+
+def nothing_counts(score: GeneratorScore) -> GeneratorScore:
+    """Of a generator all of whose annotations failed."""
+    none = Estimate(None)
+    return replace(
+        score,
+        images=0,
+        anomalies=0,
+        flawless=0,
+        left_out=LeftOut(failed=7),
+        mai=none,
+        af=none,
+        cap=none,
+        u_mean=none,
+        severities=(0,) * 101,
+        names=(),
+        worst=(),
+    )
+
+
+@pytest.fixture(scope="module")
+def fifteen() -> AuditResult:
+    files = [scene.image_path for scene in scenes()[:6]]
+    return with_published(with_second_assessor(made_audit(FIFTEEN, pictures=files)))
+
+
+@pytest.fixture(scope="module")
+def page(fifteen: AuditResult, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    return page_of(tmp_path_factory.mktemp("audit"), fifteen)
+
+
+def board_rows(page: Page) -> list[str]:
+    section = page.html.split('id="h-board"')[1].split("</section>")[0]
+    return section.split("<tbody>")[1].split("</tbody>")[0].split("<tr>")[1:]
+
+
+def test_page_loads_nothing_and_names_its_own_style(page: Page) -> None:
+    policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv"))
+    style = re.search(r"<style>(.*?)</style>", page.html, re.DOTALL)
+    assert policy is not None
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert f"style-src 'sha256-{digest}'" in policy
+    assert not [attrs for _, attrs in page.tags if "style" in attrs]
+    assert page.html.count("</style>") == 1
+    assert all((attrs["src"] or "").startswith("data:image/webp;base64,") for attrs in page.all("img"))
+    assert all((attrs["href"] or "").startswith("#") for attrs in page.all("a") + page.all("use"))
+
+
+def test_every_tag_is_closed_in_order(page: Page) -> None:
+    open_tags: list[str] = []
+    for slash, tag, rest in re.findall(r"<(/?)([a-zA-Z]\w*)\b([^>]*)>", page.html):
+        if slash:
+            assert open_tags.pop() == tag
+        elif not rest.endswith("/") and tag not in ("meta", "img"):
+            open_tags.append(tag)
+    assert open_tags == []
+
+
+def test_ids_are_unique_and_links_lead_somewhere(page: Page) -> None:
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert {(attrs["href"] or "")[1:] for attrs in page.all("a") + page.all("use")} <= set(ids)
+
+
+def test_every_generator_has_its_row_with_the_results_figures(fifteen: AuditResult, page: Page) -> None:
+    rows = board_rows(page)
+    assert len(rows) == 15
+    for place, (name, row) in enumerate(zip(fifteen.board.order, rows, strict=True), 1):
+        score = fifteen.board.generators[name]
+        cells = Page(row)
+        assert cells.text.startswith(f"{place} {' '.join(name.split())}")
+        for figure in (score.cap, score.mai, score.af):
+            assert amount(figure.value) in cells.words
+            assert ends(figure) in cells.words
+        assert f"{score.images}" in cells.words
+
+
+def test_neighbours_that_cannot_be_told_apart_are_marked(fifteen: AuditResult, page: Page) -> None:
+    alike = {one.first for one in fifteen.board.alike}
+    assert 0 < len(alike) < 15
+    for name, row in zip(fifteen.board.order, board_rows(page), strict=True):
+        assert ("≈" in row) == (name in alike), name
+
+
+def test_the_leader_is_named_with_those_as_good(fifteen: AuditResult, page: Page) -> None:
+    board = fifteen.board
+    rivals = [one.second for one in board.differences if one.first == board.order[0] and not one.apart]
+    verdict = page.html.split('class="verdict">')[1].split("</p>")[0]
+    assert f"<b><bdi>{board.order[0]}</bdi></b> has the lowest penalty" in verdict
+    assert re.findall(r"(?<!<b>)<bdi>(.*?)</bdi>", verdict) == rivals
+
+
+def test_differences_read_row_minus_column_both_ways(tmp_path: Path) -> None:
+    result = made_audit(["a", "b"])
+    (one,) = result.board.differences
+    assert one.cap.value is not None
+    section = page_of(tmp_path, result).html.split('id="h-pairs"')[1].split("</section>")[0]
+    values = re.findall(r'<td class="(?:same|ahead|behind)"[^>]*>([^<]+)', section)
+    assert values == [signed(one.cap.value), signed(-one.cap.value)]
+
+
+def test_plots_show_all_generators_to_those_who_hear_the_page(fifteen: AuditResult, page: Page) -> None:
+    spoken = " ".join(re.findall(r"<desc[^>]*>(.*?)</desc>", page.html, re.DOTALL))
+    told = Page(spoken).text
+    for name in fifteen.board.order:
+        assert told.count(" ".join(name.split())) >= 6  # three plots, each for two widths
+    drawn = [attrs for attrs in page.all("svg") if attrs.get("role") == "img"]
+    assert len(drawn) == 6
+
+
+def test_hostile_words_stay_words(page: Page, tmp_path: Path) -> None:
+    assert not page.all("script")
+    assert HOSTILE in "".join(page.words)
+    result = made_audit([HOSTILE, "b"])
+    score = result.board.generators[HOSTILE]
+    worst = replace(
+        score.worst[0],
+        image=HOSTILE,
+        anomalies=tuple(
+            one.model_copy(
+                update={"name": HOSTILE, "phenomenon": HOSTILE, "reasoning": HOSTILE, "objects": (HOSTILE,)}
+            )
+            for one in score.worst[0].anomalies
+        ),
+    )
+    names = (replace(score.names[0], name=HOSTILE),)
+    bad = replace(score, worst=(worst,), names=names, source=Path(HOSTILE))
+    mixed = (Mixed("model", HOSTILE, {HOSTILE: (HOSTILE,), "b": ()}),)
+    board = replace(
+        result.board,
+        generators={**result.board.generators, HOSTILE: bad},
+        mixed=mixed,
+        notices=(HOSTILE,),
+    )
+    hostile = page_of(tmp_path, replace(result, board=board, pair_by=HOSTILE, allow_mixed=True))
+    assert not hostile.all("script")
+    assert not [attrs for _, attrs in hostile.tags if "onerror" in attrs]
+    assert hostile.html.count("</style>") == 1
+
+
+def test_mixing_is_said_first_and_alike_is_not_claimed(tmp_path: Path) -> None:
+    result = made_audit(["a", "b"])
+    assert 'id="alike"' in page_of(tmp_path, result).html
+    mixed = (Mixed("model", "model", {"a": ("openai/gpt-4o",), "b": ("demo",)}),)
+    page = page_of(tmp_path, replace(changed(result, mixed=mixed), allow_mixed=True))
+    assert 'id="alike"' not in page.html
+    assert page.text.index("were not annotated alike") < page.text.index("Lower is better")
+    assert "a openai/gpt-4o ; b demo" in page.text
+
+
+def test_left_out_records_are_counted_and_a_large_share_is_warned_of(tmp_path: Path) -> None:
+    result = made_audit(["a", "b"])
+    some = replace(result.board.generators["a"], left_out=LeftOut(failed=2, partial=1, unreadable=3))
+    page = page_of(tmp_path, changed(result, generators={**result.board.generators, "a": some}))
+    assert "6 of 66, 9.1%" in page.text
+    row = page.html.split("Records in no figure</h3>")[1].split("<tbody>")[1].split("</tr>")[0]
+    assert re.findall(r"<td[^>]*>([^<]*)", row) == ["66", "2", "1", "3", "9.1%"]
+    assert "in no figure" not in page_of(tmp_path, result).text
+
+
+def test_what_has_no_figure_is_no_zero(tmp_path: Path) -> None:
+    result = made_audit(["a", "b"])
+    empty = nothing_counts(result.board.generators["b"])
+    board = replace(
+        result.board,
+        generators={"a": result.board.generators["a"], "b": empty},
+        order=("a", "b"),
+        differences=(),
+    )
+    page = page_of(tmp_path, replace(result, board=board))
+    row = Page(board_rows(page)[1]).text
+    assert row.startswith("– b")
+    assert "no image" in row
+    assert "0.00" not in row
+    assert "nothing to compare" in page.text
+
+
+@pytest.mark.parametrize("names", [["alone"], ["a", "b"]])
+def test_flawless_generators_have_a_page(names: list[str], tmp_path: Path) -> None:
+    page = page_of(tmp_path, made_audit(names, rate=0.0))
+    assert len(board_rows(page)) == len(names)
+    assert page.text.count("No anomalies.") >= 2
+    assert ("h-pairs" in page.html) == (len(names) > 1)
+    assert "nan" not in page.text.lower().split()
+
+
+def test_a_board_without_any_figure_has_a_page(tmp_path: Path) -> None:
+    result = made_audit(["a"])
+    board = Board({"a": nothing_counts(result.board.generators["a"])}, ("a",), ())
+    page = page_of(tmp_path, replace(result, board=board))
+    assert "No generator has an image that counts." in page.text
+
+
+def test_many_generators_are_compared_with_their_neighbours(tmp_path: Path) -> None:
+    result = made_audit([f"g{place}" for place in range(20)], images=20)
+    pairs = set(zip(result.board.order, result.board.order[1:], strict=False))
+    neighbours = tuple(one for one in result.board.differences if (one.first, one.second) in pairs)
+    page = page_of(tmp_path, changed(result, differences=neighbours))
+    assert "Neighbours in the leaderboard" in page.text
+    assert len(board_rows(page)) == 20
+
+
+def test_worst_images_are_shown_with_their_quadruples(page: Page, fifteen: AuditResult) -> None:
+    shown = page.html.split('id="h-worst"')[1].split("</section>")[0]
+    assert shown.count("<article") == shown.count("<img") == 60
+    worst = fifteen.board.generators[fifteen.board.order[0]].worst[0]
+    assert worst.image in shown
+    assert worst.anomalies[0].phenomenon in shown
+    assert any(flaw[2] in shown for flaw in FLAWS)
+
+
+def test_a_missing_picture_is_said(tmp_path: Path) -> None:
+    assert "image cannot be read" in page_of(tmp_path, made_audit(["a"])).text
+
+
+def test_published_rows_are_marked_as_no_comparison(page: Page, tmp_path: Path) -> None:
+    section = page.text.split("Published rows")[1]
+    assert section.strip().startswith("For orientation only.")
+    assert "60.49" in section
+    assert "28.62" in section
+    assert "Published rows" not in page_of(tmp_path, made_audit(["a"])).text
+
+
+def test_the_same_result_gives_the_same_page(fifteen: AuditResult, tmp_path: Path) -> None:
+    def bare(page: Page) -> str:
+        return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", page.html)
+
+    assert bare(page_of(tmp_path, fifteen)) == bare(page_of(tmp_path, fifteen))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(None, "–"), (0.0, "0.00"), (0.001, "<0.01"), (0.005, "0.01"), (60.494, "60.49"), (1234.5, "1,234.50")],
+)
+def test_amounts(value: float | None, words: str) -> None:
+    assert amount(value) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(None, "–"), (0.0, "0.00"), (-0.0, "0.00"), (-1.5, "−1.50"), (2.0, "+2.00")]
+)
+def test_differences_have_a_sign(value: float | None, words: str) -> None:
+    assert signed(value) == words
