@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "detect": ("detect", "Tell generated images from real ones, and say what gives them away."),
     "mcq": ("mcq", "Benchmark models on four questions about an artifact."),
     "realism": ("realism", "Find out which edited images would fool a viewer."),
+    "semantic": ("semantic", "Score predicted anomalies against the true ones: SemAP, SemF1."),
     "audit": ("audit", "Rank generators by how plausible their images are: MAI, AF, CAP."),
     "report": ("report", "Write the HTML report of a run."),
     "fake-server": ("fake_server", "Serve made-up answers over the OpenAI and Anthropic protocols."),

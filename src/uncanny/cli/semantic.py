@@ -1,0 +1,85 @@
+"""`uncanny semantic`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+PATH = click.Path(path_type=Path)
+
+
+def _thresholds(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no list of numbers such as 0.7,0.8,0.9") from None
+
+
+@click.command("semantic")
+@click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PRED…")
+@click.option(
+    "--truth", required=True, metavar="TRUTH", help="The true anomalies; `scenes` is the bundled set's."
+)
+@click.option(
+    "--json", "json_file", type=PATH, metavar="FILE", help="Write every figure; - for standard output."
+)
+@click.option(
+    "--per-image", type=PATH, metavar="FILE", help="Write an image a line, with every match, as JSON Lines."
+)
+@click.option(
+    "--similarity",
+    type=click.Choice(["bertscore", "chrf"]),
+    default="bertscore",
+    show_default=True,
+    help="How texts are compared. chrf needs no weights and compares with no published figure.",
+)
+@click.option("--backbone", help="Name or folder of BERTScore's model. [default: distilbert-base-uncased]")
+@click.option("--num-layers", type=click.IntRange(1), help="Layer of the backbone. [default: the usual one]")
+@click.option("--device", help="cpu, cuda, cuda:1, mps. [default: the fastest there is]")
+@click.option("--batch-tokens", type=click.IntRange(1), help="Tokens a forward pass. [default: by device]")
+@click.option("--keep-all", is_flag=True, help="Keep embeddings of predicted texts on disk too.")
+@click.option(
+    "--thresholds",
+    default="0.7,0.8,0.9",
+    show_default=True,
+    callback=_thresholds,
+    help="From which similarity on a match counts.",
+)
+@click.option(
+    "--lambda",
+    "balance",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    show_default=True,
+    help="The share of the phenomenon in the view full; the rest is the reasoning's.",
+)
+@click.option(
+    "--resamples",
+    type=click.IntRange(0),
+    default=10_000,
+    show_default=True,
+    help="Bootstrap resamples over images.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same intervals."
+)
+@click.option("--published", is_flag=True, help="Show the published models beside yours.")
+@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+def command(predictions: tuple[str, ...], **options: Any) -> None:
+    """Score predicted anomalies against the true ones, by meaning: SemAP, SemF1, cSemAP, cSemF1.
+
+    PRED is a run folder, records as JSON Lines, or one JSON object with images as keys and, as values, their
+    anomalies or a model's plain text. TRUTH is the same. Both protocols are reported.
+
+    \b
+    Out of the box:
+      uncanny demo -o runs/demo
+      uncanny semantic runs/demo --truth scenes --similarity chrf
+
+    Exit code 1 if there are records that failed; they are in no figure.
+    """
+    from uncanny.cli.semantic_score import score_and_show
+
+    raise click.exceptions.Exit(score_and_show(predictions, **options))

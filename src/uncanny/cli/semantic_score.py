@@ -1,0 +1,119 @@
+"""Semantic scores at the terminal: read, score, and tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from uncanny.cli.semantic_names import named_predictions
+from uncanny.cli.semantic_progress import image_progress
+from uncanny.cli.semantic_table import score_text
+from uncanny.cli.session import RUN_CODES, write_json
+from uncanny.errors import UsageError
+from uncanny.eval.semantic.anomaly_file import load_anomalies, load_truth
+from uncanny.eval.semantic.pair_images import pair_images
+from uncanny.eval.semantic.result import SemanticScore
+from uncanny.eval.semantic.score import ScoreSettings, score_semantic
+from uncanny.eval.semantic.score_file import OnImage
+from uncanny.eval.semantic.score_image import ScoredPair
+from uncanny.eval.semantic.score_json import image_json, semantic_json
+from uncanny.eval.semantic.scored_image import AnomalyFile
+from uncanny.eval.semantic.similarity import MeasureOptions, open_measure
+from uncanny.records.jsonl import write_atomically
+
+STANDARD_OUTPUT = Path("-")
+
+
+def score_and_show(
+    predictions: Sequence[str],
+    *,
+    truth: str,
+    json_file: Path | None,
+    per_image: Path | None,
+    similarity: str,
+    thresholds: tuple[float, ...],
+    balance: float,
+    resamples: int,
+    seed: int,
+    published: bool,
+    quiet: bool,
+    **measure_options: Any,
+) -> int:
+    """Returns the exit code. Raises UsageError before anything is scored or written."""
+    settings = ScoreSettings(thresholds, balance, resamples, seed)
+    _check_writable(json_file, per_image)
+    named = named_predictions(predictions)
+    true = load_truth(truth)
+    files = _checked(named, true)
+    measure = open_measure(similarity, MeasureOptions(**measure_options))
+    with ExitStack() as stack:
+        tellers = [stack.enter_context(image_progress(len(true.images) * len(files), enabled=not quiet))]
+        if per_image is not None:
+            tellers.append(stack.enter_context(_rows(per_image)))
+
+        def tell(name: str, scored: ScoredPair) -> None:
+            for teller in tellers:
+                teller(name, scored)
+
+        result = score_semantic(files, true, measure, settings, on_image=tell)
+    if json_file == STANDARD_OUTPUT:
+        write_json(semantic_json(result))
+    else:
+        if json_file is not None:
+            write_atomically(json_file, [orjson.dumps(semantic_json(result), option=orjson.OPT_INDENT_2)])
+        click.echo(score_text(result, published=published))
+    return RUN_CODES["failures"] if _failures(result) else 0
+
+
+def _checked(named: Mapping[str, Path], truth: AnomalyFile) -> dict[str, Callable[[], AnomalyFile]]:
+    """Every file opened once, so that all is known to be sound before the long work begins.
+
+    One file is kept; of several none is, and each is read again when its turn comes.
+    """
+    files: dict[str, Callable[[], AnomalyFile]] = {}
+    for name, path in named.items():
+        file = load_anomalies(path, "predictions")
+        pair_images(file, truth)
+        if len(named) == 1:
+            files[name] = partial(_held, file)
+        else:
+            files[name] = partial(load_anomalies, path, "predictions")
+    return files
+
+
+def _held(file: AnomalyFile) -> AnomalyFile:
+    return file
+
+
+def _check_writable(*files: Path | None) -> None:
+    for file in files:
+        if file is not None and file != STANDARD_OUTPUT and (not file.parent.is_dir() or file.is_dir()):
+            raise UsageError(f"{file} cannot be written", remedy="Name a file in a folder that exists.")
+
+
+@contextmanager
+def _rows(path: Path) -> Iterator[OnImage]:
+    """A file that gets a line an image, and its name only when it is whole."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+
+            def write(name: str, scored: ScoredPair) -> None:
+                file.write(orjson.dumps(image_json(name, scored)) + b"\n")
+
+            yield write
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _failures(result: SemanticScore) -> bool:
+    """Whether any record of a prediction or of the truth is no finished answer."""
+    scores = result.predictions.values()
+    return any(score.left_out.truth or any(score.left_out.unfinished.values()) for score in scores)
