@@ -1,0 +1,73 @@
+"""Annotation files and run folders, written as other tools write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from uncanny.eval.audit.load import Loaded, load_generators
+from uncanny.eval.audit.sources import read_sources
+
+NAME, PROMPTS = "openai/any", "annotate@0123456789ab"
+POLICY = {"max_side": None, "format": "keep", "jpeg_quality": 95}
+
+
+def record(image: str, severities: Sequence[int] = (), **other: Any) -> dict[str, Any]:
+    """A record that counts, unless `other` says otherwise."""
+    return {
+        "image": image,
+        "sha256": "0" * 64,
+        "width": 64,
+        "height": 48,
+        "status": "ok",
+        "anomalies": [anomaly(severity) for severity in severities],
+        "objects": [],
+        "errors": [],
+        "model": NAME,
+        "prompts": PROMPTS,
+        **other,
+    }
+
+
+def anomaly(severity: int, name: str = "six fingers") -> dict[str, Any]:
+    return {
+        "name": name,
+        "phenomenon": "A hand has six.",
+        "reasoning": "Hands have five.",
+        "severity": severity,
+    }
+
+
+def left_out(image: str, status: str) -> dict[str, Any]:
+    error = {"agent": "perceiver", "step": 1, "kind": "refused", "message": "No."}
+    # What a partial record found must not count either.
+    found = [anomaly(0)] if status == "partial" else []
+    return record(image, status=status, errors=[error], anomalies=found)
+
+
+def written(path: Path, records: Iterable[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(orjson.dumps(each) + b"\n" for each in records))
+    return path
+
+
+def run_folder(path: Path, records: Iterable[dict[str, Any]], **manifest: Any) -> Path:
+    """A finished run, unless `manifest` says otherwise."""
+    written(path / "annotations.jsonl", records)
+    content = {
+        "state": "finished",
+        "model": NAME,
+        "roles": {},
+        "plan": {"repeats": 3, "max_objects": 12},
+        "pixels": {"policy": POLICY},
+        **manifest,
+    }
+    (path / "run.json").write_bytes(orjson.dumps(content))
+    return path
+
+
+def loaded(places: dict[str, Path], **options: Any) -> tuple[Loaded, ...]:
+    return load_generators(read_sources([f"{name}={path}" for name, path in places.items()]), **options)

@@ -1,0 +1,117 @@
+"""Annotations that were not made alike are not compared, unless that is wanted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.eval.audit.annotation_sets import POLICY, loaded, record, run_folder, written
+from uncanny.errors import UsageError
+from uncanny.eval.audit.result import Mixed
+from uncanny.eval.audit.score import audit
+
+Places = dict[str, Path]
+
+
+def refused(places: Places) -> str:
+    with pytest.raises(UsageError) as error:
+        audit(loaded(places), resamples=0)
+    return str(error.value)
+
+
+def mixed(places: Places) -> tuple[Mixed, ...]:
+    return audit(loaded(places), resamples=0, allow_mixed=True).board.mixed
+
+
+def files(folder: Path, **records: list[dict[str, Any]]) -> Places:
+    return {name: written(folder / f"{name}.jsonl", held) for name, held in records.items()}
+
+
+def runs(folder: Path, **manifests: dict[str, Any]) -> Places:
+    return {
+        name: run_folder(folder / name, [record("a.png")], **manifest) for name, manifest in manifests.items()
+    }
+
+
+def test_alike(tmp_path: Path) -> None:
+    places = files(tmp_path, a=[record("a.png")], b=[record("b.png")])
+    board = audit(loaded(places), resamples=0).board
+    assert board.mixed == ()
+    assert any("not known of a, b" in notice for notice in board.notices)
+    board = audit(loaded(runs(tmp_path, c={}, d={})), resamples=0).board
+    assert (board.mixed, board.notices) == ((), ())
+
+
+def test_other_models_and_prompts(tmp_path: Path) -> None:
+    places = files(
+        tmp_path,
+        a=[record("a.png")],
+        b=[record("b.png", model="vllm/other")],
+        c=[record("c.png", prompts="annotate@ffff")],
+    )
+    told = refused(places)
+    assert "models: a, c: openai/any; b: vllm/other" in told
+    assert "prompts: a, b: annotate@0123456789ab; c: annotate@ffff" in told
+    assert "--allow-mixed" in told
+    assert [(one.aspect, one.what) for one in mixed(places)] == [("model", "models"), ("prompts", "prompts")]
+    result = audit(loaded(places), resamples=0, allow_mixed=True)
+    assert result.allow_mixed
+
+
+def test_two_models_within_one_generator(tmp_path: Path) -> None:
+    places = files(tmp_path, a=[record("a.png"), record("b.png", model="vllm/other")])
+    assert "models: a: openai/any and vllm/other" in refused(places)
+
+
+def test_a_fallback_is_another_model(tmp_path: Path) -> None:
+    helped = record("b.png", models={"openai/any": 40, "vllm/other": 12})
+    places = files(tmp_path, a=[record("a.png")], b=[record("a.png"), helped])
+    assert "a: openai/any; b: openai/any and vllm/other" in refused(places)
+
+
+def test_roles_with_models_of_their_own_are_one_way_of_annotating(tmp_path: Path) -> None:
+    roles = {"integrator": "vllm/other"}
+    helped = record("b.png", models={"openai/any": 40, "vllm/other": 12})
+    places = {
+        "a": run_folder(tmp_path / "a", [record("a.png"), helped], roles=roles),
+        "b": run_folder(tmp_path / "b", [helped], roles=roles),
+    }
+    assert audit(loaded(places), resamples=0).board.mixed == ()
+    places["c"] = run_folder(tmp_path / "c", [record("a.png")])
+    told = refused(places)
+    assert "models: a, b: openai/any + vllm/other; c: openai/any" in told
+    assert "setting role integrator: a, b: vllm/other; c: not set" in told
+
+
+def test_other_pixels_and_settings(tmp_path: Path) -> None:
+    smaller = {"pixels": {"policy": POLICY | {"max_side": 512}}}
+    fewer = {"plan": {"repeats": 3, "max_objects": 4}}
+    told = refused(runs(tmp_path, a={}, b=smaller, c=fewer))
+    assert "pixel policy max_side: a, c: none; b: 512" in told
+    assert "setting max_objects: a, b: 12; c: 4" in told
+    assert "jpeg_quality" not in told
+
+
+def pixels(*changes: str) -> dict[str, Any]:
+    return {"format": "PNG", "bytes": 10, "changes": changes}
+
+
+def test_without_runs_the_records_say_what_was_done_to_pixels(tmp_path: Path) -> None:
+    whole = record("a.png", pixels=pixels("convert:BMP->PNG"))
+    scaled = record("a.png", pixels=pixels("downscale:2000x2000->512x512"))
+    assert mixed(files(tmp_path, a=[whole], b=[record("b.png", pixels=pixels())])) == ()
+    assert "changes to pixels: a: none; b: downscale" in refused(files(tmp_path, a=[whole], b=[scaled]))
+
+
+def test_what_is_not_known_is_not_compared(tmp_path: Path) -> None:
+    places = files(tmp_path, a=[record("a.png")]) | runs(tmp_path, b={})
+    board = audit(loaded(places), resamples=0).board
+    assert board.mixed == ()
+    assert any("not known of a:" in notice for notice in board.notices)
+
+
+def test_annotations_that_do_not_count_need_not_be_alike(tmp_path: Path) -> None:
+    failed = record("b.png", status="failed", model="vllm/other")
+    assert mixed(files(tmp_path, a=[record("a.png")], b=[record("a.png"), failed])) == ()
