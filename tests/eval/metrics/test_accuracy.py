@@ -1,0 +1,66 @@
+"""Accuracy, precision and recall, worked out by hand and against scikit-like definitions written anew."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uncanny.eval.metrics.accuracy import SOURCES, accuracy
+from uncanny.schema import Source
+
+Pair = tuple[Source, Source | None]
+SEEN: Pair = ("generated", "generated")
+MISSED: Pair = ("generated", "real")
+UNCLEAR: Pair = ("generated", None)
+CLEARED: Pair = ("real", "real")
+ACCUSED: Pair = ("real", "generated")
+_JUDGED: st.SearchStrategy[Source | None] = st.sampled_from(["generated", "real", None])
+_PAIRS = st.lists(st.tuples(st.sampled_from(SOURCES), _JUDGED), max_size=60)
+
+
+def test_by_hand() -> None:
+    pairs = [*[SEEN] * 6, *[MISSED] * 2, *[UNCLEAR] * 2, *[CLEARED] * 3, ACCUSED]
+    found = accuracy(pairs)
+    assert (found.images, found.right, found.unparseable) == (14, 9, 2)
+    assert found.accuracy == 9 / 14
+    assert found.precision("generated") == 6 / 7
+    assert found.recall("generated") == 6 / 10
+    assert found.precision("real") == 3 / 5
+    assert found.recall("real") == 3 / 4
+    assert found.f1("generated") == 2 * 6 / (10 + 7)
+
+
+def test_shares_of_nothing_are_none() -> None:
+    found = accuracy([])
+    assert (found.images, found.accuracy, found.interval()) == (0, None, None)
+    assert [found.precision(source) for source in SOURCES] == [None, None]
+    one = accuracy([UNCLEAR])
+    assert (one.accuracy, one.recall("generated"), one.precision("generated")) == (0.0, 0.0, None)
+    assert (one.recall("real"), one.f1("real"), one.f1("generated")) == (None, None, 0.0)
+
+
+def test_the_interval_holds_the_accuracy_and_is_the_same_each_time() -> None:
+    found = accuracy([SEEN] * 30 + [UNCLEAR] * 10)
+    interval = found.interval()
+    assert interval is not None
+    assert interval == found.interval()
+    assert interval[0] < 0.75 < interval[1]
+    assert accuracy([CLEARED] * 5).interval() == (1.0, 1.0)
+
+
+@given(_PAIRS)
+def test_what_is_unparseable_is_wrong_and_no_prediction(pairs: list[Pair]) -> None:
+    found = accuracy(pairs)
+    right = sum(true == judged for true, judged in pairs)
+    if pairs:
+        assert found.accuracy == pytest.approx(right / len(pairs))
+    for source in SOURCES:
+        hits = sum(true == judged == source for true, judged in pairs)
+        predicted = sum(judged == source for _, judged in pairs)
+        true = sum(each == source for each, _ in pairs)
+        assert found.precision(source) == (pytest.approx(hits / predicted) if predicted else None)
+        assert found.recall(source) == (pytest.approx(hits / true) if true else None)
+        precision, recall = found.precision(source), found.recall(source)
+        if precision and recall:
+            assert found.f1(source) == pytest.approx(2 * precision * recall / (precision + recall))
