@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from uncanny.agents.failure import PROBLEMS, Kind, kind_of
-from uncanny.errors import AnswerError
+from uncanny.errors import AnswerError, RefusedError
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.providers.base import Message, Request, Sampling, SentImage
 from uncanny.providers.call_log import CallScope
@@ -89,8 +89,8 @@ async def judged(check: Check[V], asked: Asked, images: Sequence[SentImage], jud
             request, read, prompt=prompt.id, repair=repair, scope=judging.scope
         )
     except PROBLEMS as problem:
-        words = getattr(problem, "words", None)  # of a refusal
-        return Judged(asked, None, words or (raw[-1] if raw else None), kind_of(problem), str(problem))
+        last = problem.words if isinstance(problem, RefusedError) else raw[-1] if raw else None
+        return Judged(asked, None, last, kind_of(problem), str(problem))
     return Judged(asked, verdict, raw[-1])
 
 
