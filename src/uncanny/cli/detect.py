@@ -73,7 +73,7 @@ def command(
     if run is None and not dry:
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
     # A dry run leaves nothing behind, so the bundled images stay where they are.
-    images = named_images(paths, None if dry else run)
+    images = named_images(paths, run, copy=not dry)
     job = DetectJob(
         RunFolder(run or Path("runs/unnamed")),
         images.paths,

@@ -21,19 +21,20 @@ class NamedImages:
     truth: str | None
 
 
-def named_images(paths: Sequence[Path], run: Path | None) -> NamedImages:
-    """The paths; the bundled scenes, called `scenes`, are copied into `run`, if there is one.
+def named_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> NamedImages:
+    """The paths; the bundled scenes, called `scenes`, are copied into `run`, unless `copy` is False.
 
-    Raises UsageError where they cannot be copied, or stand beside other paths.
+    They are then those of an earlier copy in `run`, or else the package's own. Raises UsageError where they cannot be copied, or stand beside other paths.
     """
     bundled = [path for path in paths if str(path) == SCENES and not path.exists()]
     if not bundled:
         return NamedImages(tuple(paths), None)
     if len(bundled) < len(paths):
         raise UsageError("The bundled scenes do not go with other images", remedy="Make two runs of it.")
-    if run is None:
-        return NamedImages((scenes()[0].image_path.parent,), SCENES)
-    folder = run / "images"
+    folder = (run or Path()) / "images"
+    if not copy or run is None:
+        copied = run is not None and folder.is_dir()
+        return NamedImages((folder if copied else scenes()[0].image_path.parent,), SCENES)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for scene in scenes():

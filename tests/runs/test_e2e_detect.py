@@ -1,0 +1,242 @@
+"""Detection over real protocols: both turns, one prefix, servers that misbehave, and going on after a kill."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.runs.e2e import (
+    Run,
+    Server,
+    check_no_traceback,
+    check_record,
+    finish,
+    pictures,
+    serving,
+    serving_process,
+    start,
+    uncanny,
+    uncanny_here,
+)
+from uncanny.answers import ANOMALIES, read_list
+from uncanny.answers.source_verdict import read_source
+from uncanny.providers.demo_mistakes import DETECT_MISTAKES
+from uncanny.scenes import scenes
+from uncanny.schema import Detection
+from uncanny.service.fake_options import FaultName
+
+PROTOCOLS = ["openai", "anthropic"]
+FAULTS: tuple[FaultName, ...] = ("429", "500", "hang", "malformed", "refusal")
+
+
+def detections(run: Run) -> list[Detection]:
+    """The records, checked: what they say hangs together."""
+    lines = (run.path / "annotations.jsonl").read_bytes().splitlines()
+    found = [Detection.model_validate_json(line) for line in lines]
+    for record in found:
+        check_record(record)
+        check_detection(record)
+    return found
+
+
+def check_detection(record: Detection) -> None:
+    assert (record.verdict is None) == (record.status in ("failed", "unreadable"))
+    assert not (record.refused and record.source)
+    if record.verdict is not None and not record.refused:
+        assert record.source == read_source(record.verdict)
+    assert (record.listing is not None) == (record.source == "generated" and record.status == "ok")
+    assert (record.description is not None) == (record.source == "real" and record.status == "ok")
+    if record.listing is not None:
+        assert record.anomalies == read_list(record.listing, ANOMALIES)
+    else:
+        assert record.anomalies == ()
+
+
+def content(run: Run) -> dict[str, Any]:
+    return {
+        Path(record.image).name: record.model_dump(exclude={"image", "usage", "model"})
+        for record in detections(run)
+    }
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = Run(tmp_path_factory.mktemp("demo") / "run")
+    done = uncanny_here("detect", "scenes", "--model", "demo", "-o", run.path)
+    assert (done.code, done.told) == (0, "")
+    return run
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving() as server:
+        yield server
+
+
+def test_the_bundled_scenes_are_told_apart_but_for_the_listed_mistakes(demo: Run) -> None:
+    right = {scene.id: "generated" if scene.role == "anomalous" else "real" for scene in scenes()}
+    expected = right | {scene: read_source(given) for scene, given in DETECT_MISTAKES.items()}
+    assert {Path(record.image).stem: record.source for record in detections(demo)} == expected
+    assert demo.statuses() == {"ok": 20}
+    assert sum(len(record.anomalies) for record in detections(demo)) == 12
+    assert demo.manifest()["totals"]["calls"] == 39
+
+
+@pytest.mark.parametrize("provider", [*PROTOCOLS, "vllm", "openai-compatible"])
+def test_over_a_server_the_same_comes_back(provider: str, demo: Run, server: Server, run: Run) -> None:
+    done = uncanny_here("detect", "scenes", *server.asked(provider), "-o", run.path, "-q")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert content(run) == content(demo)
+    assert run.manifest()["task"] == "detect"
+
+
+@pytest.mark.parametrize("provider", [*PROTOCOLS, "vllm"])
+def test_both_turns_share_one_prefix(provider: str, run: Run) -> None:
+    with serving() as server:
+        assert uncanny_here("detect", "scenes", *server.asked(provider), "-o", run.path, "-q").code == 0
+        assert server.stats()["unique_prefixes"] == len(scenes())
+    for call in run.calls():
+        assert bool(call["cached_tokens"]) == (call["step"] == 2)
+
+
+@pytest.mark.parametrize("provider", PROTOCOLS)
+def test_servers_that_misbehave_cost_nothing_but_what_they_spoil(
+    provider: str, tmp_path: Path, run: Run
+) -> None:
+    images = pictures(tmp_path / "in", 40)
+    with serving(objects=2, faults=dict.fromkeys(FAULTS, 0.07), seed=5) as server:
+        command = ("detect", images, *server.asked(provider), "-o", run.path, "--timeout", "1", "--no-report")
+        done = uncanny_here(*command, "--json")
+        stats = server.stats()
+    check_no_traceback(done)
+    assert all(number > 0 for number in stats["faults"].values()), "make it longer: not all faults struck"
+    found = detections(run)
+    assert len(found) == 40
+    assert any(record.refused for record in found)
+    assert any(record.verdict == " \n" for record in found)
+    totals = run.manifest()["totals"]
+    assert totals["calls"] == stats["requests"]
+    assert totals["outcomes"]["refused"] == stats["faults"]["refusal"]
+    assert totals["outcomes"]["error"] == sum(stats["faults"][name] for name in ("429", "500", "hang"))
+    told = done.json()["verdicts"]
+    assert told == {
+        "generated": sum(record.source == "generated" for record in found),
+        "real": sum(record.source == "real" for record in found),
+        "unparseable": sum(record.source is None for record in found),
+    }
+    assert done.code == (1 if any(record.errors for record in found) else 0)
+
+
+@pytest.mark.parametrize("provider", PROTOCOLS)
+def test_a_refusal_of_the_second_turn_is_partial_and_asked_again(
+    provider: str, tmp_path: Path, run: Run
+) -> None:
+    images = pictures(tmp_path / "in", 12)
+    with serving(objects=2, faults={"refusal": 0.3}, seed=1) as server:
+        command = ("detect", images, *server.asked(provider), "-o", run.path, "--no-report")
+        done = uncanny_here(*command)
+        assert done.code == 1
+        partial = {record.image for record in detections(run) if record.status == "partial"}
+        assert partial
+        assert "SourceDetector 2:" in done.out
+    with serving(objects=2) as server:
+        again = uncanny_here("detect", images, *server.asked(provider), "-o", run.path, "-q", "--no-report")
+    assert again.code == 0
+    assert {record.status for record in detections(run)} == {"ok"}
+
+
+def test_a_server_that_always_fails_leaves_no_verdict(tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 2)
+    with serving(faults={"length": 1.0}) as server:
+        done = uncanny_here("detect", images, *server.asked(), "-o", run.path)
+        assert server.requests() == 8
+    assert done.code == 1
+    assert run.statuses() == {"failed": 2}
+    for record in detections(run):
+        assert [(error.step, error.kind) for error in record.errors] == [(1, "truncated")]
+    assert "0 generated, 0 real, 0 unparseable" in done.out
+
+
+def test_a_wrong_list_is_asked_for_again_and_then_fails(tmp_path: Path, run: Run) -> None:
+    # An empty first answer has no second turn, an empty second one is repaired.
+    images = pictures(tmp_path / "in", 12)
+    with serving(objects=2, faults={"malformed": 0.4}, seed=3) as server:
+        uncanny_here("detect", images, *server.asked(), "-o", run.path, "-q", "--no-report")
+    repairs = [call for call in run.calls() if call["repair"]]
+    assert repairs
+    assert {call["step"] for call in repairs} == {2}
+    detections(run)
+
+
+def test_odd_files_and_copies(tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 3)
+    shutil.copy(images / "p00.png", images / "copy.png")
+    (images / "broken.png").write_bytes(b"no picture")
+    with serving() as server:
+        done = uncanny_here("detect", images, *server.asked(), "-o", run.path)
+        calls = server.requests()
+    assert done.code == 1
+    assert run.statuses() == {"ok": 4, "unreadable": 1}
+    assert "broken.png" in done.out
+    found = {Path(record.image).name: record for record in detections(run)}
+    copies = [record for record in found.values() if "duplicate_of" in (record.model_extra or {})]
+    assert len(copies) == 1
+    same = {"source", "verdict", "listing", "description", "anomalies", "refused"}
+    assert found["copy.png"].model_dump(include=same) == found["p00.png"].model_dump(include=same)
+    assert sum(record.usage.calls for record in found.values()) == calls <= 6
+
+
+@pytest.mark.slow
+def test_killed_several_times_and_started_again(tmp_path: Path, run: Run) -> None:
+    images, number, at_once, kills = pictures(tmp_path / "in", 24), 24, 4, 3
+    with serving_process("--latency-ms", "40") as server:
+        whole = Run(tmp_path / "whole")
+        command = ["detect", images, *server.asked(), "--concurrency", at_once, "-q", "--no-report"]
+        assert uncanny(*command, "-o", whole.path).code == 0
+        needed = server.requests()
+        for kill in range(1, kills + 1):
+            with start(*command, "-o", run.path) as process:
+                while server.requests() < needed + 10 * kill:
+                    assert process.poll() is None
+                    time.sleep(0.005)
+                process.kill()
+                assert finish(process).code == -9
+        done = uncanny(*command, "-o", run.path)
+        assert (done.code, done.out, done.err) == (0, "", "")
+        assert needed <= server.requests() - needed <= needed + kills * at_once
+        asked = server.requests()
+        assert uncanny_here(*command, "-o", run.path).code == 0
+        assert server.requests() == asked
+    assert content(run) == content(whole)
+    assert len(detections(run)) == number
+    keys = Counter((call["image"], call["step"], call["attempt"]) for call in run.calls())
+    assert set(keys.values()) == {1}
+    assert run.manifest()["state"] == "finished"
+
+
+def test_a_budget_stops_it_and_a_higher_one_goes_on(tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 6)
+    with serving() as server:
+        command = ("detect", images, *server.asked(), "-o", run.path, "-q", "--no-report")
+        small = ("--max-output-tokens", "500", "--concurrency", "1")
+        done = uncanny_here(*command, *small, "--max-tokens-total", "5000")
+        assert done.code == 3
+        assert "The budget does not cover" in done.err
+        assert run.manifest()["state"] == "budget"
+        assert 0 < server.requests() < 12
+        assert uncanny_here(*command, *small).code == 0
+        assert len(detections(run)) == 6
+        assert len(run.calls()) == server.requests()
+
+
+def test_files_are_json_lines_with_the_promised_keys(demo: Run) -> None:
+    for line in (demo.path / "annotations.jsonl").read_bytes().splitlines():
+        record = orjson.loads(line)
+        assert {"image", "source", "verdict", "refused", "listing", "description", "anomalies"} <= set(record)
