@@ -1,4 +1,4 @@
-"""Detection over real protocols: both turns, one prefix, servers that misbehave, and going on after a kill."""
+"""Detection over real protocols: two turns, one prefix, servers that misbehave, going on after a kill."""
 
 from __future__ import annotations
 

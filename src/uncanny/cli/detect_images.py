@@ -24,7 +24,8 @@ class NamedImages:
 def named_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> NamedImages:
     """The paths; the bundled scenes, called `scenes`, are copied into `run`, unless `copy` is False.
 
-    They are then those of an earlier copy in `run`, or else the package's own. Raises UsageError where they cannot be copied, or stand beside other paths.
+    They are then those of an earlier copy in `run`, or else the package's own. Raises UsageError where they
+    cannot be copied, or stand beside other paths.
     """
     bundled = [path for path in paths if str(path) == SCENES and not path.exists()]
     if not bundled:
