@@ -67,8 +67,7 @@ def run_command(
         raise UsageError("No run folder is named", remedy="Say where verdicts go with -o runs/NAME.")
     job = RealismJob(
         RunFolder(run or Path("runs/unnamed")),
-        # A dry run leaves nothing behind, so the bundled pairs stay where they are.
-        named_pairs(pairs, original, edited, root, None if dry else run),
+        named_pairs(pairs, original, edited, root, run, dry=dry),
         read_models(**options),
         RealismPlan(options["temperature"], options["top_p"], options["max_output_tokens"]),
         options=read_run_options(**options),
@@ -104,6 +103,15 @@ def run_command(
     help="People's answers about the same images. Repeatable.",
 )
 @click.option("--published", is_flag=True, help="Show the published human figures too.")
+@click.option(
+    "--report", type=PATH, help="Where the page goes. [default: realism.html beside the first verdicts]"
+)
+@click.option("--no-report", is_flag=True, help="Write no page.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Where image paths start, for the page. [default: as the run says]",
+)
 @click.option(
     "--resamples",
     type=click.IntRange(0),

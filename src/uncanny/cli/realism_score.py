@@ -37,6 +37,9 @@ def score_and_show(
     csv_file: Path | None,
     human: Sequence[Path],
     published: bool,
+    report: Path | None,
+    no_report: bool,
+    root: Path | None,
     resamples: int,
     seed: int,
 ) -> None:
@@ -45,12 +48,25 @@ def score_and_show(
     score = score_verdicts(load_verdicts(files), humans=humans, resamples=resamples, seed=seed)
     if csv_file is not None:
         write_atomically(csv_file, [report_csv(score).encode()])
-    if json_file is not None and str(json_file) == "-":
+    piped = json_file is not None and str(json_file) == "-"
+    if piped:
         write_json(report_json(score))
-        return
-    if json_file is not None:
+    elif json_file is not None:
         write_atomically(json_file, [orjson.dumps(report_json(score), option=orjson.OPT_INDENT_2)])
-    click.echo(tables(score, published=published))
+    if not piped:
+        click.echo(tables(score, published=published))
+    # Whoever pipes figures on wants no page unless one is named.
+    if not no_report and (report is not None or not piped):
+        from uncanny.eval.realism.report import write_realism_page
+
+        page = write_realism_page(score, report or beside(files[0]), root=root, published=published)
+        if not piped:
+            click.echo(f"Report   {page}")
+
+
+def beside(verdicts: Path) -> Path:
+    """Where the page goes when nobody says."""
+    return (verdicts if verdicts.is_dir() else verdicts.parent) / "realism.html"
 
 
 def tables(score: RealismScore, *, published: bool) -> str:
@@ -115,7 +131,7 @@ def _notes(score: RealismScore) -> Iterator[str]:
         if told:
             yield f"{name}: {', '.join(told)}; without a label, and in no share but that of undetermined"
         if found.human is not None and found.human.unused:
-            yield f"{name}: {found.human.unused:,} answers of people are about images without a verdict"
+            yield f"{name}: people's answers about images without a verdict, left out: {found.human.unused:,}"
     yield (
         f"Percent with 95 % intervals by {score.resamples:,} resamples of pairs. "
         "Two-way: intermediate counts as non-deceiving."
