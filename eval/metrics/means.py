@@ -1,4 +1,4 @@
-"""Means over images with percentile bootstrap intervals; all means of one call see the same resamples."""
+"""Means over images with percentile bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def mean_intervals(
 ) -> Iterator[tuple[float, float] | None]:
     """The 95 % interval of each mean, resampling images; None where no image counts or `resamples` is 0.
 
-    All means see the same resamples, so the mean of a difference image by image is a paired bootstrap.
+    For a paired bootstrap of two means, give the mean of their difference image by image.
     """
     left = iter(means)
     while batch := list(islice(left, _AT_ONCE)):

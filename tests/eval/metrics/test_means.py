@@ -1,0 +1,50 @@
+"""Means over images and their intervals, against plain resampling and by what must hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from uncanny.eval.metrics import means
+from uncanny.eval.metrics.means import Mean, mean_intervals
+
+RNG = np.random.default_rng(3)
+VALUES = RNG.random(200)
+ALL = np.ones(200, dtype=np.bool_)
+SOME = np.arange(200) % 3 > 0
+
+
+def test_value_is_over_the_counted_images() -> None:
+    assert Mean(VALUES, SOME).value == pytest.approx(VALUES[SOME].mean())
+    assert Mean(VALUES, ~ALL).value is None
+
+
+def test_interval_is_that_of_plain_resampling() -> None:
+    (ends,) = mean_intervals([Mean(VALUES, SOME)], resamples=20_000, seed=1)
+    assert ends is not None
+    rows = RNG.integers(200, size=(20_000, 200))
+    plain = (VALUES * SOME)[rows].sum(axis=1) / SOME[rows].sum(axis=1)
+    assert ends == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=0.003)
+
+
+def test_no_interval_without_images_or_resamples() -> None:
+    assert list(mean_intervals([Mean(VALUES, ~ALL)], resamples=50)) == [None]
+    assert list(mean_intervals([Mean(VALUES, ALL)], resamples=0)) == [None]
+    assert not list(mean_intervals([], resamples=50))
+
+
+def test_a_constant_difference_has_no_width() -> None:
+    """Paired: image by image the difference is the same, however much the images vary."""
+    (ends,) = mean_intervals([Mean((VALUES + 0.1) - VALUES, ALL)], resamples=100)
+    assert ends == pytest.approx((0.1, 0.1))
+
+
+def test_many_means_are_resampled_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [Mean(VALUES, ALL), Mean(VALUES, SOME), Mean(VALUES**2, ALL), Mean(VALUES, ALL)]
+    whole = flat(asked)
+    monkeypatch.setattr(means, "_AT_ONCE", 2)
+    assert flat(asked) == pytest.approx(whole)
+
+
+def flat(asked: list[Mean]) -> list[float]:
+    return [end for ends in mean_intervals(asked, resamples=300, seed=4) if ends for end in ends]
