@@ -214,7 +214,8 @@ def test_two_assessors(tmp_path: Path) -> None:
     assert result.against.order == ("c", "b", "a")
     assert [one.figure for one in result.agreement] == ["mai", "af", "cap"]
     for one in result.agreement:
-        assert (one.generators, one.spearman, one.kendall) == (3, pytest.approx(-1), pytest.approx(-1))
+        assert one.generators == 3
+        assert [one.spearman, one.kendall] == pytest.approx([-1, -1])
     del others["a"], others["b"]
     with pytest.raises(UsageError, match="have 1 of the generators in common"):
         audit(loaded(places), loaded(others), resamples=0)

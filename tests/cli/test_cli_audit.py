@@ -1,0 +1,156 @@
+"""`uncanny audit` at the terminal: the leaderboard in 80 columns, files, and refusals in a line."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+
+from tests.cli.complaints import one_line, problems
+from tests.eval.audit.annotation_sets import left_out, record, run_folder, written
+from tests.runs.e2e import uncanny_here
+
+FAST = ("--resamples", 100, "--no-report")
+
+
+def made(folder: Path, name: str, rate: float, images: int = 60, **other: object) -> str:
+    rng = np.random.default_rng(int(10 * rate))
+    records = [
+        record(f"{index:03}.png", rng.integers(0, 60, count).tolist(), **other)
+        for index, count in enumerate(rng.poisson(rate, images))
+    ]
+    return f"{name}={written(folder / f'{name}-{rate}.jsonl', records)}"
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> list[str]:
+    """Two that are alike, and a name that is too long for the line."""
+    return [
+        made(tmp_path, "worse by far, and with a name that goes on and on", 9.0),
+        made(tmp_path, "good", 2.0),
+        made(tmp_path, "alike", 2.1),
+    ]
+
+
+def test_leaderboard(three: list[str]) -> None:
+    done = uncanny_here("audit", *three, *FAST)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == ["generator", "images", "MAI", "AF", "CAP"]
+    assert [line[:3] for line in lines[1:4]] == [" 1 ", " 2≈", " 3 "]
+    assert "worse by" in lines[3]
+    assert "…" in lines[3]
+    assert "cannot be told apart: CAP -" in " ".join(lines[4:7])
+    assert "Lower is better, 0 is flawless." in done.out
+    assert "100 resamples of images" in done.out
+
+
+def test_pairs_and_published(three: list[str]) -> None:
+    done = uncanny_here("audit", *three, "--pair-by", "stem", "--published", *FAST)
+    assert done.code == 0
+    assert "over 60 shared prompts" in " ".join(done.out.split())
+    assert "resamples of prompts (by stem)" in done.out
+    assert "Janus Pro 7B             4.28     6.75    28.89      6.49     8.69    56.39" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_two_assessors(tmp_path: Path) -> None:
+    first = [made(tmp_path, "a", 2.0), made(tmp_path, "b", 6.0)]
+    second = [made(tmp_path, "a", 1.0, model="vllm/x"), made(tmp_path, "b", 5.0, model="vllm/x")]
+    against = [word for each in second for word in ("--against", each)]
+    done = uncanny_here("audit", *first, *against, *FAST)
+    assert done.code == 0
+    assert "Assessor: openai/any" in done.out
+    assert "Assessor: vllm/x" in done.out
+    assert "CAP         1.00      1.00           2" in done.out
+
+
+def test_left_out_is_said_and_the_exit_code_shows_it(tmp_path: Path) -> None:
+    whole = [record(f"{index}.png", [40]) for index in range(200)]
+    few = f"few={written(tmp_path / 'few.jsonl', [*whole, left_out('x.png', 'partial')])}"
+    many = f"many={written(tmp_path / 'many.jsonl', [*whole[:9], left_out('x.png', 'failed')])}"
+    done = uncanny_here("audit", few, many, *FAST)
+    assert done.code == 1
+    told = " ".join(done.out.split())
+    assert "few: 1 of 201 images are left out." in told
+    assert "Note: many: 1 of 10 images are left out (1 failed); the figures are of the others." in told
+
+
+def test_files(tmp_path: Path, three: list[str]) -> None:
+    json, table, page = tmp_path / "f.json", tmp_path / "f.csv", tmp_path / "f.html"
+    done = uncanny_here(
+        "audit", *three, "--resamples", 50, "--json", json, "--csv", table, "--report", page, "-q"
+    )
+    assert (done.code, done.out, done.err) == (0, "", "")
+    found = orjson.loads(json.read_bytes())
+    with table.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["generator"] for row in rows] == found["order"]
+    assert [float(row["cap"]) for row in rows] == [
+        found["generators"][name]["cap"] for name in found["order"]
+    ]
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_standard_output_is_for_one_thing(three: list[str]) -> None:
+    assert set(uncanny_here("audit", *three, *FAST, "--json", "-").json()["order"]) == {
+        each.partition("=")[0] for each in three
+    }
+    done = uncanny_here("audit", *three, *FAST, "--csv", "-")
+    assert done.out.startswith("source,assessor,rank,generator")
+    assert len(done.out.splitlines()) == 4
+    one_line(uncanny_here("audit", *three, *FAST, "--csv", "-", "--json", "-"), "cannot both")
+
+
+def test_refusals(tmp_path: Path) -> None:
+    good = made(tmp_path, "good", 2.0)
+    folder = tmp_path / "images"
+    folder.mkdir()
+    one_line(uncanny_here("audit", "nothing", *FAST), "'nothing' does not name", "NAME=RUN")
+    one_line(uncanny_here("audit", "a=missing", *FAST), "missing does not exist")
+    one_line(uncanny_here("audit", good, good, *FAST), "two generators")
+    one_line(uncanny_here("audit", good, f"b={folder}", *FAST), "no model is named", "--model")
+    one_line(uncanny_here("audit", f"b={folder}", "--model", "demo", *FAST), "-o runs/NAME")
+    one_line(uncanny_here("audit", good, "--against", f"good={folder}", *FAST), "Annotate them first")
+    one_line(uncanny_here("audit", good, "--against", good, *FAST), "1 of the generators in common")
+    one_line(
+        uncanny_here("audit", f"b={folder}", "--model", "demo", "-o", tmp_path / "o", *FAST), "No images in"
+    )
+    problems(uncanny_here("audit", good, "--pair-by", "seed", *FAST), "field seed: is missing", "and 40 more")
+    for option in ("--resamples", "--seed", "--worst"):
+        problems(uncanny_here("audit", good, option, "-1"), option)
+
+
+def test_bad_records_are_refused_before_any_file_is_written(tmp_path: Path) -> None:
+    bad = f"bad={written(tmp_path / 'bad.jsonl', [record('a.png', [101]), record('b.png', [-3])])}"
+    done = uncanny_here("audit", bad, "--json", tmp_path / "f.json", "--report", tmp_path / "f.html")
+    problems(done, "bad.jsonl: 2 problems", "line 1, item 'a.png', field anomalies.0.severity", "line 2")
+    assert not (tmp_path / "f.json").exists()
+    assert not (tmp_path / "f.html").exists()
+
+
+def test_not_alike(tmp_path: Path) -> None:
+    one, other = run_folder(tmp_path / "a", [record("a.png")]), tmp_path / "b"
+    run_folder(other, [record("a.png", model="vllm/x")], plan={"repeats": 1, "max_objects": 12})
+    command = ("audit", f"a={one}", f"b={other}", *FAST)
+    problems(uncanny_here(*command), "models: a: openai/any; b: vllm/x", "setting repeats: a: 3; b: 1")
+    done = uncanny_here(*command, "--allow-mixed")
+    assert done.code == 0
+    assert "Not made alike: models: a: openai/any; b: vllm/x" in done.out
+
+
+def test_one_generator_alone(tmp_path: Path) -> None:
+    done = uncanny_here("audit", made(tmp_path, "alone", 2.0), *FAST)
+    assert (done.code, done.err) == (0, "")
+    assert "≈" not in done.out
+
+
+def test_nothing_measured_is_a_dash(tmp_path: Path) -> None:
+    file = written(tmp_path / "a.jsonl", [left_out("a.png", "failed")])
+    done = uncanny_here("audit", f"a={file}", *FAST)
+    assert done.code == 1
+    assert done.out.splitlines()[1].split() == ["1", "a", "0", "–", "–", "–"]

@@ -1,0 +1,183 @@
+"""Audits of image folders: by the demo model, over servers, through faults, stopped and taken up again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
+
+SCENES = ("rendered=scenes:rendered", "drawn=scenes:drawn")
+FAST = ("--resamples", 50, "--no-report", "--json", "-")
+
+
+def naive(run: Run) -> tuple[float, float]:
+    """MAI and AF by plain loops over what the records say."""
+    images = [record for record in run.records() if record.status == "ok"]
+    unreal = [1 - anomaly.severity / 100 for record in images for anomaly in record.anomalies]
+    return sum(unreal) / len(images), len(unreal) / len(images)
+
+
+def check_figures(found: dict[str, Any], out: Path) -> None:
+    for name, score in found["generators"].items():
+        mai, af = naive(Run(out / name))
+        assert (score["mai"], score["af"], score["cap"]) == pytest.approx((mai, af, mai * af))
+
+
+def test_scenes_by_style_with_the_demo_model(tmp_path: Path) -> None:
+    done = uncanny_here("audit", *SCENES, "--model", "demo", "-o", tmp_path / "a", *FAST)
+    assert done.code == 0
+    found = done.json()
+    assert {score["images"] for score in found["generators"].values()} == {10}
+    assert all(score["anomalies"] > 0 for score in found["generators"].values())
+    check_figures(found, tmp_path / "a")
+    names = {record.image for record in Run(tmp_path / "a" / "drawn").records()}
+    assert all(Path(name).name.startswith("d0") for name in names)
+    both = uncanny_here("audit", "all=scenes", "--model", "demo", "-o", tmp_path / "b", *FAST).json()
+    images, anomalies = (
+        sum(score[key] for score in found["generators"].values()) for key in ("images", "anomalies")
+    )
+    assert both["generators"]["all"]["images"] == images == 20
+    assert both["generators"]["all"]["anomalies"] == anomalies
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "vllm"])
+def test_scenes_over_a_server_are_those_of_the_demo(tmp_path: Path, provider: str) -> None:
+    demo = uncanny_here("audit", *SCENES, "--model", "demo", "-o", tmp_path / "a", *FAST).json()
+    with serving() as server:
+        hosted = uncanny_here("audit", *SCENES, *server.asked(provider), "-o", tmp_path / "b", *FAST).json()
+    for name, score in demo["generators"].items():
+        for key in ("images", "mai", "af", "cap", "u_mean", "ci", "severities", "names"):
+            assert hosted["generators"][name][key] == score[key]
+    assert hosted["order"] == demo["order"]
+
+
+def test_faults_that_pass_leave_no_trace_in_the_figures(tmp_path: Path) -> None:
+    with serving() as server:
+        calm = uncanny_here("audit", *SCENES, *server.asked(), "-o", tmp_path / "a", *FAST).json()
+    with serving(faults={"429": 0.1, "500": 0.05, "cut": 0.05}) as server:
+        done = uncanny_here("audit", *SCENES, *server.asked(), "-o", tmp_path / "b", *FAST)
+        assert server.stats()["faults"]
+    assert done.code == 0
+    for name, score in calm["generators"].items():
+        assert done.json()["generators"][name]["mai"] == score["mai"]
+
+
+def test_failed_images_are_left_out_counted_and_asked_again(tmp_path: Path) -> None:
+    folders = [f"{name}={pictures(tmp_path / name, 12, first)}" for name, first in (("a", 0), ("b", 12))]
+    out = tmp_path / "out"
+    with serving(objects=2, faults={"refusal": 0.05}) as server:
+        done = uncanny_here("audit", *folders, *server.asked(), "-o", out, *FAST)
+        first = server.requests()
+    check_no_traceback(done)
+    assert done.code == 1
+    found = done.json()
+    left_out = {name: sum(score["left_out"].values()) for name, score in found["generators"].items()}
+    assert sum(left_out.values()) > 0
+    for name, score in found["generators"].items():
+        statuses = Run(out / name).statuses()
+        assert score["images"] == statuses["ok"] == 12 - left_out[name]
+        assert score["left_out"]["partial"] == statuses["partial"]
+        assert score["left_out"]["failed"] == statuses["failed"]
+        assert any(f"{name}: {left_out[name]} of 12 images" in told for told in found["notices"]) == (
+            left_out[name] > 0
+        )
+    check_figures(found, out)
+    with serving(objects=2) as server:
+        done = uncanny_here("audit", *folders, *server.asked(), "-o", out, *FAST)
+        asked = server.requests()
+    assert done.code == 0
+    assert {score["images"] for score in done.json()["generators"].values()} == {12}
+    # Images that were whole are not asked again.
+    assert 0 < asked < first
+
+
+def test_an_unreadable_image_is_no_flawless_one(tmp_path: Path) -> None:
+    folder = pictures(tmp_path / "images", 3)
+    (folder / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nno more")
+    with serving(objects=1) as server:
+        done = uncanny_here("audit", f"a={folder}", *server.asked(), "-o", tmp_path / "out", *FAST)
+    assert done.code == 1
+    score = done.json()["generators"]["a"]
+    assert (score["images"], score["left_out"]["unreadable"]) == (3, 1)
+
+
+def test_a_spent_budget_stops_the_audit_and_more_of_it_goes_on(tmp_path: Path) -> None:
+    folders = [f"{name}={pictures(tmp_path / name, 4, first)}" for name, first in (("a", 0), ("b", 4))]
+    out = tmp_path / "out"
+    with serving(objects=2) as server:
+        asked = (*server.asked(), "-o", out, "--concurrency", 2, *FAST)
+        whole = uncanny_here("audit", *folders, *server.asked(), "-o", tmp_path / "whole", *FAST)
+        assert whole.code == 0
+        totals = [Run(tmp_path / "whole" / name).manifest()["totals"] for name in "ab"]
+        used = [each["input_tokens"] + each["output_tokens"] for each in totals]
+        # Enough for the first folder, not for both: the limit is that of the audit.
+        limit = used[0] + used[1] // 2
+        done = uncanny_here("audit", *folders, *asked, "--max-tokens-total", limit)
+        assert (done.code, done.out) == (3, "")
+        assert "b: Stopped" in done.err
+        assert Run(out / "a").manifest()["state"] == "finished"
+        done = uncanny_here("audit", *folders, *asked, "--max-tokens-total", 2 * sum(used))
+    assert done.code == 0
+    assert done.json()["generators"] != {}
+    check_figures(done.json(), out)
+
+
+def test_a_finished_audit_again_asks_nothing(tmp_path: Path) -> None:
+    folder, out = pictures(tmp_path / "a", 3), tmp_path / "out"
+    with serving(objects=2) as server:
+        first = uncanny_here("audit", f"a={folder}", *server.asked(), "-o", out, *FAST)
+        before = server.requests()
+        again = uncanny_here("audit", f"a={folder}", *server.asked(), "-o", out, *FAST)
+        assert server.requests() == before
+    assert again.json() == first.json()
+    # Its runs are runs like any other.
+    offline = uncanny_here("audit", f"a={out / 'a'}", *FAST)
+    assert offline.json()["generators"]["a"]["ci"] == first.json()["generators"]["a"]["ci"]
+
+
+def test_mixing_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    folder = pictures(tmp_path / "images", 2)
+    assert uncanny_here("audit", SCENES[0], "--model", "demo", "-o", tmp_path / "a", *FAST).code == 0
+    made = f"rendered={tmp_path / 'a' / 'rendered'}"
+    with serving(objects=1) as server:
+        command = ("audit", made, f"b={folder}", *server.asked(), "-o", tmp_path / "b", *FAST)
+        refused = uncanny_here(*command)
+        assert refused.code == 2
+        assert "models: rendered: demo; b: openai/any" in refused.err
+        assert server.requests() == 0
+        assert not (tmp_path / "b").exists()
+        allowed = uncanny_here(*command, "--allow-mixed")
+    assert allowed.code == 0
+    assert allowed.json()["mixed"] == [
+        {"aspect": "model", "what": "models", "values": {"rendered": ["demo"], "b": ["openai/any"]}}
+    ]
+
+
+def test_a_dry_run_asks_and_leaves_nothing(tmp_path: Path) -> None:
+    with serving() as server:
+        done = uncanny_here("audit", *SCENES, *server.asked(), "-o", tmp_path / "a", "--dry-run")
+        assert server.requests() == 0
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count("Images   10, 10 to do") == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_records_of_other_images_in_the_run_are_pointed_out(tmp_path: Path) -> None:
+    folder, out = pictures(tmp_path / "images", 3), tmp_path / "out"
+    with serving(objects=1) as server:
+        assert uncanny_here("audit", f"a={folder}", *server.asked(), "-o", out, *FAST).code == 0
+        done = uncanny_here("audit", f"a={folder}", *server.asked(), "-o", out, "--limit", 2, *FAST)
+    assert "has 1 more records than images" in done.err
+    assert done.json()["generators"]["a"]["images"] == 3
+
+
+def test_names_that_make_no_folder(tmp_path: Path) -> None:
+    for name in ("../a", "a/b", ".."):
+        done = uncanny_here("audit", f"{name}=scenes:drawn", "--model", "demo", "-o", tmp_path / "o", *FAST)
+        assert done.code == 2
+        assert "cannot name a folder" in done.err
+    assert orjson.dumps([str(each) for each in tmp_path.iterdir()]) == b"[]"
