@@ -19,6 +19,7 @@ from uncanny.records.jsonl import write_atomically
 from uncanny.scenes import scenes
 
 SCENES = "scenes"
+PAIR_FILE = "pairs.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def store_scene_pairs(folder: Path) -> Path:
 
     So that a run on them can be moved like any other. What is there already stays. Raises UsageError.
     """
-    target = folder / "pairs.jsonl"
+    target = folder / PAIR_FILE
     lines: list[bytes] = []
     try:
         for pair in scene_pairs().pairs:

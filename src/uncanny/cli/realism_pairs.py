@@ -6,6 +6,7 @@ from pathlib import Path
 
 from uncanny.errors import UsageError
 from uncanny.eval.realism.pairs import (
+    PAIR_FILE,
     SCENES,
     PairSet,
     folder_pairs,
@@ -14,11 +15,19 @@ from uncanny.eval.realism.pairs import (
     store_scene_pairs,
 )
 
+STORED = "pairs"
+
 
 def named_pairs(
-    name: str | None, original: Path | None, edited: Path | None, root: Path | None, run: Path | None
+    name: str | None,
+    original: Path | None,
+    edited: Path | None,
+    root: Path | None,
+    run: Path | None,
+    *,
+    dry: bool,
 ) -> PairSet:
-    """The pairs; the bundled ones are copied into `run`, if there is one. Raises UsageError."""
+    """The pairs; the bundled ones are copied into `run`, but not by a dry run. Raises UsageError."""
     if (original is None) != (edited is None):
         raise UsageError("--original and --edited go together", remedy="Name both folders.")
     if (name is None) == (original is None):
@@ -33,4 +42,6 @@ def named_pairs(
         return load_pairs(Path(name), root)
     if root is not None:
         raise UsageError("--root does not go with the bundled pairs", remedy="Leave it out.")
-    return scene_pairs() if run is None else load_pairs(store_scene_pairs(run / "pairs"))
+    if run is None or (dry and not (run / STORED / PAIR_FILE).is_file()):
+        return scene_pairs()
+    return load_pairs(store_scene_pairs(run / STORED))
