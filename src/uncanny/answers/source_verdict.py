@@ -35,6 +35,8 @@ _LONGEST: Final = 20_000
 _OPPOSITE: Final[dict[Source, Source]] = {"generated": "real", "real": "generated"}
 _BOOLEANS: Final[dict[str, Source]] = {"true": "generated", "false": "real"}
 _MARKUP = re.compile(r"[*_`\"“”„«»#>]+")
+# Models that were trained to reason put the result into a tag or a box.
+_FRAME = re.compile(r"</?(?:answer|verdict)>|\\boxed\{(?:\\text\{)?(\w+)\}{1,2}", re.IGNORECASE)
 _SENTENCES = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 _TRIM = " \t\r\n.!,;:。！，'’()[]"
 
@@ -48,8 +50,9 @@ def read_source(answer: str) -> Source | None:
        with a verdict in words or as a Boolean, `generated`, `ai_generated` or `fake` with yes or no, `real`
        or `authentic` with yes or no. All of these keys that are there must agree.
     2. Else four kinds of statement count: yes or no at the very beginning, set apart by punctuation; a line
-       of nothing but a verdict; a verdict behind "answer", "verdict" or "conclusion"; an English sentence
-       that says of this picture that it is, or is not, generated or real. All must agree.
+       of nothing but a verdict; a verdict behind "answer", "verdict" or "conclusion", in `<answer>` or in
+       `\\boxed{}`; an English sentence that says of this picture that it is, or is not, generated or real.
+       All must agree.
     3. Words of certain doubt anywhere ("I am not sure", "cannot tell whether", "yes or no") make it unclear.
        So do "maybe", "likely" or "could" in a sentence of kind four without a yes or no at the beginning;
        with one, only "maybe", "perhaps" and "possibly" beside it do. "Appears", "seems" and "I think" count
@@ -93,7 +96,8 @@ def _of_object(value: dict[Any, Any]) -> Iterator[Source | None]:
 
 
 def _of_text(raw: str) -> Source | None:
-    text = unicodedata.normalize("NFKC", _MARKUP.sub(" ", raw)).replace("’", "'").strip()
+    framed = _FRAME.sub(lambda found: f"\n{found[1] or ''}\n", raw)
+    text = unicodedata.normalize("NFKC", _MARKUP.sub(" ", framed)).replace("’", "'").strip()
     whole = _phrase(text)
     if whole is not None:
         return whole
