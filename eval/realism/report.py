@@ -18,7 +18,6 @@ from uncanny.eval.realism.report_plots import labels, lines, places
 from uncanny.eval.realism.result import RealismScore
 from uncanny.eval.report.page import score_page
 from uncanny.eval.report.run_report import stamp
-from uncanny.graphs.ugda_cases import LABELS
 from uncanny.records.jsonl import write_atomically
 
 
@@ -75,7 +74,6 @@ def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {"p": p_words, "ends": interval_words}
     environment = score_page("uncanny.eval.realism", ("realism.css",), filters)
     environment.globals |= {
-        "all_labels": LABELS,
         "all_cases": CASES,
         "human_labels": HUMAN_LABELS,
         "names": {
@@ -83,7 +81,6 @@ def _environment() -> Environment:
             "deceiving": "deceiving",
             "intermediate": "intermediate",
             "non_deceiving": "non-deceiving",
-            "undetermined": "undetermined",
         },
     }
     return environment

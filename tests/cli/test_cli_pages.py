@@ -1,0 +1,47 @@
+"""The pages that commands write: where they go, and when there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.runs.e2e import uncanny_here
+
+AUDIT = ("audit", "rendered=scenes:rendered", "drawn=scenes:drawn", "--model", "demo", "--resamples", 50)
+
+
+def test_an_audit_writes_its_page_and_says_where(tmp_path: Path) -> None:
+    done = uncanny_here(*AUDIT, "-o", tmp_path / "a", "--published")
+    page = tmp_path / "a" / "audit.html"
+    assert f"Report   {page}" in done.out
+    html = page.read_text(encoding="utf-8")
+    assert "<bdi>rendered</bdi>" in html
+    assert html.count("data:image/webp;base64,") >= 8
+    assert "image cannot be read" not in html
+    elsewhere = tmp_path / "elsewhere.html"
+    assert f"Report   {elsewhere}" in uncanny_here(*AUDIT, "-o", tmp_path / "a", "--report", elsewhere).out
+    assert elsewhere.is_file()
+
+
+def test_scoring_realism_writes_its_page_and_says_where(tmp_path: Path) -> None:
+    run = tmp_path / "r"
+    assert uncanny_here("realism", "run", "scenes", "--model", "demo", "-o", run, "-q").code == 0
+    done = uncanny_here("realism", "score", run, "--resamples", 50)
+    assert f"Report   {run / 'realism.html'}" in done.out
+    html = (run / "realism.html").read_text(encoding="utf-8")
+    assert html.count("data:image/webp;base64,") == 8  # four deceiving pairs
+    elsewhere = tmp_path / "elsewhere.html"
+    done = uncanny_here("realism", "score", run, "--json", "-", "--report", elsewhere)
+    assert done.json()["n"] == 10
+    assert elsewhere.is_file()
+
+
+@pytest.mark.parametrize("options", [("--no-report",), ("--json", "-")])
+def test_no_page_where_none_is_wanted(options: tuple[str, ...], tmp_path: Path) -> None:
+    run = tmp_path / "r"
+    assert uncanny_here("realism", "run", "scenes", "--model", "demo", "-o", run, "-q").code == 0
+    assert "Report" not in uncanny_here("realism", "score", run, "--resamples", 50, *options).out
+    assert not (run / "realism.html").exists()
+    assert "Report" not in uncanny_here(*AUDIT, "-o", tmp_path / "a", *options).out
+    assert not (tmp_path / "a" / "audit.html").exists()

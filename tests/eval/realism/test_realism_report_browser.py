@@ -1,0 +1,30 @@
+"""The realism page in a real browser: it fits a phone, reads in the dark, asks nothing of the network.
+
+Needs chromium and takes seconds. Without one it is skipped, unless UNCANNY_BROWSER=1 asks for it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.eval.realism.made_verdicts import hand_worked, written
+from tests.eval.realism.test_realism_report import HOSTILE, PEOPLE, scored, sides
+from tests.eval.report import test_run_report_browser as shared
+from tests.eval.report.page_in_browser import check_page
+from uncanny.eval.realism.report import write_realism_page
+from uncanny.scenes import scenes
+
+pytestmark = shared.pytestmark
+
+
+async def test_page_fits_and_reads_in_both_schemes(tmp_path: Path) -> None:
+    some = [scene.image_path for scene in scenes()[:2]]
+    raw = {"first": "word " * 400 + "x" * 300}
+    lines = [
+        one.replace(b'"group":"a"', b'"group":"' + b"a-model-with-a-long-name-" * 6 + b'"')
+        for one in hand_worked(model=HOSTILE, raw=raw, notes=["two sizes"], **sides(some))
+    ]
+    other = written(tmp_path / "other.jsonl", hand_worked(model="m/" + "long" * 40))
+    score = scored(written(tmp_path / "v.jsonl", lines), other, humans=PEOPLE)
+    page = write_realism_page(score, tmp_path / "realism.html", published=True).resolve().as_uri()
+    await check_page(page, tmp_path / "profile")
