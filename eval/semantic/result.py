@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from uncanny.eval.metrics.detection import Source
 from uncanny.eval.metrics.semap import ProtocolName, View
+from uncanny.eval.semantic.pair_images import Rule
 from uncanny.eval.semantic.scored_image import ScoredAnomaly
 from uncanny.schema import Status
 
@@ -173,7 +174,7 @@ class PredictionScore:
     protocols: Mapping[ProtocolName, ProtocolScore]
     accuracy: Accuracy | None
     left_out: LeftOut
-    paired_by: Mapping[str, int]
+    paired_by: Mapping[Rule, int]
     blank_texts: int
     unread_severities: int
     unread_answers: tuple[str, ...]

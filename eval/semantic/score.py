@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 import orjson
 
@@ -12,7 +13,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.metrics import semap_paper, semap_release
 from uncanny.eval.metrics.bootstrap import RESAMPLES
 from uncanny.eval.metrics.semap import BALANCE, THRESHOLDS
-from uncanny.eval.semantic.figures import differences, means
+from uncanny.eval.semantic.figures import differences, figures
 from uncanny.eval.semantic.result import SemanticScore, TruthInfo
 from uncanny.eval.semantic.score_file import FileScorer, OnImage
 from uncanny.eval.semantic.scored_image import AnomalyFile, digest
@@ -66,17 +67,20 @@ def score_semantic(
         measure=measure,
         thresholds=settings.thresholds,
         balance=settings.balance,
-        resamples=settings.resamples,
-        seed=settings.seed,
         on_image=on_image,
     )
     found = {name: scorer.score(name, load()) for name, load in predictions.items()}
-    by_name = {
-        name: means(score.columns, detection=score.accuracy is not None) for name, score in found.items()
-    }
+    values = iter(
+        figures(
+            [mean for score in found.values() for mean in score.means()],
+            resamples=settings.resamples,
+            seed=settings.seed,
+        )
+    )
+    keyed = {name: score.keyed for name, score in found.items()}
     return SemanticScore(
-        found,
-        tuple(differences(by_name, resamples=settings.resamples, seed=settings.seed)),
+        {name: score.summed_up(list(islice(values, len(score.means())))) for name, score in found.items()},
+        tuple(differences(keyed, resamples=settings.resamples, seed=settings.seed)),
         measure.described,
         _no_comparison(measure, settings),
         settings.thresholds,

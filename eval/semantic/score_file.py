@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from uncanny.eval.metrics.means import Mean
 from uncanny.eval.metrics.semap import PROTOCOLS
-from uncanny.eval.semantic.figures import accuracy_mean, figures, means
+from uncanny.eval.semantic.figures import accuracy_mean, means
 from uncanny.eval.semantic.gather import Gathered
-from uncanny.eval.semantic.pair_images import Pairing, pair_images
+from uncanny.eval.semantic.pair_images import Pairing, Rule, pair_images
 from uncanny.eval.semantic.protocol_score import accuracy_score, protocol_score
-from uncanny.eval.semantic.result import LeftOut, PredictionScore
+from uncanny.eval.semantic.result import Figure, LeftOut, PredictionScore
 from uncanny.eval.semantic.score_image import ImagePair, ScoredPair, score_image, similarities
 from uncanny.eval.semantic.scored_image import AnomalyFile
 from uncanny.eval.semantic.similarity import Similarity
@@ -28,11 +29,9 @@ class FileScorer:
     measure: Similarity
     thresholds: Sequence[float]
     balance: float
-    resamples: int
-    seed: int
     on_image: OnImage
 
-    def score(self, name: str, file: AnomalyFile) -> PredictionScore:
+    def score(self, name: str, file: AnomalyFile) -> FileScore:
         """Raises UsageError where the file's images cannot be told apart or none is in the truth."""
         pairing = pair_images(file, self.truth)
         images = [image for image in self.truth.images if image.status == "ok"]
@@ -42,28 +41,45 @@ class FileScorer:
             scored = score_image(pair, matrices, self.thresholds)
             gathered.add(scored)
             self.on_image(name, scored)
-        return self._summed_up(name, file, pairing, gathered)
-
-    def _summed_up(
-        self, name: str, file: AnomalyFile, pairing: Pairing, gathered: Gathered
-    ) -> PredictionScore:
-        columns = gathered.columns()
         detection = file.has_source and self.truth.has_source
-        keyed = means(columns, detection=detection)
-        *values, accuracy = figures(
-            [*keyed.values(), accuracy_mean(columns)], resamples=self.resamples, seed=self.seed
-        )
-        by_key = dict(zip(keyed, values, strict=True))
+        left_out = _left_out(file, self.truth, pairing, detection=detection)
+        return FileScore(name, file, dict(pairing.by.items()), left_out, gathered, detection=detection)
+
+
+class FileScore:
+    """What was found in one file, before its means are resampled: all files are, in one go."""
+
+    def __init__(
+        self,
+        name: str,
+        file: AnomalyFile,
+        paired_by: dict[Rule, int],
+        left_out: LeftOut,
+        gathered: Gathered,
+        *,
+        detection: bool,
+    ) -> None:
+        self._name, self._path, self._paired_by, self._left_out = name, str(file.path), paired_by, left_out
+        self._read = (file.blank_texts, file.unread_severities, file.unread_answers)
+        self._gathered, self._detection = gathered, detection
+        self.keyed = means(gathered.columns(), detection=detection)
+
+    def means(self) -> list[Mean]:
+        """All means that `summed_up` wants as figures, in its order."""
+        return [*self.keyed.values(), accuracy_mean(self._gathered.columns())]
+
+    def summed_up(self, figures: Sequence[Figure]) -> PredictionScore:
+        gathered, columns = self._gathered, self._gathered.columns()
+        *values, accuracy = figures
+        by_key = dict(zip(self.keyed, values, strict=True))
         return PredictionScore(
-            name,
-            str(file.path),
-            {protocol: protocol_score(protocol, keyed, by_key, gathered) for protocol in PROTOCOLS},
-            accuracy_score(columns, accuracy) if detection else None,
-            _left_out(file, self.truth, pairing, detection=detection),
-            dict(pairing.by.items()),
-            file.blank_texts,
-            file.unread_severities,
-            file.unread_answers,
+            self._name,
+            self._path,
+            {protocol: protocol_score(protocol, self.keyed, by_key, gathered) for protocol in PROTOCOLS},
+            accuracy_score(columns, accuracy) if self._detection else None,
+            self._left_out,
+            self._paired_by,
+            *self._read,
             gathered.spread(),
             gathered.examples(),
             columns,

@@ -39,7 +39,8 @@ def _head(found: SemanticScore) -> Iterator[str]:
     parts = [str(measure.get("measure"))]
     if measure.get("backbone"):
         parts.append(f"{measure['backbone']}, layer {measure['num_layers']}")
-    yield f"Similarity  {', '.join(parts)}; full = {found.balance:g} phe + {1 - found.balance:g} rea"
+    yield f"Similarity  {', '.join(parts)}"
+    yield f"Views       phenomenon, reasoning, full = {found.balance:g} phe + {1 - found.balance:g} rea"
     truth = found.truth
     yield f"Truth       {truth.path}: {truth.images:,} images, {truth.anomalies:,} anomalies"
     yield f"Signature   {found.signature}"

@@ -1,4 +1,4 @@
-"""What a report of semantic scores can rely on: differences, signature, examples, and figures of whole sets."""
+"""What reports can rely on: differences, signature, examples, and figures of whole sets."""
 
 from __future__ import annotations
 
