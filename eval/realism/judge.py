@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +117,8 @@ class PairJudge:
             "asked": self.job.asked_digest(pair),
             "usage": usage(scope.calls),
         }
+        if len(models := Counter(call.model for call in scope.calls)) > 1:
+            fields["models"] = dict(sorted(models.items()))
         record = Verdict(**fields)
         self.records.append(record)
         note_verdict(self.progress, record)

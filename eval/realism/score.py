@@ -6,14 +6,14 @@ Source: SAGI, supplementary, sections 1.5 and 1.6.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from uncanny.eval.mcq.result import Share
 from uncanny.eval.metrics.bootstrap import RESAMPLES, ratio_intervals
-from uncanny.eval.metrics.mcq import Bools, ratio
+from uncanny.eval.metrics.mcq import Bools, Ratio, ratio
 from uncanny.eval.metrics.position_bias import position_bias
 from uncanny.eval.realism.human import HumanAnswer, score_humans
 from uncanny.eval.realism.records import Outcome, Verdict
@@ -66,16 +66,7 @@ def _figures(verdicts: Sequence[Verdict], resamples: int, seed: int) -> GroupSco
         key: ratio(counts, everybody if key[1] == "undetermined" else labelled)
         for key, counts in columns.items()
     }
-    intervals = ratio_intervals(list(ratios.values()), resamples=resamples, seed=seed) if resamples else []
-    shares: dict[str, dict[Any, Share]] = {"labels": {}, "cases": {}, "two_way": {}}
-    for number, ((table, name), found) in enumerate(ratios.items()):
-        interval = intervals[number] if intervals and found.value is not None else None
-        shares[table][name] = Share(
-            found.value,
-            int(found.counts.sum(dtype=np.int64)),
-            int(found.out_of.sum(dtype=np.int64)),
-            interval,
-        )
+    shares = _shares(ratios, resamples, seed)
     return GroupScore(
         n=len(verdicts),
         labels=shares["labels"],
@@ -90,6 +81,19 @@ def _figures(verdicts: Sequence[Verdict], resamples: int, seed: int) -> GroupSco
         ),
         calls=_calls(verdicts),
     )
+
+
+def _shares(
+    ratios: Mapping[tuple[str, Any], Ratio], resamples: int, seed: int
+) -> dict[str, dict[Any, Share]]:
+    """By table and name. All see the same resamples, so shares of a table add up in each."""
+    intervals = ratio_intervals(list(ratios.values()), resamples=resamples, seed=seed) if resamples else []
+    shares: dict[str, dict[Any, Share]] = {}
+    for number, ((table, name), found) in enumerate(ratios.items()):
+        interval = intervals[number] if intervals and found.value is not None else None
+        counts, out_of = (int(column.sum(dtype=np.int64)) for column in found)
+        shares.setdefault(table, {})[name] = Share(found.value, counts, out_of, interval)
+    return shares
 
 
 def _outcome(verdict: Verdict) -> Outcome:

@@ -126,6 +126,9 @@ def test_roles_may_have_models_of_their_own(tmp_path: Path) -> None:
         assert uncanny_here(*command).code == 0
         assert server.requests() == 16  # seven pairs, two orders, one of them asked three times
     assert {call["model"] for call in run.calls()} == {"demo", "openai/any"}
+    found = run.verdicts()
+    assert (found["d04"].model_extra or {})["models"] == {"demo": 1, "openai/any": 2}
+    assert not found["d01"].model_extra
 
 
 def test_score_shows_every_figure(demo: RealismRun, tmp_path: Path) -> None:
