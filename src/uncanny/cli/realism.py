@@ -75,10 +75,7 @@ def run_command(
     )
     if dry:
         found = forecast_realism(job)
-        if options["as_json"]:
-            write_json(found)
-        else:
-            click.echo(forecast_realism_text(found))
+        write_json(found) if options["as_json"] else click.echo(forecast_realism_text(found))
         return
     code = run_and_show(
         lambda started: run_realism(job, started),
