@@ -51,10 +51,7 @@ def run_command(
     root: Path | None,
     **options: Any,
 ) -> None:
-    """Judge every pair of PAIRS: one call, or three where the edit passes the first check.
-
-    The same command goes on where it stopped.
-    """
+    """Judge every pair of PAIRS, in one call or three each; the same command goes on where it stopped."""
     from uncanny.cli.realism_pairs import named_pairs
     from uncanny.cli.realism_summary import RealismSummary
     from uncanny.cli.session import run_and_show, write_json
