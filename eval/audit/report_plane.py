@@ -181,13 +181,17 @@ def _label_at_the_side(axes: Axes, spots: Sequence[Spot], narrow: bool) -> None:
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places near `wanted`, which ascends, at least `gap` apart and within `low` to `high` if they fit."""
+    """Places nearest to `wanted`, which ascends, at least `gap` apart and within `low` to `high`.
+
+    The gap shrinks where there is no room for it.
+    """
+    import numpy as np
+    from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]
+
     if not wanted:
         return []
     gap = min(gap, (high - low) / max(len(wanted) - 1, 1))
-    places: list[float] = []
-    for place, want in enumerate(wanted):
-        least = low if not places else places[-1] + gap
-        most = high - gap * (len(wanted) - 1 - place)
-        places.append(min(max(want, least), most))
-    return places
+    steps = gap * np.arange(len(wanted))
+    # Without the steps, places at least a gap apart are places that ascend.
+    placed = isotonic_regression(np.asarray(wanted) - steps).x
+    return [float(place) for place in np.clip(placed, low, high - steps[-1]) + steps]

@@ -19,6 +19,7 @@ from tests.eval.audit.made_boards import (
 )
 from tests.eval.mcq.test_report import Page
 from uncanny.eval.audit.report import write_audit_page
+from uncanny.eval.audit.report_plane import spread
 from uncanny.eval.audit.report_words import amount, ends, signed
 from uncanny.eval.audit.result import (
     AuditResult,
@@ -132,7 +133,8 @@ def test_the_leader_is_named_with_those_as_good(fifteen: AuditResult, page: Page
     rivals = [one.second for one in board.differences if one.first == board.order[0] and not one.apart]
     verdict = page.html.split('class="verdict">')[1].split("</p>")[0]
     assert f"<b><bdi>{board.order[0]}</bdi></b> has the lowest penalty" in verdict
-    assert re.findall(r"(?<!<b>)<bdi>(.*?)</bdi>", verdict) == rivals
+    assert re.findall(r"(?<!<b>)<bdi>(.*?)</bdi>", verdict) == rivals[:4]
+    assert (f"and {len(rivals) - 4} more" in verdict) == (len(rivals) > 4)
 
 
 def test_differences_read_row_minus_column_both_ways(tmp_path: Path) -> None:
@@ -266,11 +268,28 @@ def test_published_rows_are_marked_as_no_comparison(page: Page, tmp_path: Path) 
     assert "Published rows" not in page_of(tmp_path, made_audit(["a"])).text
 
 
-def test_the_same_result_gives_the_same_page(fifteen: AuditResult, tmp_path: Path) -> None:
+def test_the_same_result_gives_the_same_page(tmp_path: Path) -> None:
     def bare(page: Page) -> str:
         return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", page.html)
 
-    assert bare(page_of(tmp_path, fifteen)) == bare(page_of(tmp_path, fifteen))
+    result = made_audit(["a", "b"])
+    assert bare(page_of(tmp_path, result)) == bare(page_of(tmp_path, result))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "places"),
+    [
+        ([], []),
+        ([50.0], [50.0]),
+        ([10.0, 80.0], [10.0, 80.0]),
+        ([50.0, 50.0, 50.0], [40.0, 50.0, 60.0]),
+        ([0.0, 1.0], [0.0, 10.0]),
+        ([99.0, 100.0], [90.0, 100.0]),
+        ([50.0] * 21, [5.0 * step for step in range(21)]),
+    ],
+)
+def test_labels_are_spread_around_where_they_belong(wanted: list[float], places: list[float]) -> None:
+    assert spread(wanted, 10, 0, 100) == pytest.approx(places)
 
 
 @pytest.mark.parametrize(
