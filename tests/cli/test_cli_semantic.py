@@ -173,7 +173,11 @@ def test_names(tmp_path: Path) -> None:
         "m",
         "other",
     ]
-    assert list(named_predictions([one, two])) == [one, two]
+    assert list(named_predictions([one, two])) == ["openai/a (one)", "openai/a (two)"]
+    apart = [str(tmp_path / "one" / "x.json"), str(tmp_path / "two" / "x.json")]
+    assert list(named_predictions(apart)) == ["x (one)", "x (two)"]
+    beside = [str(tmp_path / "one" / f"x.{suffix}") for suffix in ("json", "jsonl")]
+    assert list(named_predictions(beside)) == beside
     assert list(named_predictions([f"{three}/annotations.jsonl", str(tmp_path / "x=y.json")])) == [
         "openai/b",
         "x=y",

@@ -15,14 +15,19 @@ RECORDS = "annotations.jsonl"
 def named_predictions(arguments: Sequence[str]) -> dict[str, Path]:
     """Paths by their names: the given one, else a run's model, else that of the file or folder.
 
-    Derived names that are the same become the paths. Raises UsageError for two files of one given name.
+    Derived names that are the same get the folder's name behind them, or else become the paths. Raises
+    UsageError for two files of one name.
     """
     given = [_split(argument) for argument in arguments]
     derived = [name or _name(path) for name, path in given]
-    counts = Counter(derived)
+    for tell_apart in (_with_folder, _whole_path):
+        counts = Counter(derived)
+        derived = [
+            name if own or counts[name] == 1 else tell_apart(name, path)
+            for name, (own, path) in zip(derived, given, strict=True)
+        ]
     found: dict[str, Path] = {}
-    for (name, path), short in zip(given, derived, strict=True):
-        key = short if name or counts[short] == 1 else str(path)
+    for key, (_, path) in zip(derived, given, strict=True):
         if key in found:
             raise UsageError(
                 f"two predictions are called {key!r}: {found[key]} and {path}",
@@ -42,9 +47,21 @@ def _split(argument: str) -> tuple[str | None, Path]:
 
 
 def _name(path: Path) -> str:
-    folder = path if path.is_dir() else path.parent if path.name == RECORDS else None
-    if folder is None:
+    if not path.is_dir() and path.name != RECORDS:
         return path.stem
+    folder = _folder(path)
     manifest = RunFolder(folder).read_manifest() or {}
     model = manifest.get("model")
-    return model if isinstance(model, str) and model else folder.resolve().name
+    return model if isinstance(model, str) and model else folder.name
+
+
+def _with_folder(name: str, path: Path) -> str:
+    return f"{name} ({_folder(path).name})"
+
+
+def _whole_path(_name: str, path: Path) -> str:
+    return str(path)
+
+
+def _folder(path: Path) -> Path:
+    return path.resolve() if path.is_dir() else path.resolve().parent

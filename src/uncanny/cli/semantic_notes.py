@@ -34,6 +34,10 @@ def _texts(found: SemanticScore, *, published: bool) -> Iterator[str]:
 
 def _of_one(score: PredictionScore) -> Iterator[str]:
     left = score.left_out
+    columns = score.columns
+    if clean := int((columns.scored["release"] & (columns.n_true == 0)).sum()):
+        images = "image has" if clean == 1 else "images have"
+        yield f"{clean:,} {images} no true anomaly, which release scores 0 whatever is predicted"
     if left.only_truth:
         missing = _count(left.only_truth, "image")
         yield f"{missing} without a prediction: not in release, empty in paper{_named(left.only_truth)}"

@@ -152,5 +152,7 @@ def _ends(figure: Figure) -> str:
 
 
 def _short(name: str) -> str:
-    cut = name if len(name) < NAME_WIDTH else name[: NAME_WIDTH - 2] + "…"
+    """Names often differ at their ends, so it is the middle that goes."""
+    kept = NAME_WIDTH - 2
+    cut = name if len(name) <= kept else name[: kept // 2] + "…" + name[kept // 2 + 1 - kept :]
     return f"{cut:<{NAME_WIDTH}}"
