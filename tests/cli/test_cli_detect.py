@@ -174,3 +174,15 @@ def test_the_report_shows_what_images_were_taken_for(tmp_path: Path) -> None:
     page = (run / "report.html").read_text(encoding="utf-8")
     assert "taken for" in page
     assert '"source":"generated"' in page.replace('": "', '":"')
+
+
+def test_the_semantic_score_takes_the_run_as_it_is_and_agrees_on_the_accuracy(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    told = uncanny_here(*DETECT, "scenes", "-o", run, "--no-report", "--json").json()
+    command = ("semantic", run, "--truth", "scenes", "--similarity", "chrf", "--json", "-")
+    done = uncanny_here(*command)
+    assert (done.code, done.err) == (0, "")
+    (scored,) = done.json()["predictions"].values()
+    assert scored["accuracy"] == told["scores"]["accuracy"] == 0.85
+    assert 0 < scored["release"]["csemap"]["full"] < 1
+    assert 0 < scored["paper"]["csemf1"]["full"] < 1
