@@ -1,0 +1,85 @@
+"""The HTML page of semantic scores: one file that needs nothing else and asks nothing of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+
+from uncanny import __version__
+from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
+from uncanny.eval.report.page import score_page
+from uncanny.eval.report.run_report import stamp
+from uncanny.eval.semantic import report_rows as rows
+from uncanny.eval.semantic import report_words as words
+from uncanny.eval.semantic.report_dots import dots
+from uncanny.eval.semantic.report_spread import MOST_IN_VIEWS, spreads
+from uncanny.eval.semantic.result import SemanticScore
+from uncanny.records.jsonl import write_atomically
+
+
+def write_semantic_page(
+    score: SemanticScore,
+    path: Path,
+    *,
+    title: str | None = None,
+    published: bool = False,
+    made: datetime | None = None,
+) -> Path:
+    """Write the page to `path` and return it; the same score and `made`, by default now, give the same bytes.
+
+    `published` adds the published rows where the score's measure and settings let them compare. The file
+    appears whole or not at all. Raises `OSError` where it cannot be written.
+    """
+    page = (
+        _environment()
+        .get_template("semantic.html.j2")
+        .render(
+            title=title or "Semantic score",
+            score=score,
+            models=score.predictions,
+            verdict=rows.verdict(score),
+            comparison=words.comparison_words(score),
+            dots=dots(score),
+            spreads=spreads(score),
+            in_views=len(score.predictions) <= MOST_IN_VIEWS,
+            detection=rows.has_detection(score),
+            pairs=rows.pairs_of(score),
+            tables=rows.tables_of(score) if len(score.differences) else [],
+            listed=len(rows.pairs_of(score)) <= rows.MOST_LISTED,
+            lists={name: rows.left_out_lists(one) for name, one in score.predictions.items()},
+            published=rows.published_rows(score) if published else [],
+            published_detection=rows.published_detection(score) if published else [],
+            published_source=rows.published_source(),
+            measure=words.measure_words(score.measure),
+            measure_rows=words.measure_rows(score.measure),
+            made=stamp((made or datetime.now(UTC)).isoformat()),
+            version=__version__,
+        )
+    )
+    write_atomically(path, [page.encode("utf-8", "replace")])
+    return path
+
+
+def _environment() -> Environment:
+    filters: dict[str, Callable[..., Any]] = {
+        "amount": words.amount,
+        "ends": words.ends,
+        "signed": words.signed,
+        "tau": lambda value: f"{value:g}",
+    }
+    environment = score_page("uncanny.eval.semantic", ("semantic.css",), filters)
+    environment.globals |= {
+        "protocols": PROTOCOLS,
+        "views": VIEWS,
+        "view_names": words.VIEW_NAMES,
+        "metric_names": words.METRICS,
+        "signed_ends": words.signed_ends,
+        "is_apart": words.is_apart,
+        "difference_words": words.difference_words,
+        "reached": words.reached,
+    }
+    return environment

@@ -1,0 +1,192 @@
+"""The tables of the semantic page: who leads, differences, what is left out, published rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
+from uncanny.eval.published import published
+from uncanny.eval.semantic.backbone_names import DEFAULT_BACKBONE
+from uncanny.eval.semantic.report_words import METRICS, is_apart
+from uncanny.eval.semantic.result import Difference, Figure, PredictionScore, SemanticScore
+
+# Up to so many pairs of files every difference has its line; above, a table of all pairs for the full view.
+MOST_LISTED = 3
+MOST_NAMES = 1000
+_ORDER = tuple(METRICS)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The file with the highest SemAP (release, full) and those it can't be told apart from."""
+
+    leader: PredictionScore
+    rivals: tuple[str, ...]
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Differences of all pairs in one figure, row minus column; None on the diagonal."""
+
+    protocol: ProtocolName
+    metric: str
+    rows: tuple[tuple[str, tuple[Difference | None, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NameList:
+    """Images that are in no figure, or not in all, for one reason; `names` are the first of `count`."""
+
+    short: str
+    why: str
+    count: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """A line of the table of published and own figures, which are `release`; own ones have intervals."""
+
+    model: str
+    own: bool
+    figures: tuple[Figure, ...]
+
+
+def headline(one: PredictionScore) -> Figure:
+    return one.protocols["release"].semap["full"]
+
+
+def verdict(score: SemanticScore) -> Verdict | None:
+    """None where no file has a figure."""
+    ranked = [one for one in score.predictions.values() if headline(one).value is not None]
+    if not ranked:
+        return None
+    leader = max(ranked, key=lambda one: headline(one).value or 0.0)
+    rivals = [
+        one.second if one.first == leader.name else one.first
+        for one in score.differences
+        if leader.name in (one.first, one.second)
+        and (one.protocol, one.metric, one.view) == ("release", "semap", "full")
+        and is_apart(one.figure) is not True
+    ]
+    return Verdict(leader, tuple(rivals), len(ranked) - 1)
+
+
+def pairs_of(score: SemanticScore) -> list[tuple[str, str, dict[tuple[str, str, str], Difference]]]:
+    """Differences by pair of files: first, second, and by protocol, metric and view."""
+    pairs: dict[tuple[str, str], dict[tuple[str, str, str], Difference]] = {}
+    for one in score.differences:
+        pairs.setdefault((one.first, one.second), {})[one.protocol, one.metric, one.view] = one
+    return [(first, second, held) for (first, second), held in pairs.items()]
+
+
+def tables_of(score: SemanticScore) -> list[Table]:
+    """For the view `full`, a table for each protocol and metric that any two files have."""
+    names = list(score.predictions)
+    held = {
+        (one.protocol, one.metric, one.first, one.second): one
+        for one in score.differences
+        if one.view == "full"
+    }
+    wanted = dict.fromkeys((protocol, metric) for protocol, metric, _, _ in held)
+    return [
+        Table(
+            protocol,
+            metric,
+            tuple(
+                (
+                    row,
+                    tuple(
+                        held.get((protocol, metric, row, column))
+                        or _turned(held.get((protocol, metric, column, row)))
+                        for column in names
+                    ),
+                )
+                for row in names
+            ),
+        )
+        for protocol, metric in sorted(
+            wanted, key=lambda key: (_ORDER.index(key[1]), PROTOCOLS.index(key[0]))
+        )
+    ]
+
+
+def _turned(one: Difference | None) -> Difference | None:
+    if one is None:
+        return None
+    value, interval = one.figure.value, one.figure.interval
+    turned = Figure(
+        None if value is None else 0.0 - value,
+        interval and (0.0 - interval[1], 0.0 - interval[0]),
+    )
+    return Difference(one.second, one.first, one.protocol, one.metric, one.view, one.images, turned)
+
+
+def left_out_lists(one: PredictionScore) -> list[NameList]:
+    """The reasons for which images of this file or its truth are left out, with their names; no empty ones."""
+    out = one.left_out
+    found: list[tuple[str, str, Sequence[str]]] = [
+        ("without a prediction", "not in release, empty in paper", out.only_truth),
+        ("not in the truth", "in no figure", out.only_predictions),
+        *(
+            (status, "no finished prediction, in no figure", names)
+            for status, names in out.unfinished.items()
+        ),
+        ("unfinished in the truth", "in no figure", out.truth),
+        ("without a true source", "not in detection", out.without_source),
+    ]
+    return [
+        NameList(short, why, len(names), tuple(names[:MOST_NAMES])) for short, why, names in found if names
+    ]
+
+
+def published_rows(score: SemanticScore) -> list[PublishedRow]:
+    """SemAP and SemF1 by view of published models and own files, highest SemAP of the view full first.
+
+    Empty where the published figures do not compare with the score's.
+    """
+    table = published("semantic_scores")["backbones"].get(score.measure.get("backbone"))
+    if score.no_comparison is not None or table is None:
+        return []
+    own = []
+    for name, one in score.predictions.items():
+        held = one.protocols["release"]
+        figures = [metric[view] for metric in (held.semap, held.semf1) for view in VIEWS]
+        own.append(PublishedRow(name, own=True, figures=tuple(figures)))
+    return _ranked([*own, *(_published(row, ("semap", "semf1")) for row in table)])
+
+
+def published_detection(score: SemanticScore) -> list[PublishedRow]:
+    """The same for cSemAP, cSemF1 and, last, accuracy; empty without own figures."""
+    if score.no_comparison is not None or score.measure.get("backbone") != DEFAULT_BACKBONE:
+        return []
+    own = []
+    for name, one in score.predictions.items():
+        held = one.protocols["release"]
+        if one.accuracy is not None and held.csemap is not None and held.csemf1 is not None:
+            figures = [metric[view] for metric in (held.csemap, held.csemf1) for view in VIEWS]
+            own.append(PublishedRow(name, own=True, figures=(*figures, one.accuracy.figure)))
+    if not own:
+        return []
+    rows = published("detection_scores")["rows"]
+    return _ranked([*own, *(_published(row, ("csemap", "csemf1"), "acc") for row in rows)])
+
+
+def published_source() -> str:
+    return str(published("semantic_scores")["source"])
+
+
+def _ranked(rows: list[PublishedRow]) -> list[PublishedRow]:
+    return sorted(rows, key=lambda row: -(row.figures[2].value or 0.0))
+
+
+def _published(row: Mapping[str, Any], metrics: Sequence[str], *more: str) -> PublishedRow:
+    keys = [*(f"{metric}_{view}" for metric in metrics for view in VIEWS), *more]
+    return PublishedRow(str(row["model"]), own=False, figures=tuple(Figure(row.get(key)) for key in keys))
+
+
+def has_detection(score: SemanticScore) -> bool:
+    return any(one.accuracy is not None for one in score.predictions.values())
