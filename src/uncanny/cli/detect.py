@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from uncanny.cli.annotate_options import pixel_options, read_policy
 from uncanny.cli.models import model_options, read_models, read_run_options
 from uncanny.errors import UsageError
+
+if TYPE_CHECKING:
+    from uncanny.runs.detect_run import DetectJob
 
 PLAN = ("temperature", "top_p", "max_output_tokens")
 
@@ -60,44 +63,49 @@ def command(
     Keys: OPENAI_API_KEY, ANTHROPIC_API_KEY, VLLM_API_KEY, OPENAI_COMPATIBLE_API_KEY.
     Role: detector.
     """
-    from uncanny.agents.detect_plan import DetectPlan
-    from uncanny.cli.checked import checked
     from uncanny.cli.detect_images import named_images
-    from uncanny.cli.detect_summary import DetectSummary, forecast_detect_text
-    from uncanny.cli.session import run_and_show, write_json
-    from uncanny.eval.detect.truth import find_truth
-    from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.detect_run import DetectJob, detect
 
-    dry = options["dry_run"]
-    if run is None and not dry:
+    if run is None and not options["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
     # A dry run leaves nothing behind, so the bundled images stay where they are.
-    images = named_images(paths, run, copy=not dry)
-    job = DetectJob(
+    images = named_images(paths, run, copy=not options["dry_run"])
+    job = _job(images.paths, run, root, **options)
+    _run_or_forecast(job, truth or images.truth, report=report, **options)
+
+
+def _job(paths: tuple[Path, ...], run: Path | None, root: Path | None, **options: Any) -> DetectJob:
+    from uncanny.agents.detect_plan import DetectPlan
+    from uncanny.cli.checked import checked
+    from uncanny.records.run_folder import RunFolder
+    from uncanny.runs.detect_run import DetectJob
+
+    return DetectJob(
         RunFolder(run or Path("runs/unnamed")),
-        images.paths,
+        paths,
         read_models(**options),
         checked(DetectPlan, {name: options[name] for name in PLAN}),
         read_policy(**options),
         read_run_options(**options),
         root,
     )
-    files = job.inputs()
-    known = find_truth(truth or images.truth, files, job.paths)
-    if dry:
-        from uncanny.runs.detect_forecast import forecast_detect
 
+
+def _run_or_forecast(
+    job: DetectJob, truth: str | None, *, report: bool, dry_run: bool, as_json: bool, quiet: bool, **_: object
+) -> None:
+    from uncanny.cli.detect_summary import DetectSummary, forecast_detect_text
+    from uncanny.cli.session import run_and_show, write_json
+    from uncanny.eval.detect.truth import find_truth
+    from uncanny.runs.detect_forecast import forecast_detect
+    from uncanny.runs.detect_run import detect
+
+    files = job.inputs()
+    # Before anything is asked: a truth that does not fit is found out for nothing.
+    known = find_truth(truth, files, job.paths)
+    if dry_run:
         found = forecast_detect(job)
-        if options["as_json"]:
-            write_json(found)
-        else:
-            click.echo(forecast_detect_text(found))
+        write_json(found) if as_json else click.echo(forecast_detect_text(found))
         return
-    code = run_and_show(
-        lambda started: detect(job, started),
-        DetectSummary(job, frozenset(file.image for file in files), known, report),
-        as_json=options["as_json"],
-        quiet=options["quiet"],
-    )
+    summary = DetectSummary(job, frozenset(file.image for file in files), known, report)
+    code = run_and_show(lambda started: detect(job, started), summary, as_json=as_json, quiet=quiet)
     raise click.exceptions.Exit(code)
