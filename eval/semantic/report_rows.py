@@ -126,7 +126,7 @@ def _turned(one: Difference | None) -> Difference | None:
 
 
 def left_out_lists(one: PredictionScore) -> list[NameList]:
-    """The reasons for which images of this file or its truth are left out, with their names; no empty ones."""
+    """Why images of this file or its truth are left out, with their names; no empty lists."""
     out = one.left_out
     found: list[tuple[str, str, Sequence[str]]] = [
         ("without a prediction", "not in release, empty in paper", out.only_truth),

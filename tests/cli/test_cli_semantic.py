@@ -20,7 +20,7 @@ from uncanny.eval.semantic.result import SemanticScore
 from uncanny.eval.semantic.score import ScoreSettings, score_semantic
 from uncanny.eval.semantic.similarity import MeasureOptions, open_measure
 
-CHRF = ("--similarity", "chrf", "--resamples", "20")
+CHRF = ("--similarity", "chrf", "--resamples", "20", "--no-report")
 
 
 @pytest.fixture(scope="module")

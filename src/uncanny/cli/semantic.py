@@ -66,6 +66,10 @@ def _thresholds(_ctx: click.Context, _option: click.Parameter, value: str) -> tu
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same intervals."
 )
 @click.option("--published", is_flag=True, help="Show the published models beside yours.")
+@click.option(
+    "--report", type=PATH, metavar="FILE", help="Where the page goes. [default: semantic.html beside PRED]"
+)
+@click.option("--no-report", is_flag=True, help="Write no page.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def command(predictions: tuple[str, ...], **options: Any) -> None:
     """Score predicted anomalies against the true ones, by meaning: SemAP, SemF1, cSemAP, cSemF1.

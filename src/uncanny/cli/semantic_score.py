@@ -42,12 +42,14 @@ def score_and_show(
     resamples: int,
     seed: int,
     published: bool,
+    report: Path | None,
+    no_report: bool,
     quiet: bool,
     **measure_options: Any,
 ) -> int:
     """Returns the exit code. Raises UsageError before anything is scored or written."""
     settings = ScoreSettings(thresholds, balance, resamples, seed)
-    _check_writable(json_file, per_image)
+    _check_writable(json_file, per_image, report)
     named = named_predictions(predictions)
     true = load_truth(truth)
     files = _checked(named, true)
@@ -62,13 +64,30 @@ def score_and_show(
                 teller(name, scored)
 
         result = score_semantic(files, true, measure, settings, on_image=tell)
+    _write_json(result, json_file)
+    told = json_file != STANDARD_OUTPUT
+    if told:
+        click.echo(score_text(result, published=published))
+    # Whoever pipes figures on gets a page only where one is asked for.
+    if not no_report and (told or report is not None):
+        from uncanny.eval.semantic.report import write_semantic_page
+
+        page = write_semantic_page(result, report or beside(next(iter(named.values()))), published=published)
+        if told:
+            click.echo(f"Report   {page}")
+    return RUN_CODES["failures"] if _failures(result) else 0
+
+
+def _write_json(result: SemanticScore, json_file: Path | None) -> None:
     if json_file == STANDARD_OUTPUT:
         write_json(semantic_json(result))
-    else:
-        if json_file is not None:
-            write_atomically(json_file, [orjson.dumps(semantic_json(result), option=orjson.OPT_INDENT_2)])
-        click.echo(score_text(result, published=published))
-    return RUN_CODES["failures"] if _failures(result) else 0
+    elif json_file is not None:
+        write_atomically(json_file, [orjson.dumps(semantic_json(result), option=orjson.OPT_INDENT_2)])
+
+
+def beside(predictions: Path) -> Path:
+    """Where the page goes when nobody says."""
+    return (predictions if predictions.is_dir() else predictions.parent) / "semantic.html"
 
 
 def _checked(named: Mapping[str, Path], truth: AnomalyFile) -> dict[str, Callable[[], AnomalyFile]]:
