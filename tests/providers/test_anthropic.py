@@ -101,7 +101,7 @@ async def test_a_question_is_sent_with_two_breakpoints(
     }
 
 
-@pytest.mark.parametrize(("shared", "marked"), [(0, [0]), (1, [0]), (2, [0, 1]), (9, [0, 2])])
+@pytest.mark.parametrize(("shared", "marked"), [(0, []), (1, [0]), (2, [0, 1]), (9, [0, 2])])
 async def test_where_the_breakpoints_are(
     httpserver: HTTPServer, provider: AnthropicProvider, shared: int, marked: list[int]
 ) -> None:

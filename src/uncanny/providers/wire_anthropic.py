@@ -47,7 +47,8 @@ def _breakpoints(turns: list[Message]) -> set[tuple[int, int]]:
         (i, j)
         for i, turn in enumerate(turns)
         for j, part in enumerate(turn.parts)
-        if isinstance(part, SentImage)
+        # Writing to the cache costs extra: not for an image that no other request begins with.
+        if isinstance(part, SentImage) and j < turn.shared
     ]
     shared = [(i, min(turn.shared, len(turn.parts)) - 1) for i, turn in enumerate(turns) if turn.shared > 0]
     return {*images[-1:], *shared[:1]}
