@@ -123,12 +123,13 @@ def _add(
     if isinstance(value.get("image"), str):
         entries.append(Entry(value["image"], value, line))
     elif _RECORD_KEYS & value.keys() or not all(
-        isinstance(each, list | str | dict) for each in value.values()
+        isinstance(each, list | str | dict | None) for each in value.values()
     ):
         message = f"must be a string, not {shown(value['image'])}" if "image" in value else "is missing"
         problems.append(Problem(None, "image", message, line=line))
     else:
-        entries += [Entry(image, held, line) for image, held in pairs]
+        # The authors' scorer takes null for an empty list too.
+        entries += [Entry(image, [] if held is None else held, line) for image, held in pairs]
 
 
 def _with_lines(entries: list[Entry], text: str) -> list[Entry]:

@@ -13,7 +13,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredImage
 from uncanny.images.discover import IMAGE_SUFFIXES
 
-Rule = Literal["name", "sha256", "path", "stem"]
+Rule = Literal["name", "sha256", "path", "stem", "file"]
 Parts = tuple[str, ...]
 
 _LISTED = 10
@@ -40,20 +40,24 @@ def pair_images(predictions: AnomalyFile, truth: AnomalyFile) -> Pairing:
     3. `path`: one name is the end of the other, in whole steps of the path: `../photos/cat.png` and
        `cat.png`. Leading `..` do not count.
     4. `stem`: the same without the extension of an image: `photos/cat.png` and `cat`.
+    5. `file`: the same file name in other folders, `out/cat.png` and `photos/cat.png`. Only where no other
+       rule has found a single pair: else such images may well be others.
 
-    Two images whose SHA-256 are known and differ are never a pair. Raises UsageError where rule 3 or 4 fits
-    several images, or no image at all is in both files.
+    Two images whose SHA-256 are known and differ are never a pair. Raises UsageError where rule 3, 4 or 5
+    fits several images, or no image at all is in both files.
     """
     pairs = _Pairs(predictions.images, truth.images)
     pairs.take("name", _equal(pairs, lambda image: image.image))
     pairs.take("sha256", _single(_equal(pairs, lambda image: image.sha256)))
-    for rule, parts in (("path", _parts), ("stem", _stem_parts)):
+    for rule, parts in _BY_PATH.items():
+        if rule == "file" and pairs.found:
+            break
         edges = _ends(pairs, parts)
         clear = set(_single(edges))
         ambiguous = [edge for edge in edges if edge not in clear]
         if ambiguous:
             raise _ambiguity(ambiguous, predictions, truth)
-        pairs.take("path" if rule == "path" else "stem", edges)
+        pairs.take(rule, edges)
     if not pairs.found:
         raise UsageError(
             f"no image of {predictions.path} is in {truth.path}: "
@@ -144,6 +148,13 @@ def _stem_parts(name: str) -> Parts:
     parts = _parts(name)
     last = PurePosixPath(parts[-1]) if parts else PurePosixPath(name)
     return (*parts[:-1], last.stem) if last.suffix.lower() in IMAGE_SUFFIXES else parts
+
+
+def _file_parts(name: str) -> Parts:
+    return _stem_parts(name)[-1:]
+
+
+_BY_PATH: dict[Rule, Callable[[str], Parts]] = {"path": _parts, "stem": _stem_parts, "file": _file_parts}
 
 
 def _ambiguity(edges: Sequence[Edge], predictions: AnomalyFile, truth: AnomalyFile) -> UsageError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
@@ -15,6 +16,8 @@ from uncanny.eval.mcq.problems import shown
 from uncanny.eval.semantic.scored_image import ScoredAnomaly
 
 _TEXTS = ("name", "phenomenon", "reasoning")
+# Released files keep the mark of the answer in the name: `@1. Name: Floating book`.
+_MARK = re.compile(r"^@\d{1,4}[.:)]?\s*(?:name\s*:)?\s*", re.IGNORECASE)
 
 
 def known_severity(value: object) -> int | None:
@@ -106,6 +109,7 @@ def _object(item: object, path: str, allowed: Allowances) -> ScoredAnomaly:
             path, f"has neither phenomenon nor reasoning, only {shown(', '.join(map(str, item)))}"
         )
     texts = {name: _text(values.get(name), f"{path}.{name}") for name in _TEXTS}
+    texts["name"] = _MARK.sub("", texts["name"])
     severity = _severity(values.get("severity"), f"{path}.severity", allowed)
     return _counted(ScoredAnomaly(**texts, severity=severity), allowed)
 

@@ -38,6 +38,8 @@ def _of_one(score: PredictionScore) -> Iterator[str]:
     if clean := int((columns.scored["release"] & (columns.n_true == 0)).sum()):
         images = "image has" if clean == 1 else "images have"
         yield f"{clean:,} {images} no true anomaly, which release scores 0 whatever is predicted"
+    if by_file := score.paired_by.get("file"):
+        yield f"{by_file:,} images are paired by file name alone: all folders differ"
     if left.only_truth:
         missing = _count(left.only_truth, "image")
         yield f"{missing} without a prediction: not in release, empty in paper{_named(left.only_truth)}"

@@ -52,6 +52,7 @@ SAME = [
     pytest.param({"a.png": [RELEASED], "b.png": []}, id="released"),
     pytest.param(orjson.dumps({"a.png": [RELEASED], "b.png": []}), id="released, in one line"),
     pytest.param([{"a.png": [RELEASED]}, {"b.png": []}], id="released, an image a line"),
+    pytest.param({"a.png": [RELEASED | {"Name": "@1. Name: Cup"}], "b.png": None}, id="released, null"),
     pytest.param({"a.png": PLAIN, "b.png": "No anomalies found."}, id="plain text by image"),
     pytest.param([{"image": "a.png", "text": PLAIN}, {"image": "b.png", "raw": "None"}], id="plain text"),
     pytest.param(

@@ -49,7 +49,7 @@ def test_the_end_of_a_path_is_whole_steps() -> None:
     with pytest.raises(UsageError, match=r"'bobcat\.png' here, 'cat\.png' there"):
         paired(["bobcat.png"], ["cat.png"])
     with pytest.raises(UsageError, match="no image"):
-        paired(["v1.5/cat"], ["v1/cat", "v1.txt"])
+        paired(["v1.5"], ["v1", "v1.txt"])
 
 
 def test_the_same_name_goes_before_the_same_end() -> None:
@@ -87,6 +87,15 @@ def test_what_is_not_clear_is_refused(predictions: list[str], truth: list[str]) 
     with pytest.raises(UsageError) as error:
         paired([*predictions], [*truth])
     assert all(repr(name) in str(error.value) for name in [*predictions, *truth])
+
+
+def test_the_file_name_alone_where_nothing_else_pairs_anything() -> None:
+    assert paired(["out/cat.png", "out/x.png"], ["photos/cat.jpg", "photos/y.png"]) == {
+        "photos/cat.jpg": "out/cat.png"
+    }
+    assert paired(["out/cat.png", "dog.png"], ["photos/cat.png", "dog.png"]) == {"dog.png": "dog.png"}
+    with pytest.raises(UsageError, match="not clear"):
+        paired(["out/cat.png"], ["real/cat.png", "fake/cat.png"])
 
 
 def test_what_only_one_file_has() -> None:
