@@ -24,7 +24,7 @@ def severities(board: Board) -> Markup:
     scores = [board.generators[name] for name in board.order if board.generators[name].images]
     if not any(score.anomalies for score in scores):
         return Markup("")
-    wide, narrow = min(len(scores), 5), min(len(scores), 2)
+    wide, narrow = _columns(len(scores), 5), _columns(len(scores), 2)
     words = "; ".join(
         f"{score.name}: " + ", ".join(f"{value:.2f}" for value in by_severity(score)) for score in scores
     )
@@ -39,6 +39,11 @@ def severities(board: Board) -> Markup:
     )
 
 
+def _columns(panels: int, most: int) -> int:
+    """As few as fill no more rows than `most` columns would."""
+    return -(-panels // -(-panels // most))
+
+
 def by_severity(score: GeneratorScore) -> list[float]:
     """Anomalies an image in ten bins of severity, 0–9 first; 100 counts in the last one."""
     counts = [0] * 10
@@ -49,7 +54,7 @@ def by_severity(score: GeneratorScore) -> list[float]:
 
 def _draw_severities(scores: Sequence[GeneratorScore], figure: Figure) -> Mapping[str, str]:
     width, height = figure.get_size_inches() * figure.dpi
-    columns = min(len(scores), 2 if width < 400 else 5)
+    columns = _columns(len(scores), 2 if width < 400 else 5)
     rows = -(-len(scores) // columns)
     left, gap, above = 34.0, 16.0, 24.0
     panel = (width - left - gap * (columns - 1) - 8) / columns
