@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 
-from benchmarks import mcq_run, mcq_scoring, memory, orchestration, overhead, startup, vllm_cpu
+from benchmarks import audit, mcq_run, mcq_scoring, memory, orchestration, overhead, startup, vllm_cpu
 
 ALL = {
     "startup": startup,
@@ -15,6 +15,7 @@ ALL = {
     "memory": memory,
     "mcq_scoring": mcq_scoring,
     "mcq_run": mcq_run,
+    "audit": audit,
 }
 # Need something that has to be installed first, so they run by name only.
 MORE = {"vllm": vllm_cpu}

@@ -87,7 +87,8 @@ def test_copies_of_images_in_clusters_do_not_make_an_interval_narrower() -> None
 def test_same_seed_same_sums_however_many_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sums = made_sums(40)
     whole = resampled_sums(sums, rng(), resamples=100)
-    monkeypatch.setattr("uncanny.eval.metrics.clusters._CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("uncanny.eval.metrics.clusters._CELLS_A_DRAW", 100)
+    monkeypatch.setattr("uncanny.eval.metrics.clusters._CELLS_A_PRODUCT", 300)
     assert resampled_sums(sums, rng(), resamples=100) == pytest.approx(whole)
 
 
