@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -219,6 +220,26 @@ def test_killed_several_times_and_started_again(tmp_path: Path, run: Run) -> Non
     keys = Counter((call["image"], call["step"], call["attempt"]) for call in run.calls())
     assert set(keys.values()) == {1}
     assert run.manifest()["state"] == "finished"
+
+
+@pytest.mark.slow
+def test_an_interrupt_lets_calls_come_back_and_none_is_asked_twice(tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 12)
+    with serving_process("--latency-ms", "100") as server:
+        command = ["detect", images, *server.asked(), "--concurrency", 3, "-q", "--no-report", "-o", run.path]
+        with start(*command) as process:
+            while server.requests() < 6:
+                assert process.poll() is None
+                time.sleep(0.005)
+            process.send_signal(signal.SIGINT)
+            done = finish(process)
+        assert done.code == 130
+        assert "The same command goes on" in done.err
+        check_no_traceback(done)
+        assert run.manifest()["state"] == "interrupted"
+        assert uncanny(*command).code == 0
+        assert server.requests() == len(run.calls())
+    assert {record.status for record in detections(run)} == {"ok"}
 
 
 def test_a_budget_stops_it_and_a_higher_one_goes_on(tmp_path: Path, run: Run) -> None:
