@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -24,7 +25,7 @@ from uncanny.eval.semantic.score_file import OnImage
 from uncanny.eval.semantic.score_image import ScoredPair
 from uncanny.eval.semantic.score_json import image_json, semantic_json
 from uncanny.eval.semantic.scored_image import AnomalyFile
-from uncanny.eval.semantic.similarity import MeasureOptions, open_measure
+from uncanny.eval.semantic.similarity import MeasureOptions, Similarity, open_measure
 from uncanny.records.jsonl import write_atomically
 
 STANDARD_OUTPUT = Path("-")
@@ -49,21 +50,12 @@ def score_and_show(
 ) -> int:
     """Returns the exit code. Raises UsageError before anything is scored or written."""
     settings = ScoreSettings(thresholds, balance, resamples, seed)
-    _check_writable(json_file, per_image, report)
+    _check_writable(None if json_file == STANDARD_OUTPUT else json_file, per_image, report)
     named = named_predictions(predictions)
     true = load_truth(truth)
     files = _checked(named, true)
     measure = open_measure(similarity, MeasureOptions(**measure_options))
-    with ExitStack() as stack:
-        tellers = [stack.enter_context(image_progress(len(true.images) * len(files), enabled=not quiet))]
-        if per_image is not None:
-            tellers.append(stack.enter_context(_rows(per_image)))
-
-        def tell(name: str, scored: ScoredPair) -> None:
-            for teller in tellers:
-                teller(name, scored)
-
-        result = score_semantic(files, true, measure, settings, on_image=tell)
+    result = _scored(files, true, measure, settings, per_image=per_image, quiet=quiet)
     _write_json(result, json_file)
     told = json_file != STANDARD_OUTPUT
     if told:
@@ -76,6 +68,27 @@ def score_and_show(
         if told:
             click.echo(f"Report   {page}")
     return RUN_CODES["failures"] if _failures(result) else 0
+
+
+def _scored(
+    files: Mapping[str, Callable[[], AnomalyFile]],
+    truth: AnomalyFile,
+    measure: Similarity,
+    settings: ScoreSettings,
+    *,
+    per_image: Path | None,
+    quiet: bool,
+) -> SemanticScore:
+    with ExitStack() as stack:
+        tellers = [stack.enter_context(image_progress(len(truth.images) * len(files), enabled=not quiet))]
+        if per_image is not None:
+            tellers.append(stack.enter_context(_rows(per_image)))
+
+        def tell(name: str, scored: ScoredPair) -> None:
+            for teller in tellers:
+                teller(name, scored)
+
+        return score_semantic(files, truth, measure, settings, on_image=tell)
 
 
 def _write_json(result: SemanticScore, json_file: Path | None) -> None:
@@ -112,7 +125,10 @@ def _held(file: AnomalyFile) -> AnomalyFile:
 
 def _check_writable(*files: Path | None) -> None:
     for file in files:
-        if file is not None and file != STANDARD_OUTPUT and (not file.parent.is_dir() or file.is_dir()):
+        if file is None:
+            continue
+        place = file if file.exists() else file.parent
+        if file == STANDARD_OUTPUT or file.is_dir() or not os.access(place, os.W_OK):
             raise UsageError(f"{file} cannot be written", remedy="Name a file in a folder that exists.")
 
 
