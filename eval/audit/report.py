@@ -72,7 +72,6 @@ def _about(result: AuditResult) -> dict[str, Any]:
         "left_out": sum(score.left_out.total for score in scores),
         "models": words.distinct(scores, "models"),
         "prompts": words.distinct(scores, "prompts"),
-        "many_left_out": [score for score in scores if score.many_left_out],
         "level": words.level_words(result.level),
         "pairing": words.pairing_words(result),
         "made": stamp(datetime.now(UTC).isoformat()),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uncanny.agents.verdict import Asked
+from uncanny.errors import UncannyError
 from uncanny.eval.realism.records import Side, Verdict
 from uncanny.eval.realism.result import RealismScore, SetScore
 from uncanny.eval.report.pictures import pictures
@@ -74,7 +75,10 @@ def shown(score: RealismScore, root: Path | None) -> dict[str, Shown]:
 def base_of(one: SetScore) -> Path:
     """Where image paths start: the root that the run beside the verdicts names, else their folder."""
     folder = one.verdicts.path.parent
-    told = (RunFolder(folder).read_manifest() or {}).get("root")
+    try:
+        told = (RunFolder(folder).read_manifest() or {}).get("root")
+    except UncannyError:  # figures do not need the run: the page goes without pictures
+        told = None
     return folder / told if isinstance(told, str) else folder
 
 

@@ -205,6 +205,35 @@ def test_left_out_records_are_counted_and_a_large_share_is_warned_of(tmp_path: P
     assert "in no figure" not in page_of(tmp_path, result).text
 
 
+def test_what_the_second_assessor_mixed_or_left_out_is_said_too(tmp_path: Path) -> None:
+    result = with_second_assessor(made_audit(["a", "b"]))
+    assert result.against is not None
+    some = replace(result.against.generators["a"], left_out=LeftOut(failed=5))
+    against = replace(
+        result.against,
+        generators={**result.against.generators, "a": some},
+        mixed=(Mixed("prompts", "prompts", {"a": ("x",), "b": ("y",)}),),
+    )
+    page = page_of(tmp_path, replace(result, against=against))
+    assert "Second assessor: These generators were not annotated alike" in page.text
+    assert "Second assessor: More than 1 %" in page.text
+    assert "a : 5 of 65" in page.text
+
+
+def test_prompts_of_a_column_stand_under_the_worst_images(tmp_path: Path) -> None:
+    result = made_audit(["a"], pair_by="prompt")
+    prompt = result.board.generators["a"].worst[0].prompt
+    assert f'dir="auto">{prompt}</p>' in page_of(tmp_path, result).html
+
+
+def test_worst_images_that_were_not_kept_are_not_called_flawless(tmp_path: Path) -> None:
+    result = made_audit(["a"])
+    bare = replace(result.board.generators["a"], worst=())
+    page = page_of(tmp_path, changed(result, generators={"a": bare}))
+    assert "No image was kept." in page.text
+    assert "No anomalies." not in page.text
+
+
 def test_what_has_no_figure_is_no_zero(tmp_path: Path) -> None:
     result = made_audit(["a", "b"])
     empty = nothing_counts(result.board.generators["b"])

@@ -229,6 +229,8 @@ def test_pictures_are_found_from_the_run_and_from_a_root(tmp_path: Path) -> None
     assert len(page_of(tmp_path, scored(file), root=images).all("img")) == 2
     (file.parent / "run.json").write_bytes(orjson.dumps({"root": str(images)}))
     assert len(page_of(tmp_path, scored(file)).all("img")) == 2
+    (file.parent / "run.json").write_bytes(b"{")
+    assert not page_of(tmp_path, scored(file)).all("img")
 
 
 def test_the_same_score_gives_the_same_page(score: RealismScore, tmp_path: Path) -> None:
