@@ -13,8 +13,8 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Rng = np.random.Generator
 
-# What is drawn at once stays in a core's cache.
-_CELLS_A_DRAW = 1 << 16
+# Small arrays are used again; larger ones go back to the system, and every page is fetched anew.
+_CELLS_A_DRAW = 1 << 14
 # BLAS shares a larger product among cores, which is worth the while for many columns only.
 _CELLS_A_PRODUCT = 1 << 20
 _FEW_COLUMNS = 8
