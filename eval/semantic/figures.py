@@ -32,14 +32,14 @@ def means(columns: ImageColumns, *, detection: bool) -> dict[Key, Mean]:
 
 
 def accuracy_mean(columns: ImageColumns) -> Mean:
-    """Over the images that both files have and whose true source is known."""
+    """Over the images that were judged and whose true source is known."""
     right = recognised(columns.true_source, columns.predicted_source)
     return Mean(right.astype(np.float64), answered(columns))
 
 
 def answered(columns: ImageColumns) -> Bools:
     """The images that accuracy is a mean over."""
-    rows: Bools = columns.scored["release"] & (columns.true_source != "")
+    rows: Bools = columns.judged & (columns.true_source != "")
     return rows
 
 

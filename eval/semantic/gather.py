@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.eval.metrics.detection import Source
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, Match, ProtocolName, View, unmatched
 from uncanny.eval.semantic.result import Example, Examples, ImageColumns, Missed, Spread
 from uncanny.eval.semantic.score_image import ScoredPair
@@ -36,6 +37,7 @@ class Gathered:
         self._n_pred, self._n_true = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
         self._true_source = np.array([image.source or "" for image in images], dtype="<U9")
         self._predicted_source = np.zeros(count, dtype="<U9")
+        self._judged = np.zeros(count, dtype=np.bool_)
         shape = (len(PROTOCOLS), len(thresholds), len(VIEWS))
         self._sums, self._tp = np.zeros((2, *shape)), np.zeros(shape, dtype=np.int64)
         self._matched, self._every = (np.zeros((len(VIEWS), BINS), dtype=np.int64) for _ in range(2))
@@ -49,7 +51,7 @@ class Gathered:
         self._n_pred[place], self._n_true[place] = scored.pair.shape
         if predicted is not None:
             self._predicted[place] = predicted.image
-            self._predicted_source[place] = predicted.source or ""
+            self.judge(place, predicted.source)
             self._spread(scored)
             self._exemplify(scored)
         for at, protocol in enumerate(PROTOCOLS):
@@ -57,6 +59,10 @@ class Gathered:
                 self._scored[protocol][place] = True
                 for view in VIEWS:
                     self._count(at, protocol, view, scored)
+
+    def judge(self, place: int, source: Source | None) -> None:
+        """Note what the image was taken for, which alone makes it no part of a protocol."""
+        self._predicted_source[place], self._judged[place] = source or "", True
 
     def _count(self, at: int, protocol: ProtocolName, view: View, scored: ScoredPair) -> None:
         found, place, column = scored.scores[protocol][view], scored.pair.place, VIEWS.index(view)
@@ -102,6 +108,7 @@ class Gathered:
             self._n_true,
             self._true_source,
             self._predicted_source,
+            self._judged,
         )
 
     def spread(self) -> Spread:

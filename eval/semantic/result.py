@@ -66,7 +66,7 @@ class ProtocolScore:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How often the source is recognised among the images that both files have and the truth knows.
+    """How often the source is recognised among the images that were judged and whose true source is known.
 
     `answers` counts, for each true source, what was said: `generated`, `real`, or `unclear`, which is wrong.
     """
@@ -147,7 +147,8 @@ class ImageColumns:
 
     `scored` says, by protocol, which images are in; `semap` and `semf1`, by protocol and view, mean nothing
     elsewhere. `predicted` is the image's name in the predictions, None where they do not have it. A source is
-    the empty string where it is unknown or unclear.
+    the empty string where it is unknown or unclear. `judged` are the images that accuracy can be over: those
+    in `release`, and partial records that do say a source.
     """
 
     images: tuple[str, ...]
@@ -159,6 +160,7 @@ class ImageColumns:
     n_true: NDArray[np.int64]
     true_source: NDArray[np.str_]
     predicted_source: NDArray[np.str_]
+    judged: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

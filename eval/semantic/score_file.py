@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from uncanny.eval.metrics.detection import Source
 from uncanny.eval.metrics.means import Mean
 from uncanny.eval.metrics.semap import PROTOCOLS
 from uncanny.eval.semantic.figures import accuracy_mean, means
@@ -14,7 +15,7 @@ from uncanny.eval.semantic.pair_images import Pairing, Rule, pair_images
 from uncanny.eval.semantic.protocol_score import accuracy_score, protocol_score
 from uncanny.eval.semantic.result import Figure, LeftOut, PredictionScore
 from uncanny.eval.semantic.score_image import ImagePair, ScoredPair, score_image, similarities
-from uncanny.eval.semantic.scored_image import AnomalyFile
+from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredImage
 from uncanny.eval.semantic.similarity import Similarity
 from uncanny.schema import Status
 
@@ -41,6 +42,8 @@ class FileScorer:
             scored = score_image(pair, matrices, self.thresholds)
             gathered.add(scored)
             self.on_image(name, scored)
+        for place, source in _verdicts_alone(file, self.truth, pairing):
+            gathered.judge(place, source)
         detection = file.has_source and self.truth.has_source
         left_out = _left_out(file, self.truth, pairing, detection=detection)
         return FileScore(name, file, dict(pairing.by.items()), left_out, gathered, detection=detection)
@@ -86,16 +89,33 @@ class FileScore:
         )
 
 
+def _usable(
+    file: AnomalyFile, truth: AnomalyFile, pairing: Pairing
+) -> Iterator[tuple[int, ScoredImage, ScoredImage | None]]:
+    """The images of the truth that can be scored: place, truth, and record in the predictions."""
+    pairs = [
+        (image, None if at is None else file.images[at])
+        for image, at in zip(truth.images, pairing.predicted, strict=True)
+        if image.status == "ok"
+    ]
+    for place, (image, predicted) in enumerate(pairs):
+        yield place, image, predicted
+
+
 def _to_score(file: AnomalyFile, truth: AnomalyFile, pairing: Pairing) -> Iterator[ImagePair]:
-    """The images that take part in a protocol: no truth and no prediction that is unfinished."""
-    place = 0
-    for image, at in zip(truth.images, pairing.predicted, strict=True):
-        if image.status != "ok":
-            continue
-        predicted = None if at is None else file.images[at]
+    """The images that take part in a protocol: no prediction that is unfinished."""
+    for place, image, predicted in _usable(file, truth, pairing):
         if predicted is None or predicted.status == "ok":
             yield ImagePair(place, image, predicted)
-        place += 1
+
+
+def _verdicts_alone(
+    file: AnomalyFile, truth: AnomalyFile, pairing: Pairing
+) -> Iterator[tuple[int, Source | None]]:
+    """Sources of partial records: the verdict is there, although the anomalies are not."""
+    for place, _, predicted in _usable(file, truth, pairing):
+        if predicted is not None and predicted.status == "partial" and predicted.source is not None:
+            yield place, predicted.source
 
 
 def _left_out(file: AnomalyFile, truth: AnomalyFile, pairing: Pairing, *, detection: bool) -> LeftOut:

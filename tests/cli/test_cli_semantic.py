@@ -103,7 +103,7 @@ def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
     told = " ".join(done.out.split())
     assert "mine: 1 image without a prediction: not in release, empty in paper (only-there.png)" in told
     assert "mine: 1 predicted image not in the truth and in no figure (only-here.png)" in told
-    assert "mine: 1 failed record in no figure; run it again (d01-six-fingers.png)" in told
+    assert "mine: 1 failed record in no score; run it again (d01-six-fingers.png)" in told
     assert "mine: 19 answers not a list of anomalies" in told
 
 

@@ -82,7 +82,7 @@ def command(predictions: tuple[str, ...], **options: Any) -> None:
       uncanny demo -o runs/demo
       uncanny semantic runs/demo --truth scenes --similarity chrf
 
-    Exit code 1 if there are records that failed; they are in no figure.
+    Exit code 1 if there are records that failed; they are in no score.
     """
     from uncanny.cli.semantic_score import score_and_show
 

@@ -48,7 +48,7 @@ def _of_one(score: PredictionScore) -> Iterator[str]:
         yield f"{surplus} not in the truth and in no figure{_named(left.only_predictions)}"
     for status, names in left.unfinished.items():
         if names:
-            yield f"{_count(names, f'{status} record')} in no figure; run it again{_named(names)}"
+            yield f"{_count(names, f'{status} record')} in no score; run it again{_named(names)}"
     if left.without_source:
         unknown = _count(left.without_source, "image")
         yield f"{unknown} without a true source, not in detection{_named(left.without_source)}"

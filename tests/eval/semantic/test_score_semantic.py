@@ -149,6 +149,20 @@ def test_detection_by_hand() -> None:
     assert found.accuracy.unclear == 1
 
 
+def test_a_verdict_counts_although_the_anomalies_failed() -> None:
+    truth = held("truth", *(image(name, anomalies("k", "t", 1), "generated") for name in "abc"))
+    mine = held(
+        "mine",
+        image("a", anomalies("k", "p", 1), "generated"),
+        image("b", (), "generated", status="partial"),
+        image("c", (), None, has_source=True, status="failed"),
+    )
+    found = score(truth, both({"k": ONE}), mine=mine).predictions["mine"]
+    assert found.accuracy is not None
+    assert (found.accuracy.right, found.accuracy.images) == (2, 2)
+    assert [protocol.detection_images for protocol in found.protocols.values()] == [1, 1]
+
+
 @pytest.mark.parametrize("side", ["mine", "truth"])
 def test_without_sources_there_is_no_detection(side: str) -> None:
     truth = held("truth", image("a", (), None if side == "truth" else "real"))
