@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from uncanny.eval.semantic.packed import Packed
 
 FORMAT = "uncanny-embeddings-1"
-_FILE_BYTES = 64_000_000
+_FILE_BYTES = 32_000_000
 _PATTERN = "*/emb-*.safetensors"
 
 

@@ -1,0 +1,40 @@
+"""Made backbones for the tests of BERTScore, and a place of their own for embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from uncanny.settings import settings
+
+Made = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def backbone_folder(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """`(kind, real_size=False)` → a model folder, made once. Whoever changes it copies it first."""
+    from tests.eval.semantic.made_backbones import make
+
+    made: dict[tuple[str, bool], Path] = {}
+
+    def folder(kind: str, *, real_size: bool = False) -> Path:
+        if (kind, real_size) not in made:
+            made[kind, real_size] = make(
+                tmp_path_factory.mktemp("made") / kind,
+                kind,
+                real_size=real_size,
+                spread=0.03 if real_size else 0.08,
+            )
+        return made[kind, real_size]
+
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _embeddings_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("UNCANNY_EMBEDDINGS_DIR", str(tmp_path / "embeddings"))
+    settings.cache_clear()
+    yield
+    settings.cache_clear()
