@@ -103,6 +103,17 @@ async def test_calls_of_a_fallback_are_told_apart(file: ImageFile) -> None:
     assert found.model_extra == {"models": {"script/one": 8, "script/second": 3}}
 
 
+async def test_a_fallback_that_did_everything_is_named(file: ImageFile) -> None:
+    broken, second = Specialists("cup"), Specialists("cup")
+    broken.answers["ObjectPerceiver", 1, None] = lambda _: ModelUnusableError("no credit")
+    second.model.name = "script/second"
+    annotate = annotator(broken, guarded(second.model))
+    await annotated(annotate, file)  # from now on, the first model is not asked any more
+    again = (await annotated(annotate, file)).record
+    assert again.model == "script/one"
+    assert again.model_extra == {"models": {"script/second": 10}}
+
+
 async def test_usage_nobody_reported_is_not_zero(file: ImageFile) -> None:
     asked = Specialists("cup")
     asked.answers["AttributeAnalyzer", 1, None] = lambda _: said("Notes.", tokens=Tokens(output=3))

@@ -82,7 +82,7 @@ class ImageAnnotator:
         extra: dict[str, object] = {}
         if state.get("cut"):
             extra["cut_objects"] = [found.model_dump() for found in state["cut"]]
-        if len(models := Counter(call.model for call in calls)) > 1:
+        if (models := Counter(call.model for call in calls)).keys() - {self.model}:
             extra["models"] = dict(sorted(models.items()))
         return Annotation(
             image=file.image,
