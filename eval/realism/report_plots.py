@@ -157,14 +157,15 @@ def places(rows: Sequence[Line]) -> Markup:
 def _draw_places(rows: Sequence[Line], figure: Figure) -> Mapping[str, str]:
     width, _ = figure.get_size_inches() * figure.dpi
     narrow = width < 600
-    margin, told = _margin(rows, narrow), 52.0 if narrow else 330.0
+    margin, told = _margin(rows, narrow), 18 + 7.2 * max(len(_beside(row, narrow)) for row in rows)
     axes = pixel_axes(figure, margin, _HEAD, width - margin - told, _ROW * len(rows))
     bare_axes(axes, grid="x")
     _scale(axes, len(rows), named=True, most=1.0)
     _names(axes, rows, narrow)
     axes.axvline(0.5, color=colour("edge"), linewidth=1.2, linestyle=(0, (4, 3)))
-    axes.set_title("always second", loc="left", pad=7, fontweight="normal", color=colour("soft"))
-    axes.set_title("always first", loc="right", pad=7, fontweight="normal", color=colour("soft"))
+    always = "" if narrow else "always "
+    axes.set_title(f"{always}second", loc="left", pad=7, fontweight="normal", color=colour("soft"))
+    axes.set_title(f"{always}first", loc="right", pad=7, fontweight="normal", color=colour("soft"))
     tips = {}
     for number, row in enumerate(rows):
         bias = row.score.position_bias
@@ -176,11 +177,20 @@ def _draw_places(rows: Sequence[Line], figure: Figure) -> Mapping[str, str]:
             [bias.first_share], [number], "o", color=ink, markersize=8, clip_on=False, gid=f"at-{number}"
         )
         tips[f"at-{number}"] = f"{row.name}: {_chosen(row)}"
-        text = f"{bias.first:,} : {bias.second:,}" if narrow else _chosen(row)
         axes.annotate(
-            text, (1, number), (14, 0), textcoords="offset points", va="center", annotation_clip=False
+            _beside(row, narrow),
+            (1, number),
+            (14, 0),
+            textcoords="offset points",
+            va="center",
+            annotation_clip=False,
         )
     return tips
+
+
+def _beside(row: Line, narrow: bool) -> str:
+    bias = row.score.position_bias
+    return f"{bias.second:,} : {bias.first:,}" if narrow else _chosen(row)
 
 
 def _chosen(row: Line) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.eval.realism.made_verdicts import hand_worked, written
+from tests.eval.realism.made_verdicts import hand_worked, line, written
 from tests.eval.realism.test_realism_report import HOSTILE, PEOPLE, scored, sides
 from tests.eval.report import test_run_report_browser as shared
 from tests.eval.report.page_in_browser import check_page
@@ -25,6 +25,7 @@ async def test_page_fits_and_reads_in_both_schemes(tmp_path: Path) -> None:
         for one in hand_worked(model=HOSTILE, raw=raw, notes=["two sizes"], **sides(some))
     ]
     other = written(tmp_path / "other.jsonl", hand_worked(model="m/" + "long" * 40))
-    score = scored(written(tmp_path / "v.jsonl", lines), other, humans=PEOPLE)
+    many = [line(f"m{n}", ("yes", "first", "both"), "intermediate", None, "c") for n in range(2000)]
+    score = scored(written(tmp_path / "v.jsonl", [*lines, *many]), other, humans=PEOPLE)
     page = write_realism_page(score, tmp_path / "realism.html", published=True).resolve().as_uri()
     await check_page(page, tmp_path / "profile")
