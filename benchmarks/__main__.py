@@ -6,7 +6,17 @@ import os
 import platform
 import sys
 
-from benchmarks import audit, mcq_run, mcq_scoring, memory, orchestration, overhead, startup, vllm_cpu
+from benchmarks import (
+    audit,
+    mcq_run,
+    mcq_scoring,
+    memory,
+    orchestration,
+    overhead,
+    semantic,
+    startup,
+    vllm_cpu,
+)
 
 ALL = {
     "startup": startup,
@@ -16,6 +26,7 @@ ALL = {
     "mcq_scoring": mcq_scoring,
     "mcq_run": mcq_run,
     "audit": audit,
+    "semantic": semantic,
 }
 # Need something that has to be installed first, so they run by name only.
 MORE = {"vllm": vllm_cpu}

@@ -1,4 +1,4 @@
-"""Scoring texts by meaning: beside bert-score pair by pair, bert-score in one call, and bare forward passes."""
+"""Texts scored by meaning, beside bert-score pair by pair and in one call, and bare forward passes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,12 @@ def _speed(model: Path, embeddings: Path) -> None:
     _bare(ours, made[:4])
     for start in range(0, IMAGES, BLOCK):
         block = made[start : start + BLOCK]
-        spent["bare"] += _time(lambda block=block: _bare(ours, block))
-        took, found = _timed(lambda block=block: _flat(ours, block))
+        spent["bare"] += _timed(partial(_bare, ours, block))[0]
+        took, found = _timed(partial(_flat, ours, block))
         spent["ours"] += took
         cells += found
-        spent["again"] += _time(lambda block=block: _flat(ours, block))
-        took, alone = _timed(lambda block=block: _pair_by_pair(library, block[:PAIRWISE]))
+        spent["again"] += _timed(partial(_flat, ours, block))[0]
+        took, alone = _timed(partial(_pair_by_pair, library, block[:PAIRWISE]))
         spent["pairwise"] += took * BLOCK / PAIRWISE
         worst = max(worst, *(abs(a - b) for a, b in zip(alone, found, strict=False)))
     pairs = [pair for image in made for pair in _pairs(image)]
@@ -83,10 +84,8 @@ def _print(spent: dict[str, float], worst: float, worst_call: float) -> None:
     texts = IMAGES * EACH * 4
     whole = WHOLE_IMAGES * EACH * 2 * (WHOLE_MODELS + 1)
     hours = ours / texts * whole / 3600
-    print(
-        f"  {texts / ours:.1f} texts a second; {WHOLE_IMAGES:,} images x {WHOLE_MODELS} models, true texts once:"
-    )
-    print(f"    {whole:,} texts, {hours:.1f} hours at this speed")
+    print(f"  {texts / ours:.1f} texts a second; {WHOLE_IMAGES:,} images x {WHOLE_MODELS} models, true texts")
+    print(f"    embedded once, are {whole:,} texts: {hours:.1f} hours at this speed")
 
 
 def _measure(model: Path, layer: int, embeddings: Path) -> Any:
@@ -131,10 +130,6 @@ def _pairs(image: Fields) -> Iterator[tuple[str, str]]:
         for one in predicted:
             for other in true:
                 yield one, other
-
-
-def _time(work: Callable[[], object]) -> float:
-    return _timed(work)[0]
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:

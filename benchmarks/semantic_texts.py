@@ -1,4 +1,4 @@
-"""Sentences and a backbone for measuring: the size and lengths of the real ones, words and weights made up."""
+"""Sentences and a backbone for measuring: sizes and lengths of real ones, words and weights made up."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def content_hash(folder: Path) -> str:
     return whole.hexdigest()
 
 
-def fetch(name: str) -> Path:
+def fetch(name: str, layer: int) -> Path:
     """The folder of a backbone on the hub, downloaded unless it is there. Raises UsageError soon."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
@@ -62,19 +62,19 @@ def fetch(name: str) -> Path:
         folder = Path(snapshot_download(name, local_files_only=True))
         files_of(folder)
     except (LocalEntryNotFoundError, UsageError):
-        return _download(name)
+        return _download(name, layer)
     except ValueError as error:  # a name the hub's client does not take for one
         raise UsageError(f"Backbone {name!r}: {_first_line(error)}") from error
     return folder
 
 
-def _download(name: str) -> Path:
+def _download(name: str, layer: int) -> Path:
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
     remedy = (
         "Run once with a connection to huggingface.co, or get the model elsewhere with "
-        f"`hf download {name}` and copy the folder: --backbone FOLDER --num-layers N. "
+        f"`hf download {name}` and copy the folder: --backbone FOLDER --num-layers {layer}. "
         "Without any weights: --similarity chrf."
     )
     try:

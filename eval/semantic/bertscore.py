@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import torch
 
 # Most tokens in a forward pass, and in all texts of a chunk: a chunk is embedded and scored before the next
-# is read. On a CPU small batches stay in its caches and pad little; 16,384 tokens are some 400 texts and 50 MB
-# at width 768.
+# is read. On a CPU small batches stay in its caches and pad little; 16,384 tokens are some 400 texts and
+# 50 MB at width 768.
 BATCH_TOKENS = {"cpu": 512}
 BATCH_TOKENS_GPU = 32_768
 CHUNK_TOKENS = {"cpu": 16_384}

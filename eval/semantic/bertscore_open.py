@@ -34,7 +34,7 @@ def open_measure(options: MeasureOptions) -> BertScore:
     path = backbone_names.local_folder(asked)
     layer = backbone_names.layer_of(asked, options.num_layers, is_path=path is not None)
     device = _device(options.device)
-    folder = path if path is not None else backbone_files.fetch(asked)
+    folder = path if path is not None else backbone_files.fetch(asked, layer)
     weights = backbone_files.content_hash(folder)
     name = backbone_names.first_name(asked) if path is None else folder.name
     backbone = load(folder, asked, layer, device)
@@ -62,7 +62,10 @@ def _described(name: str, weights: str, layer: int, *, is_path: bool) -> dict[st
         "weights": weights[:16],
         "num_layers": layer,
         "signature": own,
-        "versions": {package: version(package) for package in ("bert-score", "transformers", "torch")},
+        # Without what torch was built for: scores are the same on a GPU within rounding.
+        "versions": {
+            package: version(package).split("+")[0] for package in ("bert-score", "transformers", "torch")
+        },
     }
 
 
