@@ -81,5 +81,7 @@ def _environment() -> Environment:
         "is_apart": words.is_apart,
         "difference_words": words.difference_words,
         "reached": words.reached,
+        "rules": words.RULES,
+        "without_truth": rows.without_truth,
     }
     return environment

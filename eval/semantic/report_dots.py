@@ -49,7 +49,7 @@ def dots(score: SemanticScore) -> Markup:
         (WIDE, tall + _ABOVE + _BELOW),
         (NARROW, 2 * (tall + _ABOVE + _BELOW) + 8),
         key="dots",
-        title="SemAP and SemF1 with intervals, by protocol",
+        title="SemAP and SemF1 by protocol",
         words=words,
     )
 

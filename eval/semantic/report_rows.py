@@ -188,5 +188,10 @@ def _published(row: Mapping[str, Any], metrics: Sequence[str], *more: str) -> Pu
     return PublishedRow(str(row["model"]), own=False, figures=tuple(Figure(row.get(key)) for key in keys))
 
 
+def without_truth(one: PredictionScore) -> int:
+    """How many images of `release` have no true anomaly: it scores 0 there, whatever is predicted."""
+    return int((one.columns.scored["release"] & (one.columns.n_true == 0)).sum())
+
+
 def has_detection(score: SemanticScore) -> bool:
     return any(one.accuracy is not None for one in score.predictions.values())

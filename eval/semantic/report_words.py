@@ -12,6 +12,13 @@ from uncanny.eval.semantic.result import Difference, Figure, SemanticScore
 MINUS = "−"
 METRICS: Mapping[str, str] = {"semap": "SemAP", "semf1": "SemF1", "csemap": "cSemAP", "csemf1": "cSemF1"}
 VIEW_NAMES: Mapping[View, str] = {"phe": "phenomenon", "rea": "reasoning", "full": "full"}
+RULES: Mapping[str, str] = {
+    "name": "name",
+    "sha256": "content",
+    "path": "end of the path",
+    "stem": "name without extension",
+    "file": "file name alone",
+}
 _KEYS = {"from": "weights from", "num_layers": "layer", "signature": "signature by bert-score"}
 
 

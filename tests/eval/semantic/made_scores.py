@@ -1,0 +1,142 @@
+"""Scores made for the tests of the semantic page, and how they read the page."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.eval.mcq.test_report import Page
+from uncanny.eval.semantic.report import write_semantic_page
+from uncanny.eval.semantic.report_words import amount, ends
+from uncanny.eval.semantic.result import Figure, SemanticScore
+from uncanny.eval.semantic.score import ScoreSettings, score_semantic
+from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredAnomaly, ScoredImage
+from uncanny.eval.semantic.similarity import Matrix, TextPairs
+from uncanny.schema import Status
+
+HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
+LONG = "a-host-with-a-long-name/" + "a-model-whose-name-goes-on-and-on-" * 3
+SCRIPTS = "七本の指/とても長い名前とても長い名前"
+ARABIC = "نموذج عربي طويل"
+MADE = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+QUICK = ScoreSettings(resamples=40)
+
+
+class ByKind:
+    """Texts that begin with the same word are close, others are not; the rest is drawn from the texts."""
+
+    compares_with_published = True
+
+    def __init__(self, backbone: str = "distilbert-base-uncased") -> None:
+        self.described: dict[str, Any] = {
+            "measure": "bertscore",
+            "backbone": backbone,
+            "num_layers": 5,
+            "versions": {"bert-score": "0.3.13"},
+        }
+
+    def matrices(self, wanted: Iterable[TextPairs]) -> Iterator[Matrix]:
+        for pairs in wanted:
+            yield np.array([[_close(one, other) for other in pairs.true] for one in pairs.predicted])
+
+
+def _close(one: str, other: str) -> float:
+    if not one.strip() or not other.strip():
+        return 0.0
+    drawn = int.from_bytes(hashlib.sha256(f"{one}|{other}".encode()).digest()[:4], "big") / 2**32
+    return (0.85 if one.split()[0] == other.split()[0] else 0.66) + 0.12 * (drawn - 0.5)
+
+
+def made_truth(count: int = 24) -> AnomalyFile:
+    """Three of four images are generated, with one to four anomalies each; the others have none."""
+    dice = random.Random(0)
+    return AnomalyFile(
+        Path("truth.jsonl"),
+        tuple(
+            ScoredImage(
+                f"set/{number:03}.png",
+                tuple(
+                    ScoredAnomaly(
+                        f"Flaw {place}", f"kind{number}.{place} is seen.", f"why{number}.{place}.", 20
+                    )
+                    for place in range(0 if number % 4 == 3 else dice.randrange(1, 5))
+                ),
+                "real" if number % 4 == 3 else "generated",
+                has_source=True,
+            )
+            for number in range(count)
+        ),
+    )
+
+
+def made_predictions(truth: AnomalyFile, skill: float, *, source: bool = True, text: str = "") -> AnomalyFile:
+    """Finds each anomaly with the chance `skill`, makes some up, misses two images, fails on one."""
+    dice = random.Random(skill)
+    found = []
+    for place, image in enumerate(truth.images[2:]):
+        held = [
+            ScoredAnomaly(f"Seen {text}", f"{one.phenomenon.split()[0]} so. {text}", one.reasoning, 30)
+            for one in image.anomalies
+            if dice.random() < skill
+        ]
+        held += [ScoredAnomaly("Made up", f"nothing{text}", "no reason", None)] * dice.randrange(2)
+        said = dice.choice([image.source, image.source, "real", None]) if source else None
+        status: Status = "failed" if place == 4 else "ok"
+        found.append(ScoredImage(image.image, tuple(held), said, has_source=source, status=status))
+    found.append(ScoredImage(f"elsewhere{text}.png", (), has_source=source))
+    return AnomalyFile(Path(f"runs/{text or 'a'}"), tuple(found), 3, 1, (f"set/{text}.png",))
+
+
+def made_score(
+    files: Mapping[str, AnomalyFile], truth: AnomalyFile | None = None, measure: Any = None
+) -> SemanticScore:
+    held: dict[str, Any] = {name: partial(_held, file) for name, file in files.items()}
+    return score_semantic(held, truth or made_truth(), measure or ByKind(), QUICK)
+
+
+def _held(file: AnomalyFile) -> AnomalyFile:
+    return file
+
+
+def twelve_models() -> SemanticScore:
+    truth = made_truth()
+    names = [*(f"provider/model-{place}" for place in range(8)), HOSTILE, LONG, SCRIPTS, ARABIC]
+    texts = {HOSTILE: HOSTILE, LONG: "long words " * 200, SCRIPTS: SCRIPTS, ARABIC: ARABIC}
+    return made_score(
+        {
+            name: made_predictions(truth, 0.2 + 0.06 * place, text=texts.get(name, ""))
+            for place, name in enumerate(names)
+        },
+        truth,
+    )
+
+
+def page_of(folder: Path, score: SemanticScore, **more: Any) -> Page:
+    return Page(write_semantic_page(score, folder / "semantic.html", made=MADE, **more).read_text("utf-8"))
+
+
+def cells_of(page: Page, label: str) -> list[list[str]]:
+    """The rows of the table that is called `label`, as the words of their cells."""
+    found = re.search(rf'aria-label="{re.escape(label)}"[^>]*><table.*?</table>', page.html, re.DOTALL)
+    assert found is not None, label
+    body = found[0].split("</thead>")[1]
+    return [
+        [Page(cell).text for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
+        for row in re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.DOTALL)
+    ]
+
+
+def shown(figure: Figure) -> str:
+    return " ".join(filter(None, [amount(figure.value), ends(figure)]))
+
+
+def section(page: Page, name: str) -> str:
+    return page.html.split(f'id="h-{name}"')[1].split("</section>")[0]

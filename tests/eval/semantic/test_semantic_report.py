@@ -1,0 +1,152 @@
+"""The page of semantic scores: well-formed, self-contained, and safe whatever files hold."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.eval.mcq.test_report import Page
+from tests.eval.semantic.made_scores import (
+    ARABIC,
+    HOSTILE,
+    LONG,
+    MADE,
+    SCRIPTS,
+    ByKind,
+    cells_of,
+    made_predictions,
+    made_score,
+    made_truth,
+    page_of,
+    section,
+    twelve_models,
+)
+from uncanny.eval.metrics.semap import VIEWS
+from uncanny.eval.semantic.anomaly_file import scenes_truth
+from uncanny.eval.semantic.report import write_semantic_page
+from uncanny.eval.semantic.report_words import amount
+from uncanny.eval.semantic.result import SemanticScore
+from uncanny.eval.semantic.similarity import MeasureOptions, open_measure
+
+
+@pytest.fixture(scope="module")
+def twelve() -> SemanticScore:
+    return twelve_models()
+
+
+@pytest.fixture(scope="module")
+def page(twelve: SemanticScore, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    return page_of(tmp_path_factory.mktemp("semantic"), twelve, published=True)
+
+
+@pytest.fixture(scope="module")
+def two() -> SemanticScore:
+    truth = made_truth()
+    with_source, without = made_predictions(truth, 0.9), made_predictions(truth, 0.3, source=False)
+    return made_score({"good": with_source, "poor": without}, truth)
+
+
+def test_page_loads_nothing_and_names_its_own_style(page: Page) -> None:
+    policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv"))
+    style = re.search(r"<style>(.*?)</style>", page.html, re.DOTALL)
+    assert policy is not None
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert f"style-src 'sha256-{digest}'" in policy
+    assert not [attrs for _, attrs in page.tags if "style" in attrs]
+    assert all((attrs["href"] or "").startswith("#") for attrs in page.all("a") + page.all("use"))
+
+
+def test_every_tag_is_closed_in_order(page: Page) -> None:
+    open_tags: list[str] = []
+    for slash, tag, rest in re.findall(r"<(/?)([a-zA-Z]\w*)\b([^>]*)>", page.html):
+        if slash:
+            assert open_tags.pop() == tag
+        elif not rest.endswith("/") and tag not in ("meta", "img"):
+            open_tags.append(tag)
+    assert open_tags == []
+
+
+def test_ids_are_unique_and_links_lead_somewhere(page: Page) -> None:
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    assert {(attrs["href"] or "")[1:] for attrs in page.all("a") + page.all("use")} <= set(ids)
+
+
+def test_what_others_wrote_stays_text(page: Page) -> None:
+    assert not page.all("script")
+    assert not page.all("img")
+    assert not [attrs for _, attrs in page.tags if "onerror" in attrs]
+    assert page.html.count("</style>") == 1
+    for text in (HOSTILE, LONG, SCRIPTS, ARABIC):
+        assert text in "".join(page.words)
+
+
+def test_the_same_score_gives_the_same_bytes(two: SemanticScore, tmp_path: Path) -> None:
+    first, second = (
+        write_semantic_page(two, tmp_path / name, made=MADE).read_bytes() for name in ("a.html", "b.html")
+    )
+    assert first == second
+
+
+def test_what_is_left_out_is_counted_and_listed(two: SemanticScore, tmp_path: Path) -> None:
+    page = page_of(tmp_path, two)
+    told = Page(section(page, "left")).text
+    for words in ("2 without a prediction", "1 not in the truth", "1 failed"):
+        assert words in told
+    for image in ("set/000.png", "set/001.png", "elsewhere.png", "set/006.png"):
+        assert f'<code dir="auto">{image}</code>' in section(page, "left")
+    assert page.text.index("Some images are in no figure") < page.text.index("View full")
+
+
+def test_pairs_stand_side_by_side(two: SemanticScore, tmp_path: Path) -> None:
+    html = section(page_of(tmp_path, two), "read")
+    one = two.predictions["good"].examples
+    for example in (*one.worst, *one.best):
+        article = next(
+            part
+            for part in html.split("<article")
+            if example.image in part and f"<b>{amount(example.similarity['full'])}</b>" in part
+        )
+        assert article.index("Predicted") < article.index(example.predicted.phenomenon)
+        assert article.index(example.predicted.phenomenon) < article.index("True,")
+        assert article.index("True,") < article.index(example.true.phenomenon)
+        for view in VIEWS:
+            assert amount(example.similarity[view]) in article
+    assert html.count("True, without a match") == sum(
+        len(held.examples.missed) for held in two.predictions.values()
+    )
+
+
+def test_a_long_text_can_be_reached_by_keyboard(page: Page) -> None:
+    long = [attrs for attrs in page.all("dd") if attrs.get("class") == "long"]
+    assert long
+    assert all(attrs["tabindex"] == "0" for attrs in long)
+
+
+def test_chrf_compares_with_nothing_published(tmp_path: Path) -> None:
+    truth = scenes_truth()
+    score = made_score({"same": truth}, truth, open_measure("chrf", MeasureOptions()))
+    page = page_of(tmp_path, score, published=True)
+    assert "Published figures do not compare with these. chrF" in page.text
+    assert 'id="h-published"' not in page.html
+
+
+def test_another_published_backbone_says_which_table_compares(tmp_path: Path) -> None:
+    truth = made_truth()
+    score = made_score({"m": made_predictions(truth, 0.5)}, truth, ByKind("roberta-large-mnli"))
+    page = page_of(tmp_path, score, published=True)
+    assert "Most published figures do not compare" in page.text
+    assert len(cells_of(page, "Published and own SemAP and SemF1")) == 19
+    assert "Published and own cSemAP" not in page.html
+
+
+def test_without_any_file_there_is_a_page(two: SemanticScore, tmp_path: Path) -> None:
+    page = page_of(tmp_path, replace(two, predictions={}, differences=()), published=True)
+    assert "No predictions." in page.text

@@ -1,0 +1,96 @@
+"""The pieces of the semantic page: words, labels, distributions, the leader."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.eval.semantic.made_scores import made_predictions, made_score, made_truth
+from uncanny.eval.semantic.report_dots import fitted, lines_of
+from uncanny.eval.semantic.report_rows import left_out_lists, verdict
+from uncanny.eval.semantic.report_spread import median_words, panels_of
+from uncanny.eval.semantic.report_words import amount, is_apart, measure_words, reached, signed, signed_ends
+from uncanny.eval.semantic.result import Figure
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "–"),
+        (0.0, "0.0000"),
+        (0.00001, "<0.0001"),
+        (0.52914, "0.5291"),
+        (0.99999, ">0.9999"),
+        (1, "1.0000"),
+    ],
+)
+def test_figures_are_never_nearly_nothing_or_all(value: float | None, words: str) -> None:
+    assert amount(value) == words
+
+
+def test_differences_carry_their_sign() -> None:
+    assert [signed(value) for value in (0.1, -0.1, 0.00001, None)] == ["+0.1000", "−0.1000", "0.0000", "–"]
+    assert signed_ends(Figure(0.1, (-0.05, 0.25))) == "−0.050 to +0.250"
+    assert [is_apart(Figure(0.1, ends)) for ends in ((0.01, 0.2), (-0.1, 0.2), (0.0, 0.2), None)] == [
+        True,
+        False,
+        False,
+        None,
+    ]
+
+
+def test_the_highest_threshold_that_is_reached() -> None:
+    assert [reached(value, (0.7, 0.8, 0.9)) for value in (0.69, 0.7, 0.85, 1)] == [
+        "below 0.7",
+        "reaches 0.7",
+        "reaches 0.8",
+        "reaches 0.9",
+    ]
+
+
+def test_measures_by_name() -> None:
+    assert measure_words({"measure": "chrf"}) == "chrF"
+    assert (
+        measure_words({"measure": "bertscore", "backbone": "b", "num_layers": 5})
+        == "BERTScore F1, b, layer 5"
+    )
+    assert measure_words({"measure": "given"}) == "given"
+
+
+def test_labels_keep_their_ends() -> None:
+    assert fitted("provider/model-7", 16) == "provider/model-7"
+    assert fitted("provider/some-model-7", 16) == "provider…model-7"
+    assert fitted("七本の指七本の指", 9) == "七本…の指"
+    assert fitted("a\x00b\nc", 9) == "ab c"
+
+
+def test_half_of_the_pairs() -> None:
+    assert median_words((0, 1, 3, 0)) == "0.62"
+    assert median_words((0, 0)) == "–"
+
+
+def test_the_leader_and_who_can_not_be_told_apart() -> None:
+    truth = made_truth()
+    files = {"poor": made_predictions(truth, 0.1), "good": made_predictions(truth, 0.9)}
+    score = made_score(files | {"copy": files["good"]}, truth)
+    found = verdict(score)
+    assert found is not None
+    assert (found.leader.name, found.rivals, found.others) == ("good", ("copy",), 2)
+    assert verdict(replace(score, predictions={})) is None
+
+
+def test_one_file_is_drawn_by_view_and_many_by_file() -> None:
+    truth = made_truth()
+    files = {f"m{place}": made_predictions(truth, 0.2 * place) for place in range(1, 5)}
+    alone, many = made_score({"m1": files["m1"]}, truth), made_score(files, truth)
+    assert [line.name for line in lines_of(alone)] == ["phenomenon", "reasoning", "full"]
+    assert [line.name for line in lines_of(many)] == list(files)
+    assert [panel.title for panel in panels_of(alone)] == ["phenomenon", "reasoning", "full"]
+    assert [panel.title for panel in panels_of(many)] == list(files)
+    assert len(panels_of(made_score({name: files[name] for name in ("m1", "m2")}, truth))) == 6
+
+
+def test_no_reason_without_images() -> None:
+    truth = made_truth()
+    assert left_out_lists(made_score({"same": truth}, truth).predictions["same"]) == []
