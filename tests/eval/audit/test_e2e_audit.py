@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
+from tests.runs.e2e import Run, check_no_traceback, finish, pictures, serving, start, uncanny_here
 
 SCENES = ("rendered=scenes:rendered", "drawn=scenes:drawn")
 FAST = ("--resamples", 50, "--no-report", "--json", "-")
@@ -124,6 +126,31 @@ def test_a_spent_budget_stops_the_audit_and_more_of_it_goes_on(tmp_path: Path) -
     assert done.code == 0
     assert done.json()["generators"] != {}
     check_figures(done.json(), out)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_audit_goes_on_where_it_was(tmp_path: Path, number: signal.Signals) -> None:
+    folders = [f"{name}={pictures(tmp_path / name, 5, first)}" for name, first in (("a", 0), ("b", 5))]
+    with serving(objects=2) as server:
+        calm = uncanny_here("audit", *folders, *server.asked(), "-o", tmp_path / "calm", *FAST)
+        all_asked = server.requests()
+    with serving(objects=2, latency_ms=30) as server:
+        command = ("audit", *folders, *server.asked(), "-o", tmp_path / "out", "--concurrency", 4, *FAST)
+        with start(*command) as process:
+            while server.requests() < 0.7 * all_asked:
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(number)
+            done = finish(process)
+        if number == signal.SIGINT:
+            assert (done.code, done.out) == (130, "")
+            assert "b: Interrupted" in done.err
+        again = uncanny_here(*command)
+        assert server.requests() <= all_asked + (0 if number == signal.SIGINT else 8)
+    assert again.code == 0
+    for name, score in calm.json()["generators"].items():
+        assert again.json()["generators"][name]["mai"] == score["mai"]
+        assert again.json()["generators"][name]["ci"] == score["ci"]
 
 
 def test_a_finished_audit_again_asks_nothing(tmp_path: Path) -> None:
