@@ -44,8 +44,9 @@ def plane(board: Board) -> Markup:
     )
     return plot_twice(
         partial(_draw_plane, spots),
-        (WIDE, 520),
-        (NARROW, 380),
+        # Taller where labels would else stand on each other.
+        (WIDE, max(520.0, 90 + _LABEL * len(spots))),
+        (NARROW, max(380.0, 90 + _LABEL * len(spots))),
         key="plane",
         title="Anomaly frequency and mean implausibility of each generator",
         words=words,
