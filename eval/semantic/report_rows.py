@@ -11,11 +11,18 @@ from uncanny.eval.published import published
 from uncanny.eval.semantic.backbone_names import DEFAULT_BACKBONE
 from uncanny.eval.semantic.report_words import METRICS, is_apart
 from uncanny.eval.semantic.result import Difference, Figure, PredictionScore, SemanticScore
+from uncanny.schema import Status
 
 # Up to so many pairs of files every difference has its line; above, a table of all pairs for the full view.
 MOST_LISTED = 3
 MOST_NAMES = 1000
 _ORDER = tuple(METRICS)
+_UNFINISHED: Mapping[Status, str] = {
+    "failed": "no prediction, in no figure",
+    "unreadable": "no prediction, in no figure",
+    "partial": "no whole prediction, in no figure but accuracy, where a source is said",
+    "ok": "in no figure",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,3 +215,19 @@ def test_published_rows_stand_beside_ones_own(comparable: SemanticScore) -> None
 def test_published_detection_is_of_one_backbone_only(comparable: SemanticScore) -> None:
     other = replace(comparable, measure={**comparable.measure, "backbone": "google/mt5-large"})
     assert score_text(other, published=True).count("LongVA-7B") == 1
+
+
+def test_the_page_goes_beside_the_predictions_or_where_it_is_asked_for(tmp_path: Path) -> None:
+    file = scenes_file(tmp_path / "mine.json")
+    command = ("semantic", "--similarity", "chrf", "--resamples", "0", "--truth", "scenes", file)
+    done = uncanny_here(*command)
+    assert done.out.splitlines()[-1] == f"Report   {tmp_path / 'semantic.html'}"
+    assert "SemAP 0.5000" in (tmp_path / "semantic.html").read_text("utf-8")
+    chosen = tmp_path / "page.html"
+    assert "predictions" in uncanny_here(*command, "--report", chosen, "--json", "-").json()
+    assert chosen.exists()
+    chosen.unlink()
+    assert "Report" not in uncanny_here(*command, "--no-report").out
+    refused = uncanny_here(*command, "--report", tmp_path / "nowhere" / "page.html")
+    assert refused.code == 2
+    assert "nowhere" in refused.err
