@@ -45,6 +45,7 @@ def test_leaderboard(three: list[str]) -> None:
     assert "worse by" in lines[3]
     assert "…" in lines[3]
     assert "cannot be told apart: CAP -" in " ".join(lines[4:7])
+    assert "Behind the first for sure: worse by far, and with a name that" in done.out
     assert "Lower is better, 0 is flawless." in done.out
     assert "100 resamples of images" in done.out
 
@@ -56,6 +57,14 @@ def test_pairs_and_published(three: list[str]) -> None:
     assert "resamples of prompts (by stem)" in done.out
     assert "Janus Pro 7B             4.28     6.75    28.89      6.49     8.69    56.39" in done.out
     assert max(map(len, done.out.splitlines())) <= 80
+
+
+def test_many_alike_are_told_in_one_line(tmp_path: Path) -> None:
+    many = [made(tmp_path, f"g{index}", 3 + index / 100) for index in range(7)]
+    done = uncanny_here("audit", *many, *FAST)
+    assert done.out.count("≈") == 7
+    assert "≈ cannot be told apart from the one before." in done.out
+    assert "Behind the first for sure: none." in done.out
 
 
 def test_two_assessors(tmp_path: Path) -> None:

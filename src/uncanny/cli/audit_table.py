@@ -14,11 +14,13 @@ from uncanny.eval.audit.result import (
     Estimate,
     PublishedTable,
 )
+from uncanny.eval.audit.score import ALL_PAIRS_UP_TO
 
 WIDTH = 80
 IMAGES_WIDTH = 8
 LEAST_NAME = 10
 LIKE = "≈"
+MOST_ALIKE = 4
 UNMEASURED = "–"
 
 
@@ -62,9 +64,18 @@ def _table(board: Board) -> Iterator[str]:
 
 
 def _differences(board: Board, pair_by: str | None) -> Iterator[str]:
-    """Neighbours that are alike, with the interval that says so."""
-    for one in board.alike:
-        yield _wrapped(f"{LIKE} {one.first} and {one.second} cannot be told apart: {_cap(one, pair_by)}.")
+    """Neighbours that are alike, in few words where they are many, and who is behind for sure."""
+    alike = board.alike
+    if len(alike) > MOST_ALIKE:
+        yield f"{LIKE} cannot be told apart from the one before."
+    else:
+        for one in alike:
+            yield _wrapped(f"{LIKE} {one.first} and {one.second} cannot be told apart: {_cap(one, pair_by)}.")
+    measured = [name for name in board.order if board.generators[name].cap.value is not None]
+    if 2 < len(measured) <= ALL_PAIRS_UP_TO:
+        pairs = [(name, board.difference(measured[0], name)) for name in measured[1:]]
+        behind = [name for name, one in pairs if one is not None and one.apart and (one.cap.value or 0) < 0]
+        yield _wrapped(f"Behind the first for sure: {', '.join(behind) or 'none'}.")
 
 
 def _cap(one: Difference, pair_by: str | None) -> str:
