@@ -121,7 +121,7 @@ class BertScore:
             embedded = self._embedded(chunk)
             cells = [self._cells(entry, embedded) for entry in chunk]
             # One transfer for all: waiting for a GPU after each image would cost more than the scores.
-            flat = torch.cat([block.flatten() for block in cells]).double().cpu().numpy()
+            flat = torch.cat([block.flatten() for block in cells]).cpu().double().numpy()
         ends = np.cumsum([block.numel() for block in cells])[:-1]
         return [_spread(entry, part) for entry, part in zip(chunk, np.split(flat, ends), strict=True)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from uncanny.errors import UsageError
 from uncanny.eval.semantic.backbone import Backbone
 
 if TYPE_CHECKING:
@@ -28,13 +29,29 @@ def embed(
     found: dict[Ids, torch.Tensor] = {}
     with torch.inference_mode():
         for batch in batches(texts, batch_tokens):
-            rows = forward(backbone, batch)
+            rows = _fitting(backbone, batch)
             rows /= rows.norm(dim=-1, keepdim=True)
             # One copy without the padding; each text is a view of it.
             found.update(zip(batch, torch.split(rows, [len(ids) for ids in batch]), strict=True))
             if on_batch is not None:
                 on_batch(len(batch))
     return found
+
+
+def _fitting(backbone: Backbone, batch: Sequence[Ids]) -> torch.Tensor:
+    """In halves where the device has no memory for the whole; UsageError where not even for one text."""
+    import torch
+
+    try:
+        return forward(backbone, batch)
+    except torch.OutOfMemoryError as error:
+        if len(batch) == 1:
+            raise UsageError(
+                f"{backbone.model.device} has no memory for a text of {len(batch[0])} tokens",
+                remedy="Score on another device, with --device cpu for instance.",
+            ) from error
+    half = len(batch) // 2
+    return torch.cat([_fitting(backbone, batch[:half]), _fitting(backbone, batch[half:])])
 
 
 def forward(backbone: Backbone, batch: Sequence[Ids]) -> torch.Tensor:

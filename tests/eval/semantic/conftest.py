@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ Made = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def backbone_folder(tmp_path_factory: pytest.TempPathFactory) -> Made:
+def backbone_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     """`(kind, real_size=False)` → a model folder, made once. Whoever changes it copies it first."""
     from tests.eval.semantic.made_backbones import make
 
@@ -29,7 +30,9 @@ def backbone_folder(tmp_path_factory: pytest.TempPathFactory) -> Made:
             )
         return made[kind, real_size]
 
-    return folder
+    yield folder
+    for made_folder in made.values():  # gigabytes that pytest would keep for three runs
+        shutil.rmtree(made_folder, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

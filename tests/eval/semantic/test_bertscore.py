@@ -13,6 +13,7 @@ import pytest
 
 from tests.eval.semantic.awkward_texts import LONG, PAIRS
 from tests.eval.semantic.conftest import Made
+from uncanny.errors import UsageError
 from uncanny.eval.semantic.similarity import MeasureOptions, TextPairs, open_measure
 
 RECORDED = json.loads((Path(__file__).parent / "bert_score_figures.json").read_text())
@@ -152,6 +153,30 @@ def test_scores_do_not_depend_on_chunks_batches_and_neighbours(backbone_folder: 
     np.testing.assert_allclose(np.array(whole), np.array(list(small.matrices(pairs))), atol=1e-5)
 
 
+def test_a_batch_that_does_not_fit_goes_in_parts(
+    backbone_folder: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
+
+    pairs = [TextPairs([p], [t]) for p, t in PAIRS]
+    whole = list(opened(backbone_folder("bert"), 3).matrices(pairs))
+    small = opened(backbone_folder("bert"), 3, batch_tokens=50_000)
+    forward = small._backbone.model.forward
+    most = 700
+
+    def tight(ids: Any, **more: Any) -> Any:
+        if ids.numel() > most:
+            raise torch.OutOfMemoryError("as of a small GPU")
+        return forward(ids, **more)
+
+    monkeypatch.setattr(small._backbone.model, "forward", tight)
+    monkeypatch.setattr(small, "_store", None)
+    np.testing.assert_allclose(np.array(list(small.matrices(pairs))), np.array(whole), atol=1e-5)
+    most = 100
+    with pytest.raises(UsageError, match="no memory for a text of 512 tokens"):
+        list(small.matrices(pairs))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("kind", "layer"), [("distilbert", 5), ("bert", 9), ("roberta", 10)])
@@ -165,5 +190,6 @@ def test_real_sizes_are_bert_score_pair_by_pair(kind: str, layer: int, backbone_
     library._tokenizer = AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
     pairs = [pair for pair in PAIRS if "<mask>" not in pair[0]]
     theirs = [library.score([p], [t])[2].item() for p, t in pairs]
+    assert max(theirs) - min(theirs) > 0.05
     assert one_by_one(opened(folder, layer), pairs) == pytest.approx(theirs, abs=1e-4)
     assert one_by_one(opened(folder, layer), pairs) == pytest.approx(theirs, abs=1e-4)
