@@ -11,6 +11,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +115,11 @@ def _tokenizer(folder: Path, name: str) -> Any:
             str(folder), local_files_only=True, trust_remote_code=False, model_max_length=MAX_TOKENS
         )
     except Exception as error:
-        raise UsageError(f"Backbone {name!r}: its tokenizer cannot be read: {_first_line(error)}") from error
+        # Without sentencepiece transformers takes such a tokenizer for one of tiktoken's, and asks for that.
+        raise UsageError(
+            f"Backbone {name!r}: its tokenizer cannot be read: {_first_line(error)}",
+            remedy=None if find_spec("sentencepiece") else "pip install sentencepiece protobuf",
+        ) from error
 
 
 def _model(folder: Path, name: str, model_type: str, num_layers: int) -> Any:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from uncanny.errors import UsageError
@@ -20,6 +23,7 @@ _WEIGHTS = (
     ("model.safetensors",), ("model.safetensors.index.json", "model-*.safetensors"),
     ("pytorch_model.bin",), ("pytorch_model.bin.index.json", "pytorch_model-*.bin"),
 )  # fmt: skip
+_VOCABULARY = re.compile(r"tokenizer\.json|vocab\.|bpe\.codes|.*\.model$")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -28,12 +32,13 @@ def files_of(folder: Path) -> list[Path]:
     weights = next((found for names in _WEIGHTS if (found := _complete(folder, names))), None)
     config = folder / "config.json"
     tokenizer = [path for pattern in _TOKENIZER for path in sorted(folder.glob(pattern))]
+    names = [path.name for path in tokenizer]
     missing = [
         what
         for what, there in (
             ("config.json", config.is_file()),
             ("weights (model.safetensors or pytorch_model.bin)", weights),
-            ("a tokenizer (tokenizer.json or its vocabulary)", tokenizer),
+            ("a tokenizer (tokenizer.json or its vocabulary)", any(map(_VOCABULARY.match, names))),
         )
         if not there
     ]
@@ -59,7 +64,8 @@ def fetch(name: str, layer: int) -> Path:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        folder = Path(snapshot_download(name, local_files_only=True))
+        # By one file, as for all the hub's client would want the other frameworks' weights too.
+        folder = Path(snapshot_download(name, local_files_only=True, allow_patterns="config.json"))
         files_of(folder)
     except (LocalEntryNotFoundError, UsageError):
         return _download(name, layer)
@@ -80,9 +86,9 @@ def _download(name: str, layer: int) -> Path:
     try:
         known = HfApi().model_info(name, timeout=HUB_TIMEOUT_S)
         offered = [file.rfilename for file in known.siblings or []]
-        folder = snapshot_download(
-            name, revision=known.sha, allow_patterns=_wanted(offered), etag_timeout=HUB_TIMEOUT_S
-        )
+        with _bars_on_terminals_only():
+            # Not of the commit: by the branch's name it is found again without the hub.
+            folder = snapshot_download(name, allow_patterns=_wanted(offered), etag_timeout=HUB_TIMEOUT_S)
     except (GatedRepoError, RepositoryNotFoundError) as error:
         raise UsageError(f"Backbone {name!r}: the hub has no such model, or not for you") from error
     except Exception as error:  # of httpx, requests, the OS, or the client's own, as its version has it
@@ -93,6 +99,24 @@ def _download(name: str, layer: int) -> Path:
         ) from error
     files_of(Path(folder))
     return Path(folder)
+
+
+@contextlib.contextmanager
+def _bars_on_terminals_only() -> Iterator[None]:
+    from huggingface_hub.utils.tqdm import (
+        are_progress_bars_disabled,
+        disable_progress_bars,
+        enable_progress_bars,
+    )
+
+    if sys.stderr.isatty() or are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()
 
 
 def _wanted(offered: list[str]) -> list[str]:
