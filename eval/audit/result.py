@@ -35,15 +35,19 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Records that are in no figure, by status: a failed annotation is not a flawless image."""
+    """Records that are in no figure, by status: a failed annotation is not a flawless image.
+
+    `unclear` are those of a detection run that gave no clear verdict, and so were asked for no anomalies.
+    """
 
     failed: int = 0
     partial: int = 0
     unreadable: int = 0
+    unclear: int = 0
 
     @property
     def total(self) -> int:
-        return self.failed + self.partial + self.unreadable
+        return self.failed + self.partial + self.unreadable + self.unclear
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ def _difference(pair: Pair, resampled: Resampled) -> Difference:
 def _left_out(scores: Mapping[str, GeneratorScore]) -> Iterator[str]:
     for name, score in scores.items():
         if score.many_left_out:
-            kinds = ("failed", "partial", "unreadable")
+            kinds = ("failed", "partial", "unreadable", "unclear")
             counts = [(kind, getattr(score.left_out, kind)) for kind in kinds]
             by_kind = ", ".join(f"{count:,} {kind}" for kind, count in counts if count)
             yield (

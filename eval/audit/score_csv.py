@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from uncanny.eval.audit.result import FIGURES, RANKED, AuditResult, Board, PublishedTable
 
 COLUMNS = (
-    *("source", "assessor", "rank", "generator", "images", "failed", "partial", "unreadable", "anomalies"),
+    *("source", "assessor", "rank", "generator", "images"),
+    *("failed", "partial", "unreadable", "unclear", "anomalies"),
     *(f"{figure}{end}" for figure in FIGURES for end in ("", "_low", "_high")),
     "like_the_one_before",
 )
@@ -41,6 +42,7 @@ def _rows(board: Board) -> Iterator[dict[str, object]]:
             "failed": score.left_out.failed,
             "partial": score.left_out.partial,
             "unreadable": score.left_out.unreadable,
+            "unclear": score.left_out.unclear,
             "anomalies": score.anomalies,
             "like_the_one_before": "yes" if name in alike else "no" if rank > 1 else "",
         }

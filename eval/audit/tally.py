@@ -40,9 +40,12 @@ class Tally:
     _worst: list[_Candidate] = field(default_factory=list)
 
     def add(self, record: Annotation) -> None:
-        """Count one record; only those with status `ok` are in any figure."""
+        """Count one record; only those with status `ok`, and a verdict where one was asked for, are in figures."""
         if record.status != "ok":
             self._left_out[record.status] += 1
+            return
+        if (record.model_extra or {}).get("source", "not asked") is None:
+            self._left_out["unclear"] += 1
             return
         total = sum(anomaly.severity for anomaly in record.anomalies)
         self.counts.append(len(record.anomalies))

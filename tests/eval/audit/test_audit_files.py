@@ -37,13 +37,18 @@ def test_json_has_every_key_of_the_contract(tmp_path: Path) -> None:
     assert found["order"] == ["few", "odd", "none"]
     few = found["generators"]["few"]
     assert few["images"] == 2
-    assert few["left_out"] == {"failed": 0, "partial": 0, "unreadable": 0}
+    assert few["left_out"] == {"failed": 0, "partial": 0, "unreadable": 0, "unclear": 0}
     assert (few["mai"], few["af"], few["u_mean"]) == pytest.approx((0.2, 0.5, 0.4))
     assert few["cap"] == few["mai"] * few["af"]
     for figure in ("mai", "af", "cap"):
         low, high = few["ci"][figure]
         assert low <= few[figure] <= high
-    assert found["generators"]["odd"]["left_out"] == {"failed": 0, "partial": 0, "unreadable": 1}
+    assert found["generators"]["odd"]["left_out"] == {
+        "failed": 0,
+        "partial": 0,
+        "unreadable": 1,
+        "unclear": 0,
+    }
 
 
 def test_unmeasured_is_null(tmp_path: Path) -> None:

@@ -31,6 +31,17 @@ def test_only_whole_annotations_count(tmp_path: Path) -> None:
     assert one.tally.severities[20] == one.tally.severities[50] == 1
 
 
+def test_without_a_verdict_no_anomalies_were_asked_for(tmp_path: Path) -> None:
+    records = [
+        record("a.png", [20], source="generated"),
+        record("b.png", source="real"),
+        record("c.png", source=None),
+    ]
+    (one,) = loaded({"a": written(tmp_path / "a.jsonl", records)})
+    assert list(one.tally.counts) == [1, 0]
+    assert one.tally.left_out == LeftOut(unclear=1)
+
+
 def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
     without = anomaly(5)
     del without["severity"]
