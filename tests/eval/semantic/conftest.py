@@ -16,8 +16,11 @@ Made = Callable[..., Path]
 @pytest.fixture(scope="session")
 def backbone_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     """`(kind, real_size=False)` → a model folder, made once. Whoever changes it copies it first."""
+    import torch
+
     from tests.eval.semantic.made_backbones import make
 
+    torch.set_num_threads(1)  # small models gain nothing from more, and tests run side by side
     made: dict[tuple[str, bool], Path] = {}
 
     def folder(kind: str, *, real_size: bool = False) -> Path:
