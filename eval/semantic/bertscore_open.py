@@ -35,7 +35,10 @@ def open_measure(options: MeasureOptions) -> BertScore:
     layer = backbone_names.layer_of(asked, options.num_layers, is_path=path is not None)
     device = _device(options.device)
     folder = path if path is not None else backbone_files.fetch(asked, layer)
-    weights = backbone_files.content_hash(folder)
+    try:
+        weights = backbone_files.content_hash(folder)
+    except OSError as error:
+        raise UsageError(f"Backbone {asked!r} cannot be read: {error}") from error
     name = backbone_names.first_name(asked) if path is None else folder.name
     backbone = load(folder, asked, layer, device)
     limit = int(settings().embeddings_gb * 1e9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,25 @@ def test_a_folder_with_t5_in_its_name_is_no_t5(backbone_folder: Made, tmp_path: 
     named = tmp_path / "not-t5-but-bert"
     named.symlink_to(backbone_folder("bert"))
     assert one_by_one(opened(named, 3), PAIRS[:4]) == pytest.approx(RECORDED["bert"]["f1"][:4], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "head"),
+    [
+        ("distilbert", "AutoModelForMaskedLM"),
+        ("roberta", "AutoModelForSequenceClassification"),
+        ("mt5", "AutoModelForSeq2SeqLM"),
+    ],
+)
+def test_released_weights_with_a_head_and_without_a_pooler(
+    kind: str, head: str, backbone_folder: Made, tmp_path: Path
+) -> None:
+    import transformers
+
+    folder = Path(shutil.copytree(backbone_folder(kind), tmp_path / "headed"))
+    getattr(transformers, head).from_pretrained(folder).save_pretrained(folder)
+    bare = one_by_one(opened(backbone_folder(kind), 3), PAIRS[:6])
+    assert one_by_one(opened(folder, 3), PAIRS[:6]) == pytest.approx(bare, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "mt5"])
