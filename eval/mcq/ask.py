@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +16,12 @@ from uncanny.eval.mcq.overlay import overlay_for
 from uncanny.eval.mcq.run import McqJob, PendingItem
 from uncanny.eval.mcq.texts import asked_digest, prompt_id, question_text, system_text
 from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
-from uncanny.images import PreparedImage, prepare
+from uncanny.images import prepare
 from uncanny.providers.base import Sampling, SentImage
 from uncanny.providers.call_log import CallScope, dump_calls
-from uncanny.providers.encode import encode_image
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
+from uncanny.runs.annotate_image import sent_image
 from uncanny.runs.engine import Engine
 from uncanny.runs.progress import Progress
 
@@ -69,22 +69,32 @@ class ItemAsker:
 
     async def _images(
         self, item: Item, questions: tuple[AskedQuestion, ...]
-    ) -> tuple[dict[AskedQuestion, SentImage | None], list[Given]]:
+    ) -> tuple[Mapping[AskedQuestion, SentImage | None], list[Given]]:
         """What each question is asked with; a picture that cannot be read costs its own questions only."""
+        # One trip to a thread for both pictures: the first items are asked about sooner.
+        images, failed, changes = await asyncio.to_thread(self._ready, item, questions)
+        self.progress.pixel_changes.update(changes)
+        return images, failed
+
+    def _ready(
+        self, item: Item, questions: tuple[AskedQuestion, ...]
+    ) -> tuple[Mapping[AskedQuestion, SentImage | None], list[Given], list[str]]:
+        """Images ready to be sent, questions failed for want of one, and kinds of changes made. Blocking."""
         images: dict[AskedQuestion, SentImage | None] = {"q4_no_image": None}
         failed: list[Given] = []
+        changes: list[str] = []
         for seeing, place in ((("q1", "q2", "q4"), self._original), (("q3",), self._overlay)):
             wanted = [question for question in questions if question in seeing]
             if not wanted:
                 continue
             try:
-                image, changes = await asyncio.to_thread(self._ready, place, item)
+                found = prepare(place(item), self.job.policy, self.engine.limits)
             except UncannyError as error:
                 failed += _failed(wanted, f"image: {error}")
                 continue
-            images |= dict.fromkeys(wanted, image)
-            self.progress.pixel_changes.update(change.partition(":")[0] for change in changes)
-        return images, failed
+            images |= dict.fromkeys(wanted, sent_image(found))
+            changes += [change.partition(":")[0] for change in found.changes]
+        return images, failed, changes
 
     def _original(self, item: Item) -> Path:
         return image_path(item, self.job.items_file, self.job.root)
@@ -92,18 +102,6 @@ class ItemAsker:
     def _overlay(self, item: Item) -> Path:
         folder = self.job.folder.path / "overlays"
         return overlay_for(item, self.job.items_file, self.job.root, folder)
-
-    def _ready(self, place: Callable[[Item], Path], item: Item) -> tuple[SentImage, tuple[str, ...]]:
-        """The picture at `place`, ready to be sent, and what was done to it. Blocking."""
-        found: PreparedImage = prepare(place(item), self.job.policy, self.engine.limits)
-        image = encode_image(
-            sha256=found.sent_sha256,
-            media_type=found.media_type,
-            width=found.sent_width,
-            height=found.sent_height,
-            data=found.sent,
-        )
-        return image, found.changes
 
     def _write(self, item: Item, given: list[Given], scope: CallScope) -> None:
         if scope.calls:
