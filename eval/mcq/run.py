@@ -146,8 +146,8 @@ class McqTask:
     ) -> Sequence[PendingItem]:
         job = self.job
         items = job.items[: job.options.limit]
-        digests = {
-            f"{item.id}/{question}": asked_digest(item, question)
+        asked = {
+            f"{item.id}/{question}": (item, question)
             for item in items
             for question in questions_of(item, job.plan)
         }
@@ -156,11 +156,11 @@ class McqTask:
             key = answer_key(answer)
             self._answered.add(answer.id)
             standing.pop(key, None)
-            same = digests.get(key) == (answer.model_extra or {}).get("asked")
+            same = key in asked and asked_digest(*asked[key]) == (answer.model_extra or {}).get("asked")
             if same and not (answer.outcome == "error" and job.options.retry_failed):
                 standing[key] = _STATUS[answer.outcome]
         progress.unit, progress.kinds = "questions", ("ok", "refused", "failed")
-        progress.total = len(digests)
+        progress.total = len(asked)
         progress.statuses.update(standing.values())
         progress.resumed = progress.done
         pending = (

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 MANIFEST_EVERY_S = 5.0
-SWITCH_S = 0.0001
 _STATES: dict[Reason | None, State] = {
     None: "finished",
     "interrupt": "interrupted",
@@ -186,7 +184,7 @@ async def _work(
         keeper = asyncio.create_task(_keep_manifest(manifest, progress))
         try:
             work = task.open(engine, records, calls, progress)
-            with stop.on_signals(), _few_collections(), _quick_turns():
+            with stop.on_signals(), _few_collections():
                 await work_through(pending, work, at_once=task.at_once, stop=stop, caller=engine.caller)
         finally:
             keeper.cancel()
@@ -200,18 +198,6 @@ async def _keep_manifest(manifest: Manifest, progress: Progress) -> None:
     while True:
         await asyncio.sleep(MANIFEST_EVERY_S)
         manifest.write("running", progress)
-
-
-@contextlib.contextmanager
-def _quick_turns() -> Iterator[None]:
-    # The thread that keeps answers needs the interpreter for moments only, but several times for each commit,
-    # and a call holds its slot until its answer is kept.
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_S)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 @contextlib.contextmanager
