@@ -40,7 +40,7 @@ class Tally:
     _worst: list[_Candidate] = field(default_factory=list)
 
     def add(self, record: Annotation) -> None:
-        """Count one record; only those with status `ok`, and a verdict where one was asked for, are in figures."""
+        """Count one record; in figures are those with status `ok`, and a verdict where one was asked for."""
         if record.status != "ok":
             self._left_out[record.status] += 1
             return

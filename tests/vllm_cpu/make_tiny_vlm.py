@@ -115,9 +115,11 @@ def make_config(ids: dict[str, int]) -> Any:
 
 def make_model(tokenizer: Tokenizer, seed: int) -> Any:
     ids = {name: tokenizer.token_to_id(name) for name in SPECIAL}
-    config = make_config(ids)
+    config = make_config({name: number for name, number in ids.items() if number is not None})
     torch.manual_seed(seed)
-    model = Qwen3VLForConditionalGeneration(config).to(torch.float32).eval()
+    # Typed as Any: transformers wraps `to` in a way that type checkers misread.
+    made: Any = Qwen3VLForConditionalGeneration(config)
+    model = made.to(torch.float32).eval()
     with torch.no_grad():
         for weight in model.parameters():
             if weight.ndim >= 2:
