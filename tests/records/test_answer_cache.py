@@ -9,6 +9,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -195,6 +197,27 @@ async def test_closing_twice_does_no_harm(folder: Path) -> None:
     await cache.put("k", b"v")
     cache.close()
     cache.close()
+
+
+class SlowToWake(threading.Event):
+    """An event whose waiter goes on late, as on a busy machine."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        found = super().wait(timeout)
+        time.sleep(0.1)
+        return found
+
+
+@pytest.mark.timeout(20)
+async def test_closing_while_the_writer_is_about_to_look_ends(folder: Path) -> None:
+    cache = AnswerCache(folder)
+    cache._closing = SlowToWake()
+    await cache.put("k", b"v")
+    await asyncio.sleep(0.07)
+    await asyncio.to_thread(cache.close)
+    again = AnswerCache(folder)
+    assert again.get("k") == b"v"
+    again.close()
 
 
 async def test_closing_waits_for_what_is_on_its_way(folder: Path) -> None:

@@ -103,8 +103,9 @@ class AnswerCache:
         closing = False
         while not closing:
             self._wake.wait()
-            closing = self._closing.wait(GATHER_S)
+            # Before looking: what comes from here on wakes this thread once more.
             self._wake.clear()
+            closing = self._closing.wait(GATHER_S)
             with self._turns:
                 batch = dict(self._waiting)
                 self._journal.turn()
