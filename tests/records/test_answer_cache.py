@@ -59,6 +59,16 @@ async def test_many_at_once_are_all_there(cache: AnswerCache) -> None:
     assert cache.get("1234") == b"1234"
 
 
+async def test_no_more_than_so_many_wait_for_the_database(
+    cache: AnswerCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uncanny.records.answer_cache.MOST_WAITING", 10)
+    for n in range(200):
+        await cache.put(str(n), b"v")
+        assert len(cache._waiting) < 10
+    assert len(cache) == 200
+
+
 async def test_two_caches_on_one_folder_see_each_other(cache: AnswerCache, folder: Path) -> None:
     other = AnswerCache(folder)
     await asyncio.gather(*(each.put(f"{n}", b"v") for n in range(50) for each in (cache, other)))

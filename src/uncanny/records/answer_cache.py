@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Collection
 from pathlib import Path
@@ -84,6 +85,9 @@ class AnswerCache:
             self._waiting[key] = value
         if not self._wake.is_set():
             self._wake.set()
+        # Models faster than the database would fill the memory.
+        while len(self._waiting) >= MOST_WAITING and self._failure is None and not self._closing.is_set():
+            await asyncio.sleep(GATHER_S)
 
     def __len__(self) -> int:
         with self._turns:
