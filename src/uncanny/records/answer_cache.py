@@ -85,9 +85,13 @@ class AnswerCache:
             self._waiting[key] = value
         if not self._wake.is_set():
             self._wake.set()
-        # Models faster than the database would fill the memory.
-        while len(self._waiting) >= MOST_WAITING and self._failure is None and not self._closing.is_set():
+        # Models faster than the database would fill the memory. It is a thread: no event of this loop is set.
+        while self._full():  # noqa: ASYNC110
             await asyncio.sleep(GATHER_S)
+
+    def _full(self) -> bool:
+        going_on = self._failure is None and not self._closing.is_set()
+        return going_on and len(self._waiting) >= MOST_WAITING
 
     def __len__(self) -> int:
         with self._turns:
