@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from uncanny.errors import UsageError
-from uncanny.records.answer_cache import AnswerCache
+from uncanny.records.answer_cache import GATHER_S, AnswerCache
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ async def test_closing_while_the_writer_is_about_to_look_ends(folder: Path) -> N
     cache = AnswerCache(folder)
     cache._closing = SlowToWake()
     await cache.put("k", b"v")
-    await asyncio.sleep(0.07)
+    await asyncio.sleep(GATHER_S + 0.05)  # after its wait, before it looks
     await asyncio.to_thread(cache.close)
     again = AnswerCache(folder)
     assert again.get("k") == b"v"

@@ -15,7 +15,7 @@ from uncanny.records.answer_journal import AnswerJournal, take_over
 
 _UNLIMITED = 2**62
 # A commit costs as much as some ten writes, so they wait for each other; the journal has them meanwhile.
-GATHER_S = 0.02
+GATHER_S = 0.1
 AGAIN_S = 1.0
 MOST_WAITING = 1_000
 
