@@ -17,7 +17,7 @@ from uncanny.eval.mcq.run import McqJob, PendingItem
 from uncanny.eval.mcq.texts import asked_digest, prompt_id, question_text, system_text
 from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
 from uncanny.images import prepare
-from uncanny.providers.base import Sampling, SentImage
+from uncanny.providers.base import SentImage
 from uncanny.providers.call_log import CallScope, dump_calls
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
@@ -60,9 +60,7 @@ class ItemAsker:
             for q in questions
             if q in images
         ]
-        plan = self.job.plan
-        sampling = Sampling(plan.temperature, plan.top_p, plan.max_output_tokens)
-        context = ItemContext(asked, self.engine.caller, scope, sampling)
+        context = ItemContext(asked, self.engine.caller, scope, self.job.plan.sampling)
         state: ItemState = await item_graph().ainvoke({"item": item.id}, context=context)
         order = {question: number for number, question in enumerate(questions)}
         return sorted([*failed, *state.get("answers", ())], key=lambda one: order[one.question])

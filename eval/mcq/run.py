@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uncanny.agents.artifact_answerer import ROLES, own_texts
-from uncanny.errors import UsageError
 from uncanny.eval.mcq.items import Answer, AskedQuestion, Item
 from uncanny.eval.mcq.texts import asked_digest, carries_texts
 from uncanny.images import PixelPolicy
@@ -20,6 +19,7 @@ from uncanny.records.run_folder import RunFolder
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd, run_task
+from uncanny.runs.sampling_plan import SamplingPlan
 
 if TYPE_CHECKING:
     from uncanny.runs.engine import Engine
@@ -29,7 +29,7 @@ QUESTIONS_AN_ITEM = 4
 
 
 @dataclass(frozen=True, slots=True)
-class McqPlan:
+class McqPlan(SamplingPlan):
     """How questions are asked.
 
     Zero-shot at `temperature` 0 where the model takes one; what was sent stands in `run.json`. Reasoning is
@@ -40,21 +40,6 @@ class McqPlan:
     top_p: float | None = None
     max_output_tokens: int = 2_000
     control: bool = False
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for a value out of range."""
-        for what, value, good, wanted in (
-            (
-                "temperature",
-                self.temperature,
-                self.temperature is None or 0 <= self.temperature <= 2,
-                "0 to 2",
-            ),
-            ("top-p", self.top_p, self.top_p is None or 0 < self.top_p <= 1, "above 0, at most 1"),
-            ("max-output-tokens", self.max_output_tokens, self.max_output_tokens >= 1, "at least 1"),
-        ):
-            if not good:
-                raise UsageError(f"{what} must be {wanted}, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +91,7 @@ class McqTask:
 
     @property
     def sampling(self) -> Sampling:
-        plan = self.job.plan
-        return Sampling(plan.temperature, plan.top_p, plan.max_output_tokens)
+        return self.job.plan.sampling
 
     @property
     def at_once(self) -> int:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from uncanny.agents.verdict import ROLES, own_texts
-from uncanny.errors import UsageError
 from uncanny.eval.realism.pairs import PairFiles, PairSet
 from uncanny.eval.realism.records import Outcome, Side, Verdict
 from uncanny.images import PixelPolicy, display_path
@@ -23,6 +22,7 @@ from uncanny.records.run_folder import RunFolder
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd, run_task
+from uncanny.runs.sampling_plan import SamplingPlan
 
 if TYPE_CHECKING:
     from uncanny.runs.engine import Engine
@@ -33,7 +33,7 @@ STATUSES: Mapping[Outcome, str] = {"judged": "ok"}
 
 
 @dataclass(frozen=True, slots=True)
-class RealismPlan:
+class RealismPlan(SamplingPlan):
     """Sampling as in the paper (SAGI, supplementary, section 1.5), where the model takes it.
 
     `max_output_tokens` is doubled when an answer is cut off.
@@ -42,21 +42,6 @@ class RealismPlan:
     temperature: float | None = 0.1
     top_p: float | None = 1.0
     max_output_tokens: int = 2_048
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for a value out of range."""
-        for what, value, good, wanted in (
-            (
-                "temperature",
-                self.temperature,
-                self.temperature is None or 0 <= self.temperature <= 2,
-                "0 to 2",
-            ),
-            ("top-p", self.top_p, self.top_p is None or 0 < self.top_p <= 1, "above 0, at most 1"),
-            ("max-output-tokens", self.max_output_tokens, self.max_output_tokens >= 1, "at least 1"),
-        ):
-            if not good:
-                raise UsageError(f"{what} must be {wanted}, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +89,7 @@ class RealismTask:
 
     @property
     def sampling(self) -> Sampling:
-        plan = self.job.plan
-        return Sampling(plan.temperature, plan.top_p, plan.max_output_tokens)
+        return self.job.plan.sampling
 
     @property
     def at_once(self) -> int:
