@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +15,7 @@ from tests.eval.audit.made_boards import (
     with_published,
     with_second_assessor,
 )
-from tests.eval.mcq.test_report import Page
+from tests.eval.report.page_text import Page, check_static_page
 from uncanny.eval.audit.report import write_audit_page
 from uncanny.eval.audit.report_plane import spread
 from uncanny.eval.audit.report_words import amount, ends, signed
@@ -78,34 +76,8 @@ def board_rows(page: Page) -> list[str]:
     return section.split("<tbody>")[1].split("</tbody>")[0].split("<tr>")[1:]
 
 
-def test_page_loads_nothing_and_names_its_own_style(page: Page) -> None:
-    policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv"))
-    style = re.search(r"<style>(.*?)</style>", page.html, re.DOTALL)
-    assert policy is not None
-    assert style is not None
-    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-    assert policy.startswith("default-src 'none'; img-src data:;")
-    assert f"style-src 'sha256-{digest}'" in policy
-    assert not [attrs for _, attrs in page.tags if "style" in attrs]
-    assert page.html.count("</style>") == 1
-    assert all((attrs["src"] or "").startswith("data:image/webp;base64,") for attrs in page.all("img"))
-    assert all((attrs["href"] or "").startswith("#") for attrs in page.all("a") + page.all("use"))
-
-
-def test_every_tag_is_closed_in_order(page: Page) -> None:
-    open_tags: list[str] = []
-    for slash, tag, rest in re.findall(r"<(/?)([a-zA-Z]\w*)\b([^>]*)>", page.html):
-        if slash:
-            assert open_tags.pop() == tag
-        elif not rest.endswith("/") and tag not in ("meta", "img"):
-            open_tags.append(tag)
-    assert open_tags == []
-
-
-def test_ids_are_unique_and_links_lead_somewhere(page: Page) -> None:
-    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
-    assert len(ids) == len(set(ids))
-    assert {(attrs["href"] or "")[1:] for attrs in page.all("a") + page.all("use")} <= set(ids)
+def test_the_page_stands_by_itself(page: Page) -> None:
+    check_static_page(page)
 
 
 def test_every_generator_has_its_row_with_the_results_figures(fifteen: AuditResult, page: Page) -> None:

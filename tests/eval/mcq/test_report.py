@@ -6,12 +6,12 @@ import base64
 import hashlib
 import re
 from collections.abc import Sequence
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
+from tests.eval.report.page_text import Page
 from uncanny.eval.mcq.baselines import baseline_answers
 from uncanny.eval.mcq.from_scenes import scene_items
 from uncanny.eval.mcq.items import Answer, Item
@@ -21,30 +21,6 @@ from uncanny.eval.mcq.report_gallery import MOST_SHOWN
 from uncanny.eval.mcq.score import score_set
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
-
-
-class Page(HTMLParser):
-    """Tags with their attributes, and the words between them."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.html = html
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attrs for name, attrs in self.tags if name == tag]
 
 
 def report(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +10,8 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.eval.mcq.test_report import Page
 from tests.eval.realism.made_verdicts import hand_worked, line, written
+from tests.eval.report.page_text import Page, check_static_page
 from uncanny.eval.mcq.report_table import interval_words
 from uncanny.eval.realism.human import HumanAnswer
 from uncanny.eval.realism.load import load_verdicts
@@ -72,30 +70,8 @@ def section(page: Page, name: str) -> str:
     return page.html.split(f'id="{name}"')[1].split("</section>")[0]
 
 
-def test_page_loads_nothing_and_names_its_own_style(page: Page) -> None:
-    policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv"))
-    style = re.search(r"<style>(.*?)</style>", page.html, re.DOTALL)
-    assert policy is not None
-    assert style is not None
-    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-    assert policy.startswith("default-src 'none'; img-src data:;")
-    assert f"style-src 'sha256-{digest}'" in policy
-    assert not [attrs for _, attrs in page.tags if "style" in attrs]
-    assert not page.all("script")
-    assert all((attrs["src"] or "").startswith("data:image/webp;base64,") for attrs in page.all("img"))
-    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
-    assert len(ids) == len(set(ids))
-    assert {(attrs["href"] or "")[1:] for attrs in page.all("a") + page.all("use")} <= set(ids)
-
-
-def test_every_tag_is_closed_in_order(page: Page) -> None:
-    open_tags: list[str] = []
-    for slash, tag, rest in re.findall(r"<(/?)([a-zA-Z]\w*)\b([^>]*)>", page.html):
-        if slash:
-            assert open_tags.pop() == tag
-        elif not rest.endswith("/") and tag not in ("meta", "img"):
-            open_tags.append(tag)
-    assert open_tags == []
+def test_the_page_stands_by_itself(page: Page) -> None:
+    check_static_page(page)
 
 
 def test_every_line_has_the_scores_figures(score: RealismScore, page: Page) -> None:

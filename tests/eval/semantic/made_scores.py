@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.eval.mcq.test_report import Page
+from tests.eval.report.page_text import Page
 from uncanny.eval.semantic.report import write_semantic_page
 from uncanny.eval.semantic.report_words import amount, ends
 from uncanny.eval.semantic.result import Figure, SemanticScore

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.eval.mcq.test_report import Page
+from tests.eval.report.page_text import Page, check_static_page
 from tests.eval.semantic.made_scores import (
     ARABIC,
     HOSTILE,
@@ -51,32 +48,8 @@ def two() -> SemanticScore:
     return made_score({"good": with_source, "poor": without}, truth)
 
 
-def test_page_loads_nothing_and_names_its_own_style(page: Page) -> None:
-    policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv"))
-    style = re.search(r"<style>(.*?)</style>", page.html, re.DOTALL)
-    assert policy is not None
-    assert style is not None
-    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-    assert policy.startswith("default-src 'none'; img-src data:;")
-    assert f"style-src 'sha256-{digest}'" in policy
-    assert not [attrs for _, attrs in page.tags if "style" in attrs]
-    assert all((attrs["href"] or "").startswith("#") for attrs in page.all("a") + page.all("use"))
-
-
-def test_every_tag_is_closed_in_order(page: Page) -> None:
-    open_tags: list[str] = []
-    for slash, tag, rest in re.findall(r"<(/?)([a-zA-Z]\w*)\b([^>]*)>", page.html):
-        if slash:
-            assert open_tags.pop() == tag
-        elif not rest.endswith("/") and tag not in ("meta", "img"):
-            open_tags.append(tag)
-    assert open_tags == []
-
-
-def test_ids_are_unique_and_links_lead_somewhere(page: Page) -> None:
-    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
-    assert len(ids) == len(set(ids))
-    assert {(attrs["href"] or "")[1:] for attrs in page.all("a") + page.all("use")} <= set(ids)
+def test_the_page_stands_by_itself(page: Page) -> None:
+    check_static_page(page)
 
 
 def test_what_others_wrote_stays_text(page: Page) -> None:

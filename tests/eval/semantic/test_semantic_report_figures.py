@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.mcq.test_report import Page
+from tests.eval.report.page_text import Page
 from tests.eval.semantic.made_scores import (
     ByKind,
     cells_of,
