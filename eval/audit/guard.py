@@ -35,18 +35,36 @@ class _NotAlikeError(UsageError):
 
 
 def unchecked(generators: Sequence[Loaded]) -> tuple[str, ...]:
-    """Which generators' pixel handling and settings could not be compared, as sentences."""
-    unknown = [one.source.name for one in generators if one.provenance.policy is None]
-    if not unknown or len(generators) < 2:
+    """What could not be compared between the generators, as sentences."""
+    if len(generators) < 2:
         return ()
-    named = ", ".join(unknown[:_MOST_SHOWN]) + (" and others" if len(unknown) > _MOST_SHOWN else "")
-    return (f"Pixel policy and settings are not known of {named}: there is no run.json to compare.",)
+    notices: list[str] = []
+    made = {one.source.name: one.provenance for one in generators}
+    bare = [name for name, each in made.items() if each.policy is None]
+    if bare:
+        notices.append(
+            f"Pixel policy and settings are not known of {_named(bare)}: there is no run.json to compare."
+        )
+    unnamed = [name for name, each in made.items() if not each.served_known and name not in bare]
+    if unnamed or bare:
+        notices.append(
+            f"Which version of the model answered is not known of {_named([*bare, *unnamed])}: "
+            "providers may have served another one."
+        )
+    return tuple(notices)
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_SHOWN]) + (" and others" if len(names) > _MOST_SHOWN else "")
 
 
 def differences(made: Mapping[str, Provenance]) -> Iterator[Mixed]:
     """Aspect by aspect; what is not known of a generator is not compared."""
     yield from _differing("model", "models", {name: one.models for name, one in made.items()})
     yield from _differing("prompts", "prompts", {name: one.prompts for name, one in made.items()})
+    for model in sorted({model for one in made.values() for model in one.served}):
+        served = {name: one.served[model] for name, one in made.items() if model in one.served}
+        yield from _differing("model", f"version of {model}", served)
     policies = {name: one.policy for name, one in made.items()}
     yield from _by_setting("pixels", "pixel policy", policies)
     if None in policies.values():

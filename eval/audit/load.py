@@ -152,6 +152,7 @@ def _provenance(tally: Tally, run: ReadRun | None) -> Provenance:
     if info is None:
         return Provenance(tuple(sorted(tally.models)), tuple(sorted(tally.prompts)), changes)
     models = tuple(sorted(tally.models))
+    served = {model: tuple(sorted(info.served_as[model])) for model in models if info.served_as.get(model)}
     if info.model and info.roles and tally.models <= {info.model, *info.roles.values()}:
         models = (together(info.model, info.roles),)
     return Provenance(
@@ -160,6 +161,8 @@ def _provenance(tally: Tally, run: ReadRun | None) -> Provenance:
         changes,
         as_texts(info.pixels.policy) or None,
         settings_of(info.plan, info.roles) or None,
+        served,
+        tally.models <= served.keys() - set(info.served_unnamed),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal
@@ -87,7 +87,8 @@ class Provenance:
     `models` and `prompts` are those of the records that count; a record to which roles or a fallback with
     models of their own contributed names them all. `changes` are the kinds of what was done to pixels beyond
     converting the file's format, None where no record says. `policy` is the run's pixel policy and `settings`
-    are its plan and roles, by name; None where no run is known.
+    are its plan and roles, by name; None where no run is known. `served` has, by model, the names under which
+    it really answered, such as dated snapshots; `served_known` is false where they are not known of all.
     """
 
     models: tuple[str, ...]
@@ -95,6 +96,8 @@ class Provenance:
     changes: tuple[str, ...] | None = None
     policy: Mapping[str, str] | None = None
     settings: Mapping[str, str] | None = None
+    served: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    served_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ def _worst(image: WorstImage) -> dict[str, Any]:
 def _made_with(made: Provenance) -> dict[str, Any]:
     return {
         "models": list(made.models),
+        "served_as": {model: list(names) for model, names in made.served.items()},
         "prompts": list(made.prompts),
         "changes": None if made.changes is None else list(made.changes),
         "policy": None if made.policy is None else dict(made.policy),

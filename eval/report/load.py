@@ -47,7 +47,11 @@ class PixelCounts(Record):
 
 
 class RunInfo(Record):
-    """`run.json`; every key may be missing. `root` is where image paths start, None for the run folder."""
+    """`run.json`; every key may be missing. `root` is where image paths start, None for the run folder.
+
+    `served_as` has the names under which each model really answered, `served_unnamed` the models of which
+    some answers bear none.
+    """
 
     uncanny: str | None = None
     python: str | None = None
@@ -59,6 +63,8 @@ class RunInfo(Record):
     model: str | None = None
     roles: dict[str, str] = Field(default_factory=dict)
     fallback: str | None = None
+    served_as: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    served_unnamed: tuple[str, ...] = ()
     plan: dict[str, Any] = Field(default_factory=dict)
     parameters: dict[str, Any] = Field(default_factory=dict)
     prompts: Prompts = Prompts()

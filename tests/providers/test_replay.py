@@ -122,8 +122,15 @@ def kept(cache: AnswerCache, scope: CallScope) -> int | None:
 
 
 async def test_a_good_entry_reads(cache: AnswerCache) -> None:
+    scope = CallScope("a.png")
     await cache.put("key", orjson.dumps([GOOD]))
-    assert kept(cache, CallScope("a.png")) == 1
+    assert kept(cache, scope) == 1
+    # Entries of version 0.1.0 do not say who answered.
+    assert [(call.served_model, call.request_id) for call in scope.calls] == [(None, None)]
+    told = {"served_model": "one-2026-01-01", "request_id": "req-7"}
+    await cache.put("key", orjson.dumps([GOOD | told]))
+    assert kept(cache, scope) == 1
+    assert (scope.calls[1].served_model, scope.calls[1].request_id) == ("one-2026-01-01", "req-7")
 
 
 @pytest.mark.parametrize(

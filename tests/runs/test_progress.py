@@ -83,7 +83,8 @@ def test_an_earlier_sitting_is_taken_up_from_its_record() -> None:
     spending.add(call())
     spending.add(call(cached_tokens=None))
     spending.add(call(replayed=True))
-    written = orjson.loads(orjson.dumps(spending.as_recorded()))
+    recorded = {"totals": spending.as_recorded(), **spending.served.as_recorded()}
+    written = orjson.loads(orjson.dumps(recorded))
     again = Spending.recorded(written)
     assert again == spending
     again.add(call())

@@ -62,7 +62,8 @@ function callBody(call) {
     }
     return [el("h4", {}, heading), prose("pre", "", value)];
   };
-  const facts = { outcome: shown(call), detail: call.detail, model: call.model, prompt: call.prompt,
+  const facts = { outcome: shown(call), detail: call.detail, model: call.model,
+    "served as": call.served_model, "request": call.request_id, prompt: call.prompt,
     attempt: call.attempt, repair: call.repair || null, latency: seconds(call.latency_s),
     tokens: tokens(call, "not reported"), cost: money(call.cost_usd), line: `calls.jsonl:${call.line}` };
   return el("div", { class: "body" },

@@ -9,8 +9,11 @@ from typing import Any
 
 import orjson
 
-from uncanny.providers.base import Outcome, Tokens
+from uncanny.providers.base import Outcome, Reply
 from uncanny.schema import Usage
+
+# Of a name that a server gives; a longer one is none.
+MOST_CHARACTERS = 200
 
 
 @dataclass(slots=True)
@@ -19,6 +22,8 @@ class CallRecord:
 
     `attempt` counts from 1 within one question, `repair` says how many repair questions came before.
     `replayed` marks an answer taken from the answer cache: its usage is what it cost when it was asked.
+    `served_model` is the model the server says answered, such as a dated snapshot of the one asked for, and
+    `request_id` the provider's own name of the call; both are None where it told none.
     """
 
     image: str
@@ -42,6 +47,8 @@ class CallRecord:
     output_tokens: int | None = None
     cost_usd: float | None = None
     replayed: bool = False
+    served_model: str | None = None
+    request_id: str | None = None
 
     def cached_form(self) -> dict[str, Any]:
         """The part the answer cache keeps: what the same request on another day would not tell again."""
@@ -59,6 +66,8 @@ class CallRecord:
             "cached_tokens": self.cached_tokens,
             "output_tokens": self.output_tokens,
             "cost_usd": self.cost_usd,
+            "served_model": self.served_model,
+            "request_id": self.request_id,
         }
 
 
@@ -67,10 +76,17 @@ def dump_calls(calls: Iterable[CallRecord]) -> bytes:
     return b"".join(orjson.dumps(call, option=orjson.OPT_APPEND_NEWLINE) for call in calls)
 
 
-def measured(call: CallRecord, tokens: Tokens, cost_usd: float | None) -> None:
-    """Enter a reply's usage into its record."""
+def enter_reply(call: CallRecord, reply: Reply, cost_usd: float | None) -> None:
+    """Enter what came back, and from whom, into the call's record."""
+    tokens = reply.tokens
+    call.answer = reply.text
     call.input_tokens, call.output_tokens = tokens.input, tokens.output
     call.cached_tokens, call.cost_usd = tokens.cached, cost_usd
+    call.served_model, call.request_id = _name(reply.model), _name(reply.request_id)
+
+
+def _name(text: str | None) -> str | None:
+    return (text or "").strip()[:MOST_CHARACTERS] or None
 
 
 def usage(calls: Iterable[CallRecord]) -> Usage:

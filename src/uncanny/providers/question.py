@@ -20,7 +20,7 @@ from uncanny.errors import (
 )
 from uncanny.providers.base import Message, Reply, Request
 from uncanny.providers.budget import Budget, Spend
-from uncanny.providers.call_log import CallRecord, CallScope, measured, now
+from uncanny.providers.call_log import CallRecord, CallScope, enter_reply, now
 from uncanny.providers.lane import Lane
 from uncanny.providers.replay import asked_text, sees
 
@@ -160,11 +160,10 @@ class Question(Generic[T]):
                 raise
             lane.limiter.succeeded()
             lane.breaker.succeeded()
-            measured(record, reply.tokens, lane.price(reply.tokens))
+            enter_reply(record, reply, lane.price(reply.tokens))
             return await self._accept(request, reply, record, began)
 
     async def _accept(self, request: Request, reply: Reply, record: CallRecord, began: float) -> T:
-        record.answer = reply.text
         if reply.finish == "refusal":
             record.outcome = "refused"
             self._log(record, began, detail="the model refused")

@@ -44,7 +44,7 @@ class Manifest:
             "parameters": before.get("parameters", {}),
             "totals": before.get("totals", {}),
         }
-        self.spending = Spending.recorded(before.get("totals", {}))
+        self.spending = Spending.recorded(before)
         self.was_killed = before.get("state") == "running"
         self.seconds_before = float(before.get("totals", {}).get("seconds", 0.0))
 
@@ -60,7 +60,7 @@ class Manifest:
 
     def write(self, state: State, progress: Progress) -> None:
         statuses = progress.statuses
-        self._content |= {"state": state, "updated": _now()}
+        self._content |= {"state": state, "updated": _now(), **progress.spending.served.as_recorded()}
         self._content["pixels"] |= {"changed": dict(progress.pixel_changes)}
         self._content["totals"] = {
             progress.unit: progress.total,

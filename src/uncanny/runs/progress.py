@@ -12,20 +12,61 @@ from uncanny.providers.call_log import CallRecord
 
 _FIGURES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
 _ANSWERED = ("ok", "refused", "undetermined")
+MOST_NAMES = 20
+
+
+@dataclass(slots=True)
+class Served:
+    """Under which names each model answered: a name such as `gpt-4o` stands for one snapshot after another.
+
+    `names` has them by the model as the user wrote it, in order of their first answers, `MOST_NAMES` at most.
+    `unnamed` are models of which some answers bear no name.
+    """
+
+    names: dict[str, list[str]] = field(default_factory=dict)
+    unnamed: set[str] = field(default_factory=set)
+
+    def add(self, call: CallRecord) -> None:
+        if call.outcome == "error":
+            return
+        if call.served_model is None:
+            self.unnamed.add(call.model)
+            return
+        names = self.names.setdefault(call.model, [])
+        if call.served_model not in names and len(names) < MOST_NAMES:
+            names.append(call.served_model)
+
+    def as_recorded(self) -> dict[str, Any]:
+        return {"served_as": dict(sorted(self.names.items())), "served_unnamed": sorted(self.unnamed)}
+
+    @classmethod
+    def recorded(cls, manifest: dict[str, Any]) -> Served:
+        """Take up what `run.json` says of earlier sittings; version 0.1.0 did not say it."""
+        if "served_as" not in manifest:
+            outcomes = manifest.get("totals", {}).get("outcomes", {})
+            answers = any(number for outcome, number in outcomes.items() if outcome != "error")
+            return cls(unnamed={str(manifest["model"])} if answers and "model" in manifest else set())
+        names = {model: list(served) for model, served in manifest["served_as"].items()}
+        return cls(names, set(manifest.get("served_unnamed", ())))
 
 
 @dataclass(slots=True)
 class Spending:
-    """Calls asked and what they used. `unmeasured` counts answers whose figure no one reported."""
+    """Calls asked, what they used and who answered.
+
+    `unmeasured` counts answers whose figure no one reported.
+    """
 
     calls: int = 0
     replayed: int = 0
     sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_FIGURES, 0))
     unmeasured: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
+    served: Served = field(default_factory=Served)
 
     def add(self, call: CallRecord, *, paid: bool | None = None) -> None:
         """Count a call. `paid` says whether it cost this run something; by default unless it was replayed."""
+        self.served.add(call)
         if not (not call.replayed if paid is None else paid):
             self.replayed += 1
             return
@@ -55,12 +96,14 @@ class Spending:
         }
 
     @classmethod
-    def recorded(cls, totals: dict[str, Any]) -> Spending:
-        """Take up the count of an earlier sitting."""
+    def recorded(cls, manifest: dict[str, Any]) -> Spending:
+        """Take up the count of earlier sittings from `run.json`."""
+        totals = manifest.get("totals", {})
         spending = cls(calls=totals.get("calls", 0), replayed=totals.get("replayed", 0))
         spending.sums.update(totals.get("sums", {}))
         spending.unmeasured.update(totals.get("unmeasured", {}))
         spending.outcomes.update(totals.get("outcomes", {}))
+        spending.served = Served.recorded(manifest)
         return spending
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 
 from uncanny.providers.call_log import CallRecord
-from uncanny.runs.progress import Spending
+from uncanny.runs.progress import Served, Spending
 
 
 class Recount:
@@ -17,10 +17,11 @@ class Recount:
     Those of finished images stand in `calls.jsonl`. Those of unfinished ones come back from the run's own
     answer cache as replays; they were paid for by this run, so each is counted once, by the moment it
     started. With a cache shared between runs a replay may be another run's expense and counts as none.
+    `served` is what `run.json` knew of who answered.
     """
 
-    def __init__(self, calls: Path, started: float, *, own_cache: bool) -> None:
-        self.spending = Spending()
+    def __init__(self, calls: Path, started: float, *, own_cache: bool, served: Served) -> None:
+        self.spending = Spending(served=served)
         self._began, self._own_cache = started, own_cache
         self._seen: set[float] = set()
         if calls.exists():
@@ -39,6 +40,7 @@ class Recount:
             call = CallRecord(**fields)
         except (ValueError, TypeError, KeyError):
             return  # half a line, or not one of ours
+        self.spending.served.add(call)
         if call.replayed and not self._first_time(call.started.timestamp()):
             return
         self._seen.add(call.started.timestamp())

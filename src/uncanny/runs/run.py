@@ -112,7 +112,8 @@ def run_task(
         progress = Progress(spending=manifest.spending, seconds_before=manifest.seconds_before)
         if manifest.was_killed:
             own_cache = options.cache and options.answers is None
-            recount = Recount(folder.calls, manifest.started, own_cache=own_cache)
+            served = manifest.spending.served
+            recount = Recount(folder.calls, manifest.started, own_cache=own_cache, served=served)
             progress.spending, progress.paid_before = recount.spending, recount.paid_here
         records = task.records()
         with _nothing_left_behind(records):

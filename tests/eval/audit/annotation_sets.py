@@ -63,6 +63,7 @@ def run_folder(path: Path, records: Iterable[dict[str, Any]], **manifest: Any) -
         "roles": {},
         "plan": {"repeats": 3, "max_objects": 12},
         "pixels": {"policy": POLICY},
+        "served_as": {NAME: ["any-2026-01-01"], "vllm/other": ["other"]},
         **manifest,
     }
     (path / "run.json").write_bytes(orjson.dumps(content))

@@ -115,3 +115,31 @@ def test_what_is_not_known_is_not_compared(tmp_path: Path) -> None:
 def test_annotations_that_do_not_count_need_not_be_alike(tmp_path: Path) -> None:
     failed = record("b.png", status="failed", model="vllm/other")
     assert mixed(files(tmp_path, a=[record("a.png")], b=[record("a.png"), failed])) == ()
+
+
+def test_other_snapshots_of_the_same_model(tmp_path: Path) -> None:
+    old, new = ({"served_as": {"openai/any": [name]}} for name in ("any-2026-01-01", "any-2026-05-05"))
+    places = runs(tmp_path, a=old, b=new, c=new)
+    assert "version of openai/any: a: any-2026-01-01; b, c: any-2026-05-05" in refused(places)
+    assert [(one.aspect, one.what) for one in mixed(places)] == [("model", "version of openai/any")]
+
+
+def test_two_snapshots_within_one_generator(tmp_path: Path) -> None:
+    both = {"served_as": {"openai/any": ["any-2026-01-01", "any-2026-05-05"]}}
+    assert "version of openai/any: a: any-2026-01-01 and any-2026-05-05" in refused(runs(tmp_path, a=both))
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [{"served_as": {}}, {"served_as": {"openai/any": ["any-2026-01-01"]}, "served_unnamed": ["openai/any"]}],
+)
+def test_snapshots_that_are_not_known_are_a_notice(tmp_path: Path, unknown: dict[str, Any]) -> None:
+    board = audit(loaded(runs(tmp_path, a={}, b=unknown)), resamples=0).board
+    assert board.mixed == ()
+    (notice,) = board.notices
+    assert notice.startswith("Which version of the model answered is not known of b:")
+
+
+def test_snapshots_of_models_that_took_no_part_do_not_count(tmp_path: Path) -> None:
+    more = {"served_as": {"openai/any": ["any-2026-01-01"], "vllm/other": ["one", "two"]}}
+    assert mixed(runs(tmp_path, a={}, b=more)) == ()
