@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 _COPIED = (
-    "agent", "step", "object", "sample", "model", "served_model", "request_id", "prompt", "outcome", "detail",
-    "sees_image", "attempt", "repair", "replayed", "input_tokens", "cached_tokens", "output_tokens", "cost_usd",
-    "latency_s",
+    "agent", "step", "object", "sample", "model", "served_model", "request_id", "prompt", "outcome",
+    "detail", "sees_image", "attempt", "repair", "replayed", "input_tokens", "cached_tokens",
+    "output_tokens", "cost_usd", "latency_s",
 )  # fmt: skip
 PAUSE_S = 30.0
 
