@@ -17,6 +17,7 @@ from uncanny.eval.audit.report_ranks import ranks
 from uncanny.eval.audit.report_severity import severities
 from uncanny.eval.audit.report_worst import shots
 from uncanny.eval.audit.result import AuditResult
+from uncanny.eval.published import CAVEATS
 from uncanny.eval.report.page import score_page
 from uncanny.eval.report.run_report import stamp
 from uncanny.records.jsonl import write_atomically
@@ -48,6 +49,7 @@ def write_audit_page(result: AuditResult, path: Path, *, title: str | None = Non
             second=rows(result.against) if result.against else None,
             second_scale=scale(result.against) if result.against else None,
             published=published_rows(result),
+            caveat=CAVEATS["generator_audit"],
             about=_about(result),
         )
     )

@@ -11,6 +11,7 @@ from jinja2 import Environment
 
 from uncanny import __version__
 from uncanny.eval.mcq.report_table import interval_words, p_words
+from uncanny.eval.published import CAVEATS
 from uncanny.eval.realism.human import HUMAN_LABELS
 from uncanny.eval.realism.published import published_humans
 from uncanny.eval.realism.report_pairs import CASES, shown
@@ -50,6 +51,7 @@ def write_realism_page(
             shown=shown(score, root),
             humans={name: one.human for name, one in score.sets.items() if one.human is not None},
             published=published_humans() if published else None,
+            caveat=CAVEATS["inpainting_scores"],
             about=_about(score),
         )
     )

@@ -11,6 +11,7 @@ from jinja2 import Environment
 
 from uncanny import __version__
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
+from uncanny.eval.published import CAVEATS
 from uncanny.eval.report.page import score_page
 from uncanny.eval.report.run_report import stamp
 from uncanny.eval.semantic import report_rows as rows
@@ -54,6 +55,7 @@ def write_semantic_page(
             published=rows.published_rows(score) if published else [],
             published_detection=rows.published_detection(score) if published else [],
             published_source=rows.published_source(),
+            caveat=CAVEATS["semantic_scores"],
             measure=words.measure_words(score.measure),
             measure_rows=words.measure_rows(score.measure),
             made=stamp((made or datetime.now(UTC)).isoformat()),

@@ -162,6 +162,7 @@ def test_sets_side_by_side_with_people_and_the_published(demo: RealismRun, tmp_p
     assert head == ["demo", "m/other"]
     assert "published" in done.out
     assert "35.2" in done.out
+    assert "asked with the authors' texts" in done.out
     assert "demo: people's answers about images without a verdict, left out: 1" in done.out
     told = uncanny_here("realism", "score", demo.file, other, *options[:2], "--json", "-").json()
     human = told["models"]["demo"]["human"]

@@ -15,6 +15,7 @@ from tests.runs.e2e import Done, uncanny_here
 from uncanny.cli.semantic_names import named_predictions
 from uncanny.cli.semantic_table import score_text
 from uncanny.errors import UsageError
+from uncanny.eval.published import CAVEATS
 from uncanny.eval.semantic.anomaly_file import load_truth, scenes_truth
 from uncanny.eval.semantic.result import SemanticScore
 from uncanny.eval.semantic.score import ScoreSettings, score_semantic
@@ -208,6 +209,8 @@ def test_published_rows_stand_beside_ones_own(comparable: SemanticScore) -> None
     assert row.split() == ["LongVA-7B", "0.2579", "0.2593", "0.2494", "0.1641", "0.1617", "0.1578"]
     assert text.count("LongVA-7B") == 3  # SemAP, cSemAP, accuracy
     assert "do not compare" not in text
+    assert CAVEATS["semantic_scores"] in " ".join(text.split())
+    assert "the authors' texts" not in score_text(comparable, published=False)
     assert "LongVA-7B" not in score_text(comparable, published=False)
     assert all(len(line) <= 80 for line in text.splitlines())
 

@@ -15,6 +15,7 @@ from uncanny.eval.audit.result import (
     PublishedTable,
 )
 from uncanny.eval.audit.score import ALL_PAIRS_UP_TO
+from uncanny.eval.published import CAVEATS
 
 WIDTH = 80
 IMAGES_WIDTH = 8
@@ -106,7 +107,7 @@ def _ranks(found: Sequence[Agreement]) -> Iterator[str]:
 
 def _published(table: PublishedTable) -> Iterator[str]:
     assessors = list(dict.fromkeys(row.assessor for row in table.rows))
-    yield _wrapped(f"Published: {table.source}. Figures by other assessors are no measure of yours.")
+    yield _wrapped(f"Published: {table.source}. {CAVEATS['generator_audit']}")
     yield f"    {'':<20}" + "".join(f"{assessor:^28}" for assessor in assessors).rstrip()
     heads = "".join(f"{figure.upper():>9}" for figure in RANKED)
     yield f"    {'generator':<20}{heads} {heads}"

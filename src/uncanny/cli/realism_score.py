@@ -10,6 +10,7 @@ import orjson
 
 from uncanny.cli.session import write_json
 from uncanny.eval.mcq.result import Share
+from uncanny.eval.published import CAVEATS
 from uncanny.eval.realism.human import HUMAN_LABELS, load_humans
 from uncanny.eval.realism.load import load_verdicts
 from uncanny.eval.realism.published import published_humans
@@ -79,7 +80,7 @@ def tables(score: RealismScore, *, published: bool) -> str:
             lines += ["", *_group_lines(name if len(sets) > 1 else "", found)]
     if published or any(found.human for found in sets):
         lines += ["", *_human_lines(score, published=published)]
-    return "\n".join([*lines, "", *_notes(score)])
+    return "\n".join([*lines, "", *_notes(score, published=published)])
 
 
 def _overall_rows(columns: Sequence[GroupScore]) -> Iterator[Row]:
@@ -124,7 +125,9 @@ def _human_lines(score: RealismScore, *, published: bool) -> Iterator[str]:
             yield _line(f"  {words} {label}", cells)
 
 
-def _notes(score: RealismScore) -> Iterator[str]:
+def _notes(score: RealismScore, *, published: bool) -> Iterator[str]:
+    if published:
+        yield CAVEATS["inpainting_scores"]
     for name, found in score.sets.items():
         outcomes = found.overall.outcomes
         told = [f"{count:,} {kind}" for kind, count in outcomes.items() if kind != "judged" and count]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
+from uncanny.eval.published import CAVEATS
 from uncanny.eval.semantic.result import PredictionScore, SemanticScore
 
 WIDTH = 80
@@ -22,6 +23,8 @@ def _texts(found: SemanticScore, *, published: bool) -> Iterator[str]:
     if found.no_comparison is not None:
         left = " --published shows none." if published else ""
         yield f"Published figures do not compare: {found.no_comparison}.{left}"
+    elif published:
+        yield CAVEATS["semantic_scores"]
     truth = next(iter(found.predictions.values())).left_out.truth
     if truth:
         yield f"{_count(truth, 'image')} of the truth failed or are partial and in no figure{_named(truth)}"

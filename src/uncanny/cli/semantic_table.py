@@ -110,7 +110,7 @@ def _accuracy(found: SemanticScore, *, published: bool) -> Iterator[str]:
 
 
 def _published_rows(rows: Iterable[Mapping[str, Any]], first: str, second: str) -> Iterator[str]:
-    yield "published, on the authors' test set:"
+    yield "published, asked with the authors' texts on the authors' test set:"
     for row in rows:
         cells = [f"{_figure(row.get(f'{metric}_{view}')):>8}" for metric in (first, second) for view in VIEWS]
         yield f"{_short(row['model'])}{'':>7}{''.join(cells[:3])} {''.join(cells[3:])}"

@@ -103,6 +103,14 @@ def test_a_long_text_can_be_reached_by_keyboard(page: Page) -> None:
     assert all(attrs["tabindex"] == "0" for attrs in long)
 
 
+def test_beside_published_rows_stands_in_what_else_they_differ(
+    page: Page, twelve: SemanticScore, tmp_path: Path
+) -> None:
+    section = page.text.split("Beside published rows")[1]
+    assert "asked with the authors' texts about the authors' test images" in section
+    assert "the authors' texts" not in page_of(tmp_path, twelve).text
+
+
 def test_chrf_compares_with_nothing_published(tmp_path: Path) -> None:
     truth = scenes_truth()
     score = made_score({"same": truth}, truth, open_measure("chrf", MeasureOptions()))
