@@ -14,7 +14,7 @@ from uncanny.eval.mcq.items import Answer, AskedQuestion, Item
 from uncanny.eval.mcq.load import image_path
 from uncanny.eval.mcq.overlay import overlay_for
 from uncanny.eval.mcq.run import McqJob, PendingItem
-from uncanny.eval.mcq.texts import asked_digest, prompt_id, question_text, system_text
+from uncanny.eval.mcq.texts import asked_digest, content_digest, prompt_id, question_text, system_text
 from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
 from uncanny.images import prepare
 from uncanny.providers.base import SentImage
@@ -114,6 +114,7 @@ class ItemAsker:
                 outcome=one.outcome,
                 error=one.error,
                 asked=asked_digest(item, question),  # type: ignore[call-arg]
+                content=content_digest(item, question),
             )
             self.records.append(record)
             self.progress.statuses[{"answered": "ok", "error": "failed"}.get(one.outcome, one.outcome)] += 1

@@ -60,13 +60,15 @@ def load_answers(paths: Sequence[Path]) -> tuple[Answer, ...]:
     the failure. Raises ItemsError with every invalid line and every answer that contradicts an earlier
     one, UsageError for a file that cannot be read.
     """
-    kept: dict[tuple[str, str, str], tuple[Answer, str]] = {}
+    kept: dict[tuple[str, str, str, str], tuple[Answer, str]] = {}
     problems: list[Problem] = []
     for path in paths:
         answers, invalid = parse_records(path, Answer)
         problems += [_in_file(problem, path) for problem in invalid] if len(paths) > 1 else invalid
         for number, answer in answers:
-            key = (answer.model, answer.id, answer.question)
+            # Of a question that was changed in between both answers stay: which one counts, the items tell.
+            asked = str((answer.model_extra or {}).get("asked"))
+            key = (answer.model, answer.id, answer.question, asked)
             here = f"{path}:{number}"
             before = kept.get(key)
             if before is None or before[0].outcome == "error":

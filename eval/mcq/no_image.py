@@ -9,6 +9,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.mcq.items import Answer, AskedQuestion, Item
 from uncanny.eval.mcq.letters import Parser, Reading, read_choice
 from uncanny.eval.mcq.sheet import failed
+from uncanny.eval.mcq.texts import changed_since
 
 ABSTAIN = "F"
 ABSTAIN_TEXT = "no image was provided"
@@ -23,7 +24,8 @@ def score_no_image(
 ) -> dict[str, Any]:
     """One model's answers to Q4 without the image (SalArt-VQA, section 4.2), as shares of `n` images.
 
-    `n` counts the images whose Q4 is answered, `missing` the others. `f_rate`, `a_to_e_rate` and the share of
+    `n` counts the images whose Q4 is answered, `missing` the others, those among them whose question was
+    changed since. `f_rate`, `a_to_e_rate` and the share of
     `invalid` answers add up to 1. `key_match` is how often the answer is Q4's right answer for the image not
     shown, and `key_match_e` the part of it that is E. `same_non_e` is how often the model gives the same
     letter, other than E, with the image: a share of the `n_both` images answered both ways. None for no
@@ -64,16 +66,19 @@ def _read(
     for answer in answers:
         if answer.question not in questions or answer.id not in asked or failed(answer):
             continue
+        if changed_since(answer, asked[answer.id]):
+            continue
         if answer.id in found:
             raise UsageError(
                 f"q4 of item {answer.id!r} is answered twice",
                 remedy="Give the answers of one run of one model.",
             )
-        form = asked[answer.id].answer_form
-        refused = answer.outcome == "refused"
-        found[answer.id] = read_choice(
-            None if refused else answer.raw, "q4", form, parser=parser, letters=letters
-        )
+        raw = None if answer.outcome == "refused" else answer.raw
+        reading = read_choice(raw, "q4", asked[answer.id].answer_form, parser=parser, letters=letters)
+        if reading.choice is None and answer.question == "q4_no_image":
+            # The control asks for a letter whatever the set's own texts ask for; either form obeys one text.
+            reading = read_choice(raw, "q4", "letter", parser=parser, letters=letters)
+        found[answer.id] = reading
     return found
 
 

@@ -15,7 +15,7 @@ from uncanny.eval.mcq import report_scatter as plot
 from uncanny.eval.mcq.humans import grouped
 from uncanny.eval.mcq.items import QUESTIONS, Answer, Item
 from uncanny.eval.mcq.letters import PARSER_VERSION
-from uncanny.eval.mcq.published import published_scores
+from uncanny.eval.mcq.published import published_caveat, published_scores, whose_texts
 from uncanny.eval.mcq.report_control import controls
 from uncanny.eval.mcq.report_gallery import gallery
 from uncanny.eval.mcq.report_table import (
@@ -76,6 +76,7 @@ def write_mcq_report(
             rates={name: question_rates(group) for name, group in grouped(sheets).items()},
             controls=controls(items, answers),
             published=known,
+            caveat=published_caveat(items),
             scatter=plot.scatter(result.models, known["main"]),
             types=bars.types_of(result.models.values()),
             tests=mcnemar_rows(result.mcnemar),
@@ -98,7 +99,7 @@ def _about(items: Sequence[Item], items_file: Path, result: SetScore) -> dict[st
             (question.upper(), sum(item.right(question) is not None for item in items))
             for question in QUESTIONS
         ],
-        "texts": "set" if own == len(items) else "ours" if not own else "mixed",
+        "texts": whose_texts(items),
         "own_texts": own,
         "parser": f"exact/{PARSER_VERSION}",
         "missing": sum(sum(score.missing.values()) for score in result.models.values()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from uncanny.eval.mcq.items import Question
+from uncanny.eval.mcq.items import AskedQuestion, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class ModelScore:
 
     `patterns`, `invalid`, `refused`, `missing` and `unused` are counts, summed over the raters. A refused
     answer is invalid too. `missing` counts, by reason, the answers that do not exist: they are in no share.
+    `changed` are those of them that were given to another question than is asked now, as ids and questions.
     """
 
     model: str
@@ -51,6 +52,7 @@ class ModelScore:
     refused: Mapping[Question, int]
     missing: Mapping[str, int]
     unused: int
+    changed: tuple[tuple[str, AskedQuestion], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

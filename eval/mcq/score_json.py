@@ -2,7 +2,8 @@
 
 Beside the keys of the format: `model`, `parser`, `scored` (what each share of `splits` is counted out of),
 `refused` (of the invalid answers, those that the provider marks as refusals), `missing_by` (why answers are
-missing), `unused` (answers to nothing that is asked), `raters` where people were averaged, and `lenient`,
+missing), `unused` (answers to nothing that is asked), `changed` (missing answers that were given before their
+question was changed), `raters` where people were averaged, and `lenient`,
 the whole object once more under the lenient reading. Several models also have `oracle_counts`.
 """
 
@@ -55,6 +56,7 @@ def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> 
         "missing": sum(score.missing.values()),
         "missing_by": dict(score.missing),
         "unused": score.unused,
+        "changed": [{"id": item, "question": question} for item, question in score.changed],
         "scored": {
             split: {name: share.out_of for name, share in shares.items()}
             for split, shares in score.splits.items()

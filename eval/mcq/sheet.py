@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.items import QUESTIONS, Answer, Item
+from uncanny.eval.mcq.items import QUESTIONS, Answer, AskedQuestion, Item
 from uncanny.eval.mcq.letters import Parser, read_choice
+from uncanny.eval.mcq.texts import changed_since
 
 CODES = {"no": 0, "yes": 1, "A": 0, "B": 1, "C": 2, "D": 3, "E": 4}
 INVALID, MISSING = -1, -2
 UNSEEN = "not answered"
+CHANGED = "question changed since"
 
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.int8]
@@ -58,7 +60,8 @@ class Sheet:
     """One model's answers to the questions of a key.
 
     `given` holds codes as in the key, `INVALID` for an answer that says no option and `MISSING` for none.
-    `reasons` counts the missing answers by why; `unused` counts answers to nothing that is asked.
+    `reasons` counts the missing answers by why; `unused` counts answers to nothing that is asked. `changed`
+    are the missing ones that were given to another question than the item asks now, as ids and questions.
     """
 
     model: str
@@ -67,6 +70,7 @@ class Sheet:
     refused: Bools
     reasons: Counter[str] = field(default_factory=Counter)
     unused: int = 0
+    changed: tuple[tuple[str, AskedQuestion], ...] = ()
 
     @property
     def right(self) -> Bools:
@@ -102,11 +106,15 @@ def read_sheets(key: Key, answers: Iterable[Answer], parser: Parser = "exact") -
 
 def _sheet(key: Key, model: str, answers: Sequence[Answer], parser: Parser) -> Sheet:
     kept: dict[tuple[int, int], Answer] = {}
+    outdated: dict[tuple[int, int], Answer] = {}
     unused = 0
     for answer in answers:
         row, column = key.rows.get(answer.id), QUESTIONS.index(answer.question)
         if row is None or key.right[row, column] == MISSING:
             unused += 1
+            continue
+        if changed_since(answer, key.items[row]):
+            outdated[row, column] = answer
             continue
         before = kept.get((row, column))
         if before is None or failed(before):
@@ -125,10 +133,13 @@ def _sheet(key: Key, model: str, answers: Sequence[Answer], parser: Parser) -> S
             continue
         refused[row, column] = answer.outcome == "refused"
         given[row, column] = _code(answer, key.items[row], parser)
-    unseen = int(key.asked.sum()) - len(kept)
+    changed = tuple((answer.id, answer.question) for place, answer in outdated.items() if place not in kept)
+    if changed:
+        reasons[CHANGED] = len(changed)
+    unseen = int(key.asked.sum()) - len(kept) - len(changed)
     if unseen:
         reasons[UNSEEN] = unseen
-    return Sheet(model, key, given, refused, reasons, unused)
+    return Sheet(model, key, given, refused, reasons, unused, changed)
 
 
 def failed(answer: Answer) -> bool:

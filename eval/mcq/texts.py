@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Any
 
 import orjson
 
 from uncanny.agents.artifact_answerer import own_texts
-from uncanny.eval.mcq.items import AskedQuestion, Item, Question, TextChoice
+from uncanny.eval.mcq.items import Answer, AskedQuestion, BoxChoice, Item, Question, TextChoice
 
 NONE_OF_THEM = {"q2": "none of these places", "q4": "none of these descriptions"}
 NO_PICTURE = "no picture was provided"
@@ -30,14 +34,10 @@ def question_text(item: Item, question: AskedQuestion) -> str:
 
     The control without the image always has our own wording: no set carries one for it.
     """
-    if question == "q4_no_image":
-        options = _options(item, "q4") | {"F": NO_PICTURE}
-        return own_texts()[question].fill(options=_json(options))
-    if item.prompts and question in item.prompts:
+    if question != "q4_no_image" and item.prompts and question in item.prompts:
         return item.prompts[question]
-    if question in ("q2", "q4"):
-        return own_texts()[question].fill(options=_json(_options(item, question)))
-    return own_texts()[question].fill()
+    options = _own_options(item, question)
+    return own_texts()[question].fill(**({} if options is None else {"options": _json(options)}))
 
 
 def prompt_id(item: Item, question: AskedQuestion) -> str:
@@ -49,10 +49,68 @@ def prompt_id(item: Item, question: AskedQuestion) -> str:
 
 def asked_digest(item: Item, question: AskedQuestion) -> str:
     """Changes when an item's question does, so that an answer to another question is never taken for it."""
-    content = [system_text(item), question_text(item, question), item.image, item.overlay]
+    return _asked_digest(item, question, system_text(item), question_text(item, question))
+
+
+def content_digest(item: Item, question: AskedQuestion) -> str:
+    """Of what the item itself gives to the question: another wording of ours leaves it as it is.
+
+    Of the image only the file's name counts, so that a set may be moved, or stored anew with drawn boxes.
+    """
+    asks: Question = "q4" if question == "q4_no_image" else question
+    held = getattr(item, asks)
+    texts: list[Any] = [item.system, (item.prompts or {}).get(asks)] if carries_texts(item) else []
+    options: dict[str, Any] = {}
+    if isinstance(held, TextChoice):
+        options = dict(sorted(held.options.items()))
+    elif isinstance(held, BoxChoice):
+        options = {letter: list(box) for letter, box in sorted(held.boxes.items())}
+    return _digest(_json([question, item.image.rpartition("/")[2], texts, options]))
+
+
+def changed_since(answer: Answer, item: Item) -> bool:
+    """Whether the answer was given to another question than the item asks now.
+
+    False where the record does not tell: answers of other tools say nothing of what was asked.
+    """
+    known = answer.model_extra or {}
+    if isinstance(known.get("content"), str):
+        return bool(known["content"] != content_digest(item, answer.question))
+    if isinstance(known.get("asked"), str):
+        asked = (asked_digest(item, answer.question), _asked_in_0_1_0(item, answer.question))
+        return known["asked"] not in asked
+    return False
+
+
+def _asked_in_0_1_0(item: Item, question: AskedQuestion) -> str:
+    """The digest that version 0.1.0 wrote, whose records have no other: our own wording is part of it."""
+    texts = _texts_of_0_1_0()
+    system = system_text(item) if carries_texts(item) else texts["system"]
+    text = question_text(item, question)
+    if question == "q4_no_image" or question not in (item.prompts or {}):
+        options = _own_options(item, question)
+        text = Template(texts[question]).substitute({} if options is None else {"options": _json(options)})
+    return _asked_digest(item, question, system, text)
+
+
+@cache
+def _texts_of_0_1_0() -> dict[str, str]:
+    found: dict[str, str] = orjson.loads(files(__package__).joinpath("texts_0_1_0.json").read_bytes())
+    return found
+
+
+def _asked_digest(item: Item, question: AskedQuestion, system: str, text: str) -> str:
+    content = [system, text, item.image, item.overlay]
     if question == "q3" and item.q3 is not None:
         content.append(_json({key: list(box) for key, box in item.q3.boxes.items()}))
-    return _digest(orjson.dumps(content).decode())
+    return _digest(_json(content))
+
+
+def _own_options(item: Item, question: AskedQuestion) -> dict[str, str] | None:
+    """The options that stand in our wording of a question; None where none do."""
+    if question == "q4_no_image":
+        return _options(item, "q4") | {"F": NO_PICTURE}
+    return _options(item, question) if question in ("q2", "q4") else None
 
 
 def _options(item: Item, question: Question) -> dict[str, str]:

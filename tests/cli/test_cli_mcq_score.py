@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import orjson
 import pytest
 
 from tests.cli.complaints import BAD_ITEMS, one_line, problems
-from tests.eval.mcq.recording import McqRun
+from tests.eval.mcq.recording import McqRun, recording, rewritten
 from tests.runs.e2e import uncanny_here
+from uncanny.eval.mcq.items import Item
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,8 @@ def test_several_models_side_by_side(tmp_path: Path, demo: McqRun) -> None:
     assert shown.code == 0
     assert json.loads((tmp_path / "scores.json").read_bytes()) == done.json()
     assert "published:" in shown.out
+    assert "Asked with uncanny's own texts; published models were asked with the released texts" in shown.out
+    assert "released texts" not in uncanny_here(*command).out
     assert "At least one model" in shown.out
 
 
@@ -83,3 +87,86 @@ def test_answers_that_cannot_be_scored(tmp_path: Path, demo: McqRun) -> None:
     one_line(uncanny_here("mcq", "score", "scenes", tmp_path / "folder"), "answers.jsonl")
     for option in ("--resamples", "--seed"):
         problems(uncanny_here("mcq", "score", "scenes", demo.file, option, "-1"), option)
+
+
+def without_first_choice(item: Item) -> dict[str, object]:
+    """The item with another option B in Q2, and a corrected right answer to Q4."""
+    assert item.q2 is not None
+    assert item.q4 is not None
+    options = {**item.q2.options, "B": "another place altogether"}
+    right = "A" if item.q4.answer != "A" else "B"
+    return {
+        "q2": {"options": options, "answer": item.q2.answer},
+        "q4": {"options": item.q4.options, "answer": right},
+    }
+
+
+@pytest.fixture
+def edited(tmp_path: Path, demo: McqRun) -> Path:
+    """The bundled items, of which the first was changed after the demo model had answered."""
+    items = tmp_path / "items" / "items.jsonl"
+    shutil.copytree(demo.path / "items", items.parent)
+    first = orjson.loads(items.read_bytes().splitlines()[0])["id"]
+    rewritten(items, lambda item: without_first_choice(item) if item.id == first else {})
+    return items
+
+
+def test_answers_to_questions_that_were_changed_are_left_out_and_named(edited: Path, demo: McqRun) -> None:
+    first = orjson.loads(edited.read_bytes().splitlines()[0])["id"]
+    command = ("mcq", "score", edited, demo.file, "--resamples", "0", "--no-report")
+    figures = uncanny_here(*command, "--json", "-").json()
+    assert figures["changed"] == [{"id": first, "question": "q2"}]
+    assert (figures["missing"], figures["missing_by"]) == (1, {"question changed since": 1})
+    # A corrected key is no other question: the answer counts, and is wrong now.
+    assert figures["scored"]["artifact"]["q4"] == 10
+    shown = uncanny_here(*command)
+    assert shown.code == 0
+    assert f"demo: 1 answer was given before the question was changed, and left out ({first} q2)" in shown.out
+    assert "uncanny mcq run" in shown.out
+    one_line(uncanny_here(*command, "--require-complete"), "question changed since: 1")
+
+
+def test_a_resumed_run_answers_the_changed_question_anew(tmp_path: Path, edited: Path, demo: McqRun) -> None:
+    run = McqRun(tmp_path / "run")
+    assert uncanny_here("mcq", "run", demo.path / "items/items.jsonl", "-m", "demo", "-o", run.path).code == 0
+    before = run.file.read_bytes()
+    shutil.rmtree(run.path / "items", ignore_errors=True)
+    again = tmp_path / "again"
+    assert uncanny_here("mcq", "run", edited, "-m", "demo", "-o", again, "-q").code == 0
+    # As a kill while resuming leaves it: the old answers and, after them, the new ones.
+    (again / "answers.jsonl").write_bytes(before + (again / "answers.jsonl").read_bytes())
+    figures = uncanny_here(
+        "mcq", "score", edited, again, "--resamples", "0", "--json", "-", "--no-report"
+    ).json()
+    assert (figures["missing"], figures["changed"]) == (0, [])
+
+
+def test_runs_of_version_0_1_0_are_scored_whole() -> None:
+    data = Path(__file__).parents[1] / "data" / "runs_0.1.0"
+    command = ("mcq", "score", data / "items.jsonl", data / "mcq", "--json", "-", "--no-report")
+    figures = uncanny_here(*command).json()
+    assert (figures["missing_by"], figures["changed"]) == ({"not answered": 3}, [])
+
+
+def test_the_control_of_a_set_that_asks_for_json_is_read_in_either_form(tmp_path: Path, demo: McqRun) -> None:
+    items = tmp_path / "items" / "items.jsonl"
+    shutil.copytree(demo.path / "items", items.parent)
+    own = dict.fromkeys(("q1", "q2", "q3", "q4"), 'Answer as {"answer": …}.')
+    rewritten(items, lambda item: {"answer_form": "json", "prompts": {q: own[q] for q in item.asked()}})
+    run = McqRun(tmp_path / "run")
+    with recording() as server:
+        command = ("mcq", "run", items, *server.asked(), "-o", run.path, "--control", "-q")
+        assert uncanny_here(*command).code == 0
+    controls = [answer for answer in run.answers().values() if answer.question == "q4_no_image"]
+    json_form = [answer.model_copy(update={"raw": '{"answer": "F"}', "model": "json"}) for answer in controls]
+    other = tmp_path / "other.jsonl"
+    lines = [answer.model_dump_json() for answer in run.answers().values() if answer.question == "q1"]
+    other.write_text(
+        "\n".join([*lines, *(answer.model_dump_json() for answer in json_form)]).replace("openai/any", "json")
+    )
+    done = uncanny_here(
+        "mcq", "score", items, run.path, other, "--resamples", "0", "--json", "-", "--no-report"
+    )
+    figures = done.json()["models"]
+    assert {figures[model]["no_image"]["invalid"] for model in ("openai/any", "json")} == {0}
+    assert figures["json"]["no_image"]["f_rate"] == 1.0

@@ -16,7 +16,7 @@ from uncanny.eval.mcq.humans import as_rater
 from uncanny.eval.mcq.items import Answer, Item
 from uncanny.eval.mcq.load import load_answers
 from uncanny.eval.mcq.predictions import load_predictions
-from uncanny.eval.mcq.published import published_scores
+from uncanny.eval.mcq.published import published_caveat, published_scores
 from uncanny.eval.mcq.result import SetScore, Share
 from uncanny.eval.mcq.score import report_json, score_set
 from uncanny.records.jsonl import write_atomically
@@ -34,6 +34,7 @@ COLUMNS = (
     ("all Q2-4", "overall", "all_q2_4"),
 )
 NAME_WIDTH = 28
+MOST_NAMED = 5
 
 
 def score_and_show(
@@ -69,7 +70,7 @@ def score_and_show(
         write_atomically(
             json_file, [orjson.dumps(report_json(result, items, answers, parser), option=orjson.OPT_INDENT_2)]
         )
-    click.echo(table(result, published=published))
+    click.echo(table(result, published=published_caveat(items) if published else None))
     if not no_report:
         from uncanny.eval.mcq.report import write_mcq_report
 
@@ -116,20 +117,23 @@ def _is_predictions(file: Path) -> bool:
     return isinstance(first, dict) and "row_id" in first
 
 
-def table(result: SetScore, *, published: bool) -> str:
-    """Percent, a line a model, with what has to be known before they are believed."""
+def table(result: SetScore, *, published: str | None = None) -> str:
+    """Percent, a line a model, with what has to be known before they are believed.
+
+    `published` is in what else the published rows differ; None leaves them out.
+    """
     head = f"{'':<{NAME_WIDTH}}" + "".join(f"{name:>11}" for name, _, _ in COLUMNS)
     lines = [head]
     for name, scores in result.models.items():
         values = [scores.splits.get(split, {}).get(key) for _, split, key in COLUMNS]
         lines.append(f"{name[:NAME_WIDTH]:<{NAME_WIDTH}}" + "".join(f"{_percent(one):>11}" for one in values))
-    if published:
+    if published is not None:
         lines.append("published:")
         for row in published_scores()["main"]:
             values = [row.get(f"{split}_{key}") for _, split, key in COLUMNS]
             shown = "".join(f"{'' if one is None else f'{one:.1f}':>11}" for one in values)
             lines.append(f"{row['model'][:NAME_WIDTH]:<{NAME_WIDTH}}{shown}")
-    lines += ["", *_notes(result)]
+    lines += ["", *([published] if published is not None else []), *_notes(result)]
     return "\n".join(lines)
 
 
@@ -140,6 +144,8 @@ def _notes(result: SetScore) -> list[str]:
         if missing:
             reasons = ", ".join(f"{count} {reason}" for reason, count in scores.missing.items())
             notes.append(f"{name}: {missing} answers are missing ({reasons}) and in no share")
+        if scores.changed:
+            notes.append(f"{name}: {changed_words(scores.changed)}")
         if invalid:
             refused = sum(scores.refused.values())
             notes.append(f"{name}: {invalid} invalid answers count as wrong, {refused} of them refusals")
@@ -148,6 +154,17 @@ def _notes(result: SetScore) -> list[str]:
             f"At least one model gets all four right on {_percent(result.oracle)} % of artifact images"
         )
     return [*notes, f"Percent. Intervals by {result.resamples:,} resamples are in the JSON and the report."]
+
+
+def changed_words(changed: Sequence[tuple[str, str]]) -> str:
+    """Which answers are no answers any more, and what to do about it."""
+    answers = "1 answer was" if len(changed) == 1 else f"{len(changed):,} answers were"
+    named = ", ".join(f"{item} {question}" for item, question in changed[:MOST_NAMED])
+    more = f", and {len(changed) - MOST_NAMED:,} more in the JSON" if len(changed) > MOST_NAMED else ""
+    return (
+        f"{answers} given before the question was changed, and left out ({named}{more}). "
+        "The same `uncanny mcq run` asks again; or score against the items as they were."
+    )
 
 
 def _percent(share: Share | None) -> str:

@@ -93,6 +93,7 @@ def test_drawn_overlays_are_kept_where_a_folder_is_given(tmp_path: Path) -> None
 def test_whose_texts_were_asked_is_said(tmp_path: Path, scenes_page: Page) -> None:
     assert "uncanny's own texts" in scenes_page.text
     assert "do not compare with published ones" in scenes_page.text
+    assert "asked with the released texts about the 950 released images" in scenes_page.text
     own = [item.model_copy(update={"prompts": {"q1": "Look."}}) for item in made_set({"art_dg": 2})]
     theirs = report(tmp_path, own, answered(own, ["1111"] * 2))
     assert "the set's own texts, word for word" in theirs.text
