@@ -88,8 +88,9 @@ def fan_out(state: AnnotateState, scans: int) -> list[Send] | str:
 
 async def examine_node(state: Branch, image: Examination) -> AnnotateState:
     subject = ObjectState(subject=state["subject"], objects=state["objects"])
-    done = await examine_object(subject, image)
-    return examined(state["order"], done)
+    with image.scope.branch():
+        return examined(state["order"], await examine_object(subject, image))
+    return {}
 
 
 def examined(order: int, done: ObjectState) -> AnnotateState:
@@ -99,14 +100,18 @@ def examined(order: int, done: ObjectState) -> AnnotateState:
 async def scan_node(state: Branch, image: Examination) -> AnnotateState:
     number = state["order"]
     after_objects = image.plan.max_objects + number
-    try:
-        found = list(await scan_scene(image, number))
-    except StepFailedError as error:
-        return {"examined": [{"order": after_objects, "findings": [], "error": error.record}]}
-    return {"examined": [{"order": after_objects, "findings": found, "error": None}]}
+    with image.scope.branch():
+        try:
+            found = list(await scan_scene(image, number))
+        except StepFailedError as error:
+            return {"examined": [{"order": after_objects, "findings": [], "error": error.record}]}
+        return {"examined": [{"order": after_objects, "findings": found, "error": None}]}
+    return {}
 
 
 async def format_node(state: AnnotateState, image: Examination) -> AnnotateState:
+    """Raises what ended a branch: by now all of them are back."""
+    image.scope.check()
     done = sorted(state.get("examined", []), key=lambda one: one["order"])
     try:
         found = await format_anomalies(image, [finding for one in done for finding in one["findings"]])

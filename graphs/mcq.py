@@ -44,7 +44,18 @@ class QuestionState(TypedDict):
 async def ask_node(state: QuestionState, runtime: Runtime[ItemContext]) -> ItemState:
     context = runtime.context
     asked = context.questions[state["number"]]
-    return {"answers": [await ask(asked, context.caller, context.scope, context.sampling)]}
+    with context.scope.branch():
+        return {"answers": [await ask(asked, context.caller, context.scope, context.sampling)]}
+    return {}
+
+
+async def end_node(
+    state: ItemState,  # noqa: ARG001
+    runtime: Runtime[ItemContext],
+) -> ItemState:
+    """Raises what ended one of the questions: by now all of them are back."""
+    runtime.context.scope.check()
+    return {}
 
 
 def fan_out(_state: ItemState, runtime: Runtime[ItemContext]) -> list[Send] | str:
@@ -56,6 +67,8 @@ def item_graph() -> Any:
     """The compiled graph; its context is an `ItemContext`."""
     graph = StateGraph(ItemState, context_schema=ItemContext)
     graph.add_node("ask", ask_node)
+    graph.add_node("end", end_node)
     graph.add_conditional_edges(START, fan_out, ["ask", END])
-    graph.add_edge("ask", END)
+    graph.add_edge("ask", "end")
+    graph.add_edge("end", END)
     return graph.compile(name="mcq")

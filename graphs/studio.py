@@ -62,10 +62,15 @@ _providers: dict[tuple[str, str | None], Provider] = {}
 _examinations: OrderedDict[tuple[str, StudioContext], Examination] = OrderedDict()
 
 
-async def examination(image: str, context: StudioContext | None) -> Examination:
-    """The open image; the last few are kept, since every node asks for it. Raises UncannyError."""
+async def examination(image: str, context: StudioContext | None, *, afresh: bool = False) -> Examination:
+    """The open image; the last few are kept, since every node asks for it. Raises UncannyError.
+
+    With `afresh`, one that was ended in an earlier run is opened anew.
+    """
     context = context or StudioContext()
     key = (image, context)
+    if afresh and key in _examinations and _examinations[key].scope.ended is not None:
+        del _examinations[key]
     if key not in _examinations:
         _examinations[key] = await asyncio.to_thread(_open, image, context)
         while len(_examinations) > KEPT_IMAGES:
@@ -110,15 +115,24 @@ class _ObjectOutput(TypedDict):
 
 
 async def _attributes(state: _ObjectInput, runtime: Runtime[StudioContext]) -> ObjectState:
-    return await attribute_step(state, await examination(state["image"], runtime.context))
+    image = await examination(state["image"], runtime.context)
+    with image.scope.branch():
+        return await attribute_step(state, image)
+    return {}
 
 
 async def _relations(state: _ObjectInput, runtime: Runtime[StudioContext]) -> ObjectState:
-    return await relation_step(state, await examination(state["image"], runtime.context))
+    image = await examination(state["image"], runtime.context)
+    with image.scope.branch():
+        return await relation_step(state, image)
+    return {}
 
 
 async def _integrate(state: _ObjectInput, runtime: Runtime[StudioContext]) -> ObjectState:
-    return await integrate_step(state, await examination(state["image"], runtime.context))
+    image = await examination(state["image"], runtime.context)
+    with image.scope.branch():
+        return await integrate_step(state, image)
+    return {}
 
 
 def _collect(state: _ObjectInput) -> AnnotateState:
@@ -126,8 +140,8 @@ def _collect(state: _ObjectInput) -> AnnotateState:
 
 
 def _object_graph() -> Any:
-    def unless_failed(following: str) -> Any:
-        return lambda state: "collect" if state.get("error") else following
+    def after(result: str, following: str) -> Any:
+        return lambda state: following if result in state else "collect"
 
     graph = StateGraph(_ObjectInput, context_schema=StudioContext, output_schema=_ObjectOutput)
     graph.add_node("AttributeAnalyzer", _attributes)
@@ -136,10 +150,10 @@ def _object_graph() -> Any:
     graph.add_node("collect", _collect)
     graph.add_edge(START, "AttributeAnalyzer")
     graph.add_conditional_edges(
-        "AttributeAnalyzer", unless_failed("RelationReasoner"), ["RelationReasoner", "collect"]
+        "AttributeAnalyzer", after("attributes", "RelationReasoner"), ["RelationReasoner", "collect"]
     )
     graph.add_conditional_edges(
-        "RelationReasoner", unless_failed("AnomalyIntegrator"), ["AnomalyIntegrator", "collect"]
+        "RelationReasoner", after("relations", "AnomalyIntegrator"), ["AnomalyIntegrator", "collect"]
     )
     graph.add_edge("AnomalyIntegrator", "collect")
     graph.add_edge("collect", END)
@@ -147,7 +161,7 @@ def _object_graph() -> Any:
 
 
 async def _perceive(state: AnnotateState, runtime: Runtime[StudioContext]) -> AnnotateState:
-    return await perceive_node(state, await examination(state["image"], runtime.context))
+    return await perceive_node(state, await examination(state["image"], runtime.context, afresh=True))
 
 
 async def _scan(state: Branch, runtime: Runtime[StudioContext]) -> AnnotateState:

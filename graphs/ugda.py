@@ -63,10 +63,15 @@ def exit_or_both_orders(state: PairState) -> list[Send] | str:
 
 async def order_node(state: OrderState, runtime: Runtime[PairContext]) -> PairState:
     context = runtime.context
-    return {"second": [await judge_order(state["order"], context.original, context.edited, context.judging)]}
+    with context.judging.scope.branch():
+        judged = await judge_order(state["order"], context.original, context.edited, context.judging)
+        return {"second": [judged]}
+    return {}
 
 
-def label_node(state: PairState) -> PairState:
+async def label_node(state: PairState, runtime: Runtime[PairContext]) -> PairState:
+    """Raises what ended one of the orders: by now both are back."""
+    runtime.context.judging.scope.check()
     said = {one.asked: one.verdict for one in state.get("second", ())}
     labelled = label_of(state["first"].verdict, said.get("original_first"), said.get("edited_first"))
     return {"labelled": labelled}

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
+from uncanny.errors import AnswerError, BudgetError, ModelUnusableError, ProviderError
 from uncanny.providers.base import Outcome, Reply
 from uncanny.schema import Usage
+
+# What ends an input, and mostly the run: no question can be asked any more.
+Ending = ModelUnusableError | BudgetError
+ENDINGS = (ModelUnusableError, BudgetError)
 
 # Of a name that a server gives; a longer one is none.
 MOST_CHARACTERS = 200
@@ -116,8 +123,79 @@ def now() -> datetime:
 
 @dataclass(slots=True)
 class CallScope:
-    """The calls about one input: their log, and which prefixes are already warm at the provider."""
+    """The calls about one input: their log, and which prefixes are already warm at the provider.
+
+    `ended` is why nothing more is asked about the input. What is asked side by side about it ends together:
+    calls in flight come back and are kept, since they are paid for, and none is begun meanwhile.
+    """
 
     image: str
     calls: list[CallRecord] = field(default_factory=list)
     warm: dict[Any, Any] = field(default_factory=dict)
+    ended: Ending | None = None
+    _waiting: set[asyncio.Task[Any]] = field(default_factory=set)
+    _stopped: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    def end(self, error: Ending) -> None:
+        """Begin no further call. Questions that wait, for a slot or to be asked again, raise `error`."""
+        if self.ended is not None:
+            return
+        self.ended = error
+        for task in self._waiting - {asyncio.current_task()}:
+            self._stopped.add(task)
+            task.cancel()
+
+    def check(self) -> None:
+        """Raises what has ended the input."""
+        if self.ended is not None:
+            raise self.ended
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Around one question; all its time but that of its calls is waiting. Raises what `check` does."""
+        self.check()
+        task = asyncio.current_task()
+        assert task is not None  # questions are coroutines
+        self._waiting.add(task)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if task not in self._stopped:
+                raise
+            self._stopped.discard(task)
+            # Whoever cancels the task besides means it.
+            if task.uncancel():
+                raise
+            self.check()
+        finally:
+            self._waiting.discard(task)
+
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        """Around one call, from a moment when it can begin to when its answer is kept.
+
+        A failure is final where the input has ended meanwhile: another call would follow it.
+        """
+        self.check()
+        task = asyncio.current_task()
+        assert task is not None
+        self._waiting.discard(task)
+        try:
+            yield
+        except (ProviderError, AnswerError) as error:
+            if self.ended is not None:
+                raise self.ended from error
+            raise
+        finally:
+            self._waiting.add(task)
+
+    @contextmanager
+    def branch(self) -> Iterator[None]:
+        """Around one of several that go side by side: what ends the input waits until all are back.
+
+        Whatever comes after them must `check`.
+        """
+        try:
+            yield
+        except ENDINGS as error:
+            self.end(error)

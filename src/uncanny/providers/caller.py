@@ -77,8 +77,23 @@ class Caller:
         `prompt` names the prompt in records. `repair` words the question that follows an answer that did not
         validate. Raises `AnswerError`, `RefusedError`, `TruncatedError`, `TransientError` or
         `RequestRejectedError` when this question failed; `ModelUnusableError` or `BudgetError` when no
-        further question can be asked.
+        further question can be asked, which ends `scope` for all that is asked side by side.
         """
+        try:
+            with scope.asking():
+                return await self._answer(request, read, prompt, repair, scope)
+        except (ModelUnusableError, BudgetError) as error:
+            scope.end(error)
+            raise
+
+    async def _answer(
+        self,
+        request: Request,
+        read: Callable[[str], T],
+        prompt: str,
+        repair: Callable[[AnswerError], str],
+        scope: CallScope,
+    ) -> T:
         lanes = self.lanes(request.agent)
         keys = [cache_key(lane, request) for lane in lanes] if self._cache is not None else []
         for key in keys:
@@ -97,10 +112,11 @@ class Caller:
                 if self._cache is None:
                     return await question.answer()
                 return await self._once(keys[number], question)
-            except ModelUnusableError as error:
-                self._give_up(lane, error)
-                stop = error
-            except BudgetError as error:
+            except (ModelUnusableError, BudgetError) as error:
+                if error is scope.ended:
+                    raise  # it was another question's, and perhaps another model's
+                if isinstance(error, ModelUnusableError):
+                    self._give_up(lane, error)
                 stop = error
         assert stop is not None
         raise stop

@@ -150,18 +150,23 @@ class Question(Generic[T]):
         async with lane.limiter:
             if lane.dead is not None:
                 raise lane.dead
-            record = self._record(request)
-            began = time.perf_counter()
-            try:
-                reply = await lane.provider.ask(request)
-            except (TransientError, RequestRejectedError, ModelUnusableError) as error:
-                self._log(record, began, detail=str(error))
-                self._failed(error)
-                raise
-            lane.limiter.succeeded()
-            lane.breaker.succeeded()
-            enter_reply(record, reply, lane.price(reply.tokens))
-            return await self._accept(request, reply, record, began)
+            with self.scope.calling():
+                return await self._call(request)
+
+    async def _call(self, request: Request) -> T:
+        lane = self.lane
+        record = self._record(request)
+        began = time.perf_counter()
+        try:
+            reply = await lane.provider.ask(request)
+        except (TransientError, RequestRejectedError, ModelUnusableError) as error:
+            self._log(record, began, detail=str(error))
+            self._failed(error)
+            raise
+        lane.limiter.succeeded()
+        lane.breaker.succeeded()
+        enter_reply(record, reply, lane.price(reply.tokens))
+        return await self._accept(request, reply, record, began)
 
     async def _accept(self, request: Request, reply: Reply, record: CallRecord, began: float) -> T:
         if reply.finish == "refusal":
