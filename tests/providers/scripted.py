@@ -10,7 +10,17 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from uncanny.errors import AnswerError, ProviderError, TransientError
-from uncanny.providers.base import Finish, Message, Reply, Request, Sampling, SentImage, Tokens, Traits
+from uncanny.providers.base import (
+    Finish,
+    Message,
+    Provider,
+    Reply,
+    Request,
+    Sampling,
+    SentImage,
+    Tokens,
+    Traits,
+)
 from uncanny.providers.call_log import CallScope
 from uncanny.providers.caller import Caller
 from uncanny.providers.encode import encode_image
@@ -95,7 +105,7 @@ def question(text: str = "What is it?", image: SentImage | None = None, **more: 
 
 
 def guarded(
-    provider: ScriptedProvider, *, concurrency: int = 8, price: float | None = None, worst: int = 1_000
+    provider: Provider, *, concurrency: int = 8, price: float | None = None, worst: int = 1_000
 ) -> Lane:
     """`price` is dollars a token, `worst` what each request is thought to use at most."""
 

@@ -29,7 +29,7 @@ from uncanny.providers.openai import OpenAIProvider
 KEY = "sk-proj-0123456789abcdefSECRET"
 PATH = "/v1/chat/completions"
 QUESTION = Request((Message("user", ("?",)),), Sampling())
-WHERE = Where("openai/gpt-4o", "gpt-4o", "https://api.openai.com/v1/", "OPENAI_API_KEY", KEY)
+WHERE = Where("openai/gpt-4o", "gpt-4o", "https://api.openai.com/v1/", "OPENAI_API_KEY", (KEY,))
 
 
 async def failure(base_url: str, timeout_s: float = 5) -> ProviderError:
@@ -156,7 +156,10 @@ async def test_a_rate_limit_that_speaks_of_billing_is_only_a_rate_limit(httpserv
         ({"retry-after": "7"}, 7),
         ({"retry-after": "0.25"}, 0.25),
         ({"retry-after": "3600"}, 120),
-        ({"retry-after": "-3"}, 0),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "0"}, None),
+        ({"retry-after-ms": "0"}, None),
+        ({"retry-after-ms": "-1", "retry-after": "9"}, None),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": ""}, None),
@@ -175,7 +178,7 @@ def test_how_long_to_wait_until_a_date() -> None:
     waits = retry_after({"retry-after": format_datetime(soon, usegmt=True)})
     assert waits is not None
     assert 50 < waits <= 60
-    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) is None
 
 
 @pytest.mark.parametrize(

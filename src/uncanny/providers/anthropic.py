@@ -8,9 +8,9 @@ from typing import Any
 
 from anthropic import AsyncAnthropic
 
-from uncanny.providers.base import Reply, Request, Sampling, Traits
+from uncanny.providers.base import Reply, Request, Sampling, Tokens, Traits
 from uncanny.providers.exchange import checked_url, environment_key, exchange, http_client
-from uncanny.providers.faults import Rejection, Where, missing_key
+from uncanny.providers.faults import Flagged, Rejection, Where, missing_key
 from uncanny.providers.wire_anthropic import messages_body, read_message
 
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
@@ -19,7 +19,7 @@ MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 LARGEST_IMAGE = 5 * 1024 * 1024 * 3 // 4
 
 _FINE_SIGHTED = re.compile(r"^claude-(opus-4-[789]|[a-z]+-[5-9])")
-_NO_SCHEMAS = re.compile(r"(?=.*output)(?=.*(not support|unsupported|not permitted))", re.IGNORECASE)
+_NOT_TAKEN = re.compile(r"not support|unsupported|not permitted", re.IGNORECASE)
 
 
 class AnthropicProvider:
@@ -49,7 +49,7 @@ class AnthropicProvider:
             timeout=timeout_s,
             http_client=http_client(timeout_s),
         )
-        self._where = Where(name, model, str(self._client.base_url), KEY_VARIABLE, key)
+        self._where = Where(name, model, str(self._client.base_url), KEY_VARIABLE, (key,))
         self._timeout_s = timeout_s
         self._constrained = True
         self._traits = Traits(
@@ -88,11 +88,14 @@ class AnthropicProvider:
             request = replace(request, schema=None)
         try:
             return await self._ask(request)
+        except Flagged as flagged:
+            return Reply("", "refusal", Tokens(), reason=flagged.reason)
         except Rejection as rejection:
-            if request.schema is None or not _NO_SCHEMAS.search(rejection.words.message):
+            words = rejection.words.message
+            if request.schema is None or "output" not in words.lower() or not _NOT_TAKEN.search(words):
                 raise
         self._constrained = False
-        return await self._ask(replace(request, schema=None))
+        return await self.ask(request)
 
     async def _ask(self, request: Request) -> Reply:
         content, headers = await exchange(

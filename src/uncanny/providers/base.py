@@ -97,13 +97,17 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back from one call. `text` is empty when the model refused without words."""
+    """What came back from one call. `text` is empty when the model refused without words.
+
+    `reason` is why the server refused in the model's place, in the server's words; None where it did not say.
+    """
 
     text: str
     finish: Finish
     tokens: Tokens
     model: str | None = None
     request_id: str | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

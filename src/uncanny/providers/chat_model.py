@@ -10,11 +10,10 @@ from openai import AsyncOpenAI
 
 from uncanny.providers.base import Reply, Request, Sampling, Tokens, Traits
 from uncanny.providers.exchange import exchange
-from uncanny.providers.faults import Rejection, Where
+from uncanny.providers.faults import Flagged, Rejection, Where
 from uncanny.providers.server_words import ServerWords
 from uncanny.providers.wire_openai import Dialect, LimitName, chat_body, read_chat
 
-_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
 # In the order in which they are given up when a message names several.
 _ADAPTABLE = (
     "max_completion_tokens",
@@ -88,9 +87,9 @@ class ChatModel:
                 content, headers = await exchange(
                     self._client, "/chat/completions", body, where=self._where, timeout_s=self._timeout_s
                 )
+            except Flagged as flagged:
+                return Reply("", "refusal", Tokens(), reason=flagged.reason)
             except Rejection as rejection:
-                if rejection.words.codes & _FILTER_CODES:
-                    return Reply("", "refusal", Tokens())
                 carried = (_OPTIONAL | parameters.keys()) - left_out
                 if request.schema is None:
                     carried -= {"response_format"}

@@ -46,7 +46,7 @@ class CompatibleProvider(ChatModel):
         client = foreign_client(address, key, timeout_s)
         super().__init__(
             client,
-            where=Where(name, model, str(client.base_url), KEY_VARIABLE, key),
+            where=Where(name, model, str(client.base_url), KEY_VARIABLE, (key,)),
             traits=Traits(
                 media_types=MEDIA_TYPES,
                 max_image_bytes=None,

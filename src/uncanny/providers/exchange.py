@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import httpx2
@@ -64,31 +65,32 @@ async def exchange(
     except HTTP_ERRORS as error:
         fault = from_exception(error, where)
     else:
-        return _json_object(response, where), response.headers
+        return read_body(response.content, response.headers, where), response.headers
     raise fault
 
 
-def _json_object(response: httpx2.Response, where: Where) -> dict[str, Any]:
+def read_body(body: bytes, headers: Mapping[str, str], where: Where) -> dict[str, Any]:
+    """The JSON object in the body of a response with status 200. Raises the errors of `faults`."""
     # Parsed here: the SDKs hand back broken JSON and HTML pages as a string, without an error.
     try:
-        content = orjson.loads(response.content)
+        content = orjson.loads(body)
     except orjson.JSONDecodeError:
-        kind = response.headers.get("content-type", "no content type")
-        start = one_line(response.content[:100].decode("utf-8", "replace"), where.secret)
+        kind = headers.get("content-type", "no content type")
+        start = one_line(body[:100].decode("utf-8", "replace"), where.secrets)
         fault: ProviderError = bad_body(
-            where, f"no valid JSON ({kind}, {len(response.content)} bytes, begins {start!r})"
+            where, f"no valid JSON ({kind[:100]}, {len(body)} bytes, begins {start!r})"
         )
     else:
         if isinstance(content, dict) and not content.get("error"):
             return content
-        fault = _error_within(content, response, where)
+        fault = _error_within(content, body, headers, where)
     raise fault
 
 
-def _error_within(content: object, response: httpx2.Response, where: Where) -> ProviderError:
+def _error_within(content: object, body: bytes, headers: Mapping[str, str], where: Where) -> ProviderError:
     """Gateways report upstream errors in the body of a response with status 200."""
     error = content.get("error") if isinstance(content, dict) else None
     status = error.get("code") if isinstance(error, dict) else None
     if isinstance(status, int) and 400 <= status < 600:
-        return from_response(status, response.headers, response.content, where)
-    return bad_body(where, read_words(response.content, where.secret).message)
+        return from_response(status, headers, body, where)
+    return bad_body(where, read_words(body, where.secrets).message)

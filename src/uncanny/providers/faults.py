@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,42 @@ _QUOTA_CODES = frozenset(
 )
 _LOW_CREDIT = "credit balance is too low"
 
+# Statuses with which servers turn down a question whose content their moderation objects to.
+_MODERATING = frozenset({400, 403, 422, 451})
+# Compared without case, hyphens and underscores. 1301 is Zhipu's.
+_MODERATION_CODES = frozenset(
+    {
+        "1301",
+        "contentblocked",
+        "contentfilter",
+        "contentmoderation",
+        "contentpolicyviolation",
+        "datainspectionfailed",
+        "invalidprompt",
+        "moderationblocked",
+        "prohibitedcontent",
+        "responsibleaipolicyviolation",
+        "sensitivecontent",
+    }
+)
+# What is said of a question's content. "Request" is not among it: firewalls block requests for other reasons.
+_ABOUT_CONTENT = re.compile(
+    r"\b(?:content|input|prompt|image|message|output|text|data)s?\b[^.!?]{0,60}"
+    r"\b(?:flagged|inappropriate|filtered|moderat|unsafe|harmful|sensitive (?:content|information|words?)"
+    r"|violat\w*[^.!?]{0,60}\b(?:polic|guideline|terms|safety|standards))"
+    r"|\bcontent[ _-](?:filter|moderation|(?:management |safety |usage )?polic)|\bprohibited[ _]content\b"
+    r"|\bdata inspection|\bsafety (?:system|filter|check|polic|reasons)|\bresponsible ai\b"
+    r"|\bmoderation\b|\bconsidered high risk\b|\busage guidelines\b",
+    re.IGNORECASE,
+)
+# What is said of whoever asks, or of the request's form, and holds for all questions alike.
+_ABOUT_ACCESS = re.compile(
+    r"\b(?:your|this|the) (?:api[ -]?)?(?:account|organi[sz]ation|project|team|workspace|user|key|access"
+    r"|subscription|region|country)\b|\bpermission|\bauthori[sz]|\bnot have access\b|\bnot supported\b"
+    r"|\bunsupported\b|\bunknown\b|\bunrecogni[sz]ed\b|\bparameter\b|\bextra inputs\b",
+    re.IGNORECASE,
+)
+
 HTTP_ERRORS = (
     openai.OpenAIError,
     anthropic.AnthropicError,
@@ -44,13 +81,16 @@ HTTP_ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Which model at which server an error is about, and where its key comes from."""
+    """Which model at which server an error is about, and where its key comes from.
+
+    `secrets` are the key and whatever else must not be repeated from a server's words.
+    """
 
     name: str
     model: str
     endpoint: str
     key_variable: str
-    secret: str = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
 
 
 class Rejection(RequestRejectedError):
@@ -61,17 +101,28 @@ class Rejection(RequestRejectedError):
         self.words = words
 
 
+class Flagged(RequestRejectedError):
+    """The server's moderation turned this one question down. Providers make a refusal of it.
+
+    `reason` is the server's message, with what it flagged where it says so.
+    """
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 def from_exception(error: BaseException, where: Where) -> ProviderError:
     """The error for anything in `HTTP_ERRORS`."""
     if isinstance(error, openai.APIStatusError | anthropic.APIStatusError):
         response = error.response
         return from_response(response.status_code, response.headers, response.content, where)
     if isinstance(error, anthropic.CredentialsError):
-        return _no_key(where, one_line(str(error), where.secret))
+        return _no_key(where, one_line(str(error), where.secrets))
     if isinstance(error, openai.APIResponseValidationError | anthropic.APIResponseValidationError):
-        return bad_body(where, one_line(str(error), where.secret))
+        return bad_body(where, one_line(str(error), where.secrets))
     chain = list(_causes(error))
-    reason = one_line(str(chain[-1]) or type(chain[-1]).__name__, where.secret)
+    reason = one_line(str(chain[-1]) or type(chain[-1]).__name__, where.secrets)
     if any(isinstance(cause, aiohttp.ClientPayloadError) for cause in chain):
         return bad_body(where, "the answer was cut off")
     if _timed_out(chain):
@@ -90,11 +141,14 @@ def from_exception(error: BaseException, where: Where) -> ProviderError:
 
 def from_response(status: int, headers: Mapping[str, str], body: bytes, where: Where) -> ProviderError:
     """The error for a response that is not a 2xx one."""
-    words = read_words(body, where.secret)
+    words = read_words(body, where.secrets)
     message = f"{where.name}: HTTP {status}: {words.message or 'no reason given'}"
     advice = headers.get("x-should-retry")
     if status == 402 or words.codes & _QUOTA_CODES or _LOW_CREDIT in words.message:
         return QuotaError(message, remedy=f"Add credit to the account behind {where.key_variable}.")
+    if _moderated(status, words):
+        flagged = f" (flagged: {', '.join(words.reasons)})" if words.reasons else ""
+        return Flagged(message + flagged, reason=f"HTTP {status}: {words.message}{flagged}")
     if status in (401, 403):
         return ModelUnusableError(
             message, remedy=f"Set {where.key_variable} to a key that may use {where.model!r}."
@@ -108,7 +162,7 @@ def from_response(status: int, headers: Mapping[str, str], body: bytes, where: W
         return TransientError(
             message,
             kind=f"http_{status}",
-            retry_after=retry_after(headers),
+            retry_after=retry_after(headers) or within_reason(words.wait_s),
             overloaded=status in _OVERLOADED,
         )
     return Rejection(message, words=words)
@@ -127,7 +181,10 @@ def missing_key(name: str, variable: str) -> ModelUnusableError:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait as the server asks, 0 to 120; None where it asks nothing readable."""
+    """Seconds to wait as the server asks, above 0 and at most 120; None where it asks nothing readable.
+
+    A time that is no wait at all, zero, negative or past, is None as well: callers then wait as usual.
+    """
     seconds = _number(headers.get("retry-after-ms"))
     if seconds is not None:
         seconds /= 1000
@@ -137,9 +194,25 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         if seconds is None and text is not None:
             try:
                 seconds = parsedate_to_datetime(text).timestamp() - time.time()
-            except ValueError:
+            except (ValueError, TypeError, OverflowError, IndexError):
                 return None
-    return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT_S)
+    return within_reason(seconds)
+
+
+def within_reason(seconds: float | None) -> float | None:
+    """A wait above 0 and at most 120 s; None for one that is none."""
+    return min(seconds, LONGEST_WAIT_S) if seconds is not None and seconds > 0 else None
+
+
+def _moderated(status: int, words: ServerWords) -> bool:
+    """Whether a response is about what one question contains, not about the key nor the request's form."""
+    if status not in _MODERATING:
+        return False
+    if words.reasons or any(
+        re.sub(r"[^a-z0-9]", "", code.lower()) in _MODERATION_CODES for code in words.codes
+    ):
+        return True
+    return bool(_ABOUT_CONTENT.search(words.message)) and not _ABOUT_ACCESS.search(words.message)
 
 
 def _no_key(where: Where, reason: str) -> ModelUnusableError:

@@ -53,7 +53,7 @@ class OpenAIProvider(ChatModel):
         sampling = takes_sampling(model)
         super().__init__(
             client,
-            where=Where(name, model, str(client.base_url), KEY_VARIABLE, key),
+            where=Where(name, model, str(client.base_url), KEY_VARIABLE, (key,)),
             traits=Traits(
                 media_types=MEDIA_TYPES,
                 max_image_bytes=LARGEST_IMAGE,

@@ -171,8 +171,8 @@ class Question(Generic[T]):
     async def _accept(self, request: Request, reply: Reply, record: CallRecord, began: float) -> T:
         if reply.finish == "refusal":
             record.outcome = "refused"
-            self._log(record, began, detail="the model refused")
-            said = reply.text.strip()[:300] or "The model refused without words"
+            self._log(record, began, detail=reply.reason or "the model refused")
+            said = reply.text.strip()[:300] or reply.reason or "The model refused without words"
             raise RefusedError(said, words=reply.text)
         record.outcome = "unparseable"
         if reply.finish == "length":

@@ -1,9 +1,14 @@
-"""What a server said about an error, out of the many shapes servers say it in."""
+"""What a server said about an error, out of the many shapes servers say it in.
+
+All of it is foreign text, at times with the image of the request in it: a text is cut before it is searched,
+and every search takes time in proportion to its length.
+"""
 
 from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,84 +16,181 @@ import orjson
 
 MESSAGE_LENGTH = 300
 
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
-_UNSEEN = re.compile(r"<(script|style)\b.*?</\1\s*>|<[^>]*>", re.IGNORECASE | re.DOTALL)
-# Keys by their usual beginning, and keys a server already masked with asterisks.
-_KEY_LIKE = re.compile(r"\b(?:sk|pk|rk)-[\w*.-]{4,}|\bBearer\s+\S+|[\w.-]*\*{3,}[\w.*-]*", re.IGNORECASE)
+# As much of a text as is looked at, with its white space and without.
+_LOOKED_AT = 20_000
+_WINDOW = 4 * MESSAGE_LENGTH
+_CODE_LENGTH = 100
+_MOST_REASONS = 5
+
+_TITLE = re.compile(r"<title\b[^<>]*>([^<]*)</title", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)([a-z]*)[^<>]*>", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_NOT_SHOWN = frozenset({"script", "style"})
+# Keys are looked for in runs of these characters: by their usual beginning, or masked with asterisks already.
+_RUN = re.compile(r"[\w.*-]+")
+_KEY_START = re.compile(r"\b(?:sk|pk|rk)-[\w*.-]{4}", re.IGNORECASE)
+_MASK = "***"
+_BEARER = re.compile(r"\bBearer \S+", re.IGNORECASE)
 _HIDDEN = "[key]"
 # Six characters of a shorter key could be any word.
 _TELLING = 12
+_SHORTEST = 5
+_SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerWords:
     """`message` is one line for people, without keys; `codes` are machine-readable names of the error.
 
-    `parameter` is the request's field the server objects to, None where it names none.
+    `parameter` is the request's field the server objects to, None where it names none. `reasons` are what a
+    gateway's moderation found in the question, empty where it says nothing of that. `wait_s` is for how many
+    seconds the body asks callers to wait, None where it does not.
     """
 
     message: str
     codes: frozenset[str]
     parameter: str | None
+    reasons: tuple[str, ...] = ()
+    wait_s: float | None = None
 
 
-def read_words(body: bytes, secret: str) -> ServerWords:
-    """Read an error body: JSON of OpenAI, Anthropic, FastAPI or Google shape, HTML of a proxy, or text.
+def read_words(body: bytes, secrets: Iterable[str]) -> ServerWords:
+    """Read an error body: JSON of OpenAI, Anthropic, FastAPI, Google or OpenRouter shape, HTML, or text.
 
-    `secret` is the key in use; no part of it that could tell anything stays in the message.
+    `secrets` are the key in use and what else must not be repeated; no part of them that could tell anything
+    stays in the message.
     """
+    return _read(body, tuple(secrets), within=True)
+
+
+def _read(body: bytes, secrets: tuple[str, ...], *, within: bool) -> ServerWords:
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return ServerWords(one_line(_plain(body), secret), frozenset(), None)
+        return ServerWords(one_line(_plain(body), secrets), frozenset(), None)
     if isinstance(content, list) and content:
         content = content[0]
-    error = content.get("error", content) if isinstance(content, dict) else content
+    outer = content if isinstance(content, dict) else {}
+    error = outer.get("error", content)
     if not isinstance(error, dict):
-        return ServerWords(one_line(_text(error), secret), frozenset(), None)
-    details = error.get("details")
-    codes = [error.get("code"), error.get("type"), error.get("status")]
-    if isinstance(details, dict):
-        codes.append(details.get("error_code"))
+        return ServerWords(one_line(_text(error, body), secrets), _codes([outer.get("code")]), None)
     message, parameter = error.get("message"), error.get("param")
     if message is None and isinstance(error.get("detail"), list):
         message, parameter = _validation(error["detail"])
     if message is None:
         message = error.get("detail", error)
+    text = one_line(_text(message, body), secrets)
+    details = list(_dicts(error.get("details")))
+    codes = _codes(
+        [
+            *(error.get(name) for name in ("code", "type", "status")),
+            *(inner.get("code") for inner in _dicts(error.get("innererror"))),
+            *(detail.get(name) for detail in details for name in ("error_code", "reason")),
+        ]
+    )
+    reasons: list[str] = []
+    for metadata in _dicts(error.get("metadata")):
+        reasons += [one_line(each, secrets) for each in _strings(metadata.get("reasons"))]
+        if within and isinstance(metadata.get("raw"), str):
+            # A gateway says little itself and hands on what the server behind it said.
+            upstream = _read(metadata["raw"].encode("utf-8", "replace"), secrets, within=False)
+            text = one_line(f"{text}: {upstream.message}", secrets)
+            codes |= upstream.codes
     return ServerWords(
-        one_line(_text(message), secret),
-        frozenset(str(code) for code in codes if isinstance(code, str | int)),
-        parameter if isinstance(parameter, str) else None,
+        text,
+        codes,
+        parameter[:_CODE_LENGTH] if isinstance(parameter, str) else None,
+        tuple(reasons[:_MOST_REASONS]),
+        next((wait for detail in details if (wait := _seconds(detail.get("retryDelay"))) is not None), None),
     )
 
 
-def one_line(text: str, secret: str) -> str:
-    """`text` on one line of at most 300 characters, keys taken out."""
-    if len(secret) > len("none"):
-        text = text.replace(secret, _HIDDEN)
-    if len(secret) >= _TELLING:
-        pieces = (re.escape(secret[:6]), re.escape(secret[-6:]))
-        text = re.sub(rf"\S*(?:{'|'.join(pieces)})\S*", _HIDDEN, text)
-    text = " ".join(_KEY_LIKE.sub(_HIDDEN, text).split())
-    return text if len(text) <= MESSAGE_LENGTH else text[: MESSAGE_LENGTH - 1] + "…"
+def one_line(text: str, secrets: Iterable[str]) -> str:
+    """The beginning of `text` on one line of at most 300 characters, keys taken out."""
+    secrets = [secret for secret in secrets if len(secret) >= _SHORTEST]
+    longest = max(map(len, secrets), default=0)
+    looked_at = text[:_LOOKED_AT]
+    flat = " ".join(_CONTROL.sub(" ", looked_at).split())
+    line = _without_keys(flat[: _WINDOW + longest], secrets)
+    if len(looked_at) < len(text) or len(flat) > _WINDOW + longest:
+        # Of a key that was cut in half nothing is recognised: the end goes.
+        line = line[: max(0, len(line) - max(longest, len(_HIDDEN)))] + "…"
+    return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"
+
+
+def _without_keys(line: str, secrets: Iterable[str]) -> str:
+    telling: list[str] = []
+    for secret in secrets:
+        line = line.replace(secret, _HIDDEN)
+        if len(secret) >= _TELLING:
+            telling += (secret[:6], secret[-6:])
+    if telling:
+        line = " ".join(
+            _HIDDEN if any(piece in word for piece in telling) else word for word in line.split(" ")
+        )
+    return _RUN.sub(_without_key, _BEARER.sub(_HIDDEN, line))
+
+
+def _without_key(run: re.Match[str]) -> str:
+    return _HIDDEN if _MASK in run[0] or _KEY_START.search(run[0]) else run[0]
 
 
 def _plain(body: bytes) -> str:
-    text = body[:20_000].decode("utf-8", "replace")
+    text = body[:_LOOKED_AT].decode("utf-8", "replace")
     title = _TITLE.search(text)
     if title is not None and title[1].strip():
         return html.unescape(title[1])
-    return html.unescape(_UNSEEN.sub(" ", text)) if "<" in text else text
+    return html.unescape(" ".join(_shown(text))) if "<" in text else text
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+def _shown(text: str) -> Iterator[str]:
+    """The pieces of an HTML page between its tags, without scripts and styles."""
+    inside, end = "", 0
+    for tag in _TAG.finditer(text):
+        if not inside:
+            yield text[end : tag.start()]
+        name = tag[2].lower()
+        if not inside and not tag[1] and name in _NOT_SHOWN:
+            inside = name
+        elif inside and tag[1] and name == inside:
+            inside = ""
+        end = tag.end()
+    if not inside:
+        yield text[end:]
+
+
+def _text(value: object, body: bytes) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # nested more deeply than is ever written, though it could be read
+        return body[:_LOOKED_AT].decode("utf-8", "replace")
+
+
+def _dicts(value: object) -> Iterator[dict[str, Any]]:
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, dict):
+            yield each
+
+
+def _strings(value: object) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+
+def _codes(values: Iterable[object]) -> frozenset[str]:
+    return frozenset(str(value)[:_CODE_LENGTH] for value in values if isinstance(value, str | int))
+
+
+def _seconds(value: object) -> float | None:
+    found = _SECONDS.fullmatch(value) if isinstance(value, str) else None
+    return float(found[1]) if found else None
 
 
 def _validation(problems: list[Any]) -> tuple[str | None, str | None]:
-    for problem in problems:
-        if isinstance(problem, dict) and isinstance(problem.get("msg"), str):
-            place = [part for part in problem.get("loc", ()) if isinstance(part, str) and part != "body"]
+    for problem in _dicts(problems):
+        if isinstance(problem.get("msg"), str):
+            place = [part for part in _strings(problem.get("loc")) if part != "body"]
             where = ".".join(place)
             return (f"{where}: {problem['msg']}" if where else problem["msg"]), (place[0] if place else None)
     return None, None

@@ -40,9 +40,10 @@ class VLLMProvider(ChatModel):
         address = base_url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL
         key = api_key or environment_key(KEY_VARIABLE) or NO_KEY
         client = foreign_client(address, key, timeout_s)
+        self._key = key
         super().__init__(
             client,
-            where=Where(f"vllm/{model}", model, str(client.base_url), KEY_VARIABLE, key),
+            where=Where(f"vllm/{model}", model, str(client.base_url), KEY_VARIABLE, (key,)),
             traits=Traits(
                 media_types=MEDIA_TYPES,
                 max_image_bytes=None,
@@ -74,5 +75,5 @@ class VLLMProvider(ChatModel):
         from uncanny.providers.vllm_server import served_models
 
         with contextlib.suppress(ModelUnusableError):
-            return await served_models(self._where.endpoint, api_key=self._where.secret)
+            return await served_models(self._where.endpoint, api_key=self._key)
         return ()

@@ -8,10 +8,11 @@ import orjson
 
 from uncanny.providers.base import Finish, Message, Reply, Request, SentImage, Tokens
 from uncanny.providers.faults import Where, bad_body
+from uncanny.providers.server_words import one_line
 from uncanny.providers.wire_openai import count
 
 _BREAKPOINT = {"type": "ephemeral"}
-_FINISH: dict[object, Finish] = {
+_FINISH: dict[str, Finish] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "refusal": "refusal",
@@ -68,16 +69,18 @@ def read_message(content: dict[str, Any], request_id: str | None, where: Where) 
     """The reply in a message; raises `TransientError` where there is none."""
     blocks = content.get("content")
     if content.get("type") != "message" or not isinstance(blocks, list):
-        raise bad_body(where, f"no message in it (fields: {', '.join(sorted(content)[:8])})")
+        raise bad_body(
+            where, f"no message in it (fields: {one_line(', '.join(sorted(content)[:8]), where.secrets)})"
+        )
     texts = [
         block["text"]
         for block in blocks
         if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
     ]
-    model = content.get("model")
+    model, reason = content.get("model"), content.get("stop_reason")
     return Reply(
         text="".join(texts),
-        finish=_FINISH.get(content.get("stop_reason"), "stop"),
+        finish=_FINISH.get(reason, "stop") if isinstance(reason, str) else "stop",
         tokens=_tokens(content.get("usage")),
         model=model if isinstance(model, str) else None,
         request_id=request_id,

@@ -10,11 +10,25 @@ import orjson
 from uncanny.providers.base import AnswerSchema, Finish, Message, Reply, Request, SentImage, Tokens
 from uncanny.providers.faults import Where, bad_body
 from uncanny.providers.image_tokens import Detail
+from uncanny.providers.server_words import one_line
 
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 
 # One name for all steps: it is rendered ahead of the prompt, too.
 SHARED_NAME = "answer"
+# Reasons to finish that mean that a filter, not the model, ended an answer; some servers add which one.
+_FILTERED = frozenset(
+    {
+        "content_filter",
+        "safety",
+        "sensitive",
+        "prohibited_content",
+        "blocklist",
+        "recitation",
+        "spii",
+        "image_safety",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,28 +99,60 @@ def _first_image(request: Request) -> SentImage | None:
 
 
 def read_chat(content: dict[str, Any], request_id: str | None, where: Where) -> Reply:
-    """The reply in a chat completion; raises `TransientError` where there is none."""
+    """The reply in a chat completion; raises `TransientError` where there is none.
+
+    A completion without a choice that was billed or that says why is a refusal: Gemini answers a blocked
+    question so.
+    """
+    tokens = _tokens(content.get("usage"))
+    model = _string(content.get("model"))
+    request_id = request_id or _string(content.get("id"))
     choices = content.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
-        raise bad_body(where, f"no choices in it (fields: {', '.join(sorted(content)[:8])})")
-    reason = choice.get("finish_reason")
+    if not isinstance(choice, dict):
+        blocked = _blocked(content, tokens, where) if choices in (None, []) else None
+        if blocked is not None:
+            return Reply("", "refusal", tokens, model, request_id, blocked)
+        raise bad_body(where, f"no choices in it (fields: {_fields(content, where)})")
+    reason = _string(choice.get("finish_reason")) or ""
+    message = choice.get("message")
+    filtered = reason.lower().partition(":")[0] in _FILTERED
+    if not isinstance(message, dict):
+        if not filtered:
+            raise bad_body(where, f"no message in it (fields: {_fields(choice, where)})")
+        message = {}
     if reason in ("error", "abort"):
         raise bad_body(where, f"generation ended with {reason!r}")
     finish: Finish = "length" if reason == "length" else "stop"
     text = _text(message.get("content"))
     refusal = message.get("refusal")
-    if refusal or reason == "content_filter":
+    if refusal or filtered:
         finish, text = "refusal", refusal if isinstance(refusal, str) else text
-    model = content.get("model")
     return Reply(
         text=text,
         finish=finish,
-        tokens=_tokens(content.get("usage")),
-        model=model if isinstance(model, str) else None,
-        request_id=request_id or _string(content.get("id")),
+        tokens=tokens,
+        model=model,
+        request_id=request_id,
+        reason=one_line(f"the server stopped it: {reason}", where.secrets) if filtered else None,
     )
+
+
+def _blocked(content: dict[str, Any], tokens: Tokens, where: Where) -> str | None:
+    """Why a completion without choices is a refusal; None where it is just broken."""
+    feedback = content.get("promptFeedback", content.get("prompt_feedback"))
+    if isinstance(feedback, dict):
+        block = (
+            _string(feedback.get("blockReason")) or _string(feedback.get("block_reason")) or "no reason given"
+        )
+        return one_line(f"the server blocked the question: {block}", where.secrets)
+    if tokens.input:
+        return "the server took the question and gave no answer"
+    return None
+
+
+def _fields(content: dict[str, Any], where: Where) -> str:
+    return one_line(", ".join(sorted(content)[:8]), where.secrets)
 
 
 def _text(content: object) -> str:
