@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 # Far longer than anything waits on purpose: who is not done by then waits for ever.
 FOR_EVER_S = 1e6
@@ -42,3 +44,13 @@ def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
     """Run `main` to its end. Raises TimeoutError for one that waits for ever."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(asyncio.wait_for(main, FOR_EVER_S))
+
+
+def virtual_time(test: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The same test in virtual time, fixtures and parameters as they are."""
+
+    @wraps(test)
+    def in_no_time(*args: P.args, **kwargs: P.kwargs) -> T:
+        return in_virtual_time(test(*args, **kwargs))
+
+    return in_no_time

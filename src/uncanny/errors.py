@@ -100,8 +100,8 @@ class ProviderError(UncannyError):
 class TransientError(ProviderError):
     """The same call may succeed later.
 
-    `retry_after` is in seconds, as the server asked, or None. `overloaded` says that the server wants fewer
-    calls at once (429, 503, 529, timeouts), as against a broken connection or a plain 500.
+    `retry_after` is in seconds above 0, as the server asked, or None. `overloaded` says that the server wants
+    fewer calls at once (429, 503, 529, timeouts), as against a broken connection or a plain 500.
     """
 
     def __init__(

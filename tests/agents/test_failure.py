@@ -8,6 +8,7 @@ import pytest
 
 from tests.agents.specialists import Specialists, scene_object
 from tests.providers.scripted import Line, busy, said
+from tests.virtual_time import virtual_time
 from uncanny.agents.attribute_analyzer import analyze_attributes
 from uncanny.agents.failure import StepFailedError
 from uncanny.agents.object_perceiver import perceive
@@ -30,6 +31,7 @@ from uncanny.schema import StepError
         ),
     ],
 )
+@virtual_time
 async def test_each_kind_of_failure_names_step_object_and_reason(line: Line, kind: str, message: str) -> None:
     asked = Specialists("cup")
     asked.answers["AttributeAnalyzer", 2, None] = lambda _: line

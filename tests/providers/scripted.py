@@ -88,8 +88,8 @@ def said(text: str, finish: Finish = "stop", tokens: Tokens = TOKENS) -> Reply:
     return Reply(text, finish, tokens, "script-2026")
 
 
-def busy(retry_after: float | None = 0.0, kind: str = "rate_limit") -> TransientError:
-    """The server asks for another try, at once by default."""
+def busy(retry_after: float | None = None, kind: str = "rate_limit") -> TransientError:
+    """The server wants fewer calls."""
     return TransientError("try again", kind=kind, retry_after=retry_after, overloaded=True)
 
 

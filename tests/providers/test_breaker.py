@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from uncanny.errors import ModelDownError, RequestRejectedError, TransientError
-from uncanny.providers.breaker import FAILURES, UNREACHED_FAILURES, UNREACHED_S, Breaker
+from uncanny.providers.breaker import (
+    FAILURES,
+    LONGEST_ALONE_S,
+    UNREACHED_FAILURES,
+    UNREACHED_S,
+    Breaker,
+)
 
 PATIENCE_S = 120.0
 REJECTED = RequestRejectedError("no images here")
@@ -20,9 +26,12 @@ class Patient:
         self.now = 1_000.0
         self.breaker = Breaker("any/model", PATIENCE_S, clock=lambda: self.now)
 
-    def fails(self, error: TransientError | RequestRejectedError, times: int, every_s: float = 0.0) -> None:
-        for _ in range(times):
-            self.breaker.failed(error)
+    def fails(
+        self, error: TransientError | RequestRejectedError, times: int, every_s: float = 0.0, images: int = 2
+    ) -> None:
+        """So many failures, one image after the other failing first, and then in turn."""
+        for number in range(times):
+            self.breaker.failed(error, f"{number % images}.png")
             self.now += every_s
 
 
@@ -36,18 +45,18 @@ def test_a_burst_of_failures_is_no_reason_to_give_up(model: Patient) -> None:
 
 
 def test_few_failures_over_a_long_time_are_not_either(model: Patient) -> None:
-    model.fails(DOWN, FAILURES - 1, every_s=PATIENCE_S)
+    model.fails(DOWN, FAILURES, every_s=PATIENCE_S)
 
 
 def test_only_failures_for_as_long_as_patience_lasts_end_it(model: Patient) -> None:
-    model.fails(DOWN, FAILURES - 1)
+    model.fails(DOWN, FAILURES)
     model.now += PATIENCE_S
     with pytest.raises(ModelDownError, match="failed 10 times in a row over 120 s: status 500"):
         model.fails(DOWN, 1)
 
 
 def test_one_answer_between_starts_the_count_anew(model: Patient) -> None:
-    model.fails(DOWN, FAILURES - 1)
+    model.fails(DOWN, FAILURES)
     model.now += PATIENCE_S
     model.breaker.succeeded()
     model.fails(DOWN, FAILURES - 1, every_s=1)
@@ -55,8 +64,42 @@ def test_one_answer_between_starts_the_count_anew(model: Patient) -> None:
     model.fails(DOWN, 1)
 
 
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_server_that_fails_at_one_image_only_is_not_given_up(model: Patient, answered: bool) -> None:
+    if answered:
+        model.breaker.succeeded()
+    model.fails(DOWN, FAILURES, every_s=PATIENCE_S / FAILURES - 0.1, images=1)
+    assert not model.breaker.out_of_patience_with("0.png")
+    model.fails(DOWN, 1_000, every_s=0.5, images=1)
+    assert model.breaker.out_of_patience_with("0.png")
+    assert not model.breaker.out_of_patience_with("1.png")
+
+
+def test_patience_with_the_model_begins_with_the_second_image_that_fails(model: Patient) -> None:
+    model.fails(DOWN, 1_000, every_s=1, images=1)
+    model.breaker.failed(DOWN, "1.png")
+    assert not model.breaker.out_of_patience_with("0.png")
+    model.fails(DOWN, 50, every_s=PATIENCE_S / 51)
+    model.now += PATIENCE_S
+    with pytest.raises(ModelDownError, match="failed 52 times"):
+        model.fails(DOWN, 1)
+
+
+def test_one_image_whose_calls_hang_is_let_go_before_ten_of_them(model: Patient) -> None:
+    hangs = TransientError("no answer", kind="timeout", overloaded=True)
+    model.fails(hangs, FAILURES - 1, every_s=LONGEST_ALONE_S / (FAILURES - 1), images=1)
+    assert model.breaker.out_of_patience_with("0.png")
+
+
+def test_what_came_back_is_counted(model: Patient) -> None:
+    model.breaker.succeeded()
+    model.fails(REJECTED, 3)
+    model.fails(DOWN, 3)
+    assert model.breaker.answers == 4
+
+
 def test_a_server_never_reached_is_given_up_soon(model: Patient) -> None:
-    model.fails(UNREACHED, UNREACHED_FAILURES - 1)
+    model.fails(UNREACHED, UNREACHED_FAILURES)
     model.now += UNREACHED_S
     with pytest.raises(ModelDownError, match="cannot be reached: connection refused") as caught:
         model.fails(UNREACHED, 1)
@@ -70,8 +113,8 @@ def test_a_server_that_is_still_starting_gets_a_few_seconds(model: Patient) -> N
 def test_a_server_that_answered_before_gets_all_patience_when_it_goes_away(model: Patient) -> None:
     model.breaker.succeeded()
     model.fails(UNREACHED, 100, every_s=1)
-    model.now += PATIENCE_S - 100
-    with pytest.raises(ModelDownError, match="failed 101 times"):
+    model.now += PATIENCE_S - 99
+    with pytest.raises(ModelDownError, match="failed 100 times"):
         model.fails(UNREACHED, 1)
 
 

@@ -18,7 +18,7 @@ from tests.providers.scripted import (
     question,
     said,
 )
-from tests.virtual_time import in_virtual_time
+from tests.virtual_time import in_virtual_time, virtual_time
 from uncanny.errors import (
     AnswerError,
     BudgetError,
@@ -76,6 +76,7 @@ async def test_a_model_that_cannot_be_used_hands_over_once_and_is_not_asked_agai
 @pytest.mark.parametrize(
     "line", [RequestRejectedError("x"), said("no", "refusal"), said("x"), busy()], ids=lambda x: str(x)[:12]
 )
+@virtual_time
 async def test_the_fallback_is_for_dead_models_not_for_failed_questions(line: Reply) -> None:
     second = ScriptedProvider(lambda _: said("2"))
     caller = Caller({"": [guarded(ScriptedProvider(lambda _: line)), guarded(second)]})
@@ -168,6 +169,7 @@ async def test_drafts_of_the_same_question_stay_apart(cache: AnswerCache) -> Non
 
 
 @pytest.mark.parametrize("line", [said("x"), said("1", "refusal"), said("1", "length"), busy()], ids=str)
+@virtual_time
 async def test_what_is_no_answer_is_not_kept(line: Reply, cache: AnswerCache) -> None:
     with pytest.raises((AnswerError, RefusedError, TruncatedError, TransientError)):
         await ask(Caller({"": [guarded(ScriptedProvider(lambda _: line))]}, cache=cache))

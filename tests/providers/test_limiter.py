@@ -114,6 +114,20 @@ def test_a_retry_after_pauses_everybody_until_then(fixed: bool) -> None:
     in_virtual_time(main())
 
 
+@pytest.mark.parametrize("retry_after", [None, 0.0, -5.0])
+def test_a_wait_that_is_none_pauses_nobody(retry_after: float | None) -> None:
+    async def main() -> None:
+        limiter = Limiter(10)
+        limiter.overloaded(retry_after)
+        assert limiter.limit == pytest.approx(START * DECREASE)
+        tasks = [asyncio.create_task(limiter.__aenter__()) for _ in range(3)]
+        await asyncio.sleep(0)  # before any timer could fire
+        assert inside(tasks) == 3
+        await drop(tasks)
+
+    in_virtual_time(main())
+
+
 def test_a_pause_ends_although_its_timer_fires_early(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()

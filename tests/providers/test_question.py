@@ -19,6 +19,7 @@ from tests.providers.scripted import (
     said,
     texts,
 )
+from tests.virtual_time import virtual_time
 from uncanny.agents.examination import schema_of
 from uncanny.errors import (
     AnswerError,
@@ -26,7 +27,6 @@ from uncanny.errors import (
     ProviderError,
     RefusedError,
     RequestRejectedError,
-    TransientError,
     TruncatedError,
 )
 from uncanny.providers.base import Sampling, Tokens
@@ -128,6 +128,7 @@ async def test_a_rejected_request_is_never_sent_again() -> None:
     ]
 
 
+@virtual_time
 async def test_the_four_outcomes_stay_apart_in_the_log() -> None:
     script = in_turn(busy(), said("many"), busy(), said("No.", "refusal"))
     scope = CallScope("a.png")
@@ -140,16 +141,7 @@ async def test_the_four_outcomes_stay_apart_in_the_log() -> None:
     assert [call.input_tokens for call in scope.calls] == [None, 100, None, 100, 100]
 
 
-async def test_a_call_that_keeps_failing_is_made_six_times_and_leaves_six_records() -> None:
-    model = ScriptedProvider(lambda _: busy())
-    scope = CallScope("a.png")
-    with pytest.raises(TransientError, match="try again"):
-        await ask(Caller({"": [guarded(model)]}), scope=scope)
-    assert len(model.requests) == 6
-    assert [call.attempt for call in scope.calls] == [1, 2, 3, 4, 5, 6]
-    assert {call.outcome for call in scope.calls} == {"error"}
-
-
+@virtual_time
 async def test_an_overloaded_server_gets_fewer_calls_at_once() -> None:
     own = guarded(ScriptedProvider(in_turn(busy(), said("1"))))
     before = own.limiter.limit
@@ -159,6 +151,7 @@ async def test_an_overloaded_server_gets_fewer_calls_at_once() -> None:
 
 
 @pytest.mark.parametrize("line", [busy(), RequestRejectedError("x"), ModelUnusableError("x")])
+@virtual_time
 async def test_a_slot_is_given_back_whatever_happens(line: ProviderError) -> None:
     own = guarded(ScriptedProvider(in_turn(line, said("1"))))
     with contextlib.suppress(RequestRejectedError, ModelUnusableError):
@@ -166,6 +159,7 @@ async def test_a_slot_is_given_back_whatever_happens(line: ProviderError) -> Non
     assert own.limiter.active == 0
 
 
+@virtual_time
 async def test_every_call_is_seen_as_it_ends() -> None:
     seen: list[str] = []
     caller = Caller(
@@ -176,6 +170,7 @@ async def test_every_call_is_seen_as_it_ends() -> None:
     assert seen == ["error", "unparseable", "answered"]
 
 
+@virtual_time
 async def test_the_budget_books_what_was_used_also_for_answers_nobody_could_read() -> None:
     budget = Budget(max_tokens=10_000)
     model = ScriptedProvider(in_turn(said("x"), busy(), said("1")))

@@ -16,6 +16,7 @@ from tests.providers.scripted import (
     said,
     texts,
 )
+from tests.virtual_time import virtual_time
 from uncanny.errors import RequestRejectedError
 from uncanny.providers.base import Reply, Request
 from uncanny.providers.call_log import CallScope
@@ -94,6 +95,7 @@ async def test_the_others_go_on_when_the_first_is_cancelled() -> None:
     assert await asyncio.gather(*others) == [1, 1]
 
 
+@virtual_time
 async def test_the_first_may_be_tried_again_while_the_others_run() -> None:
     model = ScriptedProvider(in_turn(busy(), said("1"), said("1")), traits=WARMING)
     caller = Caller({"": [guarded(model)]})

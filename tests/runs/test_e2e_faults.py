@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+import urllib.request
 from pathlib import Path
 
 import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
 
 from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.service.fake_options import FAULT_NAMES, FaultName
@@ -112,3 +116,32 @@ def test_a_failed_object_makes_an_image_partial_and_names_the_step(tmp_path: Pat
     for record in run.records():
         if record.status == "failed":
             assert record.errors[-1].agent in ("ObjectPerceiver", "AnomalyFormatter")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_an_outage_shorter_than_patience_fails_no_image(
+    tmp_path: Path, run: Run, httpserver: HTTPServer
+) -> None:
+    images = pictures(tmp_path / "in", 30)
+    began: list[float] = []
+    with serving(objects=2) as server:
+
+        def answer(request: Request) -> Response:
+            if server.requests() > 100:
+                began.append(time.monotonic())
+                if time.monotonic() - began[0] < 8:
+                    return Response("out of order", 500)
+            onward = urllib.request.Request(
+                server.url + request.path, request.get_data(), {"content-type": "application/json"}
+            )
+            with urllib.request.urlopen(onward, timeout=30) as reply:
+                return Response(reply.read(), reply.status, content_type="application/json")
+
+        httpserver.expect_request("/v1/chat/completions").respond_with_handler(answer)
+        url = httpserver.url_for("/v1")
+        arguments = ("annotate", images, "-m", "openai/any", "--base-url", url, "-o", run.path)
+        done = uncanny_here(*arguments, "--patience", "60", "--concurrency", "16")
+    assert done.code == 0, done.err
+    assert run.statuses() == {"ok": 30}
+    assert run.manifest()["totals"]["outcomes"]["error"] > 0

@@ -19,7 +19,6 @@ from uncanny.providers.call_log import CallRecord, CallScope
 from uncanny.providers.lane import Lane
 from uncanny.providers.question import Question
 from uncanny.providers.replay import Replayed, load_answer, store_answer
-from uncanny.providers.retry import retrying
 from uncanny.records.answer_cache import AnswerCache
 
 T = TypeVar("T")
@@ -46,7 +45,6 @@ class Caller:
         self._budget = budget if budget is not None and budget.limited else None
         self._on_call = on_call
         self._on_handover = on_handover
-        self._retrying = retrying()
         self._flying: dict[str, asyncio.Event] = {}
 
     def lanes(self, agent: str) -> tuple[Lane, ...]:
@@ -105,9 +103,7 @@ class Caller:
             if lane.dead is not None:
                 stop = lane.dead
                 continue
-            question = Question(
-                lane, request, read, prompt, repair, scope, self._retrying, self._budget, None, self._on_call
-            )
+            question = Question(lane, request, read, prompt, repair, scope, self._budget, None, self._on_call)
             try:
                 if self._cache is None:
                     return await question.answer()

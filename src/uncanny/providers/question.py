@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from tenacity import AsyncRetrying
-
 from uncanny.errors import (
     AnswerError,
     ModelUnusableError,
@@ -23,6 +21,7 @@ from uncanny.providers.budget import Budget, Spend
 from uncanny.providers.call_log import CallRecord, CallScope, enter_reply, now
 from uncanny.providers.lane import Lane
 from uncanny.providers.replay import asked_text, sees
+from uncanny.providers.retry import retrying
 
 T = TypeVar("T")
 REPAIRS = 2
@@ -42,7 +41,6 @@ class Question(Generic[T]):
     prompt: str
     repair: Callable[[AnswerError], str]
     scope: CallScope
-    retrying: AsyncRetrying
     budget: Budget | None
     keep: Callable[[list[CallRecord]], Awaitable[None]] | None
     on_call: Callable[[CallRecord], None] | None
@@ -81,11 +79,7 @@ class Question(Generic[T]):
                 raise failure
             return await self._warmed(request)
 
-        try:
-            return await self.retrying(attempt)
-        except TransientError as error:
-            self.lane.breaker.exhausted(error)
-            raise
+        return await retrying(self.lane.breaker, self.scope.image)(attempt)
 
     def _repair_request(self, request: Request, error: AnswerError) -> Request:
         # On top of the first question, not of an earlier repair: two bad answers in view teach a third one.
@@ -194,9 +188,9 @@ class Question(Generic[T]):
         if isinstance(error, TransientError):
             if error.overloaded or error.retry_after is not None:
                 self.lane.limiter.overloaded(error.retry_after)
-            self.lane.breaker.failed(error)
+            self.lane.breaker.failed(error, self.scope.image)
         elif isinstance(error, RequestRejectedError):
-            self.lane.breaker.failed(error)
+            self.lane.breaker.failed(error, self.scope.image)
 
     def _record(self, request: Request) -> CallRecord:
         return CallRecord(
