@@ -6,7 +6,7 @@ Source: SAGI, supplementary, section 1.5: an explanation first, then the verdict
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
 from uncanny.agents.failure import PROBLEMS, Kind, kind_of
@@ -45,6 +45,7 @@ class Judging:
     caller: Caller
     scope: CallScope
     sampling: Sampling
+    prompts: PromptSet = field(default_factory=lambda: own_texts())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ async def judged(check: Check[V], asked: Asked, images: Sequence[SentImage], jud
     first, the second check begins with the bytes of the first one. Raises ModelUnusableError or BudgetError
     when no question can be asked any more.
     """
-    texts = own_texts()
+    texts = judging.prompts
     prompt = texts[check.prompt]
     raw: list[str] = []
 

@@ -1,15 +1,18 @@
 """Prompt texts as Markdown files, loaded by name and hashed.
 
 A set is a folder of `.md` files with `$variables`; a missing variable fails. Its id, `annotate@1a2b3c4d`,
-changes with any character of any file, and stands in every record made with it.
+changes with any character of any file, and stands in every record made with it. `earlier/` has sets of
+released versions under their ids: runs that were begun with them go on with them.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from string import Template
 
 
@@ -40,21 +43,51 @@ class PromptSet:
     def hashes(self) -> dict[str, str]:
         return {name: prompt.id.partition("@")[2] for name, prompt in self.prompts.items()}
 
+    def texts(self) -> dict[str, str]:
+        """All texts by name, with their variables."""
+        return {name: prompt.template.template for name, prompt in self.prompts.items()}
+
+    def stands_in_for(self, other: PromptSet) -> bool:
+        """Whether it can be asked with where `other` is: the same names, and no variable beyond theirs."""
+        return self.prompts.keys() >= other.prompts.keys() and all(
+            self[name].template.is_valid()
+            and set(self[name].template.get_identifiers()) <= set(prompt.template.get_identifiers())
+            for name, prompt in other.prompts.items()
+        )
+
 
 @cache
 def prompt_set(name: str) -> PromptSet:
     """The set kept in the folder `name`. Raises LookupError if there is none."""
-    folder = files(__name__) / name
-    texts = {
-        file.name.removesuffix(".md"): file.read_text(encoding="utf-8").strip()
-        for file in sorted(folder.iterdir(), key=lambda file: file.name)
-        if file.name.endswith(".md")
-    }
+    texts = _texts(files(__name__) / name)
     if not texts:
         raise LookupError(f"no prompts in {name!r}")
-    prompts = {key: Prompt(key, f"{key}@{_digest(text)}", Template(text)) for key, text in texts.items()}
+    return make_set(name, texts)
+
+
+def make_set(name: str, texts: Mapping[str, str]) -> PromptSet:
+    """A set of these texts; the same texts always make the same id."""
+    prompts = {
+        key: Prompt(key, f"{key}@{_digest(texts[key])}", Template(texts[key])) for key in sorted(texts)
+    }
     whole = _digest("".join(f"{prompt.id}\n" for prompt in prompts.values()))
     return PromptSet(name, f"{name}@{whole}", prompts)
+
+
+@cache
+def earlier_set(set_id: str) -> PromptSet | None:
+    """The set of an earlier version with this id; None where none is kept."""
+    folder = files(__name__) / "earlier"
+    kept = next((each for each in folder.iterdir() if each.name == set_id), None) if folder.is_dir() else None
+    return None if kept is None else make_set(set_id.partition("@")[0], _texts(kept))
+
+
+def _texts(folder: Traversable) -> dict[str, str]:
+    return {
+        file.name.removesuffix(".md"): file.read_text(encoding="utf-8").strip()
+        for file in folder.iterdir()
+        if file.name.endswith(".md")
+    }
 
 
 def _digest(text: str) -> str:

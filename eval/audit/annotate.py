@@ -14,10 +14,11 @@ from uncanny.eval.audit.load import as_texts, settings_of, together
 from uncanny.eval.audit.result import Provenance
 from uncanny.eval.audit.sources import SCENES, Source
 from uncanny.images import PixelPolicy
-from uncanny.prompts import prompt_set
+from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.annotate_run import AnnotateJob
 from uncanny.runs.options import ModelOptions, RunOptions
+from uncanny.runs.run import prompts_of
 from uncanny.scenes import scenes
 
 # A limit that is used up still lets a run that needs nothing more find that out.
@@ -45,7 +46,8 @@ class Annotating:
         if source.style is not None:
             paths = _pictures(source.style) if dry else [_copied(source.style, folder.path / "images")]
         options = self._left([self.folder(other) for other in others if other != source])
-        return AnnotateJob(folder, paths, self.models, self.plan, self.policy, options)
+        prompts = self._prompts([source, *others])
+        return AnnotateJob(folder, paths, self.models, self.plan, self.policy, options, prompts=prompts)
 
     def folder(self, source: Source) -> RunFolder:
         """Raises UsageError for a name that cannot be a folder's."""
@@ -54,12 +56,13 @@ class Annotating:
             raise UsageError(f"{name!r} cannot name a folder", remedy="Leave out slashes in NAME=FOLDER.")
         return RunFolder(self.out / name)
 
-    def planned(self) -> Provenance:
+    def planned(self, source: Source, others: Sequence[Source]) -> Provenance:
         """How the annotations are going to be made, to be compared with others before any is paid for."""
+        prompts = prompts_of(self.folder(source), self._prompts([source, *others]))
         roles = {role: str(model) for role, model in self.models.roles.items()}
         return Provenance(
             models=(together(str(self.models.model), roles),),
-            prompts=(prompt_set("annotate").id,),
+            prompts=(prompts.id,),
             policy=as_texts(asdict(self.policy)),
             settings=settings_of(self.plan.model_dump(), roles),
         )
@@ -67,6 +70,12 @@ class Annotating:
     def annotated(self, source: Source) -> Source:
         """The same generator, once it has its run."""
         return Source(source.name, self.folder(source).path, "run")
+
+    def _prompts(self, sources: Sequence[Source]) -> PromptSet:
+        """The texts of runs that are yet to begin: as one that has begun, or they could not be compared."""
+        own = prompt_set("annotate")
+        begun = (prompts_of(self.folder(source), own) for source in sources)
+        return next((texts for texts in begun if texts.id != own.id), own)
 
     def _left(self, others: Sequence[RunFolder]) -> RunOptions:
         usd, tokens = self.options.max_cost_usd, self.options.max_tokens_total

@@ -17,6 +17,7 @@ from uncanny.eval.mcq.run import McqJob, PendingItem
 from uncanny.eval.mcq.texts import asked_digest, content_digest, prompt_id, question_text, system_text
 from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
 from uncanny.images import prepare
+from uncanny.prompts import PromptSet
 from uncanny.providers.base import SentImage
 from uncanny.providers.call_log import CallScope, dump_calls
 from uncanny.records.call_file import CallFile
@@ -37,6 +38,7 @@ class ItemAsker:
     records: RecordFile[Answer]
     calls: CallFile
     progress: Progress
+    prompts: PromptSet
 
     async def work(self, pending: PendingItem) -> None:
         """Raises ModelUnusableError and BudgetError only; whatever else happens is in the records."""
@@ -54,9 +56,12 @@ class ItemAsker:
         self._write(item, given, scope)
 
     async def _ask(self, item: Item, questions: tuple[AskedQuestion, ...], scope: CallScope) -> list[Given]:
+        ours = self.prompts
         images, failed = await self._images(item, questions)
         asked = [
-            Asked(q, system_text(item), question_text(item, q), prompt_id(item, q), images[q])
+            Asked(
+                q, system_text(item, ours), question_text(item, q, ours), prompt_id(item, q, ours), images[q]
+            )
             for q in questions
             if q in images
         ]
@@ -113,7 +118,7 @@ class ItemAsker:
                 model=str(self.job.models.model),
                 outcome=one.outcome,
                 error=one.error,
-                asked=asked_digest(item, question),  # type: ignore[call-arg]
+                asked=asked_digest(item, question, self.prompts),  # type: ignore[call-arg]
                 content=content_digest(item, question),
             )
             self.records.append(record)

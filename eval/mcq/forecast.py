@@ -7,6 +7,7 @@ from typing import Any
 
 from PIL import Image
 
+from uncanny.agents.artifact_answerer import own_texts
 from uncanny.eval.mcq.items import AskedQuestion, Item
 from uncanny.eval.mcq.load import image_path
 from uncanny.eval.mcq.run import McqJob, McqTask
@@ -16,6 +17,7 @@ from uncanny.providers.estimate import text_tokens
 from uncanny.providers.image_tokens import image_tokens
 from uncanny.providers.prices import PriceTable
 from uncanny.runs.progress import Progress
+from uncanny.runs.run import prompts_of
 
 # A letter, or a letter in a short JSON object; reasoning models use far more.
 ANSWER_TOKENS = 10
@@ -29,14 +31,15 @@ def forecast_mcq(job: McqJob) -> dict[str, Any]:
     """
     prices = PriceTable.load(job.models.prices)
     model = str(job.models.model)
-    pending = _pending(job)
+    task = McqTask(job, prompts_of(job.folder, own_texts()))
+    pending = _pending(task)
     sizes: dict[str, int | None] = {}
     total: int | None = 0
     questions = 0
     for item, asked in pending:
         for question in asked:
             questions += 1
-            tokens = _tokens(job, item, question, model, sizes)
+            tokens = _tokens(task, item, question, model, sizes)
             total = None if total is None or tokens is None else total + tokens
     output = questions * ANSWER_TOKENS
     cost = None if total is None else prices.cost(model, Tokens(total, output, 0, 0))
@@ -62,8 +65,8 @@ def forecast_mcq_text(found: dict[str, Any]) -> str:
     )
 
 
-def _pending(job: McqJob) -> Iterable[tuple[Item, tuple[AskedQuestion, ...]]]:
-    task = McqTask(job)
+def _pending(task: McqTask) -> Iterable[tuple[Item, tuple[AskedQuestion, ...]]]:
+    job = task.job
     if not (job.folder.path / "answers.jsonl").exists():
         from uncanny.eval.mcq.run import questions_of
 
@@ -77,9 +80,10 @@ def _pending(job: McqJob) -> Iterable[tuple[Item, tuple[AskedQuestion, ...]]]:
 
 
 def _tokens(
-    job: McqJob, item: Item, question: AskedQuestion, model: str, sizes: dict[str, int | None]
+    task: McqTask, item: Item, question: AskedQuestion, model: str, sizes: dict[str, int | None]
 ) -> int | None:
-    text = text_tokens(system_text(item)) + text_tokens(question_text(item, question))
+    job, ours = task.job, task.prompts
+    text = text_tokens(system_text(item, ours)) + text_tokens(question_text(item, question, ours))
     if question == "q4_no_image":
         return text
     if item.image not in sizes:

@@ -12,10 +12,12 @@ from uncanny.agents.artifact_answerer import ROLES, own_texts
 from uncanny.eval.mcq.items import Answer, AskedQuestion, Item
 from uncanny.eval.mcq.texts import asked_digest, carries_texts
 from uncanny.images import PixelPolicy
+from uncanny.prompts import PromptSet
 from uncanny.providers.base import Sampling
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
+from uncanny.runs.manifest import recorded_prompts
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd, run_task
@@ -83,6 +85,7 @@ class McqTask:
     """The `Task` of asking MCQ items."""
 
     job: McqJob
+    prompts: PromptSet = field(default_factory=own_texts)
     _answered: set[str] = field(default_factory=set)
 
     @property
@@ -101,7 +104,6 @@ class McqTask:
 
     def protocol(self) -> dict[str, Any]:
         job = self.job
-        texts = own_texts()
         own = sum(carries_texts(item) for item in job.items)
         return {
             "task": "mcq",
@@ -109,9 +111,8 @@ class McqTask:
             "roles": {role: str(model) for role, model in sorted(job.models.roles.items())},
             "plan": asdict(job.plan),
             "prompts": {
-                "id": texts.id,
-                "files": texts.hashes(),
-                "texts": "ours" if not own else "the set's" if own == len(job.items) else "both",
+                **recorded_prompts(self.prompts),
+                "whose": "ours" if not own else "the set's" if own == len(job.items) else "both",
             },
             "pixels": {"policy": asdict(job.policy)},
             "root": None if job.root is None else str(job.root.absolute()),
@@ -140,7 +141,9 @@ class McqTask:
             key = answer_key(answer)
             self._answered.add(answer.id)
             standing.pop(key, None)
-            same = key in asked and asked_digest(*asked[key]) == (answer.model_extra or {}).get("asked")
+            same = key in asked and asked_digest(*asked[key], self.prompts) == (answer.model_extra or {}).get(
+                "asked"
+            )
             if same and not (answer.outcome == "error" and job.options.retry_failed):
                 standing[key] = _STATUS[answer.outcome]
         progress.unit, progress.kinds = "questions", ("ok", "refused", "failed")
@@ -163,7 +166,7 @@ class McqTask:
     ) -> Callable[[PendingItem], Awaitable[None]]:
         from uncanny.eval.mcq.ask import ItemAsker
 
-        return ItemAsker(self.job, engine, records, calls, progress).work
+        return ItemAsker(self.job, engine, records, calls, progress, self.prompts).work
 
 
 _STATUS = {"answered": "ok", "refused": "refused", "error": "failed"}

@@ -12,6 +12,7 @@ import orjson
 
 from uncanny.agents.artifact_answerer import own_texts
 from uncanny.eval.mcq.items import Answer, AskedQuestion, BoxChoice, Item, Question, TextChoice
+from uncanny.prompts import PromptSet
 
 NONE_OF_THEM = {"q2": "none of these places", "q4": "none of these descriptions"}
 NO_PICTURE = "no picture was provided"
@@ -22,14 +23,17 @@ def carries_texts(item: Item) -> bool:
     return bool(item.prompts)
 
 
-def system_text(item: Item) -> str:
-    """The system text; empty where an item's own texts have none."""
+def system_text(item: Item, ours: PromptSet | None = None) -> str:
+    """The system text; empty where an item's own texts have none.
+
+    Here and below `ours` is the wording of items without texts of their own, the package's by default.
+    """
     if carries_texts(item):
         return item.system or ""
-    return own_texts()["system"].template.template
+    return (ours or own_texts())["system"].template.template
 
 
-def question_text(item: Item, question: AskedQuestion) -> str:
+def question_text(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
     """The user's turn, without the image. An item's own text is taken as it is.
 
     The control without the image always has our own wording: no set carries one for it.
@@ -37,19 +41,19 @@ def question_text(item: Item, question: AskedQuestion) -> str:
     if question != "q4_no_image" and item.prompts and question in item.prompts:
         return item.prompts[question]
     options = _own_options(item, question)
-    return own_texts()[question].fill(**({} if options is None else {"options": _json(options)}))
+    return (ours or own_texts())[question].fill(**({} if options is None else {"options": _json(options)}))
 
 
-def prompt_id(item: Item, question: AskedQuestion) -> str:
+def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
     """For records: our prompt's id, or `own:` and the hash of the item's own text."""
     if question != "q4_no_image" and item.prompts and question in item.prompts:
         return f"own:{question}@{_digest(item.prompts[question])}"
-    return own_texts()[question].id
+    return (ours or own_texts())[question].id
 
 
-def asked_digest(item: Item, question: AskedQuestion) -> str:
+def asked_digest(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
     """Changes when an item's question does, so that an answer to another question is never taken for it."""
-    return _asked_digest(item, question, system_text(item), question_text(item, question))
+    return _asked_digest(item, question, system_text(item, ours), question_text(item, question, ours))
 
 
 def content_digest(item: Item, question: AskedQuestion) -> str:

@@ -11,11 +11,13 @@ from PIL import Image
 from uncanny.agents.verdict import own_texts
 from uncanny.eval.realism.pairs import PairFiles
 from uncanny.eval.realism.run import RealismJob, RealismTask
+from uncanny.prompts import PromptSet
 from uncanny.providers.base import Tokens
 from uncanny.providers.estimate import text_tokens
 from uncanny.providers.image_tokens import image_tokens
 from uncanny.providers.prices import PriceTable
 from uncanny.runs.progress import Progress
+from uncanny.runs.run import prompts_of
 
 # A few sentences and a verdict; reasoning models use far more.
 ANSWER_TOKENS = 150
@@ -31,12 +33,13 @@ def forecast_realism(job: RealismJob) -> dict[str, Any]:
     prices = PriceTable.load(job.models.prices)
     pending = _pending(job)
     least, most, unreadable = _Tally(), _Tally(), 0
+    texts = prompts_of(job.folder, own_texts())
     for pair in pending:
         sizes = [_size(pair.original), _size(pair.edited)]
         if None in sizes:
             unreadable += 1
             continue
-        _add(job, sizes, least, most)
+        _add(job, texts, sizes, least, most)
     found: dict[str, Any] = {
         "pairs": len(job.pairs.pairs[: job.options.limit]),
         "pending": len(pending),
@@ -82,8 +85,14 @@ class _Tally:
         self.input = None if self.input is None or tokens is None else self.input + tokens
 
 
-def _add(job: RealismJob, sizes: Sequence[tuple[int, int] | None], least: _Tally, most: _Tally) -> None:
-    model, texts = str(job.models.model), own_texts()
+def _add(
+    job: RealismJob,
+    texts: PromptSet,
+    sizes: Sequence[tuple[int, int] | None],
+    least: _Tally,
+    most: _Tally,
+) -> None:
+    model = str(job.models.model)
     original, edited = (image_tokens(model, *size) if size else None for size in sizes)
     system = text_tokens(texts["system"].template.template)
     first = None if edited is None else system + edited + text_tokens(texts["first_check"].fill())

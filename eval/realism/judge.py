@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uncanny.agents.verdict import Judged, Judging, own_texts
+from uncanny.agents.verdict import Judged, Judging
 from uncanny.errors import BudgetError, ImageError, ModelUnusableError
 from uncanny.eval.realism.pairs import PairFiles
 from uncanny.eval.realism.records import CheckError, Outcome, Side, Verdict
-from uncanny.eval.realism.run import RealismJob, RealismTask, note_verdict
+from uncanny.eval.realism.run import RealismJob, note_verdict
 from uncanny.graphs.ugda import PairContext, PairState, pair_graph
 from uncanny.graphs.ugda_cases import UNDETERMINED
 from uncanny.images import PreparedImage, prepare
+from uncanny.prompts import PromptSet
 from uncanny.providers.base import SentImage
 from uncanny.providers.call_log import CallScope, dump_calls, usage
 from uncanny.providers.encode import encode_image
@@ -48,6 +49,7 @@ class PairJudge:
     records: RecordFile[Verdict]
     calls: CallFile
     progress: Progress
+    prompts: PromptSet
 
     async def work(self, pair: PairFiles) -> None:
         """Raises ModelUnusableError and BudgetError only; whatever else happens is in the record."""
@@ -73,7 +75,7 @@ class PairJudge:
         assert opened.original is not None
         assert opened.edited is not None
         original, edited = _encoded(opened.original), _encoded(opened.edited)
-        judging = Judging(self.engine.caller, scope, RealismTask(self.job).sampling)
+        judging = Judging(self.engine.caller, scope, self.job.plan.sampling, self.prompts)
         state: PairState = await pair_graph().ainvoke(
             {"pair": pair.id}, context=PairContext(original, edited, judging)
         )
@@ -113,7 +115,7 @@ class PairJudge:
             "original": self._side(pair.original, opened.original),
             "edited": self._side(pair.edited, opened.edited),
             "model": str(self.job.models.model),
-            "prompts": own_texts().id,
+            "prompts": self.prompts.id,
             "asked": self.job.asked_digest(pair),
             "usage": usage(scope.calls),
         }

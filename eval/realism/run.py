@@ -15,10 +15,12 @@ from uncanny.agents.verdict import ROLES, own_texts
 from uncanny.eval.realism.pairs import PairFiles, PairSet
 from uncanny.eval.realism.records import Outcome, Side, Verdict
 from uncanny.images import PixelPolicy, display_path
+from uncanny.prompts import PromptSet
 from uncanny.providers.base import Sampling
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
+from uncanny.runs.manifest import recorded_prompts
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd, run_task
@@ -81,6 +83,7 @@ class RealismTask:
     """The `Task` of judging pairs."""
 
     job: RealismJob
+    prompts: PromptSet = field(default_factory=own_texts)
     _recorded: set[str] = field(default_factory=set)
 
     @property
@@ -96,13 +99,13 @@ class RealismTask:
         return min(MOST_PAIRS_AT_ONCE, self.job.options.concurrency + 2)
 
     def protocol(self) -> dict[str, Any]:
-        job, texts = self.job, own_texts()
+        job = self.job
         return {
             "task": "realism",
             "model": str(job.models.model),
             "roles": {role: str(model) for role, model in sorted(job.models.roles.items())},
             "plan": asdict(job.plan),
-            "prompts": {"id": texts.id, "files": texts.hashes()},
+            "prompts": recorded_prompts(self.prompts),
             "pixels": {"policy": asdict(job.policy)},
             "root": None if job.root is None else str(job.root.absolute()),
             "pairs": job.pairs.named_from(job.folder.path),
@@ -149,7 +152,7 @@ class RealismTask:
     ) -> Callable[[PairFiles], Awaitable[None]]:
         from uncanny.eval.realism.judge import PairJudge
 
-        return PairJudge(self.job, engine, records, calls, progress).work
+        return PairJudge(self.job, engine, records, calls, progress, self.prompts).work
 
 
 def note_verdict(progress: Progress, verdict: Verdict) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
+import orjson
 import pytest
 
 import uncanny.prompts
@@ -15,9 +16,11 @@ from tests.agents.specialists import Specialists, listed
 from tests.providers.scripted import in_turn, said, texts
 from uncanny.agents import AnnotatePlan
 from uncanny.graphs.annotate import bulk_graph
-from uncanny.prompts import PromptSet, prompt_set
+from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
 
 FOLDER = Path(str(files("uncanny.prompts")))
+EARLIER = FOLDER / "earlier"
+RUNS = Path(__file__).parents[1] / "data" / "runs_0.1.0"
 ANNOTATE = prompt_set("annotate")
 
 
@@ -62,7 +65,7 @@ async def test_every_prompt_is_asked_by_some_agent_and_every_text_asked_is_a_pro
 
 
 @pytest.mark.parametrize(
-    "folder", [path for path in FOLDER.iterdir() if path.is_dir() and path.name[0] != "_"]
+    "folder", [path for path in FOLDER.iterdir() if path.is_dir() and path.name[0] != "_" and path != EARLIER]
 )
 def test_a_prompt_folder_holds_prompts_and_nothing_else(folder: Path) -> None:
     names = {path.stem for path in folder.iterdir()}
@@ -121,3 +124,41 @@ def test_the_same_files_have_the_same_ids_on_every_system(sets: Path) -> None:
     (sets / "task" / "one.md").write_bytes(b"Look.\r\nList.\r\n")
     prompt_set.cache_clear()
     assert prompt_set("task").id == unix
+
+
+@pytest.mark.parametrize("folder", sorted(EARLIER.iterdir()), ids=lambda folder: folder.name)
+def test_a_set_of_before_is_the_one_its_folder_names(folder: Path) -> None:
+    kept = earlier_set(folder.name)
+    assert kept is not None
+    assert kept.id == folder.name
+    assert kept.id != prompt_set(kept.name).id
+    assert kept.stands_in_for(prompt_set(kept.name))
+
+
+@pytest.mark.parametrize("manifest", sorted(RUNS.rglob("run.json")), ids=lambda file: file.parent.name)
+def test_every_released_set_is_still_there(manifest: Path) -> None:
+    """A set that is worded anew leaves its old texts in `earlier`."""
+    known = orjson.loads(manifest.read_bytes())["prompts"]["id"]
+    assert known == prompt_set(known.partition("@")[0]).id or earlier_set(known) is not None
+
+
+@pytest.mark.parametrize("name", ["", "realism", "realism@00000000", "../realism", "..", "/etc"])
+def test_a_set_of_before_that_is_not_kept_is_none(name: str) -> None:
+    assert earlier_set(name) is None
+
+
+def test_texts_make_the_set_they_came_from() -> None:
+    again = make_set("annotate", dict(reversed(ANNOTATE.texts().items())))
+    assert (again.id, again.texts()) == (ANNOTATE.id, ANNOTATE.texts())
+
+
+def test_what_can_be_asked_with_in_place_of_another() -> None:
+    own = make_set("task", {"one": "Look at $object in $place.", "two": "List."})
+    for others, fits in (
+        ({"one": "See $object.", "two": "All."}, True),
+        ({"one": "See $object.", "two": "All.", "three": "More."}, True),
+        ({"one": "See $object."}, False),
+        ({"one": "See $object and $more.", "two": "All."}, False),
+        ({"one": "See $object for 5$.", "two": "All."}, False),
+    ):
+        assert make_set("task", others).stands_in_for(own) == fits

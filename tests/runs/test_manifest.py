@@ -14,10 +14,11 @@ from uncanny.images import PixelPolicy
 from uncanny.prompts import prompt_set
 from uncanny.providers.registry import parse_model
 from uncanny.records.run_folder import RunFolder, check_same_protocol
-from uncanny.runs.manifest import Manifest, annotate_protocol
+from uncanny.runs.manifest import Manifest, image_protocol
 from uncanny.runs.options import ModelOptions
 from uncanny.runs.progress import Progress
 
+ANNOTATE = prompt_set("annotate")
 MODELS = ModelOptions(
     parse_model("openai/a"),
     roles={"formatter": parse_model("openai/b")},
@@ -26,7 +27,7 @@ MODELS = ModelOptions(
 
 
 def protocol(models: ModelOptions = MODELS, policy: PixelPolicy | None = None, **plan: Any) -> dict[str, Any]:
-    return annotate_protocol(models, AnnotatePlan(**plan).model_dump(), policy or PixelPolicy(), None)
+    return image_protocol(ANNOTATE, models, AnnotatePlan(**plan).model_dump(), policy or PixelPolicy(), None)
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def test_a_later_sitting_keeps_the_start_and_adds_up_time_and_calls(folder: RunF
         (protocol(ModelOptions(MODELS.model)), "roles"),
         (protocol(repeats=4), "plan"),
         (protocol(policy=PixelPolicy(max_side=512)), "pixels"),
-        (annotate_protocol(MODELS, AnnotatePlan().model_dump(), PixelPolicy(), Path("/data")), "root"),
+        (image_protocol(ANNOTATE, MODELS, AnnotatePlan().model_dump(), PixelPolicy(), Path("/data")), "root"),
     ],
 )
 def test_whatever_changes_answers_belongs_to_the_protocol(

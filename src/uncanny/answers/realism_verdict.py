@@ -1,14 +1,16 @@
 """The verdict of a realism check: the last line that starts with `Verdict:`, in any case, Markdown allowed.
 
 What stands behind the colon must begin with the word that was asked for, and nothing after it may take that
-back: "No, it is realistic" and "First and second are alike" are no verdicts. Where the line ends with the
-colon, the next line that is not empty is taken for the rest of it. Anything else is no verdict, and nothing
-is guessed. A leading block of reasoning does not count. Source: SAGI, supplementary, section 1.5.
+back: "No, it is realistic", "No, nothing gives a change away" and "First and second are alike" are no
+verdicts. Where the line ends with the colon, the next line that is not empty is taken for the rest of it.
+Anything else is no verdict, and nothing is guessed. A leading block of reasoning does not count.
+Source: SAGI, supplementary, section 1.5.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Literal
 
 from uncanny.answers.excerpt import excerpt
@@ -18,8 +20,9 @@ from uncanny.errors import AnswerError
 Realistic = Literal["yes", "no"]
 Position = Literal["first", "second", "both"]
 
-_DECOR = r"[\s>#*_`~+•\u200b\ufeff-]*(?:\d{1,3}[.)]\s)?[\s*_`]*"
-_LINE = re.compile(rf"{_DECOR}verdict[*_`\s]*[:：](?P<rest>.*)", re.IGNORECASE)
+# Possessive, so that a line of nothing but white space or marks is gone over once.
+_DECOR = r"[\s>#*_`~+•\u200b\ufeff-]*+(?:\d{1,3}[.)]\s)?+[\s*_`]*+"
+_LINE = re.compile(rf"{_DECOR}verdict[*_`\s]*+[:：](?P<rest>.*)", re.IGNORECASE)
 _LINES = re.compile(r"\r\n|[\r\n\u2028\u2029]")
 _AROUND = " \t*_`~\"'“”‘’()[]<>{}#\u200b\ufeff"
 _REALISTIC = re.compile(r"(yes|no)\b(?P<rest>.*)", re.IGNORECASE)
@@ -40,8 +43,31 @@ _DENIAL = re.compile(
 )
 _TIE = re.compile(r"\b(?:equal\w*|same|alike|identical\w*|tied?)\b", re.IGNORECASE)
 _LEANING = re.compile(r"\b(?:first|second)\b.*\bmore\b|\bmore\b.*\b(?:first|second)\b", re.IGNORECASE)
-_NEGATION = re.compile(r"\b(?:not|no|nothing|none|without|hardly|never)\b|n[’']t\b", re.IGNORECASE)
-_CLAIM = re.compile(r"(?P<before>.*?)\b(?P<word>(?:un|photo)?realistic)\b", re.IGNORECASE)
+_REAL = (
+    r"(?:photo)?realistic\w*|realism|real|genuine\w*|authentic\w*|natural\w*|plausibl[ey]|believabl[ey]"
+    r"|convincing\w*|consistent\w*|coherent\w*|un(?:altered|changed|edited|touched|modified|manipulated)"
+)
+_FAKED = (
+    r"un(?:realistic\w*|natural\w*|real)|fakes?|faked|artificial\w*|synthetic\w*|implausibl[ey]|impossibl[ey]"
+    r"|unconvincing\w*|inconsisten\w+|incoheren\w+|abnormal\w*|wrong\w*|suspicious\w*"
+    r"|giv(?:e|es|ing)\s(?:\w+\s){0,4}away|giveaways?|art[ei]facts?|anomal\w+|flaws?|flawed|faults?|faulty"
+    r"|errors?|distort\w+|defects?|signs?|traces?|hints?|clues?|evidence|indications?"
+    r"|alter(?:ed|ations?)|chang(?:es?|ed)|edit(?:s|ed|ing)?|modif(?:ied|ications?)|manipulat(?:ed|ions?)"
+    r"|retouch(?:ed|ing)|tamper(?:ed|ing)|inpaint(?:ed|ing)|generated"
+)
+_DENIES = (
+    r"not|no|nothing|none|nobody|neither|nor|without|hardly|barely|never|cannot|lacks?|lacking"
+    r"|free (?:of|from)|far from|fails?|instead of"
+)
+_CLAIM = re.compile(
+    r"(?P<clause>[.,:;!?()–—]|\b(?:but|although|though|however|yet|while|because|since)\b)"
+    rf"|\b(?P<real>{_REAL})\b|\b(?P<faked>{_FAKED})\b"
+    rf"|(?P<denies>\b(?:{_DENIES})\b|n[’']t\b)|\b(?P<hardly>too|less)\b|\b(?P<unsaid>would)\b",
+    re.IGNORECASE,
+)
+_RATHER = re.compile(rf"\b(first|second)((?:\s+\w+){{0,4}}?)\s+more\s+(?:{_REAL})\b", re.IGNORECASE)
+# A verdict is a line; what is longer is none.
+_LONGEST = 2_000
 
 
 def read_realistic(answer: str) -> Realistic:
@@ -53,8 +79,8 @@ def read_realistic(answer: str) -> Realistic:
     word: Realistic = "yes" if found[1].lower() == "yes" else "no"
     if re.fullmatch(r"\W*(?:yes|no)\W*", found["rest"], re.IGNORECASE):
         raise _unreadable(said)
-    claim = _claim(found["rest"])
-    if claim is not None and claim != word:
+    claims = set(_claims(found["rest"]))
+    if claims and word not in claims:
         raise AnswerError(f"the verdict contradicts itself: {excerpt(said)}")
     return word
 
@@ -67,7 +93,7 @@ def read_position(answer: str) -> Position:
         raise _unreadable(said)
     word, rest = found[1].lower(), found["rest"]
     clause = re.split(r"[.,;:!(]", rest, maxsplit=1)[0]
-    if _DENIAL.search(clause):
+    if _DENIAL.search(clause) or _prefers_another(rest, word):
         raise _unreadable(said)
     if word == "both":
         if _LEANING.search(rest):
@@ -92,19 +118,45 @@ def _verdict(answer: str) -> str:
             )
         if not said:
             raise AnswerError("the line `Verdict:` is empty")
+        if len(said) > _LONGEST:
+            raise AnswerError("the verdict is too long; give one word")
         return said
     raise AnswerError("no line starts with `Verdict:`" if answer.strip() else "the answer is empty")
 
 
-def _claim(text: str) -> Realistic | None:
-    """What a sentence behind the word says by itself; None where it says neither."""
-    found = _CLAIM.match(re.split(r"[.;!]", text, maxsplit=1)[0])
-    if found is None:
-        return None
-    denied = found["word"].lower().startswith("un")
-    if _NEGATION.search(found["before"]):
-        denied = not denied
-    return "no" if denied else "yes"
+def _claims(text: str) -> Iterator[Realistic]:
+    """What stands behind the word, taken by itself: one for each claim about the picture, clause by clause.
+
+    What is denied counts as its opposite: "nothing gives a change away" says yes. A clause with "would" says
+    what is not, and nothing of what is.
+    """
+    claims: list[Realistic] = []
+    denials, hardly, unsaid = 0, False, False
+    for found in _CLAIM.finditer(text + "."):
+        match found.lastgroup:
+            case "clause":
+                if not unsaid:
+                    yield from claims
+                claims, denials, hardly, unsaid = [], 0, False, False
+            case "denies":
+                denials += 1
+            case "hardly":
+                hardly = True  # "too smooth to be real", though not "too artificial"
+            case "unsaid":
+                unsaid = True
+            case "real":
+                claims.append("no" if (denials + hardly) % 2 else "yes")
+            case "faked":
+                claims.append("yes" if denials % 2 else "no")
+
+
+def _prefers_another(text: str, word: str) -> bool:
+    """Whether a clause behind the word calls another picture the more real one."""
+    return any(
+        found[1].lower() != word
+        and not re.search(rf"\b(?:{_DENIES}|than)\b|n[’']t\b", found[2], re.IGNORECASE)
+        for found in _RATHER.finditer(text)
+    )
 
 
 def _unreadable(said: str) -> AnswerError:

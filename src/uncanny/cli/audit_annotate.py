@@ -40,7 +40,8 @@ def annotate_folders(
         return sources, 0
     annotating = _annotating(folders[0], out, options)
     runs = {source.name: annotating.folder(source) for source in folders}
-    check_alike({**made, **dict.fromkeys(runs, annotating.planned())}, allow_mixed=allow_mixed)
+    planned = {source.name: annotating.planned(source, folders) for source in folders}
+    check_alike({**made, **planned}, allow_mixed=allow_mixed)
     code = 0
     for source in folders:
         with live_progress(enabled=not quiet) as started:

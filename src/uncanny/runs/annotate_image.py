@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from uncanny.agents import AnnotatePlan, Examination
 from uncanny.errors import ImageError
 from uncanny.graphs.annotate import AnnotateState, bulk_graph
 from uncanny.images import PixelPolicy, PreparedImage, prepare
-from uncanny.prompts import prompt_set
+from uncanny.prompts import PromptSet, prompt_set
 from uncanny.providers.base import SentImage
 from uncanny.providers.call_log import CallRecord, CallScope, usage
 from uncanny.providers.encode import encode_image
@@ -32,16 +32,13 @@ class Annotated(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class ImageAnnotator:
-    """Annotates one image after the other with the same models, plan and pixels."""
+    """Annotates one image after the other with the same models, plan, pixels and texts."""
 
     engine: Engine
     plan: AnnotatePlan
     policy: PixelPolicy
     model: str
-
-    @property
-    def prompts(self) -> str:
-        return prompt_set("annotate").id
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
 
     async def open(self, file: ImageFile) -> PreparedImage | Annotation:
         """The image ready to send, or the record that says why it cannot be read."""
@@ -53,7 +50,7 @@ class ImageAnnotator:
     async def annotate(self, file: ImageFile, image: PreparedImage) -> Annotated[Annotation]:
         """Ask the agents. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
         scope = CallScope(file.image)
-        examination = Examination(sent_image(image), self.engine.caller, scope, self.plan)
+        examination = Examination(sent_image(image), self.engine.caller, scope, self.plan, self.prompts)
         state: AnnotateState = await bulk_graph().ainvoke({"image": file.image}, context=examination)
         return Annotated(self._record(file, image, state, scope.calls), scope.calls)
 
@@ -67,7 +64,7 @@ class ImageAnnotator:
             status="failed",
             errors=(error,),
             model=self.model,
-            prompts=self.prompts,
+            prompts=self.prompts.id,
         )
 
     def _record(
@@ -94,7 +91,7 @@ class ImageAnnotator:
             objects=tuple(objects),
             errors=(*errors, *([failure] if failure else [])),
             model=self.model,
-            prompts=self.prompts,
+            prompts=self.prompts.id,
             usage=usage(calls),
             pixels=pixels(image),
             **extra,
@@ -109,7 +106,7 @@ class ImageAnnotator:
             status="unreadable",
             errors=(StepError(agent="image", step=0, kind=error.kind, message=str(error)),),
             model=self.model,
-            prompts=self.prompts,
+            prompts=self.prompts.id,
             usage=usage([]),
         )
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from uncanny.agents.plan import AnnotatePlan
 from uncanny.images import PixelPolicy
+from uncanny.prompts import PromptSet, prompt_set
 from uncanny.providers.base import Sampling
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.inputs import ImageFile, find_inputs
-from uncanny.runs.manifest import annotate_protocol
+from uncanny.runs.manifest import image_protocol
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import take_up
@@ -30,7 +31,10 @@ CALLS_AN_IMAGE_AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class AnnotateJob:
-    """What to annotate, how, and into which folder."""
+    """What to annotate, how, and into which folder.
+
+    `prompts` are the texts of a new run; one that was begun goes on with its own.
+    """
 
     folder: RunFolder
     paths: Sequence[Path]
@@ -39,6 +43,7 @@ class AnnotateJob:
     policy: PixelPolicy = field(default_factory=PixelPolicy)
     options: RunOptions = field(default_factory=RunOptions)
     root: Path | None = None
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
 
 
 def annotate(job: AnnotateJob, on_start: Callable[[Progress], None] = lambda _: None) -> RunEnd:
@@ -54,7 +59,11 @@ class AnnotateTask:
     """The `Task` of annotating images."""
 
     job: AnnotateJob
+    prompts: PromptSet = field(init=False)
     _by_digest: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.prompts = self.job.prompts
 
     @property
     def agents(self) -> Mapping[str, str]:
@@ -73,7 +82,7 @@ class AnnotateTask:
 
     def protocol(self) -> dict[str, Any]:
         job = self.job
-        return annotate_protocol(job.models, job.plan.model_dump(), job.policy, job.root)
+        return image_protocol(self.prompts, job.models, job.plan.model_dump(), job.policy, job.root)
 
     def records(self) -> RecordFile[Annotation]:
         return RecordFile(self.job.folder.annotations, Annotation, lambda record: record.image)
@@ -98,5 +107,5 @@ class AnnotateTask:
         from uncanny.runs.annotate_queue import ImageQueue
 
         job = self.job
-        annotator = ImageAnnotator(engine, job.plan, job.policy, str(job.models.model))
+        annotator = ImageAnnotator(engine, job.plan, job.policy, str(job.models.model), self.prompts)
         return ImageQueue(annotator, records, calls, progress, self._by_digest).work

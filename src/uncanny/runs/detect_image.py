@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from uncanny.agents.detect_plan import DetectPlan
@@ -12,7 +12,7 @@ from uncanny.agents.source_detector import Conversation
 from uncanny.errors import ImageError
 from uncanny.graphs.detect import DetectState, detect_graph
 from uncanny.images import PixelPolicy, PreparedImage, prepare
-from uncanny.prompts import prompt_set
+from uncanny.prompts import PromptSet, prompt_set
 from uncanny.providers.call_log import CallRecord, CallScope, usage
 from uncanny.runs.annotate_image import Annotated, pixels, sent_image
 from uncanny.runs.engine import Engine
@@ -22,12 +22,13 @@ from uncanny.schema import Detection, Status, StepError
 
 @dataclass(frozen=True, slots=True)
 class ImageDetector:
-    """Judges one image after the other with the same models, plan and pixels."""
+    """Judges one image after the other with the same models, plan, pixels and texts."""
 
     engine: Engine
     plan: DetectPlan
     policy: PixelPolicy
     model: str
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("detect"))
 
     async def open(self, file: ImageFile) -> PreparedImage | Detection:
         """The image ready to send, or the record that says why it cannot be read."""
@@ -40,7 +41,7 @@ class ImageDetector:
     async def annotate(self, file: ImageFile, image: PreparedImage) -> Annotated[Detection]:
         """Ask both turns. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
         scope = CallScope(file.image)
-        talk = Conversation(sent_image(image), self.engine.caller, scope, self.plan)
+        talk = Conversation(sent_image(image), self.engine.caller, scope, self.plan, self.prompts)
         state: DetectState = await detect_graph().ainvoke({"image": file.image}, context=talk)
         return Annotated(self._record(file, image, state, scope.calls), scope.calls)
 
@@ -81,7 +82,7 @@ class ImageDetector:
             height=None if image is None else image.height,
             status=status,
             model=self.model,
-            prompts=prompt_set("detect").id,
+            prompts=self.prompts.id,
             pixels=None if image is None else pixels(image),
             **more,
         )

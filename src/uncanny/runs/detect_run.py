@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uncanny.agents.detect_plan import DetectPlan
 from uncanny.images import PixelPolicy
+from uncanny.prompts import PromptSet, prompt_set
 from uncanny.providers.base import Sampling
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
@@ -60,6 +61,7 @@ class DetectTask:
     """The `Task` of telling generated images from real ones."""
 
     job: DetectJob
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("detect"))
     _by_digest: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -79,7 +81,7 @@ class DetectTask:
 
     def protocol(self) -> dict[str, Any]:
         job = self.job
-        return image_protocol("detect", job.models, job.plan.model_dump(), job.policy, job.root)
+        return image_protocol(self.prompts, job.models, job.plan.model_dump(), job.policy, job.root)
 
     def records(self) -> RecordFile[Detection]:
         return RecordFile(self.job.folder.annotations, Detection, lambda record: record.image)
@@ -103,5 +105,5 @@ class DetectTask:
         from uncanny.runs.detect_image import ImageDetector
 
         job = self.job
-        detector = ImageDetector(engine, job.plan, job.policy, str(job.models.model))
+        detector = ImageDetector(engine, job.plan, job.policy, str(job.models.model), self.prompts)
         return ImageQueue(detector, records, calls, progress, self._by_digest).work

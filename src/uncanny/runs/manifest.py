@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from uncanny import __version__
 from uncanny.images import PixelPolicy
-from uncanny.prompts import prompt_set
+from uncanny.prompts import PromptSet, earlier_set, make_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.options import ModelOptions
 from uncanny.runs.progress import Progress, Spending
@@ -77,31 +77,47 @@ class Manifest:
         self._folder.write_manifest(self._content)
 
 
-def annotate_protocol(
-    models: ModelOptions, plan: dict[str, Any], policy: PixelPolicy, root: Path | None
-) -> dict[str, Any]:
-    """What an annotation run must keep to from beginning to end."""
-    return image_protocol("annotate", models, plan, policy, root)
-
-
 def image_protocol(
-    task: str, models: ModelOptions, plan: dict[str, Any], policy: PixelPolicy, root: Path | None
+    prompts: PromptSet, models: ModelOptions, plan: dict[str, Any], policy: PixelPolicy, root: Path | None
 ) -> dict[str, Any]:
-    """What a run over images must keep to; `task` is also the name of its prompts."""
-    prompts = prompt_set(task)
+    """What a run over images must keep to from beginning to end; the prompts are named after the task."""
     return {
-        "task": task,
+        "task": prompts.name,
         "model": str(models.model),
         "roles": {role: str(model) for role, model in sorted(models.roles.items())},
         "plan": plan,
         "prompts": {
-            "id": prompts.id,
-            "files": prompts.hashes(),
+            **recorded_prompts(prompts),
             "system": prompts["system"].template.template,
         },
         "pixels": {"policy": asdict(policy)},
         "root": None if root is None else str(root.absolute()),
     }
+
+
+def recorded_prompts(prompts: PromptSet) -> dict[str, Any]:
+    """The texts a run is begun with, in full: a later version that words them anew goes on with these."""
+    return {"id": prompts.id, "files": prompts.hashes(), "texts": prompts.texts()}
+
+
+def begun_with(manifest: dict[str, Any], own: PromptSet) -> PromptSet:
+    """The texts a run was begun with, as `run.json` has them or as an earlier version had them.
+
+    `own` are the package's, which are also given back where the run's are known nowhere or cannot be asked
+    with any more: their id differs from the one in `run.json` then.
+    """
+    prompts = manifest.get("prompts")
+    if not isinstance(prompts, dict) or prompts.get("id") == own.id:
+        return own
+    kept: list[PromptSet | None] = [earlier_set(str(prompts.get("id")))]
+    texts = prompts.get("texts")
+    # Version 0.1.0 said in "texts" whose they were, and did not keep them.
+    if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
+        kept.insert(0, make_set(own.name, texts))
+    for each in kept:
+        if each is not None and each.id == prompts.get("id") and each.stands_in_for(own):
+            return each
+    return own
 
 
 def _versions() -> dict[str, str]:

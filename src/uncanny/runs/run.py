@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from uncanny.errors import BudgetError, ModelUnusableError
+from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, check_same_protocol
-from uncanny.runs.manifest import Manifest, State
+from uncanny.runs.manifest import Manifest, State, begun_with
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.recount import Recount
@@ -39,9 +40,12 @@ _STATES: dict[Reason | None, State] = {
 class Task(Protocol[Item]):
     """One kind of run over many inputs.
 
+    `prompts` are the texts it asks with: the package's, unless a run goes on that was begun with others.
     `agents` maps role names to agents, `sampling` is what `run.json` shows as sent, `at_once` how many
     inputs are worked on side by side.
     """
+
+    prompts: PromptSet
 
     @property
     def agents(self) -> Mapping[str, str]: ...
@@ -100,14 +104,15 @@ def run_task(
     the first input was taken up; later problems are in the result and in the records.
     """
     with folder.locked():
-        before = folder.read_manifest()
-        if before is not None and not (folder.begun() or _paid(before)):
-            before = None  # a run that never got an answer, after a typo say, binds nobody
+        before = _binding(folder)
+        own = prompt_set(task.prompts.name)
+        if before is not None:
+            task.prompts = begun_with(before, own)
         protocol = task.protocol()
         if before is not None:
             known = {key: before.get(key) for key in protocol}
             known["pixels"] = {"policy": before.get("pixels", {}).get("policy")}
-            check_same_protocol(folder, known, protocol)
+            check_same_protocol(folder, *(_by_id(each) for each in (known, protocol)))
         manifest = Manifest(folder, protocol, before)
         progress = Progress(spending=manifest.spending, seconds_before=manifest.seconds_before)
         if manifest.was_killed:
@@ -118,6 +123,11 @@ def run_task(
         records = task.records()
         with _nothing_left_behind(records):
             pending = task.take_up(records, manifest.started, progress)
+            if pending and before is not None and task.prompts.id != own.id:
+                progress.warnings.append(
+                    f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
+                    f"Name another folder with -o to ask with those of this version, {own.id}."
+                )
             on_start(progress)
             end = RunEnd(progress)
             if pending:
@@ -126,6 +136,28 @@ def run_task(
         records.finish()
         manifest.write(_STATES[end.reason], progress)
         return end
+
+
+def prompts_of(folder: RunFolder, own: PromptSet) -> PromptSet:
+    """The texts that a run in `folder` is asked with: those it was begun with, else `own`."""
+    before = _binding(folder)
+    return own if before is None else begun_with(before, own)
+
+
+def _binding(folder: RunFolder) -> dict[str, Any] | None:
+    """The manifest of the run that goes on; one that never got an answer, after a typo say, binds nobody."""
+    before = folder.read_manifest()
+    return before if before is not None and (folder.begun() or _paid(before)) else None
+
+
+def _by_id(protocol: dict[str, Any]) -> dict[str, Any]:
+    """A protocol with its texts by their id alone, and the word on whose they are, where there is one."""
+    prompts = protocol.get("prompts")
+    if not isinstance(prompts, dict):
+        return protocol
+    texts = prompts.get("texts")
+    whose = prompts.get("whose", texts if isinstance(texts, str) else None)  # as version 0.1.0 had it
+    return protocol | {"prompts": {"id": prompts.get("id"), "whose": whose}}
 
 
 def _paid(before: dict[str, Any]) -> bool:

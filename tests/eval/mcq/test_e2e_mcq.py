@@ -160,7 +160,7 @@ def test_a_set_with_its_own_texts_is_asked_with_them_verbatim(
     assert {each.system for each in sent} == {"Answer in JSON.\n"}
     texts = [text for item in load_items(items_file) for text in (item.prompts or {}).values()]
     assert Counter(each.text for each in sent) == Counter(texts)
-    assert run.manifest()["prompts"]["texts"] == "the set's"
+    assert run.manifest()["prompts"]["whose"] == "the set's"
     assert {call["prompt"].partition("@")[0] for call in run.calls()} == {
         f"own:{question}" for question in ("q1", "q2", "q3", "q4")
     }

@@ -1,0 +1,189 @@
+"""A run goes on with the texts it was begun with, whatever the package asks with by then."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, uncanny_here
+from uncanny.agents.plan import AnnotatePlan
+from uncanny.eval.mcq.load import load_items
+from uncanny.eval.mcq.run import McqJob, McqTask
+from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
+from uncanny.providers.registry import parse_model
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.annotate_run import AnnotateJob, annotate
+from uncanny.runs.options import ModelOptions, RunOptions
+from uncanny.runs.run import run_task
+
+EARLIER = Path(__file__).parents[1] / "data" / "runs_0.1.0"
+FIRST = "realism@9c2bd46f"
+
+
+def reworded(name: str) -> PromptSet:
+    """The package's texts, each with a word more."""
+    return make_set(name, {key: f"{text}\n\nThank you." for key, text in prompt_set(name).texts().items()})
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(EARLIER, tmp_path / "earlier"))
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    return pictures(tmp_path / "in", 3)
+
+
+def begun(images: Path, run: Run, prompts: PromptSet) -> list[object]:
+    """A run over one image of three with these texts; returns the command that goes on with it."""
+    models = ModelOptions(parse_model("noop"))
+    job = AnnotateJob(
+        RunFolder(run.path), [images], models, AnnotatePlan(), options=RunOptions(limit=1), prompts=prompts
+    )
+    assert annotate(job).reason is None
+    return ["annotate", images, "-m", "noop", "-o", run.path, "--no-report"]
+
+
+def changed(run: Run, prompts: Mapping[str, Any]) -> None:
+    manifest = run.manifest()
+    manifest["prompts"] |= prompts
+    (run.path / "run.json").write_bytes(orjson.dumps(manifest))
+
+
+def check_refused(done: Done, run: Run, before: bytes) -> None:
+    check_no_traceback(done)
+    assert (done.code, done.out) == (2, "")
+    assert "made with other settings (prompts.id:" in done.err
+    assert (run.path / "calls.jsonl").read_bytes() == before
+
+
+def test_a_realism_run_of_0_1_0_goes_on_with_the_texts_of_0_1_0(earlier: Path) -> None:
+    run = Run(earlier / "realism")
+    calls_before = (run.path / "calls.jsonl").read_bytes()
+    with serving() as server:
+        done = uncanny_here(
+            "realism", "run", earlier / "pairs.jsonl", *server.asked("openai", "gpt-4o"), "-o", run.path
+        )
+        requests = server.requests()
+    assert done.code == 0
+    assert f"begun with the texts {FIRST} and goes on with them" in done.told
+    assert prompt_set("realism").id in done.told
+    calls = [orjson.loads(line) for line in (run.path / "calls.jsonl").read_bytes().splitlines()]
+    new = calls[len(calls_before.splitlines()) :]
+    assert len(new) == requests > 0
+    texts = earlier_set(FIRST)
+    assert texts is not None
+    assert new[0]["asked"] == texts["first_check"].fill()
+    assert {call["prompt"] for call in new} <= {prompt.id for prompt in texts.prompts.values()}
+    verdicts = [orjson.loads(line) for line in (run.path / "verdicts.jsonl").read_bytes().splitlines()]
+    assert {verdict["id"]: verdict["prompts"] for verdict in verdicts} == dict.fromkeys(
+        ("p0", "p1", "p2"), FIRST
+    )
+    prompts = run.manifest()["prompts"]
+    assert (prompts["id"], prompts["texts"]) == (FIRST, texts.texts())
+
+
+def test_a_finished_run_of_before_has_nothing_to_say(earlier: Path) -> None:
+    arguments = ("realism", "run", earlier / "pairs.jsonl", "-m", "openai/gpt-4o")
+    done = uncanny_here(*arguments, "-o", earlier / "realism-whole", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_a_new_run_keeps_its_texts(images: Path, run: Run) -> None:
+    assert uncanny_here("annotate", images, "-m", "noop", "-o", run.path, "--no-report").code == 0
+    own = prompt_set("annotate")
+    prompts = run.manifest()["prompts"]
+    assert (prompts["id"], prompts["texts"]) == (own.id, own.texts())
+
+
+def test_a_run_goes_on_with_the_texts_it_keeps(images: Path, run: Run) -> None:
+    theirs = reworded("annotate")
+    done = uncanny_here(*begun(images, run, theirs))
+    assert done.code == 0
+    assert done.told == (
+        f"Warning: {run.path} was begun with the texts {theirs.id} and goes on with them. "
+        f"Name another folder with -o to ask with those of this version, {prompt_set('annotate').id}.\n"
+    )
+    assert {record.prompts for record in run.records()} == {theirs.id}
+    assert {call["prompt"] for call in run.calls()} <= {prompt.id for prompt in theirs.prompts.values()}
+    assert all(call["asked"].endswith("Thank you.") for call in run.calls())
+    assert run.manifest()["prompts"]["id"] == theirs.id
+    # And once more, with nothing left to ask.
+    again = uncanny_here("annotate", images, "-m", "noop", "-o", run.path, "--no-report")
+    assert (again.code, again.told) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"id": "annotate@00000000"},
+        {"id": "annotate@00000000", "texts": None},
+        {"id": "annotate@00000000", "texts": {"system": 7}},
+        {"id": "../annotate", "texts": {}},
+        {"id": None},
+    ],
+    ids=["not those", "none", "no texts", "a path", "no id"],
+)
+def test_texts_that_are_known_nowhere_end_it(kept: dict[str, Any], images: Path, run: Run) -> None:
+    command = begun(images, run, reworded("annotate"))
+    changed(run, kept)
+    before = (run.path / "calls.jsonl").read_bytes()
+    check_refused(uncanny_here(*command), run, before)
+
+
+def test_texts_that_this_version_cannot_ask_with_end_it(images: Path, run: Run) -> None:
+    texts = prompt_set("annotate").texts()
+    fewer = make_set("annotate", {name: text for name, text in texts.items() if name != "format"})
+    command = begun(images, run, reworded("annotate"))
+    changed(run, {"id": fewer.id, "texts": fewer.texts()})
+    before = (run.path / "calls.jsonl").read_bytes()
+    check_refused(uncanny_here(*command), run, before)
+    more = make_set("annotate", texts | {"format": "Format $findings in $language."})
+    changed(run, {"id": more.id, "texts": more.texts()})
+    check_refused(uncanny_here(*command), run, before)
+
+
+def test_an_mcq_run_goes_on_with_its_texts_and_asks_nothing_twice(earlier: Path, tmp_path: Path) -> None:
+    theirs, run = reworded("mcq"), Run(tmp_path / "run")
+    items = load_items(earlier / "items.jsonl")
+    with serving() as server:
+        models = ModelOptions(parse_model("vllm/any"), base_urls={"vllm": server.v1})
+        job = McqJob(RunFolder(run.path), items, earlier / "items.jsonl", models, options=RunOptions(limit=2))
+        assert run_task(job.folder, models, job.options, McqTask(job, theirs)).reason is None
+        asked = server.requests()
+        arguments = ("mcq", "run", earlier / "items.jsonl", *server.asked("vllm"), "-o", run.path)
+        forecast = uncanny_here(*arguments, "--dry-run", "--json").json()
+        done = uncanny_here(*arguments)
+        assert (done.code, server.requests() - asked) == (0, forecast["calls"])
+    assert forecast["calls"] == 3
+    assert f"begun with the texts {theirs.id}" in done.told
+    calls = [orjson.loads(line) for line in (run.path / "calls.jsonl").read_bytes().splitlines()]
+    assert all(call["asked"].endswith("Thank you.") for call in calls)
+
+
+def test_an_mcq_run_of_0_1_0_goes_on(earlier: Path) -> None:
+    run = Run(earlier / "mcq")
+    with serving() as server:
+        asked = server.asked("openai", "gpt-4o")
+        done = uncanny_here("mcq", "run", earlier / "items.jsonl", *asked, "-o", run.path)
+        assert (done.code, done.told, server.requests()) == (0, "", 3)
+    assert run.manifest()["prompts"]["whose"] == "ours"
+
+
+def test_all_generators_of_an_audit_are_asked_with_the_same_texts(tmp_path: Path) -> None:
+    theirs, out = reworded("annotate"), tmp_path / "out"
+    folders = {name: pictures(tmp_path / name, 2, first) for name, first in (("a", 0), ("b", 2))}
+    begun(folders["b"], Run(out / "b"), theirs)
+    done = uncanny_here(
+        "audit", *(f"{name}={path}" for name, path in folders.items()), "-m", "noop", "-o", out, "--json", "-"
+    )
+    assert done.code == 0
+    assert "b: Warning:" in done.err
+    for name in folders:
+        assert {record.prompts for record in Run(out / name).records()} == {theirs.id}
