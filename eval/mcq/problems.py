@@ -48,10 +48,14 @@ class ItemsError(UsageError):
         lines += [f"  {problem}" for problem in self.problems[:_LISTED]]
         if count > _LISTED:
             lines.append(f"  and {count - _LISTED} more")
+        self._lines = (*lines, *([remedy] if remedy else []))
         super().__init__("\n".join(lines), remedy=remedy)
 
     def __str__(self) -> str:
-        return f"{self.message}\n{self.remedy}" if self.remedy else self.message
+        return "\n".join(self._lines)
+
+    def lines(self) -> tuple[str, ...]:
+        return self._lines
 
 
 def shown(value: object) -> str:

@@ -54,6 +54,10 @@ class UncannyError(Exception):
     def __str__(self) -> str:
         return f"{self.message}. {self.remedy}" if self.remedy else self.message
 
+    def lines(self) -> tuple[str, ...]:
+        """`str()` as lines: one, but for an error that lists several. What a line quotes may have breaks."""
+        return (str(self),)
+
 
 class UsageError(UncannyError):
     """Wrong use or bad input: the command ends with exit code 2 before anything was started."""

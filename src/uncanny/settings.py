@@ -15,6 +15,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from uncanny.errors import UsageError
 
+WEEK_S = 7 * 24 * 3600.0
+
 
 class Settings(BaseSettings):
     """Read from `UNCANNY_…` variables.
@@ -29,14 +31,14 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="UNCANNY_", frozen=True, extra="ignore")
 
-    concurrency: Annotated[int, Field(ge=1)] = 32
-    timeout_s: Annotated[float, Field(gt=0)] = 120.0
-    patience_s: Annotated[float, Field(gt=0)] = 120.0
+    concurrency: Annotated[int, Field(ge=1, le=10_000)] = 32
+    timeout_s: Annotated[float, Field(gt=0, le=WEEK_S)] = 120.0
+    patience_s: Annotated[float, Field(gt=0, le=WEEK_S)] = 120.0
     cache_dir: Path | None = None
     prices: Path | None = None
     vllm_args: str | None = None
     embeddings_dir: Path | None = None
-    embeddings_gb: Annotated[float, Field(ge=0)] = 10.0
+    embeddings_gb: Annotated[float, Field(ge=0, le=1e9)] = 10.0
 
 
 @cache

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.complaints import one_line
 from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, uncanny_here
 
 AN_IMAGE = 3 + 6 * 2 + 1
@@ -83,8 +84,19 @@ def test_a_role_has_its_own_model(images: Path, server: Server, run: Run) -> Non
     [
         (["--role", "painter=openai/x"], ["painter", "perceiver", "formatter"]),
         (["--role", "integrator"], ["--role ROLE=PROVIDER/NAME"]),
-        (["--model", "gpt-4o"], ["gpt-4o", "openai-compatible"]),
-        (["--model", "openai/"], ["openai/"]),
+        (["--model", "openai/other"], ["--model is given 2 times", "one model"]),
+        (["--max-objects", "3", "--max-objects", "4"], ["--max-objects is given 2 times"]),
+        (["--timeout", "inf"], ["--timeout inf"]),
+        (["--patience", "nan"], ["--patience nan"]),
+        (["--timeout", "1e300"], ["--timeout 1e300"]),
+        (["--max-output-tokens", "1e20"], ["--max-output-tokens 1e20", "whole number"]),
+        (["--max-output-tokens", "1" + "0" * 20], ["--max-output-tokens 1000", "1 to 1,000,000"]),
+        (["--max-tokens-total", "9" * 400], ["--max-tokens-total 999"]),
+        (["--max-tokens-total", "9" * 5000], ["--max-tokens-total 999"]),
+        (["--concurrency", "1000000"], ["--concurrency 1000000"]),
+        (["--max-cost-usd", "inf"], ["--max-cost-usd inf"]),
+        (["--temperature", "nan"], ["--temperature nan"]),
+        (["--scene-scans", "1000000000"], ["--scene-scans 1000000000"]),
         (["--fallback", "nobody/x"], ["nobody/x"]),
         (["--base-url", "localhost:8000"], ["localhost:8000"]),
         (["--concurrency", "0"], ["--concurrency"]),
@@ -111,6 +123,13 @@ def test_wrong_use_is_one_line_and_exit_code_2(
     assert all(word in done.told for word in words), done.told
     assert server.requests() == before
     assert not (run.path / "annotations.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "words"), [("gpt-4o", ["gpt-4o", "openai-compatible"]), ("openai/", ["openai/"])]
+)
+def test_a_model_that_is_none(model: str, words: list[str], images: Path, run: Run) -> None:
+    one_line(uncanny_here("annotate", images, "-m", model, "-o", run.path), *words)
 
 
 def test_no_images_and_no_such_folder(tmp_path: Path, server: Server, run: Run) -> None:

@@ -69,6 +69,22 @@ def test_wrong_words_are_exit_code_2(arguments: list[str]) -> None:
     assert done.told.splitlines()[-1].startswith("Error: ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["anotate"], ["No such command 'anotate'", "Did you mean annotate?"]),
+        (["mcq", "rn"], ["No such command 'rn'", "Did you mean run?"]),
+        (["zzz"], ["There are demo, annotate, detect"]),
+        (["annotate", "x", "--modle", "demo"], ["No such option '--modle'", "--model"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_a_mistyped_word_gets_a_suggestion(arguments: list[str], words: list[str]) -> None:
+    done = uncanny_here(*arguments)
+    assert done.code == 2
+    assert all(word in done.err for word in words), done.err
+
+
 def test_without_a_command_the_help_is_shown() -> None:
     done = uncanny_here()
     assert done.code in (0, 2)

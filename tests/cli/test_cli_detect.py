@@ -128,7 +128,7 @@ def test_the_temperature_sent_stands_in_the_manifest(tmp_path: Path) -> None:
         (["--max-output-tokens", "0"], ["--max-output-tokens", "0"]),
         (["--limit", "0"], ["--limit"]),
         (["--role", "perceiver=demo"], ["perceiver", "detector"]),
-        (["--model", "gpt-4o"], ["gpt-4o"]),
+        (["--fallback", "gpt-4o"], ["gpt-4o"]),
         (["--truth", "nowhere.jsonl"], ["nowhere.jsonl"]),
         (["elsewhere"], ["scenes", "other images"]),
     ],

@@ -86,7 +86,7 @@ def test_the_bundled_set_leaves_nothing_in_temporary_folders(
         (["--max-output-tokens", "0"], ["max-output-tokens", "0"]),
         (["--limit", "0"], ["--limit"]),
         (["--role", "perceiver=demo"], ["perceiver", "answerer"]),
-        (["--model", "gpt-4o"], ["gpt-4o"]),
+        (["--fallback", "gpt-4o"], ["gpt-4o"]),
     ],
     ids=lambda value: " ".join(value),
 )

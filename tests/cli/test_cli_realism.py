@@ -89,7 +89,7 @@ def test_pairs_from_two_folders_are_those_of_a_file(tmp_path: Path) -> None:
         (["--max-output-tokens", "0"], ["max-output-tokens", "0"]),
         (["--limit", "0"], ["--limit"]),
         (["--role", "perceiver=demo"], ["perceiver", "realism", "order"]),
-        (["--model", "gpt-4o"], ["gpt-4o"]),
+        (["--fallback", "gpt-4o"], ["gpt-4o"]),
         (["--original", "a"], ["--original and --edited go together"]),
         (["--original", "a", "--edited", "b"], ["Pairs are named twice"]),
         (["--root", "."], ["--root"]),

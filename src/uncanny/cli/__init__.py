@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
+import io
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -11,6 +11,8 @@ from importlib import import_module
 import click
 
 from uncanny import __version__
+from uncanny.cli.command import Group
+from uncanny.cli.terminal import close_output, complain, layout, open_streams
 from uncanny.errors import UncannyError
 
 # name: (module, one line of help)
@@ -30,7 +32,7 @@ INTERRUPTED = 130
 USAGE = 2
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     """Knows all commands by name and imports one only to run it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -69,27 +71,33 @@ def uncanny() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit. Users see one line for their mistakes, never a traceback."""
+    open_streams()
     try:
         code = uncanny.main(args=arguments, prog_name="uncanny", standalone_mode=False)
     except click.exceptions.Exit as end:
         code = end.exit_code
     except click.ClickException as error:
-        error.show()
+        message = io.StringIO()
+        error.show(message)
+        complain(message.getvalue().rstrip())
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+        complain("Interrupted.")
         code = INTERRUPTED
     except UncannyError as error:
-        click.echo(f"Error: {error}", err=True)
+        first, *more = error.lines()
+        complain(layout([f"Error: {first}", *more]))
         code = USAGE
     except BrokenPipeError:
         # The reader of our output has gone; keep Python from complaining about it once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        close_output()
         code = 1
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EIO):
+        if error.filename is None and error.errno not in (errno.ENOSPC, errno.EIO):
             raise
-        click.echo(f"Error: {error.strerror}: the output cannot be written", err=True)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        what = "the output" if error.filename is None else str(error.filename)
+        complain(layout([f"Error: {what}: {error.strerror or error}"]))
+        if error.filename is None:
+            close_output()
         code = 1
     sys.exit(code if isinstance(code, int) else 0)

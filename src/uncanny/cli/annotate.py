@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from uncanny.cli.annotate_options import annotate_options, read_plan, read_policy
+from uncanny.cli.command import Command
 from uncanny.cli.models import model_options, read_models, read_run_options
 
 
-@click.command("annotate")
+@click.command("annotate", cls=Command)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--run", "run", type=click.Path(path_type=Path), help="The run folder. Needed to run.")
 @model_options

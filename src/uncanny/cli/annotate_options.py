@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from uncanny.cli.numbers import OUTPUT_TOKENS, TEMPERATURE, TOP_P, Whole
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 PLAN = (
@@ -15,7 +17,9 @@ PLAN = (
 )
 _PIXELS = [
     click.option(
-        "--max-side", type=int, help="Scale larger images down to this many pixels. [default: send as is]"
+        "--max-side",
+        type=Whole(1, 1_000_000),
+        help="Scale larger images down to this many pixels. [default: send as is]",
     ),
     click.option(
         "--image-format",
@@ -24,22 +28,62 @@ _PIXELS = [
         show_default=True,
         help="Convert images; keep sends a file's own bytes where the model takes them.",
     ),
-    click.option("--jpeg-quality", default=95, show_default=True, help="Where a JPEG has to be written."),
     click.option(
-        "--max-pixels", default=100_000_000, show_default=True, help="Larger images are not opened."
+        "--jpeg-quality",
+        type=Whole(1, 100),
+        default=95,
+        show_default=True,
+        help="Where a JPEG has to be written.",
+    ),
+    click.option(
+        "--max-pixels",
+        type=Whole(1, 10**12),
+        default=100_000_000,
+        show_default=True,
+        help="Larger images are not opened.",
     ),
 ]
 _OPTIONS = [
-    click.option("--repeats", default=3, show_default=True, help="Drafts of the object list."),
-    click.option("--max-objects", default=12, show_default=True, help="Most objects examined in an image."),
-    click.option("--scene-scans", default=0, show_default=True, help="Extra looks at the image as a whole."),
-    click.option("--temperature", default=0.3, show_default=True, help="Sent where the model takes one."),
-    click.option("--top-p", default=0.95, show_default=True, help="Sent where the model takes one."),
     click.option(
-        "--max-output-tokens", default=2000, show_default=True, help="Doubled when an answer is cut off."
+        "--repeats", type=Whole(1, 100), default=3, show_default=True, help="Drafts of the object list."
     ),
     click.option(
-        "--formatter-output-tokens", default=5000, show_default=True, help="The same for the last step."
+        "--max-objects",
+        type=Whole(1, 1_000),
+        default=12,
+        show_default=True,
+        help="Most objects examined in an image.",
+    ),
+    click.option(
+        "--scene-scans",
+        type=Whole(0, 100),
+        default=0,
+        show_default=True,
+        help="Extra looks at the image as a whole.",
+    ),
+    click.option(
+        "--temperature",
+        type=TEMPERATURE,
+        default=0.3,
+        show_default=True,
+        help="Sent where the model takes one.",
+    ),
+    click.option(
+        "--top-p", type=TOP_P, default=0.95, show_default=True, help="Sent where the model takes one."
+    ),
+    click.option(
+        "--max-output-tokens",
+        type=OUTPUT_TOKENS,
+        default=2000,
+        show_default=True,
+        help="Doubled when an answer is cut off.",
+    ),
+    click.option(
+        "--formatter-output-tokens",
+        type=OUTPUT_TOKENS,
+        default=5000,
+        show_default=True,
+        help="The same for the last step.",
     ),
     *_PIXELS,
 ]

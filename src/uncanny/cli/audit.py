@@ -8,12 +8,14 @@ from typing import Any
 import click
 
 from uncanny.cli.annotate_options import annotate_options
+from uncanny.cli.command import Command
 from uncanny.cli.models import options_where_asked
+from uncanny.cli.numbers import RESAMPLES, SEED, Whole
 
 PATH = click.Path(path_type=Path)
 
 
-@click.command("audit")
+@click.command("audit", cls=Command)
 @click.argument("generators", nargs=-1, required=True, metavar="NAME=RUN_OR_FILE_OR_FOLDER…")
 @click.option(
     "--against",
@@ -31,14 +33,12 @@ PATH = click.Path(path_type=Path)
 @click.option("--published", is_flag=True, help="Show the published generators beside yours.")
 @click.option(
     "--resamples",
-    type=click.IntRange(0),
+    type=RESAMPLES,
     default=10_000,
     show_default=True,
     help="Bootstrap resamples for the intervals.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same intervals."
-)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same intervals.")
 @click.option(
     "--json", "json_file", type=PATH, metavar="FILE", help="Write every figure; - for standard output."
 )
@@ -48,7 +48,7 @@ PATH = click.Path(path_type=Path)
 )
 @click.option("--no-report", is_flag=True, help="Write no page.")
 @click.option(
-    "--worst", type=click.IntRange(0), default=12, show_default=True, help="Worst images kept, a generator."
+    "--worst", type=Whole(0, 10_000), default=12, show_default=True, help="Worst images kept, a generator."
 )
 @click.option(
     "--root",

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
 from uncanny.cli.annotate_options import read_plan, read_policy
 from uncanny.cli.display import live_progress
 from uncanny.cli.models import read_models, read_run_options
-from uncanny.cli.session import RUN_CODES, complaints, exit_code
+from uncanny.cli.session import RUN_CODES, complain_all, exit_code
+from uncanny.cli.terminal import complain, layout
 from uncanny.errors import UsageError
 from uncanny.eval.audit.annotate import Annotating
 from uncanny.eval.audit.guard import check_alike
@@ -46,13 +45,12 @@ def annotate_folders(
     for source in folders:
         with live_progress(enabled=not quiet) as started:
             end = annotate(annotating.job(source, folders), started)
-        for line in complaints(end):
-            click.echo(f"{source.name}: {line}", err=True)
+        complain_all(end, source.name)
         code = max(code, exit_code(end))
         if code > RUN_CODES["failures"]:
             return sources, code
         if not quiet:
-            click.echo(f"{source.name}: {end.progress.done:,} images, {runs[source.name].path}", err=True)
+            complain(layout([f"{source.name}: {end.progress.done:,} images, {runs[source.name].path}"]))
         _warn_of_others(source, runs[source.name], end.progress.total)
     ready = [annotating.annotated(source) if source in folders else source for source in sources]
     return ready, code
@@ -63,11 +61,11 @@ def _warn_of_others(source: Source, run: RunFolder, asked: int) -> None:
     with run.annotations.open("rb") as lines:
         others = sum(1 for _ in lines) - asked
     if others > 0:
-        click.echo(
+        warning = (
             f"{source.name}: Warning: {run.annotations} has {others:,} more records than images were given "
-            "now; they count too. Name another -o to leave them out.",
-            err=True,
+            "now; they count too. Name another -o to leave them out."
         )
+        complain(layout([warning]))
 
 
 def forecast_folders(

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import orjson
 
 from uncanny.cli.audit_annotate import annotate_folders, forecast_folders
 from uncanny.cli.audit_table import leaderboard
-from uncanny.cli.session import RUN_CODES, write_json
+from uncanny.cli.session import RUN_CODES
+from uncanny.cli.terminal import harmless, say, say_json
 from uncanny.errors import UsageError
 from uncanny.eval.audit.guard import provenances
 from uncanny.eval.audit.load import Loaded, load_generators
@@ -88,29 +88,29 @@ def _write(
     **_: object,
 ) -> None:
     if json_file == STANDARD_OUTPUT:
-        write_json(audit_json(result))
+        say_json(audit_json(result))
     elif json_file is not None:
         write_atomically(json_file, [orjson.dumps(audit_json(result), option=orjson.OPT_INDENT_2)])
     if csv_file == STANDARD_OUTPUT:
-        click.echo(audit_csv(result), nl=False)
+        say(audit_csv(result).removesuffix("\n"))
     elif csv_file is not None:
         write_atomically(csv_file, [audit_csv(result).encode()])
     # Whoever pipes figures on wants nothing else among them.
     told = not quiet and STANDARD_OUTPUT not in (json_file, csv_file)
     if told:
-        click.echo(leaderboard(result))
+        say(leaderboard(result))
     if not no_report and (report is not None or told):
         from uncanny.eval.audit.report import write_audit_page
 
         page = write_audit_page(result, report or (out or Path()) / "audit.html")
         if told:
-            click.echo(f"Report   {page}")
+            say(harmless(f"Report   {page}"))
 
 
 def _show_forecast(found: Mapping[str, Mapping[str, Any]]) -> None:
     from uncanny.cli.summary import forecast_text
 
     if not found:
-        click.echo("All generators have their annotations; nothing would be asked.")
+        say("All generators have their annotations; nothing would be asked.")
     for name, each in found.items():
-        click.echo(f"{name}\n{forecast_text(dict(each))}")
+        say(f"{name}\n{forecast_text(dict(each))}")

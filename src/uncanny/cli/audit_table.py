@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from uncanny.cli.terminal import layout
 from uncanny.eval.audit.guard import told
 from uncanny.eval.audit.result import (
     RANKED,
@@ -39,7 +40,7 @@ def leaderboard(result: AuditResult) -> str:
         lines += [*_ranks(result.agreement), ""]
     if result.published is not None:
         lines += [*_published(result.published), ""]
-    return "\n".join([*lines, *_legend(result)])
+    return layout([*lines, *_legend(result)])
 
 
 def _assessor(board: Board) -> str:
@@ -71,12 +72,14 @@ def _differences(board: Board, pair_by: str | None) -> Iterator[str]:
         yield f"{LIKE} cannot be told apart from the one before."
     else:
         for one in alike:
-            yield _wrapped(f"{LIKE} {one.first} and {one.second} cannot be told apart: {_cap(one, pair_by)}.")
+            yield from _wrapped(
+                f"{LIKE} {one.first} and {one.second} cannot be told apart: {_cap(one, pair_by)}."
+            )
     measured = [name for name in board.order if board.generators[name].cap.value is not None]
     if 2 < len(measured) <= ALL_PAIRS_UP_TO:
         pairs = [(name, board.difference(measured[0], name)) for name in measured[1:]]
         behind = [name for name, one in pairs if one is not None and one.apart and (one.cap.value or 0) < 0]
-        yield _wrapped(f"Behind the first for sure: {', '.join(behind) or 'none'}.")
+        yield from _wrapped(f"Behind the first for sure: {', '.join(behind) or 'none'}.")
 
 
 def _cap(one: Difference, pair_by: str | None) -> str:
@@ -91,11 +94,11 @@ def _notes(board: Board) -> Iterator[str]:
     for name in board.order:
         score = board.generators[name]
         if score.left_out.total and not score.many_left_out:
-            yield _wrapped(f"{name}: {score.left_out.total:,} of {score.records:,} images are left out.")
+            yield from _wrapped(f"{name}: {score.left_out.total:,} of {score.records:,} images are left out.")
     for notice in board.notices:
-        yield _wrapped(f"Note: {notice}")
+        yield from _wrapped(f"Note: {notice}")
     for mixed in board.mixed:
-        yield _wrapped(f"Not made alike: {told(mixed)}")
+        yield from _wrapped(f"Not made alike: {told(mixed)}")
 
 
 def _ranks(found: Sequence[Agreement]) -> Iterator[str]:
@@ -107,7 +110,7 @@ def _ranks(found: Sequence[Agreement]) -> Iterator[str]:
 
 def _published(table: PublishedTable) -> Iterator[str]:
     assessors = list(dict.fromkeys(row.assessor for row in table.rows))
-    yield _wrapped(f"Published: {table.source}. {CAVEATS['generator_audit']}")
+    yield from _wrapped(f"Published: {table.source}. {CAVEATS['generator_audit']}")
     yield f"    {'':<20}" + "".join(f"{assessor:^28}" for assessor in assessors).rstrip()
     heads = "".join(f"{figure.upper():>9}" for figure in RANKED)
     yield f"    {'generator':<20}{heads} {heads}"
@@ -122,13 +125,13 @@ def _published(table: PublishedTable) -> Iterator[str]:
 
 
 def _legend(result: AuditResult) -> Iterator[str]:
-    yield _wrapped(
+    yield from _wrapped(
         "Lower is better, 0 is flawless. AF: anomalies an image. MAI: their summed implausibility an image. "
         "CAP = MAI · AF."
     )
     drawn = "images" if result.pair_by is None else f"prompts (by {result.pair_by})"
     if result.resamples:
-        yield _wrapped(f"95 % intervals by {result.resamples:,} resamples of {drawn}.")
+        yield from _wrapped(f"95 % intervals by {result.resamples:,} resamples of {drawn}.")
 
 
 def _estimate(one: Estimate) -> str:
@@ -151,7 +154,7 @@ def _fit(name: str, width: int) -> str:
     return name if len(name) <= width else f"{name[: width - 1]}…"
 
 
-def _wrapped(text: str) -> str:
-    from textwrap import fill
+def _wrapped(text: str) -> list[str]:
+    from textwrap import wrap
 
-    return fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from uncanny.cli.command import Command
 
-@click.command("demo")
+
+@click.command("demo", cls=Command)
 @click.option(
     "-o",
     "--run",

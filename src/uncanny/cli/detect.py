@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uncanny.cli.annotate_options import pixel_options, read_policy
+from uncanny.cli.command import Command
 from uncanny.cli.models import model_options, read_models, read_run_options
+from uncanny.cli.numbers import OUTPUT_TOKENS, TEMPERATURE, TOP_P
+from uncanny.cli.terminal import say, say_json
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 PLAN = ("temperature", "top_p", "max_output_tokens")
 
 
-@click.command("detect")
+@click.command("detect", cls=Command)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "--run", "run", type=click.Path(path_type=Path), help="The run folder. Needed to run.")
 @model_options
@@ -31,10 +34,16 @@ PLAN = ("temperature", "top_p", "max_output_tokens")
     metavar="FILE",
     help="Score against this: a line an image, or `scenes`. [default: by folders called real, generated, …]",
 )
-@click.option("--temperature", default=0.0, show_default=True, help="Sent where the model takes one.")
-@click.option("--top-p", type=float, help="Sent where the model takes one. [default: the model's own]")
 @click.option(
-    "--max-output-tokens", default=2000, show_default=True, help="Doubled when an answer is cut off."
+    "--temperature", type=TEMPERATURE, default=0.0, show_default=True, help="Sent where the model takes one."
+)
+@click.option("--top-p", type=TOP_P, help="Sent where the model takes one. [default: the model's own]")
+@click.option(
+    "--max-output-tokens",
+    type=OUTPUT_TOKENS,
+    default=2000,
+    show_default=True,
+    help="Doubled when an answer is cut off.",
 )
 @pixel_options
 @click.option(
@@ -94,7 +103,7 @@ def _run_or_forecast(
     job: DetectJob, truth: str | None, *, report: bool, dry_run: bool, as_json: bool, quiet: bool, **_: object
 ) -> None:
     from uncanny.cli.detect_summary import DetectSummary, forecast_detect_text
-    from uncanny.cli.session import run_and_show, write_json
+    from uncanny.cli.session import run_and_show
     from uncanny.eval.detect.truth import find_truth
     from uncanny.runs.detect_forecast import forecast_detect
     from uncanny.runs.detect_run import detect
@@ -104,7 +113,7 @@ def _run_or_forecast(
     known = find_truth(truth, files, job.paths)
     if dry_run:
         found = forecast_detect(job)
-        write_json(found) if as_json else click.echo(forecast_detect_text(found))
+        say_json(found) if as_json else say(forecast_detect_text(found))
         return
     summary = DetectSummary(job, frozenset(file.image for file in files), known, report)
     code = run_and_show(lambda started: detect(job, started), summary, as_json=as_json, quiet=quiet)

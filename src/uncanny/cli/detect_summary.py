@@ -11,6 +11,7 @@ from typing import Any
 
 from uncanny.cli.figures import cost, count
 from uncanny.cli.summary import MOST_FAILURES, spending_lines, why_failed
+from uncanny.cli.terminal import layout
 from uncanny.eval.detect.score import DetectScore, score, score_json
 from uncanny.eval.detect.truth import SourceTruth
 from uncanny.eval.metrics.accuracy import JUDGED, SOURCES
@@ -75,7 +76,7 @@ class DetectSummary:
             lines.append(
                 f"Score    uncanny semantic {self.job.folder.path} --truth {self.truth.origin}{more}"
             )
-        return "\n".join(lines)
+        return layout(lines)
 
     def _records(self) -> Iterator[Detection]:
         records = read_records(self.job.folder.annotations, Detection)
@@ -145,7 +146,7 @@ def _percent(share: float | None) -> str:
 def forecast_detect_text(found: dict[str, Any]) -> str:
     """A dry run in words."""
     uncached = cost(found["cost_usd_uncached"])
-    return "\n".join(
+    return layout(
         [
             f"Images   {found['images']:,}, {found['pending']:,} to do"
             + (f", {found['unreadable']:,} unreadable" if found["unreadable"] else ""),

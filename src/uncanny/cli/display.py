@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from uncanny.cli.figures import cost, count, duration, share
+from uncanny.cli.terminal import complain, on_terminal
 from uncanny.runs.progress import Progress
 
 # Short runs need no line in a log; longer ones soon show that something is going on.
@@ -22,7 +22,7 @@ def live_progress(*, enabled: bool) -> Iterator[Callable[[Progress], None]]:
     if not enabled:
         yield lambda _progress: None
         return
-    shown = _Terminal() if sys.stderr.isatty() else _Log()
+    shown = _Terminal() if on_terminal() else _Log()
     try:
         yield shown.start
     finally:
@@ -50,11 +50,7 @@ class _Log:
             wait_s = self.every_s
 
     def show(self, progress: Progress) -> None:
-        print(
-            f"{progress.done:,}/{progress.total:,} {progress.unit} · {facts(progress)}",
-            file=sys.stderr,
-            flush=True,
-        )
+        complain(f"{progress.done:,}/{progress.total:,} {progress.unit} · {facts(progress)}")
 
     def close(self) -> None:
         self._ended.set()

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import click
 
+from uncanny.cli.command import Command
+from uncanny.cli.numbers import SEED, Real, Whole
 
-@click.command("fake-server")
-@click.option("--port", default=0, show_default=True, help="Port on 127.0.0.1; 0 takes a free one.")
-@click.option("--latency-ms", default=0.0, show_default=True, help="Time before each answer.")
-@click.option("--jitter-ms", default=0.0, show_default=True, help="Random part on top, at most this much.")
+
+@click.command("fake-server", cls=Command)
+@click.option(
+    "--port",
+    type=Whole(0, 65_535),
+    default=0,
+    show_default=True,
+    help="Port on 127.0.0.1; 0 takes a free one.",
+)
+@click.option(
+    "--latency-ms", type=Real(0, 3.6e6), default=0.0, show_default=True, help="Time before each answer."
+)
+@click.option(
+    "--jitter-ms",
+    type=Real(0, 3.6e6),
+    default=0.0,
+    show_default=True,
+    help="Random part on top, at most this much.",
+)
 @click.option(
     "--faults",
     default="",
@@ -16,9 +33,17 @@ import click
     help="Shares of answers that go wrong: 429, 429-retry-after, 500, 529, hang, cut, truncated-json, "
     "malformed, refusal, length.",
 )
-@click.option("--objects", default=8, show_default=True, help="Objects made up for an unknown image.")
-@click.option("--seed", default=0, show_default=True, help="Same seed, same faults.")
-@click.option("--max-seconds", type=float, default=None, help="Stop after so long. [default: never]")
+@click.option(
+    "--objects",
+    type=Whole(1, 200),
+    default=8,
+    show_default=True,
+    help="Objects made up for an unknown image.",
+)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same faults.")
+@click.option(
+    "--max-seconds", type=Real(0, 1e8, above=True), default=None, help="Stop after so long. [default: never]"
+)
 def command(
     port: int,
     latency_ms: float,

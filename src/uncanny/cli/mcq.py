@@ -7,7 +7,10 @@ from typing import Any
 
 import click
 
+from uncanny.cli.command import Group
 from uncanny.cli.models import model_options, read_models, read_run_options
+from uncanny.cli.numbers import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P
+from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UsageError
 
 PATH = click.Path(path_type=Path)
@@ -18,7 +21,7 @@ _ROOT = click.option(
 )
 
 
-@click.group("mcq")
+@click.group("mcq", cls=Group)
 def command() -> None:
     """Benchmark models on four questions about an artifact: is there one, where, which box, what.
 
@@ -36,17 +39,23 @@ def command() -> None:
 @click.option("-o", "--run", "run", type=PATH, help="The run folder. Needed to run.")
 @model_options
 @_ROOT
-@click.option("--temperature", default=0.0, show_default=True, help="Sent where the model takes one.")
-@click.option("--top-p", type=float, help="Sent where the model takes one. [default: the model's own]")
 @click.option(
-    "--max-output-tokens", default=2000, show_default=True, help="Doubled when an answer is cut off."
+    "--temperature", type=TEMPERATURE, default=0.0, show_default=True, help="Sent where the model takes one."
+)
+@click.option("--top-p", type=TOP_P, help="Sent where the model takes one. [default: the model's own]")
+@click.option(
+    "--max-output-tokens",
+    type=OUTPUT_TOKENS,
+    default=2000,
+    show_default=True,
+    help="Doubled when an answer is cut off.",
 )
 @click.option("--control", is_flag=True, help="Ask Q4 again without the image.")
 def run_command(items: str, run: Path | None, root: Path | None, **options: Any) -> None:
     """Ask every question of ITEMS, each in a call of its own; the same command goes on where it stopped."""
     from uncanny.cli.mcq_items import named_items
     from uncanny.cli.mcq_summary import McqSummary
-    from uncanny.cli.session import run_and_show, write_json
+    from uncanny.cli.session import run_and_show
     from uncanny.eval.mcq.forecast import forecast_mcq, forecast_mcq_text
     from uncanny.eval.mcq.run import McqJob, McqPlan, run_mcq
     from uncanny.records.run_folder import RunFolder
@@ -68,10 +77,7 @@ def run_command(items: str, run: Path | None, root: Path | None, **options: Any)
     )
     if options["dry_run"]:
         found = forecast_mcq(job)
-        if options["as_json"]:
-            write_json(found)
-        else:
-            click.echo(forecast_mcq_text(found))
+        say_json(found) if options["as_json"] else say(forecast_mcq_text(found))
         return
     code = run_and_show(
         lambda started: run_mcq(job, started),
@@ -97,14 +103,12 @@ def run_command(items: str, run: Path | None, root: Path | None, **options: Any)
 )
 @click.option(
     "--resamples",
-    type=click.IntRange(0),
+    type=RESAMPLES,
     default=10_000,
     show_default=True,
     help="Bootstrap resamples over images.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same intervals."
-)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same intervals.")
 @click.option(
     "--human", type=PATH, multiple=True, help="Answers of one person; all are averaged. Repeatable."
 )
@@ -136,10 +140,10 @@ def check_command(items: str, root: Path | None, images: bool) -> None:
     from uncanny.eval.mcq.check import check_file
 
     problems = check_file(items_path(items), root=root, open_images=images)
-    for problem in problems:
-        click.echo(str(problem))
+    if problems:
+        say(layout(map(str, problems)))
     errors = sum(problem.severity == "error" for problem in problems)
-    click.echo(f"{errors} errors, {len(problems) - errors} warnings", err=bool(errors))
+    (complain if errors else say)(f"{errors} errors, {len(problems) - errors} warnings")
     raise click.exceptions.Exit(2 if errors else 0)
 
 
@@ -153,7 +157,7 @@ def overlay_command(items: str, out: Path, root: Path | None) -> None:
     from uncanny.eval.mcq.store_overlays import store_overlays
 
     loaded, items_file = named_items(items, out, root)
-    click.echo(store_overlays(loaded, items_file, root, out))
+    say(harmless(str(store_overlays(loaded, items_file, root, out))))
 
 
 @command.command("import")
@@ -167,7 +171,8 @@ def import_command(source: Path, out: Path) -> None:
     from uncanny.eval.mcq.flat_table import import_table
     from uncanny.eval.mcq.payload_file import holds_payloads, import_payloads
 
-    click.echo(import_payloads(source, out) if holds_payloads(source) else import_table(source, out))
+    file = import_payloads(source, out) if holds_payloads(source) else import_table(source, out)
+    say(harmless(str(file)))
 
 
 @command.command("export")
@@ -181,13 +186,13 @@ def export_command(items: str, out: Path, root: Path | None) -> None:
 
     loaded, items_file = named_items(items, root=root)
     export_table(loaded, out, items_file=items_file, root=root)
-    click.echo(out)
+    say(str(out))
 
 
 @command.command("build")
 @click.argument("run", type=PATH)
 @click.option("-o", "--out", "out", type=PATH, required=True, help="The item file to write.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same drafts.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same drafts.")
 def build_command(run: Path, out: Path, seed: int) -> None:
     """Draft items from the annotations of RUN, reviewed ones where there are reviews.
 
@@ -195,4 +200,4 @@ def build_command(run: Path, out: Path, seed: int) -> None:
     """
     from uncanny.cli.mcq_build import build_items
 
-    click.echo(build_items(run, out, seed))
+    say(harmless(build_items(run, out, seed)))

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import orjson
 
-from uncanny.cli.session import write_json
+from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.baselines import baseline_answers
 from uncanny.eval.mcq.humans import as_rater
@@ -64,13 +63,13 @@ def score_and_show(
         items, answers, resamples=resamples, seed=seed, parser=parser, require_complete=require_complete
     )
     if json_file is not None and str(json_file) == "-":
-        write_json(report_json(result, items, answers, parser))
+        say_json(report_json(result, items, answers, parser))
         return
     if json_file is not None:
         write_atomically(
             json_file, [orjson.dumps(report_json(result, items, answers, parser), option=orjson.OPT_INDENT_2)]
         )
-    click.echo(table(result, published=published_caveat(items) if published else None))
+    say(table(result, published=published_caveat(items) if published else None))
     if not no_report:
         from uncanny.eval.mcq.report import write_mcq_report
 
@@ -84,7 +83,7 @@ def score_and_show(
             out=report or beside(files[0]),
             overlays=drawn if drawn.is_dir() else None,
         )
-        click.echo(f"Report   {page}")
+        say(harmless(f"Report   {page}"))
 
 
 def beside(answers: Path) -> Path:
@@ -134,7 +133,7 @@ def table(result: SetScore, *, published: str | None = None) -> str:
             shown = "".join(f"{'' if one is None else f'{one:.1f}':>11}" for one in values)
             lines.append(f"{row['model'][:NAME_WIDTH]:<{NAME_WIDTH}}{shown}")
     lines += ["", *([published] if published is not None else []), *_notes(result)]
-    return "\n".join(lines)
+    return layout(lines)
 
 
 def _notes(result: SetScore) -> list[str]:

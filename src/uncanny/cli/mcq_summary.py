@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from uncanny.cli.summary import MOST_FAILURES, spending_lines
+from uncanny.cli.terminal import layout
 from uncanny.eval.mcq.items import Answer
 from uncanny.eval.mcq.run import McqJob
 from uncanny.records.jsonl import read_records
@@ -56,7 +57,7 @@ class McqSummary:
         ]
         if failed:
             lines = ["Without an answer:", *failed[:MOST_FAILURES], *_more(failed), "", *lines]
-        return "\n".join(
+        return layout(
             [
                 *lines,
                 *spending_lines(end),

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from uncanny.cli.numbers import SECONDS, Real, Whole
 from uncanny.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,17 +29,25 @@ _OPTIONS = [
         metavar="[PROVIDER=]URL",
         help="Server of the main model's provider, or of the one named; repeatable.",
     ),
-    click.option("--concurrency", type=int, help="Most calls in flight at each model. [default: 32]"),
-    click.option("--timeout", "timeout_s", type=float, help="Seconds for one call. [default: 120]"),
+    click.option(
+        "--concurrency", type=Whole(1, 10_000), help="Most calls in flight at each model. [default: 32]"
+    ),
+    click.option("--timeout", "timeout_s", type=SECONDS, help="Seconds for one call. [default: 120]"),
     click.option(
         "--patience",
         "patience_s",
-        type=float,
+        type=SECONDS,
         help="Seconds without one good answer before a failing model is given up. [default: 120]",
     ),
-    click.option("--max-cost-usd", type=float, help="Stop before the run costs more. [default: no limit]"),
-    click.option("--max-tokens-total", type=int, help="Stop before it uses more. [default: no limit]"),
-    click.option("--limit", type=int, metavar="N", help="Only the first N inputs."),
+    click.option(
+        "--max-cost-usd",
+        type=Real(0, 1e9, above=True),
+        help="Stop before the run costs more. [default: no limit]",
+    ),
+    click.option(
+        "--max-tokens-total", type=Whole(1, 10**15), help="Stop before it uses more. [default: no limit]"
+    ),
+    click.option("--limit", type=Whole(1, 10**12), metavar="N", help="Only the first N inputs."),
     click.option(
         "--prices",
         type=click.Path(path_type=Path),
@@ -112,8 +121,6 @@ def read_models(
         named[role] = parse_model(name)
     timeout_s = settings().timeout_s if timeout_s is None else timeout_s
     patience_s = settings().patience_s if patience_s is None else patience_s
-    if timeout_s <= 0 or patience_s <= 0:
-        raise UsageError("--timeout and --patience are seconds above 0")
     return ModelOptions(
         main,
         roles=named,
@@ -136,19 +143,10 @@ def read_run_options(
     cache_dir: Path | None,
     **_: object,
 ) -> Any:
-    """`RunOptions` from the command line. Raises UsageError."""
+    """`RunOptions` from the command line."""
     from uncanny.runs.options import RunOptions
     from uncanny.settings import settings
 
     concurrency = settings().concurrency if concurrency is None else concurrency
-    for name, value in (
-        ("--concurrency", concurrency),
-        ("--limit", limit),
-        ("--max-tokens-total", max_tokens_total),
-    ):
-        if value is not None and value < 1:
-            raise UsageError(f"{name} must be at least 1, not {value}")
-    if max_cost_usd is not None and not max_cost_usd > 0:
-        raise UsageError(f"--max-cost-usd must be above 0, not {max_cost_usd}")
     answers = cache_dir or settings().cache_dir
     return RunOptions(concurrency, max_cost_usd, max_tokens_total, limit, retry_failed, cache, answers)

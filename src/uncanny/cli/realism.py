@@ -7,13 +7,16 @@ from typing import Any
 
 import click
 
+from uncanny.cli.command import Group
 from uncanny.cli.models import model_options, read_models, read_run_options
+from uncanny.cli.numbers import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P
+from uncanny.cli.terminal import say, say_json
 from uncanny.errors import UsageError
 
 PATH = click.Path(path_type=Path)
 
 
-@click.group("realism")
+@click.group("realism", cls=Group)
 def command() -> None:
     """Find out which edited images would fool a viewer, by a check in both orders (UGDA).
 
@@ -38,10 +41,16 @@ def command() -> None:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Where image paths start. [default: the pair file's folder]",
 )
-@click.option("--temperature", default=0.1, show_default=True, help="Sent where the model takes one.")
-@click.option("--top-p", default=1.0, show_default=True, help="Sent where the model takes one.")
 @click.option(
-    "--max-output-tokens", default=2048, show_default=True, help="Doubled when an answer is cut off."
+    "--temperature", type=TEMPERATURE, default=0.1, show_default=True, help="Sent where the model takes one."
+)
+@click.option("--top-p", type=TOP_P, default=1.0, show_default=True, help="Sent where the model takes one.")
+@click.option(
+    "--max-output-tokens",
+    type=OUTPUT_TOKENS,
+    default=2048,
+    show_default=True,
+    help="Doubled when an answer is cut off.",
 )
 def run_command(
     pairs: str | None,
@@ -54,7 +63,7 @@ def run_command(
     """Judge every pair of PAIRS, in one call or three each; the same command goes on where it stopped."""
     from uncanny.cli.realism_pairs import named_pairs
     from uncanny.cli.realism_summary import RealismSummary
-    from uncanny.cli.session import run_and_show, write_json
+    from uncanny.cli.session import run_and_show
     from uncanny.eval.realism.forecast import forecast_realism, forecast_realism_text
     from uncanny.eval.realism.run import RealismJob, RealismPlan, run_realism
     from uncanny.records.run_folder import RunFolder
@@ -72,7 +81,7 @@ def run_command(
     )
     if dry:
         found = forecast_realism(job)
-        write_json(found) if options["as_json"] else click.echo(forecast_realism_text(found))
+        say_json(found) if options["as_json"] else say(forecast_realism_text(found))
         return
     code = run_and_show(
         lambda started: run_realism(job, started),
@@ -108,14 +117,12 @@ def run_command(
 )
 @click.option(
     "--resamples",
-    type=click.IntRange(0),
+    type=RESAMPLES,
     default=10_000,
     show_default=True,
     help="Bootstrap resamples over pairs.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same intervals."
-)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same intervals.")
 def score_command(verdicts: tuple[Path, ...], **options: Any) -> None:
     """Score VERDICTS offline, several side by side: labels, cases, groups, position bias, calls saved.
 

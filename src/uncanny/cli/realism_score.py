@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import click
 import orjson
 
-from uncanny.cli.session import write_json
+from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.eval.mcq.result import Share
 from uncanny.eval.published import CAVEATS
 from uncanny.eval.realism.human import HUMAN_LABELS, load_humans
@@ -51,18 +50,18 @@ def score_and_show(
         write_atomically(csv_file, [report_csv(score).encode()])
     piped = json_file is not None and str(json_file) == "-"
     if piped:
-        write_json(report_json(score))
+        say_json(report_json(score))
     elif json_file is not None:
         write_atomically(json_file, [orjson.dumps(report_json(score), option=orjson.OPT_INDENT_2)])
     if not piped:
-        click.echo(tables(score, published=published))
+        say(tables(score, published=published))
     # Whoever pipes figures on wants no page unless one is named.
     if not no_report and (report is not None or not piped):
         from uncanny.eval.realism.report import write_realism_page
 
         page = write_realism_page(score, report or beside(files[0]), root=root, published=published)
         if not piped:
-            click.echo(f"Report   {page}")
+            say(harmless(f"Report   {page}"))
 
 
 def beside(verdicts: Path) -> Path:
@@ -80,7 +79,7 @@ def tables(score: RealismScore, *, published: bool) -> str:
             lines += ["", *_group_lines(name if len(sets) > 1 else "", found)]
     if published or any(found.human for found in sets):
         lines += ["", *_human_lines(score, published=published)]
-    return "\n".join([*lines, "", *_notes(score, published=published)])
+    return layout([*lines, "", *_notes(score, published=published)])
 
 
 def _overall_rows(columns: Sequence[GroupScore]) -> Iterator[Row]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uncanny.cli.summary import MOST_FAILURES, spending_lines
+from uncanny.cli.terminal import layout
 from uncanny.eval.realism.records import Verdict
 from uncanny.eval.realism.run import RealismJob
 from uncanny.graphs.ugda_cases import LABELS
@@ -65,7 +66,7 @@ class RealismSummary:
         if odd:
             more = [f"  … and {len(odd) - MOST_FAILURES:,} more"] if len(odd) > MOST_FAILURES else []
             lines = ["Without a label:", *odd[:MOST_FAILURES], *more, "", *lines]
-        return "\n".join(
+        return layout(
             [
                 *lines,
                 *spending_lines(end),

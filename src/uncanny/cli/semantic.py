@@ -7,17 +7,23 @@ from typing import Any
 
 import click
 
+from uncanny.cli.command import Command
+from uncanny.cli.numbers import RESAMPLES, SEED, Real, Whole
+
 PATH = click.Path(path_type=Path)
 
 
 def _thresholds(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple[float, ...]:
     try:
-        return tuple(float(part) for part in value.split(","))
+        found = tuple(float(part) for part in value.split(","))
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no list of numbers such as 0.7,0.8,0.9") from None
+        found = ()
+    if not found or not all(0 <= threshold <= 1 for threshold in found):
+        raise click.BadParameter(f"{value!r} is no list of numbers from 0 to 1 such as 0.7,0.8,0.9")
+    return found
 
 
-@click.command("semantic")
+@click.command("semantic", cls=Command)
 @click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PRED…")
 @click.option(
     "--truth", required=True, metavar="TRUTH", help="The true anomalies; `scenes` is the bundled set's."
@@ -36,9 +42,9 @@ def _thresholds(_ctx: click.Context, _option: click.Parameter, value: str) -> tu
     help="How texts are compared. chrf needs no weights and compares with no published figure.",
 )
 @click.option("--backbone", help="Name or folder of BERTScore's model. [default: distilbert-base-uncased]")
-@click.option("--num-layers", type=click.IntRange(1), help="Layer of the backbone. [default: the usual one]")
+@click.option("--num-layers", type=Whole(1, 1_000), help="Layer of the backbone. [default: the usual one]")
 @click.option("--device", help="cpu, cuda, cuda:1, mps. [default: the fastest there is]")
-@click.option("--batch-tokens", type=click.IntRange(1), help="Tokens a forward pass. [default: by device]")
+@click.option("--batch-tokens", type=Whole(1, 10**9), help="Tokens a forward pass. [default: by device]")
 @click.option("--keep-all", is_flag=True, help="Keep embeddings of predicted texts on disk too.")
 @click.option(
     "--thresholds",
@@ -50,21 +56,19 @@ def _thresholds(_ctx: click.Context, _option: click.Parameter, value: str) -> tu
 @click.option(
     "--lambda",
     "balance",
-    type=click.FloatRange(0, 1),
+    type=Real(0, 1),
     default=0.5,
     show_default=True,
     help="The share of the phenomenon in the view full; the rest is the reasoning's.",
 )
 @click.option(
     "--resamples",
-    type=click.IntRange(0),
+    type=RESAMPLES,
     default=10_000,
     show_default=True,
     help="Bootstrap resamples over images.",
 )
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same intervals."
-)
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same intervals.")
 @click.option("--published", is_flag=True, help="Show the published models beside yours.")
 @click.option(
     "--report", type=PATH, metavar="FILE", help="Where the page goes. [default: semantic.html beside PRED]"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from uncanny.cli.terminal import harmless, on_terminal
 from uncanny.eval.semantic.score_file import OnImage
 from uncanny.eval.semantic.score_image import ScoredPair
 
@@ -13,7 +13,7 @@ from uncanny.eval.semantic.score_image import ScoredPair
 @contextmanager
 def image_progress(total: int, *, enabled: bool) -> Iterator[OnImage]:
     """What is to be called after each image; silent where nobody watches."""
-    if not enabled or not sys.stderr.isatty():
+    if not enabled or not on_terminal():
         yield lambda _name, _scored: None
         return
     from rich.console import Console
@@ -25,6 +25,6 @@ def image_progress(total: int, *, enabled: bool) -> Iterator[OnImage]:
         task = bar.add_task("images", total=total, name="")
 
         def show(name: str, _scored: ScoredPair) -> None:
-            bar.update(task, advance=1, name=name)
+            bar.update(task, advance=1, name=harmless(name))
 
         yield show

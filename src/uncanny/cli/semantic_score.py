@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 import orjson
 
 from uncanny.cli.semantic_names import named_predictions
 from uncanny.cli.semantic_progress import image_progress
 from uncanny.cli.semantic_table import score_text
-from uncanny.cli.session import RUN_CODES, write_json
+from uncanny.cli.session import RUN_CODES
+from uncanny.cli.terminal import harmless, say, say_json
 from uncanny.errors import UsageError
 from uncanny.eval.semantic.anomaly_file import load_anomalies, load_truth
 from uncanny.eval.semantic.pair_images import pair_images
@@ -59,14 +59,14 @@ def score_and_show(
     _write_json(result, json_file)
     told = json_file != STANDARD_OUTPUT
     if told:
-        click.echo(score_text(result, published=published))
+        say(score_text(result, published=published))
     # Whoever pipes figures on gets a page only where one is asked for.
     if not no_report and (told or report is not None):
         from uncanny.eval.semantic.report import write_semantic_page
 
         page = write_semantic_page(result, report or beside(next(iter(named.values()))), published=published)
         if told:
-            click.echo(f"Report   {page}")
+            say(harmless(f"Report   {page}"))
     return RUN_CODES["failures"] if _failures(result) else 0
 
 
@@ -93,7 +93,7 @@ def _scored(
 
 def _write_json(result: SemanticScore, json_file: Path | None) -> None:
     if json_file == STANDARD_OUTPUT:
-        write_json(semantic_json(result))
+        say_json(semantic_json(result))
     elif json_file is not None:
         write_atomically(json_file, [orjson.dumps(semantic_json(result), option=orjson.OPT_INDENT_2)])
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from uncanny.cli.semantic_notes import notes
+from uncanny.cli.terminal import layout
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
 from uncanny.eval.published import published as published_figures
 from uncanny.eval.semantic.result import Difference, Figure, SemanticScore
@@ -31,7 +32,7 @@ def score_text(found: SemanticScore, *, published: bool) -> str:
     if found.differences:
         lines += ["", *_differences(found)]
     told = list(notes(found, published=published))
-    return "\n".join([*lines, "", *told] if told else lines)
+    return layout([*lines, "", *told] if told else lines)
 
 
 def _head(found: SemanticScore) -> Iterator[str]:

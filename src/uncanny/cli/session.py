@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-import click
-import orjson
-
 from uncanny.cli.display import live_progress
 from uncanny.cli.summary import AnnotateSummary
+from uncanny.cli.terminal import complain, layout, say, say_json
 from uncanny.runs.annotate_run import AnnotateJob, annotate
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd
@@ -46,18 +43,12 @@ def run_and_show(
         end = run(started)
     page = summary.page()
     if as_json:
-        write_json(summary.as_json(end, page))
+        say_json(summary.as_json(end, page))
     elif not quiet and exit_code(end) != RUN_CODES["usage"]:
         # Of a run that never got going there is nothing to sum up; the complaint stands out better alone.
-        click.echo(summary.text(end, page))
-    for line in complaints(end):
-        click.echo(line, err=True)
+        say(summary.text(end, page))
+    complain_all(end)
     return exit_code(end)
-
-
-def write_json(content: object) -> None:
-    """To standard output, indented."""
-    sys.stdout.buffer.write(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def exit_code(end: RunEnd) -> int:
@@ -85,14 +76,20 @@ def complaints(end: RunEnd) -> list[str]:
     return lines
 
 
+def complain_all(end: RunEnd, name: str | None = None) -> None:
+    """Print what went wrong with a run as a whole; `name` says which one where there are several."""
+    for line in complaints(end):
+        complain(layout([line if name is None else f"{name}: {line}"]))
+
+
 def dry_run(job: AnnotateJob, *, as_json: bool) -> None:
     """Print what the run would ask and roughly cost."""
     from uncanny.runs.forecast import forecast
 
     found: dict[str, Any] = forecast(job)
     if as_json:
-        write_json(found)
+        say_json(found)
         return
     from uncanny.cli.summary import forecast_text
 
-    click.echo(forecast_text(found))
+    say(forecast_text(found))

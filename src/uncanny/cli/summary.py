@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uncanny.cli.figures import cost, count, duration, share
+from uncanny.cli.terminal import layout
 from uncanny.records.jsonl import read_records
 from uncanny.runs.annotate_run import AnnotateJob
 from uncanny.runs.run import RunEnd
@@ -88,7 +89,7 @@ def _summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
     lines += ["", *_totals(end), "", f"Records  {job.folder.annotations}"]
     if page is not None:
         lines.append(f"Report   {page}")
-    return "\n".join(lines)
+    return layout(lines)
 
 
 def _findings(record: Annotation, place: str) -> list[str]:
@@ -154,4 +155,4 @@ def forecast_text(found: dict[str, Any]) -> str:
         f"Tokens   about {count(found['input_tokens'])} in, {count(found['output_tokens'])} out",
         f"Cost     {cost(found['cost_usd'])}, {cost(found['cost_usd_uncached'])} without the prefix cache",
     ]
-    return "\n".join([*lines, "Nothing was asked. These are estimates; --limit 5 gives real figures."])
+    return layout([*lines, "Nothing was asked. These are estimates; --limit 5 gives real figures."])

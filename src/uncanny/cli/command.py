@@ -1,0 +1,46 @@
+"""Commands as this program wants them: of two values none is dropped, a mistyped word gets a suggestion."""
+
+from __future__ import annotations
+
+from collections import Counter
+from difflib import get_close_matches
+
+import click
+
+from uncanny.errors import UsageError
+
+_ADVICE = {"model": "This command asks one model; make a run for each."}
+
+
+class Command(click.Command):
+    """Refuses an option that is given twice and takes one value: nobody would know which one holds."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            _, _, given = self.make_parser(ctx).parse_args(list(args))
+            for parameter, times in Counter(given).items():
+                if times > 1 and isinstance(parameter, click.Option) and _takes_one_value(parameter):
+                    advice = _ADVICE.get(parameter.name or "", "Give it once.")
+                    raise UsageError(f"{parameter.opts[0]} is given {times} times", remedy=advice)
+        return super().parse_args(ctx, args)
+
+
+class Group(click.Group):
+    """Commands of that kind; knows what a mistyped one was meant to be."""
+
+    command_class = Command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            known = self.list_commands(ctx)
+            close = get_close_matches(name, known, n=2, cutoff=0.5)
+            advice = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(known)}."
+            raise click.UsageError(f"No such command {name!r}. {advice}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def _takes_one_value(option: click.Option) -> bool:
+    return not (option.multiple or option.is_flag or option.count)
