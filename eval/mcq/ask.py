@@ -43,9 +43,9 @@ class ItemAsker:
     async def work(self, pending: PendingItem) -> None:
         """Raises ModelUnusableError and BudgetError only; whatever else happens is in the records."""
         item = pending.item
-        scope = CallScope(item.id)
         try:
-            given = await self._ask(item, pending.questions, scope)
+            with self.engine.caller.scope(item.id) as scope:
+                given = await self._ask(item, pending.questions, scope)
         except (ModelUnusableError, BudgetError):
             raise
         except UncannyError as error:

@@ -102,6 +102,10 @@ class McqTask:
         # as much again, or slots stand empty while pictures are read.
         return min(MOST_ITEMS_AT_ONCE, -(-self.job.options.concurrency * 3 // QUESTIONS_AN_ITEM) + 2)
 
+    @property
+    def usual_calls(self) -> int:
+        return QUESTIONS_AN_ITEM
+
     def protocol(self) -> dict[str, Any]:
         job = self.job
         own = sum(carries_texts(item) for item in job.items)

@@ -53,13 +53,12 @@ class PairJudge:
 
     async def work(self, pair: PairFiles) -> None:
         """Raises ModelUnusableError and BudgetError only; whatever else happens is in the record."""
-        scope = CallScope(pair.id)
         opened = await asyncio.to_thread(self._open, pair)
         try:
-            if opened.errors:
+            with self.engine.caller.scope(pair.id) as scope:
                 told: dict[str, Any] = {"outcome": "unusable", "errors": opened.errors}
-            else:
-                told = _told(await self._judge(pair, opened, scope))
+                if not opened.errors:
+                    told = _told(await self._judge(pair, opened, scope))
         except (ModelUnusableError, BudgetError):
             raise
         except Exception as defect:  # a defect of ours must cost one pair, not the run

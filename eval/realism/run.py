@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from uncanny.runs.engine import Engine
 
 MOST_PAIRS_AT_ONCE = 64
+# One where the first answer is no, else three.
+CALLS_A_PAIR = 2
 VERDICTS = "verdicts.jsonl"
 STATUSES: Mapping[Outcome, str] = {"judged": "ok"}
 
@@ -97,6 +99,10 @@ class RealismTask:
     @property
     def at_once(self) -> int:
         return min(MOST_PAIRS_AT_ONCE, self.job.options.concurrency + 2)
+
+    @property
+    def usual_calls(self) -> int:
+        return CALLS_A_PAIR
 
     def protocol(self) -> dict[str, Any]:
         job = self.job

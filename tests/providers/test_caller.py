@@ -35,6 +35,7 @@ from uncanny.providers.budget import Budget
 from uncanny.providers.call_log import CallRecord, CallScope
 from uncanny.providers.caller import Caller
 from uncanny.providers.lane import Lane
+from uncanny.providers.waiting import Ticket
 from uncanny.records.answer_cache import AnswerCache
 
 
@@ -219,7 +220,7 @@ async def test_the_answer_of_a_fallback_is_found_again_without_asking_the_first(
 async def test_lanes_shared_by_routes_are_counted_once() -> None:
     shared = guarded(ScriptedProvider(lambda _: said("1")))
     caller = Caller({"": [shared], "Counter": [shared, shared]})
-    async with shared.limiter:
+    async with shared.limiter.slot(Ticket(0)):
         assert caller.in_flight() == 1
 
 

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from tests.virtual_time import in_virtual_time
 from uncanny.providers.limiter import DECREASE, START, Limiter
+from uncanny.providers.waiting import Ticket
 
 
 async def enter(limiter: Limiter, number: int) -> list[asyncio.Task[None]]:
     """So many callers, each of which has a slot or waits for one."""
-    tasks = [asyncio.create_task(limiter.__aenter__()) for _ in range(number)]
+    tasks = [asyncio.create_task(limiter.acquire(Ticket(0))) for _ in range(number)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     return tasks
@@ -23,10 +24,6 @@ async def enter(limiter: Limiter, number: int) -> list[asyncio.Task[None]]:
 
 def inside(tasks: list[asyncio.Task[None]]) -> int:
     return sum(task.done() and not task.cancelled() for task in tasks)
-
-
-async def leave(limiter: Limiter) -> None:
-    await limiter.__aexit__(None, None, None)
 
 
 async def drop(tasks: list[asyncio.Task[None]]) -> None:
@@ -120,7 +117,7 @@ def test_a_wait_that_is_none_pauses_nobody(retry_after: float | None) -> None:
         limiter = Limiter(10)
         limiter.overloaded(retry_after)
         assert limiter.limit == pytest.approx(START * DECREASE)
-        tasks = [asyncio.create_task(limiter.__aenter__()) for _ in range(3)]
+        tasks = [asyncio.create_task(limiter.acquire(Ticket(0))) for _ in range(3)]
         await asyncio.sleep(0)  # before any timer could fire
         assert inside(tasks) == 3
         await drop(tasks)
@@ -160,8 +157,8 @@ def test_closed_it_gives_out_nothing_and_takes_back_what_is_out() -> None:
         limiter = Limiter(2)
         tasks = await enter(limiter, 4)
         limiter.close()
-        await leave(limiter)
-        await leave(limiter)
+        limiter.release()
+        limiter.release()
         tasks += await enter(limiter, 1)
         assert inside(tasks) == 2
         assert limiter.active == 0
@@ -177,7 +174,7 @@ def test_first_come_first_served() -> None:
         order: list[int] = []
 
         async def work(name: int) -> None:
-            async with limiter:
+            async with limiter.slot(Ticket(0)):
                 order.append(name)
                 await asyncio.sleep(1)
 
@@ -187,12 +184,46 @@ def test_first_come_first_served() -> None:
     in_virtual_time(main())
 
 
+def test_who_was_taken_up_first_goes_first_whenever_it_comes() -> None:
+    async def main() -> None:
+        limiter = Limiter(1, fixed=True)
+        order: list[str] = []
+
+        async def work(name: str, taken_up: int) -> None:
+            async with limiter.slot(Ticket(taken_up)):
+                order.append(name)
+                await asyncio.sleep(1)
+
+        came = [("first in", 9), ("young", 5), ("old", 1), ("younger", 7), ("old again", 1), ("middle", 3)]
+        await asyncio.gather(*(work(name, taken_up) for name, taken_up in came))
+        assert order == ["first in", "old", "old again", "middle", "young", "younger"]
+
+    in_virtual_time(main())
+
+
+def test_a_slot_given_back_is_for_the_next_question_of_its_input_before_others() -> None:
+    async def main() -> None:
+        limiter = Limiter(1, fixed=True)
+        order: list[str] = []
+
+        async def chain(name: str, taken_up: int) -> None:
+            for step in range(3):
+                async with limiter.slot(Ticket(taken_up)):
+                    order.append(f"{name}{step}")
+                    await asyncio.sleep(1)
+
+        await asyncio.gather(chain("a", 1), chain("b", 2))
+        assert order == ["a0", "a1", "a2", "b0", "b1", "b2"]
+
+    in_virtual_time(main())
+
+
 def test_a_slot_given_to_a_caller_that_is_cancelled_at_that_moment_goes_to_the_next() -> None:
     async def main() -> None:
         limiter = Limiter(1)
-        await limiter.__aenter__()
+        await limiter.acquire(Ticket(0))
         late, next_one = await enter(limiter, 2)
-        await leave(limiter)  # hands the slot to `late`, which has not run yet
+        limiter.release()  # hands the slot to `late`, which has not run yet
         late.cancel()
         await next_one
         assert late.cancelled()
@@ -208,6 +239,7 @@ def test_no_concurrency_at_all_is_an_error() -> None:
 
 @dataclass(frozen=True)
 class Guest:
+    taken_up: int
     comes: float
     stays: float
     cancelled_after: float | None
@@ -217,6 +249,7 @@ class Guest:
 moments = st.floats(0, 5, allow_nan=False)
 guests = st.builds(
     Guest,
+    taken_up=st.integers(0, 5),
     comes=moments,
     stays=moments,
     cancelled_after=st.none() | moments,
@@ -231,7 +264,7 @@ def test_whoever_is_cancelled_whenever_no_slot_is_lost_or_given_twice(
 ) -> None:
     async def visit(limiter: Limiter, guest: Guest) -> None:
         await asyncio.sleep(guest.comes)
-        async with limiter:
+        async with limiter.slot(Ticket(guest.taken_up)):
             assert limiter.active <= limiter.ceiling
             await asyncio.sleep(guest.stays)
             if guest.outcome == "succeeded":

@@ -175,15 +175,15 @@ async def test_the_budget_books_what_was_used_also_for_answers_nobody_could_read
     budget = Budget(max_tokens=10_000)
     model = ScriptedProvider(in_turn(said("x"), busy(), said("1")))
     await ask(Caller({"": [guarded(model)]}, budget=budget))
-    assert budget.tokens == 220
+    assert budget.spent.tokens == 220
 
 
 async def test_the_budget_books_the_worst_case_where_usage_is_not_reported() -> None:
     budget = Budget(max_tokens=10_000, max_cost_usd=100.0)
     model = ScriptedProvider(in_turn(said("1", tokens=Tokens())))
     await ask(Caller({"": [guarded(model, price=0.001, worst=900)]}, budget=budget))
-    assert budget.tokens == 900
-    assert budget.cost_usd == pytest.approx(0.9)
+    assert budget.spent.tokens == 900
+    assert budget.spent.cost_usd == pytest.approx(0.9)
 
 
 async def test_images_are_not_warmed_up_where_the_provider_keeps_no_prefixes() -> None:

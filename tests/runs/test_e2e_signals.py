@@ -63,6 +63,23 @@ def test_one_interrupt_keeps_what_is_in_flight(number: signal.Signals, tmp_path:
     assert run.statuses() == {"ok": 6}
 
 
+def test_most_of_what_was_asked_before_an_interrupt_belongs_to_finished_images(
+    tmp_path: Path, run: Run
+) -> None:
+    number, an_image = 24, 3 + 6 * 8 + 1
+    images = pictures(tmp_path / "in", number)
+    with serving(objects=8, latency_ms=50) as server:
+        process = start("annotate", images, *server.asked(), "--concurrency", "40", "-o", run.path)
+        while server.requests() < number * an_image // 3:
+            assert process.poll() is None
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        check_interrupted(finish(process), run)
+        asked = server.requests()
+    assert asked < number * an_image / 2
+    assert len(run.records()) >= asked / an_image / 2
+
+
 def test_an_interrupt_while_the_server_wants_a_pause(
     tmp_path: Path, run: Run, httpserver: HTTPServer
 ) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 import orjson
 
 from uncanny.errors import AnswerError, BudgetError, ModelUnusableError, ProviderError
 from uncanny.providers.base import Outcome, Reply
+from uncanny.providers.waiting import Gate
 from uncanny.schema import Usage
 
 # What ends an input, and mostly the run: no question can be asked any more.
@@ -21,6 +23,9 @@ ENDINGS = (ModelUnusableError, BudgetError)
 
 # Of a name that a server gives; a longer one is none.
 MOST_CHARACTERS = 200
+
+# Model, whether the answer is constrained, digest of the image.
+Prefix = tuple[str, bool, str]
 
 
 @dataclass(slots=True)
@@ -121,17 +126,22 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+_TAKEN_UP = count()
+
+
 @dataclass(slots=True)
 class CallScope:
     """The calls about one input: their log, and which prefixes are already warm at the provider.
 
+    `order` says when the input was taken up: calls about earlier ones go first.
     `ended` is why nothing more is asked about the input. What is asked side by side about it ends together:
     calls in flight come back and are kept, since they are paid for, and none is begun meanwhile.
     """
 
     image: str
     calls: list[CallRecord] = field(default_factory=list)
-    warm: dict[Any, Any] = field(default_factory=dict)
+    warm: dict[Prefix, Gate] = field(default_factory=dict)
+    order: int = field(default_factory=_TAKEN_UP.__next__)
     ended: Ending | None = None
     _waiting: set[asyncio.Task[Any]] = field(default_factory=set)
     _stopped: set[asyncio.Task[Any]] = field(default_factory=set)

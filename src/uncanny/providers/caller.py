@@ -6,8 +6,8 @@ at most two repair questions → answer cache. A model that cannot be used hands
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from uncanny.providers.call_log import CallRecord, CallScope
 from uncanny.providers.lane import Lane
 from uncanny.providers.question import Question
 from uncanny.providers.replay import Replayed, load_answer, store_answer
+from uncanny.providers.waiting import Gate
 from uncanny.records.answer_cache import AnswerCache
 
 T = TypeVar("T")
@@ -45,10 +46,21 @@ class Caller:
         self._budget = budget if budget is not None and budget.limited else None
         self._on_call = on_call
         self._on_handover = on_handover
-        self._flying: dict[str, asyncio.Event] = {}
+        self._flying: dict[str, Gate] = {}
 
     def lanes(self, agent: str) -> tuple[Lane, ...]:
         return self._routes.get(agent) or self._routes[""]
+
+    @contextmanager
+    def scope(self, image: str) -> Iterator[CallScope]:
+        """For the calls about one input, from when it is taken up until it is done with."""
+        scope, finished = CallScope(image), False
+        try:
+            yield scope
+            finished = True
+        finally:
+            if self._budget is not None:
+                self._budget.close(scope.order, finished=finished)
 
     def hold(self) -> None:
         """Start no further call; those in flight come back and are kept."""
@@ -120,18 +132,18 @@ class Caller:
     async def _once(self, key: str, question: Question[T]) -> T:
         """Single flight: of equal questions at the same time one is asked, the others read its answer."""
         while (other := self._flying.get(key)) is not None:
-            await other.wait()
+            await other.passed(question.ticket)
             found = self._replay(key, question.request, question.read, question.prompt, question.scope)
             if found is not None:
                 return found.value
         assert self._cache is not None
         question.keep = partial(store_answer, self._cache, key)
-        landed = self._flying[key] = asyncio.Event()
+        landed = self._flying[key] = Gate(question.ticket)
         try:
             return await question.answer()
         finally:
             del self._flying[key]
-            landed.set()
+            landed.open()
 
     def _replay(
         self, key: str, request: Request, read: Callable[[str], T], prompt: str, scope: CallScope

@@ -2,14 +2,15 @@
 
 Slow start from half the ceiling, at least `START`; a server that says it is overloaded takes the limit to 0.7
 of what it was, at most once a second, and a Retry-After pauses all calls. Servers that queue (vLLM) get a
-fixed limit.
+fixed limit. Who waits for a slot gets it in order of tickets.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from types import TracebackType
+
+from uncanny.providers.waiting import Ticket, WaitingQueue
 
 START = 8
 DECREASE = 0.7
@@ -17,7 +18,7 @@ DECREASE_INTERVAL_S = 1.0
 
 
 class Limiter:
-    """`async with limiter:` holds one slot. Not shared between event loops."""
+    """`async with limiter.slot(ticket):` holds one slot. Not shared between event loops."""
 
     def __init__(self, ceiling: int, *, fixed: bool = False) -> None:
         if ceiling < 1:
@@ -27,31 +28,32 @@ class Limiter:
         self.limit = float(ceiling if fixed else min(max(START, ceiling // 2), ceiling))
         self.active = 0
         self._slow_start = not fixed
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting = WaitingQueue[None]()
         self._decreased_at = float("-inf")
         self._paused_until = float("-inf")
-        self._closed = False
+        self._closed = self._waking = False
 
-    async def __aenter__(self) -> None:
-        if self._waiting or not self._has_room():
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiter)
-            self._wake()
-            try:
-                await waiter
-            except asyncio.CancelledError:
-                if waiter.done() and not waiter.cancelled():
-                    self.active -= 1
-                    self._wake()
-                raise
-        else:
+    def slot(self, ticket: Ticket) -> Slot:
+        return Slot(self, ticket)
+
+    async def acquire(self, ticket: Ticket) -> None:
+        """Take a slot, in turn; to be given back with `release`."""
+        if self._has_room() and self._waiting.first() is None:
             self.active += 1
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.active -= 1
+            return
+        granted = self._waiting.enter(ticket, None)
         self._wake()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Give a slot back. Who does has until the loop's next turn to go on with it, if its turn it is."""
+        self.active -= 1
+        self._wake_soon()
 
     def succeeded(self) -> None:
         """A call came back well: allow more, one each while starting slowly, one a round trip after."""
@@ -90,9 +92,30 @@ class Limiter:
         paused = self._paused_until > float("-inf")
         return not self._closed and not paused and self.active < int(self.limit)
 
+    def _wake_soon(self) -> None:
+        if not self._waking:
+            self._waking = True
+            asyncio.get_running_loop().call_soon(self._wake)
+
     def _wake(self) -> None:
-        while self._waiting and self._has_room():
-            waiter = self._waiting.popleft()
-            if not waiter.done():
-                self.active += 1
-                waiter.set_result(None)
+        self._waking = False
+        while self._has_room() and (waiter := self._waiting.first()) is not None:
+            self.active += 1
+            waiter.granted.set_result(None)
+
+
+class Slot:
+    """A slot of a limiter while this is open."""
+
+    __slots__ = ("_limiter", "_ticket")
+
+    def __init__(self, limiter: Limiter, ticket: Ticket) -> None:
+        self._limiter, self._ticket = limiter, ticket
+
+    async def __aenter__(self) -> None:
+        await self._limiter.acquire(self._ticket)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._limiter.release()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -18,10 +17,11 @@ from uncanny.errors import (
 )
 from uncanny.providers.base import Message, Reply, Request
 from uncanny.providers.budget import Budget, Spend
-from uncanny.providers.call_log import CallRecord, CallScope, enter_reply, now
+from uncanny.providers.call_log import CallRecord, CallScope, Prefix, enter_reply, now
 from uncanny.providers.lane import Lane
 from uncanny.providers.replay import asked_text, sees
 from uncanny.providers.retry import retrying
+from uncanny.providers.waiting import Gate, Ticket
 
 T = TypeVar("T")
 REPAIRS = 2
@@ -46,6 +46,10 @@ class Question(Generic[T]):
     on_call: Callable[[CallRecord], None] | None
     _calls: list[CallRecord] = field(default_factory=list)
     _repairs: int = 0
+    ticket: Ticket = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ticket = Ticket(self.scope.order)
 
     async def answer(self) -> T:
         """Raises what `Caller.ask` documents."""
@@ -97,15 +101,15 @@ class Question(Generic[T]):
             return await self._reserved(request)
         gate = self.scope.warm.get(key)
         if gate is not None:
-            await gate.wait()
+            await gate.passed(self.ticket)
             return await self._reserved(request)
-        gate = self.scope.warm[key] = asyncio.Event()
+        gate = self.scope.warm[key] = Gate(self.ticket)
         try:
             return await self._reserved(request)
         finally:
-            gate.set()
+            gate.open()
 
-    def _prefix(self, request: Request) -> tuple[str, bool, str] | None:
+    def _prefix(self, request: Request) -> Prefix | None:
         traits = self.lane.provider.traits
         if not traits.prefix_cache:
             return None
@@ -120,7 +124,7 @@ class Question(Generic[T]):
         if self.budget is None:
             return await self._attempt(request)
         worst = self.lane.spend(self.lane.worst_case(request))
-        await self.budget.reserve(worst)
+        await self.budget.reserve(worst, self.ticket)
         before = len(self._calls)
         try:
             return await self._attempt(request)
@@ -141,7 +145,7 @@ class Question(Generic[T]):
 
     async def _attempt(self, request: Request) -> T:
         lane = self.lane
-        async with lane.limiter:
+        async with lane.limiter.slot(self.ticket):
             if lane.dead is not None:
                 raise lane.dead
             with self.scope.calling():

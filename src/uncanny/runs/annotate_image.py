@@ -13,7 +13,7 @@ from uncanny.graphs.annotate import AnnotateState, bulk_graph
 from uncanny.images import PixelPolicy, PreparedImage, prepare
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.providers.base import SentImage
-from uncanny.providers.call_log import CallRecord, CallScope, usage
+from uncanny.providers.call_log import CallRecord, usage
 from uncanny.providers.encode import encode_image
 from uncanny.runs.engine import Engine
 from uncanny.runs.inputs import ImageFile
@@ -49,9 +49,9 @@ class ImageAnnotator:
 
     async def annotate(self, file: ImageFile, image: PreparedImage) -> Annotated[Annotation]:
         """Ask the agents. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
-        scope = CallScope(file.image)
-        examination = Examination(sent_image(image), self.engine.caller, scope, self.plan, self.prompts)
-        state: AnnotateState = await bulk_graph().ainvoke({"image": file.image}, context=examination)
+        with self.engine.caller.scope(file.image) as scope:
+            examination = Examination(sent_image(image), self.engine.caller, scope, self.plan, self.prompts)
+            state: AnnotateState = await bulk_graph().ainvoke({"image": file.image}, context=examination)
         return Annotated(self._record(file, image, state, scope.calls), scope.calls)
 
     def failed(self, file: ImageFile, image: PreparedImage, error: StepError) -> Annotation:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST_IMAGES_AT_ONCE = 64
 CALLS_AN_IMAGE_AT_ONCE = 4
+OBJECTS_AN_IMAGE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,11 @@ class AnnotateTask:
     @property
     def at_once(self) -> int:
         return min(MOST_IMAGES_AT_ONCE, -(-self.job.options.concurrency // CALLS_AN_IMAGE_AT_ONCE) + 2)
+
+    @property
+    def usual_calls(self) -> int:
+        plan = self.job.plan
+        return plan.calls(min(OBJECTS_AN_IMAGE, plan.max_objects))
 
     def protocol(self) -> dict[str, Any]:
         job = self.job

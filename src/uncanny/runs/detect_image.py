@@ -13,7 +13,7 @@ from uncanny.errors import ImageError
 from uncanny.graphs.detect import DetectState, detect_graph
 from uncanny.images import PixelPolicy, PreparedImage, prepare
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.providers.call_log import CallRecord, CallScope, usage
+from uncanny.providers.call_log import CallRecord, usage
 from uncanny.runs.annotate_image import Annotated, pixels, sent_image
 from uncanny.runs.engine import Engine
 from uncanny.runs.inputs import ImageFile
@@ -40,9 +40,9 @@ class ImageDetector:
 
     async def annotate(self, file: ImageFile, image: PreparedImage) -> Annotated[Detection]:
         """Ask both turns. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
-        scope = CallScope(file.image)
-        talk = Conversation(sent_image(image), self.engine.caller, scope, self.plan, self.prompts)
-        state: DetectState = await detect_graph().ainvoke({"image": file.image}, context=talk)
+        with self.engine.caller.scope(file.image) as scope:
+            talk = Conversation(sent_image(image), self.engine.caller, scope, self.plan, self.prompts)
+            state: DetectState = await detect_graph().ainvoke({"image": file.image}, context=talk)
         return Annotated(self._record(file, image, state, scope.calls), scope.calls)
 
     def failed(self, file: ImageFile, image: PreparedImage, error: StepError) -> Detection:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MOST_IMAGES_AT_ONCE = 128
 # An image has one call in flight; some more are opened, so that no slot waits for a file.
 IMAGES_AHEAD = 4
+TURNS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,10 @@ class DetectTask:
     @property
     def at_once(self) -> int:
         return min(MOST_IMAGES_AT_ONCE, self.job.options.concurrency + IMAGES_AHEAD)
+
+    @property
+    def usual_calls(self) -> int:
+        return TURNS
 
     def protocol(self) -> dict[str, Any]:
         job = self.job

@@ -13,13 +13,12 @@ from uncanny.providers.estimate import text_tokens
 from uncanny.providers.image_tokens import image_tokens
 from uncanny.providers.prices import PriceTable
 from uncanny.providers.registry import ModelId
-from uncanny.runs.annotate_run import AnnotateJob
+from uncanny.runs.annotate_run import OBJECTS_AN_IMAGE, AnnotateJob
 from uncanny.runs.inputs import find_inputs
 from uncanny.runs.resume import still_pending
 from uncanny.runs.sample_sizes import mean_size, sample_sizes
 from uncanny.schema import Annotation
 
-OBJECTS_AN_IMAGE = 8
 # Prefixes of one image that are computed anew: free and constrained answers differ where schemas count.
 PREFIXES = {"openai": 2, "anthropic": 2, "vllm": 1}
 

@@ -42,7 +42,7 @@ class Task(Protocol[Item]):
 
     `prompts` are the texts it asks with: the package's, unless a run goes on that was begun with others.
     `agents` maps role names to agents, `sampling` is what `run.json` shows as sent, `at_once` how many
-    inputs are worked on side by side.
+    inputs are worked on side by side, `usual_calls` how many calls one takes.
     """
 
     prompts: PromptSet
@@ -55,6 +55,9 @@ class Task(Protocol[Item]):
 
     @property
     def at_once(self) -> int: ...
+
+    @property
+    def usual_calls(self) -> int: ...
 
     def protocol(self) -> dict[str, Any]:
         """All that must stay the same for a run to be one run; it stands in `run.json`."""
@@ -200,6 +203,7 @@ async def _work(
         options.max_cost_usd,
         options.max_tokens_total,
         Spend(int(spent["input_tokens"] + spent["output_tokens"]), spent["cost_usd"]),
+        usual_calls=task.usual_calls,
     )
     async with open_engine(
         models,
