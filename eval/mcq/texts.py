@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cache
-from importlib.resources import files
-from string import Template
 from typing import Any
 
 import orjson
 
 from uncanny.agents.artifact_answerer import own_texts
 from uncanny.eval.mcq.items import Answer, AskedQuestion, BoxChoice, Item, Question, TextChoice
-from uncanny.prompts import PromptSet
+from uncanny.prompts import PromptSet, earlier_set
 
 NONE_OF_THEM = {"q2": "none of these places", "q4": "none of these descriptions"}
 NO_PICTURE = "no picture was provided"
+TEXTS_OF_0_1_0 = "mcq@b4fed076"
 
 
 def carries_texts(item: Item) -> bool:
@@ -53,7 +51,10 @@ def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None
 
 def asked_digest(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
     """Changes when an item's question does, so that an answer to another question is never taken for it."""
-    return _asked_digest(item, question, system_text(item, ours), question_text(item, question, ours))
+    content = [system_text(item, ours), question_text(item, question, ours), item.image, item.overlay]
+    if question == "q3" and item.q3 is not None:
+        content.append(_json({key: list(box) for key, box in item.q3.boxes.items()}))
+    return _digest(_json(content))
 
 
 def content_digest(item: Item, question: AskedQuestion) -> str:
@@ -81,33 +82,10 @@ def changed_since(answer: Answer, item: Item) -> bool:
     if isinstance(known.get("content"), str):
         return bool(known["content"] != content_digest(item, answer.question))
     if isinstance(known.get("asked"), str):
-        asked = (asked_digest(item, answer.question), _asked_in_0_1_0(item, answer.question))
-        return known["asked"] not in asked
+        # Our own wording is part of this digest, and versions that wrote no other one had another.
+        wordings = [own_texts(), *filter(None, [earlier_set(TEXTS_OF_0_1_0)])]
+        return known["asked"] not in {asked_digest(item, answer.question, ours) for ours in wordings}
     return False
-
-
-def _asked_in_0_1_0(item: Item, question: AskedQuestion) -> str:
-    """The digest that version 0.1.0 wrote, whose records have no other: our own wording is part of it."""
-    texts = _texts_of_0_1_0()
-    system = system_text(item) if carries_texts(item) else texts["system"]
-    text = question_text(item, question)
-    if question == "q4_no_image" or question not in (item.prompts or {}):
-        options = _own_options(item, question)
-        text = Template(texts[question]).substitute({} if options is None else {"options": _json(options)})
-    return _asked_digest(item, question, system, text)
-
-
-@cache
-def _texts_of_0_1_0() -> dict[str, str]:
-    found: dict[str, str] = orjson.loads(files(__package__).joinpath("texts_0_1_0.json").read_bytes())
-    return found
-
-
-def _asked_digest(item: Item, question: AskedQuestion, system: str, text: str) -> str:
-    content = [system, text, item.image, item.overlay]
-    if question == "q3" and item.q3 is not None:
-        content.append(_json({key: list(box) for key, box in item.q3.boxes.items()}))
-    return _digest(_json(content))
 
 
 def _own_options(item: Item, question: AskedQuestion) -> dict[str, str] | None:
