@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.cli.complaints import one_line
 from tests.runs.e2e import uncanny_here
 
 AUDIT = ("audit", "rendered=scenes:rendered", "drawn=scenes:drawn", "--model", "demo", "--resamples", 50)
@@ -45,3 +47,25 @@ def test_no_page_where_none_is_wanted(options: tuple[str, ...], tmp_path: Path) 
     assert not (run / "realism.html").exists()
     assert "Report" not in uncanny_here(*AUDIT, "-o", tmp_path / "a", *options).out
     assert not (tmp_path / "a" / "audit.html").exists()
+
+
+def test_a_report_of_any_run_is_the_page_of_its_protocol(tmp_path: Path) -> None:
+    for task, file in (("mcq", "answers.jsonl"), ("realism", "verdicts.jsonl")):
+        run = tmp_path / task
+        assert uncanny_here(task, "run", "scenes", "--model", "demo", "-o", run, "-q").code == 0
+        assert (run / file).is_file()
+        done = uncanny_here("report", run)
+        assert (done.code, done.out, done.err) == (0, f"{run / 'report.html'}\n", "")
+        assert "demo" in (run / "report.html").read_text(encoding="utf-8")
+    shutil.rmtree(tmp_path / "mcq" / "items")
+    one_line(uncanny_here("report", tmp_path / "mcq"), "is a run of `mcq run`", "uncanny mcq score ITEMS")
+    one_line(uncanny_here("report", tmp_path), "is not a run")
+
+
+def test_a_run_of_another_command_is_named_in_one_line(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert uncanny_here("demo", "-o", run, "-q").code == 0
+    for name in ("detect", "mcq run", "realism run"):
+        done = uncanny_here(*name.split(), "scenes", "-m", "demo", "-o", run)
+        one_line(done, "holds a run of another task, `annotate`", f"`{name}` cannot go on", "-o")
+        assert len(done.err) < 300 + len(str(run))

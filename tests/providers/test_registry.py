@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pkgutil
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +74,23 @@ def test_a_missing_key_is_named(provider: str, key: str, monkeypatch: pytest.Mon
     monkeypatch.delenv(key, raising=False)
     with pytest.raises(ModelUnusableError, match=key):
         open_model(ModelId(provider, "any"), Access())
+
+
+@pytest.mark.parametrize("line", ["{}=sk-secret", "export {} = 'sk-secret'", "A=b\n  {}=sk-secret\r\n"])
+def test_a_key_in_dotenv_is_pointed_to_and_not_read(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(KEYS[0], raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text(line.format(KEYS[0]))
+    with pytest.raises(ModelUnusableError) as caught:
+        open_model(ModelId("openai", "any"), Access())
+    assert str(caught.value).endswith("load it with `set -a; . ./.env; set +a`.")
+    assert "secret" not in str(caught.value)
+    for other in ("# a file\nOTHER_KEY=1", f"NOT_{KEYS[0]}=1", ""):
+        (tmp_path / ".env").write_text(other)
+        with pytest.raises(ModelUnusableError, match="Set the environment variable"):
+            open_model(ModelId("openai", "any"), Access())
 
 
 @pytest.mark.usefixtures("keys")

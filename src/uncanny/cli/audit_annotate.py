@@ -9,7 +9,7 @@ from typing import Any
 from uncanny.cli.annotate_options import read_plan, read_policy
 from uncanny.cli.display import live_progress
 from uncanny.cli.models import read_models, read_run_options
-from uncanny.cli.session import RUN_CODES, complain_all, exit_code
+from uncanny.cli.session import RUN_CODES, about, complain_all, exit_code
 from uncanny.cli.terminal import complain, layout
 from uncanny.errors import UsageError
 from uncanny.eval.audit.annotate import Annotating
@@ -43,8 +43,9 @@ def annotate_folders(
     check_alike({**made, **planned}, allow_mixed=allow_mixed)
     code = 0
     for source in folders:
-        with live_progress(enabled=not quiet) as started:
-            end = annotate(annotating.job(source, folders), started)
+        job = annotating.job(source, folders)
+        with live_progress(about(job), enabled=not quiet) as started:
+            end = annotate(job, started)
         complain_all(end, source.name)
         code = max(code, exit_code(end))
         if code > RUN_CODES["failures"]:

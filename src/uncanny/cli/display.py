@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from uncanny.cli.figures import cost, count, duration, share
-from uncanny.cli.terminal import complain, on_terminal
+from uncanny.cli.terminal import complain, harmless, on_terminal
 from uncanny.runs.progress import Progress
 
 # Short runs need no line in a log; longer ones soon show that something is going on.
@@ -17,12 +17,15 @@ LIVE_EVERY_S = 0.25
 
 
 @contextmanager
-def live_progress(*, enabled: bool) -> Iterator[Callable[[Progress], None]]:
-    """Show the counters handed to the yielded function: live on a terminal, now and then in a log file."""
+def live_progress(about: str, *, enabled: bool) -> Iterator[Callable[[Progress], None]]:
+    """Show the counters handed to the yielded function: live on a terminal, now and then in a log file.
+
+    A log file first gets a line on what is starting: the inputs, and `about` who is asked and where it goes.
+    """
     if not enabled:
         yield lambda _progress: None
         return
-    shown = _Terminal() if on_terminal() else _Log()
+    shown = _Terminal() if on_terminal() else _Log(about)
     try:
         yield shown.start
     finally:
@@ -30,16 +33,21 @@ def live_progress(*, enabled: bool) -> Iterator[Callable[[Progress], None]]:
 
 
 class _Log:
-    """A line every `PLAIN_EVERY_S` seconds on standard error."""
+    """A line at the start and every `PLAIN_EVERY_S` seconds on standard error."""
 
     first_after_s = PLAIN_FIRST_S
     every_s = PLAIN_EVERY_S
 
-    def __init__(self) -> None:
+    def __init__(self, about: str | None = None) -> None:
+        self._about = about
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self, progress: Progress) -> None:
+        if self._about is not None:
+            before = f" · {progress.resumed:,} done before" if progress.resumed else ""
+            calls = f" · about {progress.calls_expected:,} calls" if progress.calls_expected else ""
+            complain(harmless(f"{progress.total:,} {progress.unit} · {self._about}{before}{calls}"))
         self._thread = threading.Thread(target=self._run, args=(progress,), daemon=True)
         self._thread.start()
 
@@ -71,7 +79,7 @@ class _Terminal(_Log):
 
         self._bar = Bar(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=16),
             MofNCompleteColumn(),
             TextColumn("{task.fields[facts]}", markup=False),
             console=Console(stderr=True),
@@ -100,13 +108,14 @@ class _Terminal(_Log):
 
 
 def facts(progress: Progress) -> str:
-    """Calls a second, tokens, cached share, cost, failures, time to go."""
+    """Calls made of those expected, and a second, tokens, cached share, cost, failures, time to go."""
     spending = progress.spending
     tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
     total = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
     eta = progress.eta_s()
     parts = [
-        f"{progress.calls_now / max(progress.seconds(), 1e-9):.1f} calls/s",
+        f"{progress.calls_now:,}/~{max(progress.calls_now, progress.calls_expected):,} calls",
+        f"{progress.calls_now / max(progress.seconds(), 1e-9):.1f}/s",
         f"{count(total)} tokens",
         f"{share(spending.figure('cached_tokens'), tokens_in)} cached",
         cost(spending.figure("cost_usd")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,9 +23,58 @@ from uncanny.errors import UsageError
     help="Images shown; the page says so if not all.",
 )
 def command(run: Path, max_images: int) -> None:
-    """Write RUN/report.html, one self-contained file, for a finished or unfinished run."""
-    if not (run / "annotations.jsonl").is_file():
-        raise UsageError(f"{run} is not a run: it has no annotations.jsonl", remedy="Name a run folder.")
-    from uncanny.eval.report import write_report
+    """Write RUN/report.html, one self-contained file, for a finished or unfinished run.
 
-    say(harmless(str(write_report(run, max_images=max_images))))
+    Of a run of `mcq run` or `realism run` it is the page of its scores, as `uncanny mcq score` and
+    `uncanny realism score` write it with their defaults.
+    """
+    say(harmless(str(_write(run, max_images))))
+
+
+def _write(run: Path, max_images: int) -> Path:
+    from uncanny.records.run_folder import RunFolder
+
+    folder = RunFolder(run)
+    if folder.annotations.is_file():
+        from uncanny.eval.report import write_report
+
+        return write_report(run, max_images=max_images)
+    if (run / "answers.jsonl").is_file():
+        return _mcq_page(run, folder.read_manifest() or {}, folder.report)
+    if (run / "verdicts.jsonl").is_file():
+        from uncanny.eval.realism.load import load_verdicts
+        from uncanny.eval.realism.report import write_realism_page
+        from uncanny.eval.realism.score import score_verdicts
+
+        return write_realism_page(score_verdicts(load_verdicts([run])), folder.report)
+    raise UsageError(
+        f"{run} is not a run: it has no annotations.jsonl, answers.jsonl or verdicts.jsonl",
+        remedy="Name a run folder.",
+    )
+
+
+def _mcq_page(run: Path, manifest: dict[str, Any], page: Path) -> Path:
+    from uncanny.eval.mcq.load import load_answers, load_items
+    from uncanny.eval.mcq.report import write_mcq_report
+    from uncanny.eval.mcq.score import score_set
+
+    named, root = manifest.get("items"), manifest.get("root")
+    items_file = run / str(named)
+    if named is None or not items_file.is_file():
+        raise UsageError(
+            f"{run} is a run of `mcq run`, and its items are not where it has them from",
+            remedy=f"Name them: uncanny mcq score ITEMS {run}",
+        )
+    base = Path(root) if isinstance(root, str) else None
+    items, answers = load_items(items_file, root=base), load_answers([run / "answers.jsonl"])
+    overlays = run / "overlays"
+    return write_mcq_report(
+        score_set(items, answers),
+        items,
+        answers,
+        items_file=items_file,
+        root=base,
+        out=page,
+        published=False,
+        overlays=overlays if overlays.is_dir() else None,
+    )

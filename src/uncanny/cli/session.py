@@ -9,15 +9,30 @@ from typing import Any, Protocol
 from uncanny.cli.display import live_progress
 from uncanny.cli.summary import AnnotateSummary
 from uncanny.cli.terminal import complain, layout, say, say_json
+from uncanny.records.run_folder import RunFolder
 from uncanny.runs.annotate_run import AnnotateJob, annotate
+from uncanny.runs.options import ModelOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd
 
 RUN_CODES = {"usage": 2, "failures": 1, "budget": 3, "interrupt": 130}
 
 
+class Job(Protocol):
+    """What every kind of run has."""
+
+    @property
+    def folder(self) -> RunFolder: ...
+
+    @property
+    def models(self) -> ModelOptions: ...
+
+
 class Summary(Protocol):
     """What a kind of run says of itself in the end."""
+
+    @property
+    def job(self) -> Job: ...
 
     def page(self) -> Path | None:
         """Write the report; None where there is nothing to report."""
@@ -39,7 +54,7 @@ def run_and_show(
     run: Callable[[Callable[[Progress], None]], RunEnd], summary: Summary, *, as_json: bool, quiet: bool
 ) -> int:
     """Run with live progress and tell about it. Returns the exit code."""
-    with live_progress(enabled=not quiet) as started:
+    with live_progress(about(summary.job), enabled=not quiet) as started:
         end = run(started)
     page = summary.page()
     if as_json:
@@ -49,6 +64,11 @@ def run_and_show(
         say(summary.text(end, page))
     complain_all(end)
     return exit_code(end)
+
+
+def about(job: Job) -> str:
+    """Who is asked, and where it goes."""
+    return f"{job.models.model} · {job.folder.path}"
 
 
 def exit_code(end: RunEnd) -> int:

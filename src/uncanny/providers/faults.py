@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 
 import aiohttp
 import anthropic
@@ -24,6 +26,7 @@ from uncanny.errors import (
 from uncanny.providers.server_words import ServerWords, one_line, read_words
 
 LONGEST_WAIT_S = 120.0
+_MOST_OF_DOTENV = 1 << 20
 
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _OVERLOADED = frozenset({408, 429, 503, 504, 524, 529})
@@ -150,8 +153,11 @@ def from_response(status: int, headers: Mapping[str, str], body: bytes, where: W
         flagged = f" (flagged: {', '.join(words.reasons)})" if words.reasons else ""
         return Flagged(message + flagged, reason=f"HTTP {status}: {words.message}{flagged}")
     if status in (401, 403):
+        unset = not os.environ.get(where.key_variable, "").strip()
         return ModelUnusableError(
-            message, remedy=f"Set {where.key_variable} to a key that may use {where.model!r}."
+            message,
+            remedy=(_load_dotenv(where.key_variable) if unset else None)
+            or f"Set {where.key_variable} to a key that may use {where.model!r}.",
         )
     if status == 404 or "model_not_found" in words.codes:
         return ModelUnusableError(
@@ -176,8 +182,24 @@ def bad_body(where: Where, reason: str) -> TransientError:
 def missing_key(name: str, variable: str) -> ModelUnusableError:
     """The error for a hosted provider without its key."""
     return ModelUnusableError(
-        f"{name} needs a key and {variable} is not set", remedy=f"Set the environment variable {variable}."
+        f"{name} needs a key and {variable} is not set",
+        remedy=_load_dotenv(variable) or f"Set the environment variable {variable}.",
     )
+
+
+def _load_dotenv(variable: str) -> str | None:
+    """How to load the key from `.env` here, if it is in there: the file is never read for its values."""
+    file = Path(".env")
+    try:
+        lines = file.read_bytes()[:_MOST_OF_DOTENV].splitlines() if file.is_file() else []
+    except OSError:
+        return None
+    names = {
+        line.partition(b"=")[0].strip().removeprefix(b"export ").strip() for line in lines if b"=" in line
+    }
+    if variable.encode() not in names:
+        return None
+    return "It stands in .env here, which is not read by itself: load it with `set -a; . ./.env; set +a`."
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

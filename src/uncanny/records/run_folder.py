@@ -14,6 +14,9 @@ from uncanny.errors import RunLockedError, RunMismatchError, UsageError
 from uncanny.records.jsonl import write_atomically
 
 MOST_SHOWN = 60
+MOST_DIFFERENCES = 4
+# What the task of a run is called on the command line.
+COMMANDS = {"mcq": "mcq run", "realism": "realism run"}
 
 
 class RunFolder:
@@ -72,11 +75,19 @@ class RunFolder:
 
 
 def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Raises RunMismatchError naming each setting in which `now` differs from what the run was made with."""
+    """Raises RunMismatchError naming the settings in which `now` differs from what the run was made with."""
+    held, wanted = (COMMANDS.get(str(each.get("task")), each.get("task")) for each in (before, now))
+    if held is not None and held != wanted:
+        raise RunMismatchError(
+            f"{folder.path} holds a run of another task, `{held}`, and `{wanted}` cannot go on with it",
+            remedy="Name another folder with -o.",
+        )
     differing = [difference for key in now for difference in _differences(key, before.get(key), now[key])]
     if differing:
+        more = [f"and {len(differing) - MOST_DIFFERENCES} more"] if len(differing) > MOST_DIFFERENCES else []
+        shown = "; ".join([*differing[:MOST_DIFFERENCES], *more])
         raise RunMismatchError(
-            f"{folder.path} was made with other settings ({'; '.join(differing)})",
+            f"{folder.path} was made with other settings ({shown})",
             remedy="Give the same settings to go on with it, or another folder with -o.",
         )
 

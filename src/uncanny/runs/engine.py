@@ -65,20 +65,24 @@ async def open_engine(
     on_call: Callable[[CallRecord], None],
     on_handover: Callable[[Lane, ModelUnusableError], None],
     server_log: Path | None = None,
+    on_ready: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Engine]:
     """Open every model and the answer cache; close them in the end.
 
-    `agents` maps role names to agents. Raises UsageError and ModelUnusableError before anything is asked.
+    `agents` maps role names to agents. `on_ready` is called when all is in order but for servers of our own,
+    which take minutes to start. Raises UsageError and ModelUnusableError before anything is asked.
     """
     check_roles(models, agents)
     prices = PriceTable.load(models.prices)
     check_prices(models, run, prices)
     async with AsyncExitStack() as stack:
         lanes: dict[ModelId, Lane] = {}
-        for model in models.all_models():
+        for model in sorted(models.all_models(), key=lambda each: _needs_server(each, models)):
             base_url = models.base_urls.get(model.provider)
-            own_server = model.provider == "vllm" and not (base_url or os.environ.get("VLLM_BASE_URL"))
+            own_server = _needs_server(model, models)
             if own_server:
+                on_ready()
+                on_ready = _nothing
                 base_url = await stack.enter_async_context(_own_server(model, server_log))
             provider = open_model(model, Access(base_url, models.timeout_s))
             stack.push_async_callback(provider.close)
@@ -87,6 +91,7 @@ async def open_engine(
         if answers is not None:
             cache = AnswerCache(answers)
             stack.callback(cache.close)
+        on_ready()
         caller = Caller(
             routes(models, lanes, agents),
             cache=cache,
@@ -96,6 +101,16 @@ async def open_engine(
         )
         limits = common_limits([each.provider.traits for each in lanes.values()])
         yield Engine(caller, lanes, limits, prices)
+
+
+def _needs_server(model: ModelId, models: ModelOptions) -> bool:
+    """Whether a vLLM server has to be started for the model."""
+    address = models.base_urls.get(model.provider) or os.environ.get("VLLM_BASE_URL")
+    return model.provider == "vllm" and not address
+
+
+def _nothing() -> None:
+    """What is left to say once it was said."""
 
 
 def _guarded(

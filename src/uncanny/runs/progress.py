@@ -114,7 +114,8 @@ class Progress:
     `paid_before` tells of a replayed call whether a killed sitting of this run paid for it, uncounted.
     `unit` is what inputs are called, `kinds` the statuses they can have.
     `total` inputs are in the run, `resumed` of them were finished before this sitting, `statuses` counts the
-    finished ones by status. `seconds_before` were spent in earlier sittings.
+    finished ones by status. `seconds_before` were spent in earlier sittings. `calls_expected` are
+    about what this sitting takes, as far as can be told before.
     """
 
     unit: str = "images"
@@ -128,6 +129,7 @@ class Progress:
     pixel_changes: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
     calls_now: int = 0
+    calls_expected: int = 0
     seconds_before: float = 0.0
     began: float = field(default_factory=time.monotonic)
     paid_before: Callable[[CallRecord], bool] = lambda _call: False

@@ -10,6 +10,7 @@ import contextlib
 import gc
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from uncanny.errors import BudgetError, ModelUnusableError
@@ -103,8 +104,9 @@ def run_task(
 ) -> RunEnd:
     """Work through all inputs of `task`, going on where an earlier run of the same task stopped.
 
-    `on_start` gets the live counters before the first call. Raises UsageError, and ModelUnusableError before
-    the first input was taken up; later problems are in the result and in the records.
+    `on_start` gets the live counters before the first call, when all is in order. Raises UsageError, and
+    ModelUnusableError before the first input was taken up; later problems are in the result and in the
+    records.
     """
     with folder.locked():
         before = _binding(folder)
@@ -131,10 +133,13 @@ def run_task(
                     f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
                     f"Name another folder with -o to ask with those of this version, {own.id}."
                 )
-            on_start(progress)
+            progress.calls_expected = len(pending) * task.usual_calls
             end = RunEnd(progress)
-            if pending:
-                work = _work(folder, models, options, task, pending, records, manifest, progress)
+            if not pending:
+                on_start(progress)
+            else:
+                ready = partial(on_start, progress)
+                work = _work(folder, models, options, task, pending, records, manifest, progress, ready)
                 end = asyncio.run(work)
         records.finish()
         manifest.write(_STATES[end.reason], progress)
@@ -192,6 +197,7 @@ async def _work(
     records: RecordFile[Any],
     manifest: Manifest,
     progress: Progress,
+    on_ready: Callable[[], None],
 ) -> RunEnd:
     from uncanny.providers.budget import Budget, Spend
     from uncanny.runs.engine import open_engine
@@ -214,6 +220,7 @@ async def _work(
         on_call=progress.add_call,
         on_handover=lambda _lane, error: progress.warnings.append(str(error)),
         server_log=folder.path / "vllm.log",
+        on_ready=on_ready,
     ) as engine:
         manifest.sent(models, engine.sent(task.sampling))
         manifest.write("running", progress)

@@ -1,0 +1,39 @@
+"""What is seen of a run while it goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.runs.e2e import pictures, serving, start, uncanny_here
+from uncanny.cli.display import facts
+from uncanny.runs.progress import Progress
+
+
+def test_a_log_says_at_once_what_is_starting(tmp_path: Path) -> None:
+    images, run = pictures(tmp_path / "in", 3), tmp_path / "run"
+    # No answer comes while the first line is read.
+    with serving(latency_ms=60_000.0) as server:
+        process = start("annotate", images, *server.asked(), "-o", run)
+        try:
+            assert process.stderr is not None
+            first = process.stderr.readline().decode()
+            assert first == f"3 images · openai/any · {run} · about 156 calls\n"
+            assert server.requests() <= 3
+        finally:
+            process.kill()
+            process.communicate(timeout=30)
+
+
+def test_what_was_done_before_is_said_at_the_start(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert uncanny_here("mcq", "run", "scenes", "-m", "demo", "-o", run, "--limit", "2", "-q").code == 0
+    done = uncanny_here("mcq", "run", "scenes", "-m", "demo", "-o", run)
+    assert done.err.splitlines()[0] == f"76 questions · demo · {run} · 8 done before · about 72 calls"
+    assert uncanny_here("mcq", "run", "scenes", "-m", "demo", "-o", run, "-q").err == ""
+
+
+def test_calls_are_shown_of_those_expected() -> None:
+    progress = Progress(total=4, calls_expected=208, calls_now=37)
+    assert facts(progress).startswith("37/~208 calls · ")
+    progress.calls_now = 300
+    assert facts(progress).startswith("300/~300 calls · ")
