@@ -21,9 +21,9 @@ class AnnotatePlan(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    repeats: Annotated[int, Field(ge=1)] = 3
-    max_objects: Annotated[int, Field(ge=1)] = 12
-    scene_scans: Annotated[int, Field(ge=0)] = 0
+    repeats: Annotated[int, Field(ge=1, le=100)] = 3
+    max_objects: Annotated[int, Field(ge=1, le=1_000)] = 12
+    scene_scans: Annotated[int, Field(ge=0, le=100)] = 0
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.3
     top_p: Annotated[float, Field(gt=0, le=1)] | None = 0.95
     max_output_tokens: Annotated[int, Field(ge=1)] = 2_000

@@ -23,6 +23,8 @@ from uncanny.eval.mcq.sentences import letter_of, presence_of
 PARSER_VERSION = "1"
 Parser = Literal["exact", "lenient"]
 
+# A longer text is no answer; released sets have none of a hundredth of it.
+_LONGEST = 100_000
 _THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL)
 _PRESENCE = re.compile(r"(yes|no)\.?", re.IGNORECASE | re.ASCII)
 _OPENING = re.compile(r"\{\s*[\"}]")
@@ -53,6 +55,8 @@ def read_choice(
     if raw is None:
         return INVALID
     text = _spoken(raw)
+    if len(text) > _LONGEST:
+        return INVALID
     if form == "json":
         held = _last_answer(text)
         # A sentence without any object may still be read leniently; an object's value stands for itself.

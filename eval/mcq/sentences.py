@@ -20,7 +20,7 @@ _NAMED = re.compile(r"(?<![\w'’])([A-Z])(?![\w'’])")
 _ARTICLE = re.compile(r"A\s+(?!(?:and|or|is|was|because|since|as|but|with|to|vs|than|fits|matches)\b)[a-z]")
 _LEADING = re.compile(r"[(*\"'“`\[]{0,3}([A-Z])[)*\"'”`\]]{0,3}[.):]")
 _MARKED = re.compile(
-    rf"\b{_WORDS_BEFORE}(?:\s+(?:is|be))?\s*[:=]?\s*[(*\"'“`\[{{$]{{0,3}}([A-Z])(?![\w'’])"
+    rf"\b{_WORDS_BEFORE}(?:\s++(?:is|be))?\s*+[:=]?\s*+[(*\"'“`\[{{$]{{0,3}}([A-Z])(?![\w'’])"
     r"|[(\[“\"`]([A-Z])[)\]”\"`]|\*\*([A-Z])[.)]?\*\*|\\(?:boxed|text|mathrm)\{\s*(?:\\text\{)?([A-Z])\}+"
     r"|[:=]\s*\$?([A-Z])\$?[.!]?\s*$|[“‘«]([A-Z])[”’»]",
     re.IGNORECASE,
@@ -29,7 +29,7 @@ _YES_NO = "[Yy][Ee][Ss]|[Nn][Oo]"  # ignoring case would take the long s for an 
 _PRESENCE = re.compile(rf"\b({_YES_NO})\b")
 _PRESENCE_LEADING = re.compile(rf"[(*\"'“`\[]{{0,3}}({_YES_NO})[)*\"'”`\]]{{0,3}}(?:[.,:;!)—–-]|$)")
 _PRESENCE_MARKED = re.compile(
-    rf"\b[Aa]nswer\s*(?:is\s*)?[:=]?\s*[(*\"'“`]{{0,3}}({_YES_NO})\b(?!\s+\w)"
+    rf"\b[Aa]nswer\s*+(?:is\s*+)?[:=]?\s*+[(*\"'“`]{{0,3}}({_YES_NO})\b(?!\s+\w)"
     rf"|\\(?:boxed|text)\{{\s*(?:\\text\{{)?({_YES_NO})\}}+|\*\*({_YES_NO})[.]?\*\*"
 )
 

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from uncanny.answers.listform import ItemField, ListForm, make_form
+from uncanny.answers.listform import MAX_NAMES, ItemField, ListForm, make_form
 from uncanny.schema import Anomaly, Name, SceneObject, Text
 
-Names = Annotated[tuple[Name, ...], Field(min_length=1)]
+Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_NAMES)]
 
 
 class _Item(BaseModel):
@@ -50,6 +50,8 @@ def _described(found: SceneObject) -> SceneObject:
 
 
 def _named(anomaly: Anomaly) -> Anomaly:
+    if len(anomaly.objects) > MAX_NAMES:
+        raise ValueError(f"objects must not name more than {MAX_NAMES}")
     objects = tuple(name for name in (each.strip() for each in anomaly.objects) if name)
     return anomaly if objects == anomaly.objects else anomaly.model_copy(update={"objects": objects})
 

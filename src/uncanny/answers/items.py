@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from uncanny.answers.listform import ItemField, ListForm, label_key
+from uncanny.answers.listform import MAX_ITEMS, MAX_NAMES, ItemField, ListForm, label_key
 from uncanny.answers.severity import read_severity
 from uncanny.errors import AnswerError
 
@@ -22,6 +22,7 @@ _AROUND_NAME = _BLANK + "[]\"'*`•-"
 _SAY = {
     "string_too_short": "is empty",
     "string_too_long": "is longer than {max_length} characters",
+    "too_long": "has more than {max_length} entries",
     "too_short": "must name at least one",
     "string_type": "must be a string",
     "string_unicode": "holds characters that are not valid Unicode",
@@ -35,7 +36,7 @@ def trim(text: str) -> str:
 
 
 def read_items(found: Iterable[object], form: ListForm[T]) -> tuple[T, ...]:
-    """Validate all of `found`; exact duplicates count once.
+    """Validate all of `found`, of which there may be `MAX_ITEMS`; exact duplicates count once.
 
     One wrong item makes the whole answer wrong, since leaving it out would lose a finding silently. Raises
     `AnswerError` that names the first `MAX_PROBLEMS` problems by item, from 1, and field.
@@ -43,6 +44,9 @@ def read_items(found: Iterable[object], form: ListForm[T]) -> tuple[T, ...]:
     items: dict[T, None] = {}
     problems: list[str] = []
     for number, raw in enumerate(found, start=1):
+        if number > MAX_ITEMS:
+            problems.insert(0, f"there are more than {MAX_ITEMS} items; list each once, {MAX_ITEMS} at most")
+            break
         try:
             items[_item(raw, form)] = None
         except AnswerError as error:
@@ -102,7 +106,10 @@ def _names(value: object, field: ItemField) -> tuple[str, ...]:
         parts = [trim(each) for each in value]
     else:
         raise AnswerError(f"{field.name} must be a list of strings")
-    return tuple(dict.fromkeys(part for part in parts if part))
+    names = tuple(dict.fromkeys(part for part in parts if part))
+    if len(names) > MAX_NAMES:
+        raise AnswerError(f"{field.name} names more than {MAX_NAMES}")
+    return names
 
 
 def _all(names: list[str]) -> str:

@@ -18,6 +18,8 @@ from uncanny.answers.excerpt import excerpt
 from uncanny.errors import AnswerError
 
 MAX_DEPTH = 64
+# Several times what the highest output limit lets through; whoever writes more answers nothing.
+MAX_CHARACTERS = 500_000
 
 # Brackets are common in prose. These openings are not: from here on it is JSON or an error.
 _OPENING = re.compile(r"""\{\s*(?:["“}]|'\w|[A-Za-z_]\w{0,40}\s{0,4}:)|\[\s*(?:\{|\])""")
@@ -60,22 +62,29 @@ def json_values(text: str) -> Iterator[tuple[Any, int, int]]:
         yield value, found.start(), at
 
 
+def check_length(text: str) -> None:
+    """Raises `AnswerError` for a text of more than `MAX_CHARACTERS`."""
+    if len(text) > MAX_CHARACTERS:
+        raise AnswerError(f"the answer is longer than {MAX_CHARACTERS:,} characters; give a short one")
+
+
 def without_thinking(text: str) -> str:
     """`text` without the block of thoughts that some models put first.
 
-    Raises `AnswerError` where the thoughts never end: then there is no answer.
+    Raises `AnswerError` where the thoughts never end, since then there is no answer, and for a text of more
+    than `MAX_CHARACTERS`.
     """
+    check_length(text)
     opened = _THINK_OPEN.match(text)
     if opened is None:
         # Some chat templates open the block in the prompt, so that only its end is in the answer.
         end = text.find("</think>")
         first = opening(text)
         return text[end + len("</think>") :] if end >= 0 and (first is None or end < first) else text
-    close = f"</{opened[1].lower()}>"
-    end = text.lower().find(close, opened.end())
-    if end < 0:
+    close = re.compile(f"</{opened[1]}>", re.IGNORECASE).search(text, opened.end())
+    if close is None:
         raise AnswerError("the answer has thoughts only; give the result itself")
-    return text[end + len(close) :]
+    return text[close.end() :]
 
 
 def _strict(text: str, start: int) -> tuple[str, int]:

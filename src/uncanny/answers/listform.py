@@ -7,9 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, TypeAdapter, create_model
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, create_model
 
 T = TypeVar("T", bound=BaseModel)
+
+# Some ten times what the longest answers list. A longer list repeats itself, or is meant to do harm.
+MAX_ITEMS = 500
+MAX_NAMES = 100
 
 Kind = Literal["text", "names", "severity"]
 
@@ -32,7 +36,7 @@ class ItemField:
 
 @dataclass(frozen=True, slots=True)
 class ListForm(Generic[T]):
-    """A JSON object with one key that holds a list of items; made by `make_form`.
+    """A JSON object with one key that holds a list of `MAX_ITEMS` items at most; made by `make_form`.
 
     `fields` are in the order in which models are to write them. `title` names the field that an unlabelled
     heading gives (`1. Extra finger`), None where a heading says nothing certain. `nouns` are the words for
@@ -65,7 +69,8 @@ def make_form(
     Two fields must not share a label: ValueError.
     """
     checked: Any = Annotated[model, AfterValidator(check)] if check else model
-    answer = create_model(f"{model.__name__}Answer", **{key: (tuple[checked, ...], ...)})  # type: ignore[call-overload]
+    items: Any = Annotated[tuple[checked, ...], Field(max_length=MAX_ITEMS)]
+    answer = create_model(f"{model.__name__}Answer", **{key: (items, ...)})  # type: ignore[call-overload]
     wrapped = create_model(f"{model.__name__}Wrapped", answer=(answer, ...))
     by_label: dict[str, ItemField] = {}
     for one in fields:

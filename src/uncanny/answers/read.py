@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from uncanny.answers.excerpt import excerpt
 from uncanny.answers.items import read_items, trim
-from uncanny.answers.jsontext import json_values, opening, without_thinking
+from uncanny.answers.jsontext import check_length, json_values, opening, without_thinking
 from uncanny.answers.listform import ListForm, label_key
 from uncanny.answers.nothing import says_nothing
 from uncanny.answers.textform import has_labels, labelled_items
@@ -34,6 +34,7 @@ def read_list(text: str, form: ListForm[T]) -> tuple[T, ...]:
     `AnswerError`, and nothing else is ever raised. Its message is at most 600 characters and names item and
     field, so that it can be sent back to the model.
     """
+    check_length(text)
     exact = _exact(text, form)
     if exact is not None:
         return exact

@@ -10,16 +10,18 @@ from uncanny.answers.excerpt import excerpt
 from uncanny.errors import AnswerError
 
 _NUMBER = re.compile(
-    r"""(?:severity(?:\s+(?:score|rating|level))?|score)?\s*[:=]?\s*
+    r"""(?:severity(?:\s++(?:score|rating|level))?|score)?\s*+[:=]?\s*+
         (?P<sign>[-+]?)(?P<digits>\d+)(?:\.(?P<decimals>\d+))?
-        (?:\s*(?:/|out\ of)\s*(?P<scale>\d+)|\s*%)?
+        (?:\s*+(?:/|out\ of)\s*+(?P<scale>\d+)|\s*+%)?
         (?P<rest>.*)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 # What may follow the number: a comment that is set apart and holds no other number outside parentheses.
 _COMMENT = re.compile(
-    r"\s*(?:[.!]?\s*|[.;,:\s]*\([^()]*\)\s*\.?\s*|[.;,:]?\s*(?:[-–—:;,.]\s*)\D*)", re.DOTALL
+    r"\s*+(?:[.!]?\s*+|[.;,:\s]*+\([^()]*+\)\s*+\.?\s*+|[.;,:]?\s*+[-–—:;,.]\D*+)", re.DOTALL
 )
+# More than that is no severity and no comment on one.
+_LONGEST = 2_000
 _MARKUP = re.compile(r"[*_`\"“”]+")
 
 
@@ -48,7 +50,7 @@ def read_severity(value: object) -> int:
 
 def _from_text(text: str) -> int:
     shown = excerpt(text, 26)
-    plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text[:2_000])).strip()
+    plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text[:_LONGEST])).strip()[:_LONGEST]
     if not plain:
         raise AnswerError("severity is missing")
     found = _NUMBER.fullmatch(plain)

@@ -32,6 +32,7 @@ from uncanny.errors import AnswerError
 from uncanny.schema import Source
 
 _LONGEST: Final = 20_000
+_CONDITION_LENGTH: Final = 200
 _OPPOSITE: Final[dict[Source, Source]] = {"generated": "real", "real": "generated"}
 _BOOLEANS: Final[dict[str, Source]] = {"true": "generated", "false": "real"}
 _MARKUP = re.compile(r"[*_`\"“”„«»#>]+")
@@ -141,13 +142,20 @@ def _votes(text: str) -> Iterator[Source | None]:
 
 def _claims(sentence: str, *, led: bool) -> Iterator[Source | None]:
     """What one sentence says of the picture; None for one that says it with doubt."""
+    sentence = sentence.lstrip()
     for pattern in (CLAIM, FRAGMENT):
+        denied: dict[int, int] = {}
         for found in pattern.finditer(sentence):
-            before = sentence[: found.start()]
-            begun = LEAD.match(before)
-            if CONDITION.search(before):
+            start = found.start()
+            if CONDITION.search(sentence, max(0, start - _CONDITION_LENGTH), start):
                 continue
-            if NEGATION.search(before[begun.end("word") :] if begun else before):
+            begun = LEAD.match(sentence, 0, start)
+            after = begun.end("word") if begun else 0
+            if after not in denied:
+                # Looked for once: a sentence of a thousand claims is gone over once, too.
+                denial = NEGATION.search(sentence, after)
+                denied[after] = denial.end() if denial else len(sentence) + 1
+            if denied[after] <= start:
                 if not led:
                     yield None
                 continue

@@ -157,7 +157,7 @@ PHRASES: Final = re.compile(
 """A line of nothing but a verdict, case folded, hyphens taken as spaces."""
 
 LABELLED: Final = re.compile(
-    r"\b(?:final )?(?:answer|verdict|conclusion|classification)\b(?: (?:is|would be))?\s*[:=]?\s*"
+    r"\b(?:final )?(?:answer|verdict|conclusion|classification)\b(?: (?:is|would be))?\s*+[:=]?\s*+"
     r"(?P<said>(?:yes|no|real|fake|synthetic|(?:ai[ -])?generated|not generated|authentic|genuine))"
     r"(?=\s*(?:[.,;:!)]|$))",
     re.IGNORECASE | re.MULTILINE,

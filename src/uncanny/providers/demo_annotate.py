@@ -16,7 +16,7 @@ from uncanny.providers.demo_view import SeenAnomaly, View, best_match, key_of, l
 
 Json = Mapping[str, Any]
 
-_FIELD = re.compile(r"^\s*(?:\d+\.\s*)?(Object|Phenomenon|Explanation): *(.+?)\s*$", re.MULTILINE)
+_FIELD = re.compile(r"^[ \t]*(?:\d+\.[ \t]*)?(Object|Phenomenon|Explanation):(.+)$", re.MULTILINE)
 _SAME = 0.6
 
 
@@ -114,7 +114,7 @@ def _read_findings(question: Question) -> list[dict[str, str]]:
         if field == "Object":
             findings.append({})
         if findings:
-            findings[-1][field.lower()] = value
+            findings[-1][field.lower()] = value.strip()
     return [row for row in findings if row.keys() == {"object", "phenomenon", "explanation"}]
 
 

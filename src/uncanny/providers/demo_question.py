@@ -8,7 +8,8 @@ tagged blocks such as `<object>…</object>`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ IMAGE_TOKENS = 765
 _AGENT = re.compile(r"^[ \t]*Agent: *(\w+), *step (\d+) of (\d+)", re.MULTILINE)
 _DRAFT = re.compile(r"^[ \t]*Draft: *(\d+) of (\d+)", re.MULTILINE)
 _NAMED = re.compile(r"^[ \t]*Question: *(\w+)", re.MULTILINE)
-_BLOCK = re.compile(r"<([a-z][a-z0-9_-]*)>[ \t\r\n]*(.*?)[ \t\r\n]*</\1>", re.DOTALL)
+_TAG = re.compile(r"<(/?)([a-z][a-z0-9_-]*)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def read_question(turns: Sequence[Turn]) -> Question | None:
     more than once, the last block counts.
     """
     users = [turn.text for turn in turns if turn.role == "user"]
-    unquoted = "\n".join(_BLOCK.sub("", text) for text in users)
+    unquoted = "\n".join(_without_blocks(text) for text in users)
     asked = _AGENT.findall(unquoted)
     if not asked:
         return None
@@ -103,8 +104,32 @@ def read_question(turns: Sequence[Turn]) -> Question | None:
         steps=int(steps),
         draft=int(drafts[-1][0]) if drafts else 1,
         name=names[-1] if names else "",
-        blocks=dict(_BLOCK.findall(everything)),
+        blocks={tag: everything[start:end].strip(" \t\r\n") for tag, start, end in _blocks(everything)},
     )
+
+
+def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
+    """Tag, beginning and end of the content of each `<tag>…</tag>`, none within another."""
+    tags = [(found[2], bool(found[1]), found.start(), found.end()) for found in _TAG.finditer(text)]
+    closing: dict[str, list[int]] = {}
+    for tag, closes, start, _ in tags:
+        if closes:
+            closing.setdefault(tag, []).append(start)
+    after = 0
+    for tag, closes, start, end in tags:
+        ends = closing.get(tag, [])
+        number = bisect_left(ends, end)
+        if not closes and start >= after and number < len(ends):
+            yield tag, end, ends[number]
+            after = ends[number] + len(f"</{tag}>")
+
+
+def _without_blocks(text: str) -> str:
+    kept, after = [], 0
+    for tag, start, end in _blocks(text):
+        kept.append(text[after : start - len(f"<{tag}>")])
+        after = end + len(f"</{tag}>")
+    return "".join([*kept, text[after:]])
 
 
 def text_tokens(text: str) -> int:

@@ -12,7 +12,7 @@ from uncanny.providers.demo_view import SYNTHETIC_MARK
 
 _LETTER = re.compile(r"\b[A-F]\b")
 _RANGE = re.compile(r"\bA *(?:-|–|—|to) *([D-F])\b")
-_YES_NO = re.compile(r"\byes\b.*\bno\b|\bno\b.*\byes\b", re.IGNORECASE | re.DOTALL)
+_YES, _NO = re.compile(r"\byes\b", re.IGNORECASE), re.compile(r"\bno\b", re.IGNORECASE)
 _SENTENCE = f"This is a {SYNTHETIC_MARK}: it answers the questions of uncanny's own prompts only."
 
 
@@ -39,7 +39,7 @@ def _choice(text: str, images: tuple[str, ...]) -> str | None:
         if "F" in letters and not images:
             return "F"
         return made_up_choice(seed, "letter", letters.replace("F", ""))
-    return made_up_choice(seed, "q1") if _YES_NO.search(text) else None
+    return made_up_choice(seed, "q1") if _YES.search(text) and _NO.search(text) else None
 
 
 def _letters(text: str) -> str:

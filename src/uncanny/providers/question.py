@@ -26,6 +26,8 @@ from uncanny.providers.waiting import Gate, Ticket
 T = TypeVar("T")
 REPAIRS = 2
 MOST_OUTPUT_TOKENS = 16_000
+# Characters of an answer that are shown again to whoever is asked to repair it.
+MOST_REPEATED = 100_000
 
 
 @dataclass(slots=True)
@@ -89,7 +91,7 @@ class Question(Generic[T]):
         # On top of the first question, not of an earlier repair: two bad answers in view teach a third one.
         turns = (
             *self.request.messages,
-            Message("assistant", (self._calls[-1].answer or "(empty)",)),
+            Message("assistant", (self._calls[-1].answer[:MOST_REPEATED] or "(empty)",)),
             Message("user", (self.repair(error),)),
         )
         return replace(request, messages=turns)
