@@ -118,7 +118,7 @@ HEADERS = st.dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(ERRORS, st.integers(100, 599), HEADERS)
 def test_any_error_body_becomes_one_of_our_errors(content: Any, status: int, headers: dict[str, str]) -> None:
     error = from_response(status, headers, orjson.dumps(content), WHERE)
@@ -127,13 +127,13 @@ def test_any_error_body_becomes_one_of_our_errors(content: Any, status: int, hea
     assert "\n" not in str(error)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200), st.integers(400, 599))
 def test_any_bytes_become_one_of_our_errors(body: bytes, status: int) -> None:
     assert isinstance(from_response(status, {}, body, WHERE), ProviderError)
 
 
-@settings(max_examples=250)
+@settings(max_examples=250, deadline=None)
 @given(REPLIES)
 def test_any_reply_is_read_or_one_of_our_errors(content: Any) -> None:
     for read in (read_chat, read_message):
@@ -180,7 +180,7 @@ def test_a_reason_to_stop_of_the_wrong_type_is_none(reason: object) -> None:
     assert read_chat(chat, None, WHERE).finish == read_message(message, None, WHERE).finish == "stop"
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(
     st.text(max_size=30)
     | st.from_regex(r"\w{3}, \d{1,4} \w{3} \d{1,6} \d{1,4}:\d\d:\d\d [+-]\d{2,8}", fullmatch=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 
 import pytest
 from pytest_httpserver import HTTPServer
@@ -103,9 +104,8 @@ async def test_of_an_unknown_model_it_says_which_there_are(httpserver: HTTPServe
 
 async def test_a_404_of_another_kind_of_server_stays_as_it_is(httpserver: HTTPServer) -> None:
     provider = VLLMProvider("m", base_url=httpserver.url_for("/elsewhere"))
-    httpserver.expect_request("/elsewhere/chat/completions").respond_with_data("nothing here", status=404)
-    httpserver.expect_request("/elsewhere/models").respond_with_data("nothing here", status=404)
-    with pytest.raises(ModelUnusableError, match=r"HTTP 404: nothing here\. Check the model name 'm'"):
+    httpserver.expect_request(re.compile("/elsewhere/.*")).respond_with_data("nothing here", status=404)
+    with pytest.raises(ModelUnusableError, match=r"HTTP 404: nothing here .*\. Check the model name 'm'"):
         await provider.ask(QUESTION)
     await provider.close()
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
+import httpx2
 import psutil  # type: ignore[import-untyped]
 import pytest
 
@@ -207,7 +207,7 @@ async def test_nobody_there_to_list_models(tmp_path: Path) -> None:
 
 async def test_something_else_there(tmp_path: Path) -> None:
     async with server(tmp_path) as running:
-        async with httpx.AsyncClient() as client:
+        async with httpx2.AsyncClient() as client:
             assert (await client.get(running.base_url)).status_code == 404
         with pytest.raises(ModelUnusableError, match="404"):
             await served_models(running.base_url + "/v2")

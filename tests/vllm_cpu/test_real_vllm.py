@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psutil  # type: ignore[import-untyped]
 import pytest
 from PIL import Image
@@ -40,8 +40,8 @@ def constrained(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}
 
 
-async def post(server: VllmServer, request: dict[str, Any]) -> httpx.Response:
-    async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
+async def post(server: VllmServer, request: dict[str, Any]) -> httpx2.Response:
+    async with httpx2.AsyncClient(timeout=120, trust_env=False) as client:
         return await client.post(f"{server.base_url}/chat/completions", json=request)
 
 

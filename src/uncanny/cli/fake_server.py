@@ -59,9 +59,9 @@ def command(
     The first line printed is `listening on http://127.0.0.1:PORT`. GET /stats counts what was asked.
 
     \b
-    Use it, in another terminal:
+    Use it, in another terminal, after `uncanny fake-server --port 8766` in this one:
       OPENAI_API_KEY=any uncanny annotate photos/ --model openai/any \\
-          --base-url http://127.0.0.1:PORT/v1 -o runs/dry
+          --base-url http://127.0.0.1:8766/v1 -o runs/dry
     """
     from uncanny.service.fake_options import FakeServerOptions, parse_faults
     from uncanny.service.fake_server import serve

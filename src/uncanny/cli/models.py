@@ -98,6 +98,7 @@ def read_models(
     **_: object,
 ) -> Any:
     """`ModelOptions` from the command line. Raises UsageError."""
+    from uncanny.providers.address import parse_address
     from uncanny.providers.registry import PROVIDERS, parse_model
     from uncanny.runs.options import ModelOptions
     from uncanny.settings import settings
@@ -111,8 +112,7 @@ def read_models(
         else:
             urls[main.provider] = each
     for url in urls.values():
-        if not url.startswith(("http://", "https://")):
-            raise UsageError(f"{url!r} is no address of a server", remedy="Write http://HOST:PORT/v1.")
+        parse_address(url)
     named = {}
     for each in roles:
         role, equals, name = each.partition("=")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from typing import Any
 
 from anthropic import AsyncAnthropic
 
+from uncanny.providers.address import parse_address
 from uncanny.providers.base import Reply, Request, Sampling, Tokens, Traits
-from uncanny.providers.exchange import checked_url, environment_key, exchange, http_client
+from uncanny.providers.exchange import environment_key, exchange, http_client
 from uncanny.providers.faults import Flagged, Rejection, Where, missing_key
 from uncanny.providers.wire_anthropic import messages_body, read_message
 
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
+URL_VARIABLE = "ANTHROPIC_BASE_URL"
+DEFAULT_URL = "https://api.anthropic.com"
+# What calls add to a base URL, in the order in which it is taken off where users have it in theirs.
+OWN_PATHS = ("/messages", "/v1")
 MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 # The limit of 5 MB is on the base64 text.
 LARGEST_IMAGE = 5 * 1024 * 1024 * 3 // 4
@@ -26,8 +32,9 @@ class AnthropicProvider:
     """A model of the Anthropic API, `anthropic/<model>`.
 
     It takes no sampling parameters: repeats differ by their wording alone. Answers follow the task's shared
-    schema, wrapped as `{"answer": …}`. `base_url` defaults to `ANTHROPIC_BASE_URL`, then to Anthropic. Raises
-    `ModelUnusableError` without a key.
+    schema, wrapped as `{"answer": …}`. `base_url` defaults to `ANTHROPIC_BASE_URL`, then to Anthropic; a
+    `/v1` at its end is left out, since calls add it. Raises `ModelUnusableError` without a key, and
+    `UsageError` for an address that nothing can be sent to.
     """
 
     def __init__(
@@ -42,14 +49,25 @@ class AnthropicProvider:
         key = api_key or environment_key(KEY_VARIABLE)
         if key is None:
             raise missing_key(name, KEY_VARIABLE)
+        self._address = address = parse_address(
+            base_url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL, without=OWN_PATHS
+        )
         self._client = AsyncAnthropic(
             api_key=key,
-            base_url=None if base_url is None else checked_url(base_url),
+            base_url=address.url,
+            default_query=dict(address.parameters),
+            default_headers=None
+            if address.authorization is None
+            else {
+                # Where user and password take the header the SDK sends the key in, the API knows another.
+                "Authorization": address.authorization,
+                "X-Api-Key": key,
+            },
             max_retries=0,
             timeout=timeout_s,
-            http_client=http_client(timeout_s),
+            http_client=http_client(address, timeout_s),
         )
-        self._where = Where(name, model, str(self._client.base_url), KEY_VARIABLE, (key,))
+        self._where = Where.at(address, name, model, KEY_VARIABLE, key)
         self._timeout_s = timeout_s
         self._constrained = True
         self._traits = Traits(
@@ -76,7 +94,7 @@ class AnthropicProvider:
 
     @property
     def endpoint(self) -> str | None:
-        return self._where.endpoint
+        return self._address.identity
 
     def sent(self, sampling: Sampling) -> dict[str, Any]:
         """The sampling parameters as they go over the wire."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 
 from uncanny.errors import UsageError
+from uncanny.providers.address import parse_address
 from uncanny.providers.base import Traits
-from uncanny.providers.chat_model import ChatModel
-from uncanny.providers.exchange import environment_key
+from uncanny.providers.chat_model import OWN_PATH, ChatModel
 from uncanny.providers.faults import Where
-from uncanny.providers.foreign import foreign_client
+from uncanny.providers.foreign import foreign_client, foreign_key
 from uncanny.providers.image_tokens import Detail
 from uncanny.providers.openai import MEDIA_TYPES
 from uncanny.providers.wire_openai import Dialect
 
 KEY_VARIABLE = "OPENAI_COMPATIBLE_API_KEY"
 URL_VARIABLE = "OPENAI_COMPATIBLE_BASE_URL"
-NO_KEY = "none"
 
 
 class CompatibleProvider(ChatModel):
@@ -37,16 +36,18 @@ class CompatibleProvider(ChatModel):
         detail: Detail = "high",
     ) -> None:
         name = f"openai-compatible/{model}"
-        address = base_url or os.environ.get(URL_VARIABLE, "").strip()
-        if not address:
+        text = base_url or os.environ.get(URL_VARIABLE, "").strip()
+        if not text:
             raise UsageError(
                 f"{name} needs the server's address", remedy=f"Give --base-url or set {URL_VARIABLE}."
             )
-        key = api_key or environment_key(KEY_VARIABLE) or NO_KEY
+        address = parse_address(text, without=(OWN_PATH,))
+        key = foreign_key(address, api_key, KEY_VARIABLE)
         client = foreign_client(address, key, timeout_s)
         super().__init__(
             client,
-            where=Where(name, model, str(client.base_url), KEY_VARIABLE, (key,)),
+            address=address,
+            where=Where.at(address, name, model, KEY_VARIABLE, key),
             traits=Traits(
                 media_types=MEDIA_TYPES,
                 max_image_bytes=None,

@@ -1,10 +1,15 @@
-"""One HTTP exchange through an SDK: its authentication and errors, our bytes out and their bytes back."""
+"""One HTTP exchange through an SDK: its authentication and errors, our bytes out and their bytes back.
+
+What is sent goes to the address the user gave and nowhere else: redirects are not followed, and a proxy of
+the environment is not used within this machine. What comes back is bounded in time and in size.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+import zlib
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 import httpx2
@@ -12,21 +17,104 @@ import orjson
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI, DefaultAioHttpClient
 
-from uncanny.errors import ModelUnusableError, ProviderError, UsageError
-from uncanny.providers.faults import HTTP_ERRORS, Where, bad_body, from_exception, from_response
+from uncanny.errors import ModelUnusableError, ProviderError
+from uncanny.providers.address import Address
+from uncanny.providers.faults import (
+    HTTP_ERRORS,
+    UnreadableResponseError,
+    Where,
+    bad_body,
+    from_exception,
+    from_response,
+)
 from uncanny.providers.server_words import one_line, read_words
 
+Exchanged = tuple[dict[str, Any], httpx2.Headers]
 CONNECT_S = 15.0
 # Below the 5 s after which common servers close idle connections: a reused one is not lost to that race.
 KEEPALIVE_S = 4.0
+LARGEST_RESPONSE = 8 * 1024 * 1024
+"""Bytes of a response, decompressed, after which no more is read. The longest answers have some 500 kB."""
 
 
-def http_client(timeout_s: float) -> httpx2.AsyncClient:
+def http_client(address: Address, timeout_s: float) -> httpx2.AsyncClient:
     """A client on aiohttp, which costs a fraction of the default one's time with hundreds of calls open."""
+    proxy = address.proxy
     return DefaultAioHttpClient(
         timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S)),
         limits=httpx2.Limits(max_connections=1000, keepalive_expiry=KEEPALIVE_S),
+        follow_redirects=False,
+        # What the address says of proxies holds, not what the client would find itself.
+        mounts=dict.fromkeys(("all://", "http://", "https://")) if proxy is None else None,
+        proxy=None if proxy is None else proxy.url,
+        headers={"Accept-Encoding": "identity"},
+        event_hooks={"response": [_bounded]},
     )
+
+
+_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
+
+
+async def _bounded(response: httpx2.Response) -> None:
+    encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _BoundedStream(response.stream, encoding, cut=response.is_error)
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """A response's body, decompressed here: the usual decoders make a gigabyte of one small piece.
+
+    A body that is too large or cannot be decompressed raises `UnreadableResponseError`; where `cut`, it ends
+    there instead, since the beginning of an error says enough, and its status alone says much.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream, encoding: str, *, cut: bool) -> None:
+        self._stream, self._cut = stream, cut
+        self._inflater = None if encoding in ("", "identity") else _Inflater(encoding)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = LARGEST_RESPONSE
+        try:
+            async for chunk in self._stream:
+                for piece in [chunk] if self._inflater is None else self._inflater.pieces(chunk, left):
+                    if len(piece) > left:
+                        raise UnreadableResponseError(f"it has more than {LARGEST_RESPONSE:,} bytes")
+                    left -= len(piece)
+                    yield piece
+            if self._inflater is not None and not self._inflater.whole:
+                raise UnreadableResponseError("its compressed body was cut off")
+        except UnreadableResponseError:
+            if not self._cut:
+                raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Inflater:
+    """Decompresses gzip or zlib, member after member; what follows them is left out, as others do."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._member = zlib.decompressobj(_GZIP_OR_ZLIB)
+        self.whole = False
+
+    def pieces(self, chunk: bytes, most: int) -> Iterator[bytes]:
+        """What comes of `chunk`; the last piece ends one byte after `most` if there is more than that."""
+        if self._encoding not in ("gzip", "x-gzip", "deflate"):
+            raise UnreadableResponseError(f"it is compressed, unasked, as {self._encoding[:20]!r}")
+        while chunk:
+            try:
+                piece = self._member.decompress(chunk, most + 1)
+            except zlib.error as error:
+                if self.whole:
+                    return
+                raise UnreadableResponseError(f"its compressed body is broken: {error}") from None
+            yield piece
+            most -= len(piece)
+            chunk, self.whole = self._member.unused_data, self._member.eof
+            if self._member.eof:
+                self._member = zlib.decompressobj(_GZIP_OR_ZLIB)
 
 
 def environment_key(variable: str) -> str | None:
@@ -42,18 +130,9 @@ def environment_key(variable: str) -> str | None:
     return key or None
 
 
-def checked_url(base_url: str) -> str:
-    """`base_url` if calls can go there; raises `UsageError` otherwise."""
-    if not base_url.startswith(("http://", "https://")):
-        raise UsageError(
-            f"{base_url!r} is no base URL", remedy="Give one that begins with http:// or https://."
-        )
-    return base_url
-
-
 async def exchange(
     client: AsyncOpenAI | AsyncAnthropic, path: str, body: bytes, *, where: Where, timeout_s: float
-) -> tuple[dict[str, Any], httpx2.Headers]:
+) -> Exchanged:
     """Post `body` and return the JSON object that comes back, with the headers.
 
     `timeout_s` is for the whole exchange: a server that sends a byte now and then does not hold a slot

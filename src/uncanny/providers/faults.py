@@ -23,6 +23,7 @@ from uncanny.errors import (
     RequestRejectedError,
     TransientError,
 )
+from uncanny.providers.address import Address, redacted
 from uncanny.providers.server_words import ServerWords, one_line, read_words
 
 LONGEST_WAIT_S = 120.0
@@ -30,6 +31,8 @@ _MOST_OF_DOTENV = 1 << 20
 
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _OVERLOADED = frozenset({408, 429, 503, 504, 524, 529})
+# What a proxy in between says itself, too.
+_PROXIES_SAY = frozenset({403, 502, 503, 504})
 # By code alone: ordinary rate-limit messages mention billing pages and quotas, too.
 _QUOTA_CODES = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
@@ -72,13 +75,20 @@ _ABOUT_ACCESS = re.compile(
     re.IGNORECASE,
 )
 
+
+class UnreadableResponseError(Exception):
+    """A body of which no more is read; its text says why."""
+
+
 HTTP_ERRORS = (
+    UnreadableResponseError,
     openai.OpenAIError,
     anthropic.AnthropicError,
     httpx2.HTTPError,
     httpx2.InvalidURL,
     aiohttp.ClientError,
     OSError,  # with TimeoutError
+    ValueError,  # what sockets and their libraries say of names and numbers
 )
 
 
@@ -86,7 +96,8 @@ HTTP_ERRORS = (
 class Where:
     """Which model at which server an error is about, and where its key comes from.
 
-    `secrets` are the key and whatever else must not be repeated from a server's words.
+    `endpoint` is the address as it may be shown. `secrets` are the key and whatever else must not be repeated
+    from a server's words. `proxy` is that between, None without one.
     """
 
     name: str
@@ -94,6 +105,14 @@ class Where:
     endpoint: str
     key_variable: str
     secrets: tuple[str, ...] = field(repr=False)
+    proxy: str | None = None
+
+    @classmethod
+    def at(cls, address: Address, name: str, model: str, key_variable: str, key: str) -> Where:
+        """For calls to `address` with `key`."""
+        proxy = address.proxy
+        secrets = (key, *address.secrets, *(proxy.secrets if proxy else ()))
+        return cls(name, model, address.shown, key_variable, secrets, proxy.shown if proxy else None)
 
 
 class Rejection(RequestRejectedError):
@@ -102,6 +121,14 @@ class Rejection(RequestRejectedError):
     def __init__(self, message: str, *, words: ServerWords, remedy: str | None = None) -> None:
         super().__init__(message, remedy=remedy)
         self.words = words
+
+
+class NothingThereError(ModelUnusableError):
+    """The server has nothing at this path, or no such model, which is certain where `unknown_model`."""
+
+    def __init__(self, message: str, *, unknown_model: bool, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.unknown_model = unknown_model
 
 
 class Flagged(RequestRejectedError):
@@ -125,20 +152,29 @@ def from_exception(error: BaseException, where: Where) -> ProviderError:
     if isinstance(error, openai.APIResponseValidationError | anthropic.APIResponseValidationError):
         return bad_body(where, one_line(str(error), where.secrets))
     chain = list(_causes(error))
+    for cause in chain:
+        if isinstance(cause, UnreadableResponseError):
+            return bad_body(where, str(cause))
+    through = f" through the proxy {where.proxy}" if where.proxy else ""
+    check_proxy = (
+        f" If {where.proxy} is not meant to be between, list the host in NO_PROXY." if where.proxy else ""
+    )
+    if any(isinstance(cause, aiohttp.ClientHttpProxyError) and cause.status == 407 for cause in chain):
+        return _proxy_key(where)
     reason = one_line(str(chain[-1]) or type(chain[-1]).__name__, where.secrets)
     if any(isinstance(cause, aiohttp.ClientPayloadError) for cause in chain):
         return bad_body(where, "the answer was cut off")
     if _timed_out(chain):
         return TransientError(
-            f"{where.name}: no answer from {where.endpoint} in time",
+            f"{where.name}: no answer from {where.endpoint}{through} in time",
             kind="timeout",
             overloaded=True,
-            remedy="Raise the timeout if the model is slow.",
+            remedy="Raise the timeout if the model is slow." + check_proxy,
         )
     return TransientError(
-        f"{where.name}: the connection to {where.endpoint} failed ({reason})",
+        f"{where.name}: the connection to {where.endpoint}{through} failed ({reason})",
         kind="connection",
-        remedy="Check that the server runs and can be reached.",
+        remedy="Check that the server runs and can be reached." + check_proxy,
     )
 
 
@@ -146,12 +182,18 @@ def from_response(status: int, headers: Mapping[str, str], body: bytes, where: W
     """The error for a response that is not a 2xx one."""
     words = read_words(body, where.secrets)
     message = f"{where.name}: HTTP {status}: {words.message or 'no reason given'}"
+    if where.proxy and status in _PROXIES_SAY:
+        message += f" (through the proxy {where.proxy})"
     advice = headers.get("x-should-retry")
     if status == 402 or words.codes & _QUOTA_CODES or _LOW_CREDIT in words.message:
         return QuotaError(message, remedy=f"Add credit to the account behind {where.key_variable}.")
     if _moderated(status, words):
         flagged = f" (flagged: {', '.join(words.reasons)})" if words.reasons else ""
         return Flagged(message + flagged, reason=f"HTTP {status}: {words.message}{flagged}")
+    if 300 <= status < 400:
+        return _redirected(status, headers.get("location"), where)
+    if status == 407:
+        return _proxy_key(where)
     if status in (401, 403):
         unset = not os.environ.get(where.key_variable, "").strip()
         return ModelUnusableError(
@@ -159,9 +201,14 @@ def from_response(status: int, headers: Mapping[str, str], body: bytes, where: W
             remedy=(_load_dotenv(where.key_variable) if unset else None)
             or f"Set {where.key_variable} to a key that may use {where.model!r}.",
         )
-    if status == 404 or "model_not_found" in words.codes:
-        return ModelUnusableError(
-            message, remedy=f"Check the model name {where.model!r} and the address {where.endpoint}."
+    unknown_model = "model_not_found" in words.codes
+    if status in (404, 405) or unknown_model:
+        # Of a path that is not there, servers do not say so with a model's name.
+        unknown_model |= bool(where.model) and where.model in words.message
+        return NothingThereError(
+            message,
+            unknown_model=unknown_model,
+            remedy=f"Check the model name {where.model!r} and the address {where.endpoint}.",
         )
     transient = status in _TRANSIENT or status >= 500
     if advice == "true" or (transient and advice != "false"):
@@ -172,6 +219,23 @@ def from_response(status: int, headers: Mapping[str, str], body: bytes, where: W
             overloaded=status in _OVERLOADED,
         )
     return Rejection(message, words=words)
+
+
+def _redirected(status: int, location: str | None, where: Where) -> ModelUnusableError:
+    """Image, question and key go where the user sent them, or nowhere, be it the same host."""
+    target = one_line(redacted(location or "").partition("?")[0], where.secrets)
+    return ModelUnusableError(
+        f"{where.name}: {where.endpoint} redirects to {target or 'nowhere'} (HTTP {status}), and redirects "
+        "are not followed: image and key would go there",
+        remedy="If that is the right server, give its address as --base-url.",
+    )
+
+
+def _proxy_key(where: Where) -> ModelUnusableError:
+    return ModelUnusableError(
+        f"{where.name}: the proxy {where.proxy or 'before ' + where.endpoint} wants a user and a password",
+        remedy="Write them into the proxy's variable, or list the host in NO_PROXY.",
+    )
 
 
 def bad_body(where: Where, reason: str) -> TransientError:

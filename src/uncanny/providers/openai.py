@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from openai import AsyncOpenAI
 
+from uncanny.errors import UsageError
+from uncanny.providers.address import parse_address
 from uncanny.providers.base import Traits
-from uncanny.providers.chat_model import ChatModel
-from uncanny.providers.exchange import checked_url, environment_key, http_client
+from uncanny.providers.chat_model import OWN_PATH, ChatModel
+from uncanny.providers.exchange import environment_key, http_client
 from uncanny.providers.faults import Where, missing_key
 from uncanny.providers.image_tokens import Detail
 from uncanny.providers.wire_openai import Dialect
 
 KEY_VARIABLE = "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
+DEFAULT_URL = "https://api.openai.com/v1"
 MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 # Larger images are made smaller by the server without a word.
 LARGEST_SIDE = 2048
@@ -27,7 +32,7 @@ class OpenAIProvider(ChatModel):
 
     Answers follow the task's shared schema, wrapped as `{"answer": …}`, since the API renders the schema
     ahead of the prompt. `base_url` defaults to `OPENAI_BASE_URL`, then to OpenAI. Raises `ModelUnusableError`
-    without a key.
+    without a key, and `UsageError` for an address that nothing can be sent to.
     """
 
     def __init__(
@@ -43,17 +48,27 @@ class OpenAIProvider(ChatModel):
         key = api_key or environment_key(KEY_VARIABLE)
         if key is None:
             raise missing_key(name, KEY_VARIABLE)
+        address = parse_address(
+            base_url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL, without=(OWN_PATH,)
+        )
+        if address.authorization:
+            raise UsageError(
+                f"{name} sends its key in the header that user and password of {address} need",
+                remedy="Leave them out, or use openai-compatible/ without a key.",
+            )
         client = AsyncOpenAI(
             api_key=key,
-            base_url=None if base_url is None else checked_url(base_url),
+            base_url=address.url,
+            default_query=dict(address.parameters),
             max_retries=0,
             timeout=timeout_s,
-            http_client=http_client(timeout_s),
+            http_client=http_client(address, timeout_s),
         )
         sampling = takes_sampling(model)
         super().__init__(
             client,
-            where=Where(name, model, str(client.base_url), KEY_VARIABLE, (key,)),
+            address=address,
+            where=Where.at(address, name, model, KEY_VARIABLE, key),
             traits=Traits(
                 media_types=MEDIA_TYPES,
                 max_image_bytes=LARGEST_IMAGE,

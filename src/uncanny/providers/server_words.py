@@ -31,7 +31,7 @@ _RUN = re.compile(r"[\w.*-]+")
 _KEY_START = re.compile(r"\b(?:sk|pk|rk)-[\w*.-]{4}", re.IGNORECASE)
 _MASK = "***"
 _BEARER = re.compile(r"\bBearer \S+", re.IGNORECASE)
-_HIDDEN = "[key]"
+HIDDEN = "[key]"
 # Six characters of a shorter key could be any word.
 _TELLING = 12
 _SHORTEST = 5
@@ -114,25 +114,25 @@ def one_line(text: str, secrets: Iterable[str]) -> str:
     line = _without_keys(flat[: _WINDOW + longest], secrets)
     if len(looked_at) < len(text) or len(flat) > _WINDOW + longest:
         # Of a key that was cut in half nothing is recognised: the end goes.
-        line = line[: max(0, len(line) - max(longest, len(_HIDDEN)))] + "…"
+        line = line[: max(0, len(line) - max(longest, len(HIDDEN)))] + "…"
     return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"
 
 
 def _without_keys(line: str, secrets: Iterable[str]) -> str:
     telling: list[str] = []
     for secret in secrets:
-        line = line.replace(secret, _HIDDEN)
+        line = line.replace(secret, HIDDEN)
         if len(secret) >= _TELLING:
             telling += (secret[:6], secret[-6:])
     if telling:
         line = " ".join(
-            _HIDDEN if any(piece in word for piece in telling) else word for word in line.split(" ")
+            HIDDEN if any(piece in word for piece in telling) else word for word in line.split(" ")
         )
-    return _RUN.sub(_without_key, _BEARER.sub(_HIDDEN, line))
+    return _RUN.sub(_without_key, _BEARER.sub(HIDDEN, line))
 
 
 def _without_key(run: re.Match[str]) -> str:
-    return _HIDDEN if _MASK in run[0] or _KEY_START.search(run[0]) else run[0]
+    return HIDDEN if _MASK in run[0] or _KEY_START.search(run[0]) else run[0]
 
 
 def _plain(body: bytes) -> str:

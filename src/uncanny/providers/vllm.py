@@ -6,18 +6,17 @@ import contextlib
 import os
 
 from uncanny.errors import ModelUnusableError
+from uncanny.providers.address import parse_address
 from uncanny.providers.base import Reply, Request, Traits
-from uncanny.providers.chat_model import ChatModel
-from uncanny.providers.exchange import environment_key
-from uncanny.providers.faults import Where
-from uncanny.providers.foreign import foreign_client
+from uncanny.providers.chat_model import OWN_PATH, ChatModel
+from uncanny.providers.faults import NothingThereError, Where
+from uncanny.providers.foreign import foreign_client, foreign_key
 from uncanny.providers.openai import MEDIA_TYPES
 from uncanny.providers.wire_openai import Dialect
 
 KEY_VARIABLE = "VLLM_API_KEY"
 URL_VARIABLE = "VLLM_BASE_URL"
 DEFAULT_URL = "http://127.0.0.1:8000/v1"
-NO_KEY = "none"
 MOST_NAMED = 5
 
 
@@ -37,13 +36,15 @@ class VLLMProvider(ChatModel):
         api_key: str | None = None,
         timeout_s: float = 600.0,
     ) -> None:
-        address = base_url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL
-        key = api_key or environment_key(KEY_VARIABLE) or NO_KEY
+        address = parse_address(
+            base_url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL, without=(OWN_PATH,)
+        )
+        key = foreign_key(address, api_key, KEY_VARIABLE)
         client = foreign_client(address, key, timeout_s)
-        self._key = key
         super().__init__(
             client,
-            where=Where(f"vllm/{model}", model, str(client.base_url), KEY_VARIABLE, (key,)),
+            address=address,
+            where=Where.at(address, f"vllm/{model}", model, KEY_VARIABLE, key),
             traits=Traits(
                 media_types=MEDIA_TYPES,
                 max_image_bytes=None,
@@ -63,9 +64,9 @@ class VLLMProvider(ChatModel):
         """Make one call; see `Provider.ask`. Of a model that is not there, the error names those that are."""
         try:
             return await super().ask(request)
-        except ModelUnusableError as error:
+        except NothingThereError as error:
             # vLLM's own message hides names that are paths, which those of local models are.
-            served = await self._served() if ": HTTP 404: " in error.message else ()
+            served = await self._served()
             if not served or self._where.model in served:
                 raise
             names = " or ".join(f"vllm/{name}" for name in served[:MOST_NAMED])
@@ -75,5 +76,5 @@ class VLLMProvider(ChatModel):
         from uncanny.providers.vllm_server import served_models
 
         with contextlib.suppress(ModelUnusableError):
-            return await served_models(self._where.endpoint, api_key=self._key)
+            return await served_models(self._address, api_key=self._client.api_key)
         return ()

@@ -20,14 +20,20 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import httpx
+import httpx2
+import orjson
 
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.providers import vllm_watch
+from uncanny.providers.address import Address, parse_address
+from uncanny.providers.exchange import http_client
+from uncanny.providers.faults import HTTP_ERRORS
+from uncanny.providers.server_words import one_line
 from uncanny.providers.vllm_log import telling_lines
 
 COMMAND_VARIABLE = "UNCANNY_VLLM_COMMAND"
@@ -40,6 +46,9 @@ DEFAULT_ARGUMENTS = (
 
 _HOST = "127.0.0.1"
 _POLL_S = 0.2
+_QUESTION_S = 10.0
+_LOG_READ = 1_000_000
+_COUNTER = re.compile(r"^vllm:prefix_cache_(queries|hits)_total(?:\{.*\})? (\S+)", re.MULTILINE)
 
 
 def vllm_command() -> tuple[str, ...]:
@@ -137,9 +146,9 @@ class VllmServer:
         line = await asyncio.to_thread(self._watcher.stdout.readline)
         self._group = int(line) if line.strip() else None
         deadline = time.monotonic() + self._ready_timeout_s
-        async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
+        async with httpx2.AsyncClient(trust_env=False, timeout=5) as client:
             while self._watcher.poll() is None:
-                with contextlib.suppress(httpx.HTTPError):
+                with contextlib.suppress(httpx2.HTTPError):
                     if (await client.get(f"http://{_HOST}:{self._port}/health")).is_success:
                         return
                 if time.monotonic() > deadline:
@@ -149,7 +158,7 @@ class VllmServer:
 
     def _unusable(self, what: str) -> ModelUnusableError:
         with self.log_path.open("rb") as log:
-            log.seek(self._log_start)
+            log.seek(max(self._log_start, self.log_path.stat().st_size - _LOG_READ))
             lines = log.read().decode(errors="replace").splitlines()
         said = " | ".join(telling_lines(lines)) or "nothing"
         return ModelUnusableError(
@@ -196,22 +205,31 @@ def _free_port(wanted: int) -> int:
         return port
 
 
-async def served_models(base_url: str, *, api_key: str | None = None) -> tuple[str, ...]:
-    """Names of the models that the server behind `base_url` offers; empty when it offers none.
+async def served_models(server: str | Address, *, api_key: str | None = None) -> tuple[str, ...]:
+    """Names of the models that the server behind a base URL offers; empty when it offers none.
 
-    Raises `ModelUnusableError` when nothing answers there, or something that is no such server.
+    Raises `ModelUnusableError` when nothing answers there, or something that is no such server, and
+    `UsageError` for what is no base URL.
     """
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    address = parse_address(server) if isinstance(server, str) else server
     try:
-        async with httpx.AsyncClient(trust_env=False, timeout=10, headers=headers) as client:
-            answer = await client.get(f"{base_url.rstrip('/')}/models")
-            answer.raise_for_status()
-            return tuple(str(model["id"]) for model in answer.json()["data"])
-    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
-        raise ModelUnusableError(
-            f"{base_url} does not list its models: {error!r}",
-            remedy="Check --base-url and that the server runs",
-        ) from error
+        answer = await _get(address, f"{address.url}models", api_key)
+        answer.raise_for_status()
+        return tuple(str(model["id"]) for model in orjson.loads(answer.content)["data"])
+    except (*HTTP_ERRORS, ValueError, KeyError, TypeError) as error:
+        reason = one_line(f"{type(error).__name__}: {error}", (api_key or "", *address.secrets))
+    raise ModelUnusableError(
+        f"{address} does not list its models: {reason}", remedy="Check --base-url and that the server runs"
+    )
+
+
+async def _get(address: Address, url: str, api_key: str | None) -> httpx2.Response:
+    """Raises `HTTP_ERRORS`; a status is not among them."""
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    if address.authorization:
+        headers["Authorization"] = address.authorization
+    async with http_client(address, _QUESTION_S) as client:
+        return await client.get(url, headers=headers, params=address.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,17 +241,23 @@ class PrefixCache:
 
 
 async def prefix_cache_counters(base_url: str) -> PrefixCache | None:
-    """Read the server's counters, summed over its engines; None when it does not expose them."""
-    root = base_url.rstrip("/").removesuffix("/v1")
+    """Read the server's counters, summed over its engines; None when it does not expose them.
+
+    Raises `UsageError` for what is no base URL.
+    """
+    address = parse_address(base_url)
     try:
-        async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
-            answer = await client.get(f"{root}/metrics")
-    except httpx.HTTPError:
+        answer = await _get(address, f"{address.url.rstrip('/').removesuffix('/v1')}/metrics", None)
+    except HTTP_ERRORS:
         return None
-    totals = {"queries": 0.0, "hits": 0.0}
-    found = re.findall(r"^vllm:prefix_cache_(queries|hits)_total(?:\{.*\})? (\S+)", answer.text, re.MULTILINE)
-    for which, value in found:
-        totals[which] += float(value)
-    if not answer.is_success or {which for which, _ in found} != set(totals):
+    totals: dict[str, float] = {}
+    for which, value in _COUNTER.findall(answer.text):
+        with contextlib.suppress(ValueError):
+            totals[which] = totals.get(which, 0.0) + float(value)
+    if (
+        not answer.is_success
+        or totals.keys() != {"queries", "hits"}
+        or not all(map(isfinite, totals.values()))
+    ):
         return None
     return PrefixCache(queries=int(totals["queries"]), hits=int(totals["hits"]))

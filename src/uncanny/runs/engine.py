@@ -40,6 +40,10 @@ class Engine:
         """Parameters as each model is really sent them."""
         return {lane.name: sent_by(lane.provider, sampling) for lane in self.lanes.values()}
 
+    def notices(self) -> list[str]:
+        """What turned out about servers and is worth a word to the user."""
+        return [note for lane in self.lanes.values() for note in getattr(lane.provider, "notices", ())]
+
 
 def sent_by(provider: Provider, sampling: Sampling) -> dict[str, Any]:
     own = getattr(provider, "sent", None)

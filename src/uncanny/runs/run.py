@@ -233,6 +233,7 @@ async def _work(
         finally:
             keeper.cancel()
             calls.close()
+            progress.warnings.extend(engine.notices())
             # A server may have turned out not to take a parameter.
             manifest.sent(models, engine.sent(task.sampling))
     return RunEnd(progress, stop.reason, stop.error)
