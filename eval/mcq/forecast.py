@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from PIL import Image
-
 from uncanny.agents.artifact_answerer import own_texts
 from uncanny.eval.mcq.items import AskedQuestion, Item
 from uncanny.eval.mcq.load import image_path
 from uncanny.eval.mcq.run import McqJob, McqTask
 from uncanny.eval.mcq.texts import question_text, system_text
+from uncanny.images import stored_size
 from uncanny.providers.base import Tokens
 from uncanny.providers.estimate import text_tokens
 from uncanny.providers.image_tokens import image_tokens
@@ -87,10 +86,7 @@ def _tokens(
     if question == "q4_no_image":
         return text
     if item.image not in sizes:
-        try:
-            with Image.open(image_path(item, job.items_file, job.root)) as image:
-                sizes[item.image] = image_tokens(model, *image.size)
-        except (OSError, ValueError, SyntaxError):
-            sizes[item.image] = 0
+        size = stored_size(image_path(item, job.items_file, job.root))
+        sizes[item.image] = 0 if size is None else image_tokens(model, *size)
     picture = sizes[item.image]
     return None if picture is None else text + picture

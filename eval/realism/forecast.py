@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
-
-from PIL import Image
 
 from uncanny.agents.verdict import own_texts
 from uncanny.eval.realism.pairs import PairFiles
 from uncanny.eval.realism.run import RealismJob, RealismTask
+from uncanny.images import SkippedInputs, stored_size
 from uncanny.prompts import PromptSet
 from uncanny.providers.base import Tokens
 from uncanny.providers.estimate import text_tokens
 from uncanny.providers.image_tokens import image_tokens
 from uncanny.providers.prices import PriceTable
+from uncanny.runs.inputs import skipped_figures, skipped_line
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import prompts_of
 
@@ -35,7 +34,7 @@ def forecast_realism(job: RealismJob) -> dict[str, Any]:
     least, most, unreadable = _Tally(), _Tally(), 0
     texts = prompts_of(job.folder, own_texts())
     for pair in pending:
-        sizes = [_size(pair.original), _size(pair.edited)]
+        sizes = [stored_size(pair.original), stored_size(pair.edited)]
         if None in sizes:
             unreadable += 1
             continue
@@ -44,6 +43,7 @@ def forecast_realism(job: RealismJob) -> dict[str, Any]:
         "pairs": len(job.pairs.pairs[: job.options.limit]),
         "pending": len(pending),
         "unreadable": unreadable,
+        **skipped_figures(job.pairs.skipped or SkippedInputs()),
     }
     for name, tally in (("least", least), ("most", most)):
         cost = (
@@ -65,6 +65,7 @@ def forecast_realism_text(found: dict[str, Any]) -> str:
     return "\n".join(
         [
             f"Pairs    {found['pairs']:,}, {found['pending']:,} to judge{unreadable}",
+            *skipped_line(found["skipped"]),
             f"Calls    {_range(found, 'calls', '{:,}')}, by how many edits pass the first check",
             f"Tokens   about {_range(found, 'input_tokens', '{:,}')} in, "
             f"{_range(found, 'output_tokens', '{:,}')} out without reasoning",
@@ -117,14 +118,6 @@ def _pending(job: RealismJob) -> Sequence[PairFiles]:
             return task.take_up(records, started, Progress())
         finally:
             records.close()
-
-
-def _size(file: Path) -> tuple[int, int] | None:
-    try:
-        with Image.open(file) as image:
-            return image.size
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        return None
 
 
 def _range(found: dict[str, Any], name: str, form: str, unknown: str = "?") -> str:

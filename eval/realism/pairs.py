@@ -14,7 +14,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.mcq.load import parse_records
 from uncanny.eval.mcq.problems import ItemsError, Problem
 from uncanny.eval.realism.records import Pair
-from uncanny.images import discover, display_path
+from uncanny.images import SkippedInputs, discover, display_path
 from uncanny.records.jsonl import write_atomically
 from uncanny.scenes import scenes
 
@@ -34,10 +34,14 @@ class PairFiles:
 
 @dataclass(frozen=True, slots=True)
 class PairSet:
-    """Pairs with unique ids, and where they came from: a file, two folders, or nothing for the scenes."""
+    """Pairs with unique ids, and where they came from: a file, two folders, or nothing for the scenes.
+
+    `skipped` is what else lay in the folders.
+    """
 
     pairs: tuple[PairFiles, ...]
     source: tuple[Path, ...] = ()
+    skipped: SkippedInputs | None = None
 
     def named_from(self, folder: Path) -> str:
         """The source as a run's manifest has it, from `folder`, so that both can be moved together."""
@@ -117,7 +121,7 @@ def folder_pairs(original: Path, edited: Path) -> PairSet:
                 remedy="Give a pair file, a folder with original/ and edited/ in it, or both with --original "
                 "and --edited.",
             )
-    originals, edits = _images(original), _images(edited)
+    (originals, beside_originals), (edits, beside_edits) = _images(original), _images(edited)
     pairs: list[PairFiles] = []
     used: set[str] = set()
     for key, file in edits.items():
@@ -130,14 +134,19 @@ def folder_pairs(original: Path, edited: Path) -> PairSet:
             pairs.append(PairFiles(key, file, edited / f"{key}{file.suffix}", _group(key)))
     if not pairs:
         raise UsageError(f"No images in {original} and {edited}")
-    return PairSet(tuple(sorted(pairs, key=lambda pair: pair.id)), (original, edited))
+    ordered = sorted(pairs, key=lambda pair: pair.id)
+    return PairSet(tuple(ordered), (original, edited), beside_originals + beside_edits)
 
 
-def _images(folder: Path) -> Mapping[str, Path]:
-    """Image files by their path within the folder, without suffix. Raises ItemsError where two share one."""
+def _images(folder: Path) -> tuple[Mapping[str, Path], SkippedInputs]:
+    """Image files by their path within the folder, without suffix, and what else is there.
+
+    Raises ItemsError where two share one.
+    """
+    inside = discover([folder])
     found: dict[str, Path] = {}
     problems: list[Problem] = []
-    for file in discover([folder]).files:
+    for file in inside.files:
         key = display_path(file.relative_to(folder).with_suffix(""))
         if key in found:
             message = f"{found[key].name} and {file.name} have the same name; keep one of them"
@@ -145,7 +154,7 @@ def _images(folder: Path) -> Mapping[str, Path]:
         found.setdefault(key, file)
     if problems:
         raise ItemsError(str(folder), problems)
-    return found
+    return found, inside.skipped
 
 
 def _outside(key: str) -> Iterator[str]:

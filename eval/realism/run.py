@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,12 +13,13 @@ import orjson
 from uncanny.agents.verdict import ROLES, own_texts
 from uncanny.eval.realism.pairs import PairFiles, PairSet
 from uncanny.eval.realism.records import Outcome, Side, Verdict
-from uncanny.images import PixelPolicy, display_path
+from uncanny.images import PixelPolicy
 from uncanny.prompts import PromptSet
 from uncanny.providers.base import Sampling
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
+from uncanny.runs.inputs import Names, note_skipped
 from uncanny.runs.manifest import recorded_prompts
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
@@ -67,7 +67,7 @@ class RealismJob:
     def name_of(self, file: Path) -> str:
         """How records call an image: by its path from the root, or else from the run folder."""
         base = self.folder.path if self.root is None else self.root
-        return display_path(Path(os.path.relpath(os.path.abspath(file), os.path.abspath(base))))  # noqa: PTH100
+        return Names(base).of(file)
 
     def asked_digest(self, pair: PairFiles) -> str:
         """Changes when a pair of this id becomes another one."""
@@ -135,6 +135,8 @@ class RealismTask:
         progress.unit = "pairs"
         progress.kinds = ("ok", "refused", "undetermined", "failed", "unusable")
         progress.total = len(pairs)
+        if job.pairs.skipped is not None:
+            note_skipped(progress, job.pairs.skipped)
         for verdict in standing.values():
             note_verdict(progress, verdict)
         progress.resumed = progress.done

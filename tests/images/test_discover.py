@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from uncanny.errors import UsageError
-from uncanny.images import discover, display_path
+from uncanny.images import Skipped, discover, display_path
+from uncanny.images.discover import MOST_LISTED
 from uncanny.images.naming import short_path
 
 
@@ -36,14 +37,33 @@ def test_nothing_found_is_no_error(tmp_path: Path) -> None:
 def test_what_is_skipped_is_told(tmp_path: Path) -> None:
     touch(tmp_path, ".a.png", ".git/b.png", "c.txt", "d.heic", "png", "e.png")
     found = discover([tmp_path])
-    assert [path.name for path in found.files] == ["e.png"]
-    assert [(each.path.name, each.reason) for each in found.skipped] == [
+    assert [path.name for path in found.files] == ["d.heic", "e.png"]
+    assert [(each.path.name, each.reason) for each in found.skipped.listed] == [
         (".a.png", "hidden"),
         (".git", "hidden"),
         ("c.txt", "other_file"),
-        ("d.heic", "unsupported_format"),
         ("png", "other_file"),
     ]
+    assert found.skipped.counts == {"hidden": 2, "other_file": 2}
+
+
+def test_what_is_called_like_an_image_is_taken_whether_or_not_it_can_be_read(tmp_path: Path) -> None:
+    some = ["a.heic", "b.JXL", "c.dng", "d.svg", "e.jp2", "f.tga"]
+    touch(tmp_path, *some)
+    assert names(tmp_path) == some
+
+
+def test_of_what_is_skipped_all_is_counted_and_the_first_of_it_listed(tmp_path: Path) -> None:
+    number = 2 * MOST_LISTED + 10
+    for index in range(number):
+        (tmp_path / f"{index * 7919 % number:05d}.txt").touch()
+    skipped = discover([tmp_path]).skipped
+    assert skipped.counts == {"other_file": number}
+    assert [each.path.name for each in skipped.listed] == [f"{index:05d}.txt" for index in range(MOST_LISTED)]
+    touch(tmp_path / "more", "x.txt", ".y")
+    both = skipped + discover([tmp_path / "more"]).skipped
+    assert both.counts == {"hidden": 1, "other_file": number + 1}
+    assert (len(both.listed), both.listed[0].reason) == (MOST_LISTED, "hidden")
 
 
 def test_what_is_named_is_taken(tmp_path: Path) -> None:
@@ -59,7 +79,7 @@ def test_overlapping_arguments_give_each_file_once(tmp_path: Path, monkeypatch: 
     found = discover(arguments)
     assert len(found.files) == 2
     assert {path.resolve() for path in found.files} == {tmp_path / "a/b/c.png", tmp_path / "a/d.png"}
-    assert found.skipped == ()
+    assert not found.skipped
     assert discover(arguments[::-1]) == found
 
 
@@ -73,7 +93,7 @@ def test_linked_folders_are_walked_once(tmp_path: Path) -> None:
     assert [path.relative_to(tmp_path / "in").as_posix() for path in found.files] == [
         *("a/one.png", "far/three.png", "z/two.png")
     ]
-    assert [(each.path.name, each.reason) for each in found.skipped] == [
+    assert [(each.path.name, each.reason) for each in found.skipped.listed] == [
         ("0_link", "same_folder"),
         ("loop", "same_folder"),
     ]
@@ -99,7 +119,8 @@ def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(os, "scandir", guarded)
     found = discover([tmp_path])
     assert [path.name for path in found.files] == ["a.png"]
-    assert [(each.path.name, each.reason) for each in found.skipped] == [("locked", "unreadable_folder")]
+    assert found.skipped.listed == (Skipped(tmp_path / "locked", "unreadable_folder", "Permission denied"),)
+    assert found.skipped.unreadable_folders == 1
 
 
 @pytest.mark.parametrize("name", ["gone", "x" * 10_000, "a/" * 5_000, "nul\0byte", "a.png/below"])
@@ -120,6 +141,22 @@ def test_names_of_any_bytes(tmp_path: Path) -> None:
     assert found.exists()
     assert display_path(found.relative_to(tmp_path)) == r"caf\xe9\xff.png"
     assert short_path(Path("a\nb\u202ec")) == r"a\nb\u202ec"
+
+
+def test_names_that_look_alike_are_shown_as_two() -> None:
+    raw, literal = os.fsdecode(b"a\xff.png"), r"a\xff.png"
+    assert display_path(Path(raw)) == r"a\xff.png"
+    assert display_path(Path(literal)) == r"a\x5cxff.png"
+    assert display_path(Path(r"a\b\xg.png")) == r"a\b\xg.png"
+
+
+pieces = st.lists(st.sampled_from([b"\\", b"x", b"5", b"c", b"f", b"\xff", b"\xe9", b"g"]), max_size=12)
+
+
+@given(pieces.map(b"".join), pieces.map(b"".join))
+def test_no_two_names_are_shown_alike(one: bytes, other: bytes) -> None:
+    shown = [display_path(Path(os.fsdecode(b"n" + name))) for name in (one, other)]
+    assert (shown[0] == shown[1]) == (one == other)
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -72,6 +72,29 @@ def test_a_path_that_is_not_there_is_explained(tmp_path: Path) -> None:
         find_inputs([tmp_path / "nowhere"], run=tmp_path / "run")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="names of that kind cannot be made there")
+def test_names_are_unique_whatever_bytes_they_are_made_of(tmp_path: Path) -> None:
+    picture = (pictures(tmp_path / "one", 1) / "p00.png").read_bytes()
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in (b"\\xff.png", b"\xff.png", b"\\x5cxff.png", b"\\xFF.png"):
+        try:
+            Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_bytes(picture)
+        except OSError:
+            pytest.skip("the file system takes UTF-8 names only")
+    found = names(find_inputs([folder], run=tmp_path / "run", root=folder))
+    assert sorted(found) == [r"\x5cx5cxff.png", r"\x5cxff.png", r"\xFF.png", r"\xff.png"]
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="needs links")
+def test_what_lies_above_a_link_s_target_is_named_from_there(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "link").symlink_to(data / "deep")
+    above = tmp_path / "other" / "link" / ".."
+    found = find_inputs([above], run=tmp_path / "run")
+    assert names(found) == names(find_inputs([data], run=tmp_path / "run"))
+
+
 @pytest.mark.skipif(not hasattr(os, "symlink"), reason="needs links")
 def test_a_link_keeps_its_own_name(data: Path, tmp_path: Path) -> None:
     (tmp_path / "linked.png").symlink_to(data / "p00.png")

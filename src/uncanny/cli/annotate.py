@@ -55,7 +55,7 @@ def command(
         root,
     )
     if options["dry_run"]:
-        dry_run(job, as_json=options["as_json"])
+        code = dry_run(job, as_json=options["as_json"])
     else:
         code = annotate_and_show(job, as_json=options["as_json"], quiet=options["quiet"], report=report)
-        raise click.exceptions.Exit(code)
+    raise click.exceptions.Exit(code)

@@ -10,7 +10,7 @@ import orjson
 
 from uncanny.cli.audit_annotate import annotate_folders, forecast_folders
 from uncanny.cli.audit_table import leaderboard
-from uncanny.cli.session import RUN_CODES
+from uncanny.cli.session import RUN_CODES, show_forecast
 from uncanny.cli.terminal import harmless, say, say_json
 from uncanny.errors import UsageError
 from uncanny.eval.audit.guard import provenances
@@ -39,8 +39,7 @@ def audit_and_show(
     sources, others = read_sources(generators), read_sources(against)
     _check_against([source.name for source in others if source.kind == "images"], options)
     if dry_run:
-        _show_forecast(forecast_folders(sources, **options))
-        return 0
+        return _show_forecast(forecast_folders(sources, **options))
 
     def load(chosen: Sequence[Source]) -> tuple[Loaded, ...]:
         return load_generators(chosen, root=root, pair_by=pair_by, worst=worst)
@@ -107,10 +106,10 @@ def _write(
             say(harmless(f"Report   {page}"))
 
 
-def _show_forecast(found: Mapping[str, Mapping[str, Any]]) -> None:
+def _show_forecast(found: Mapping[str, dict[str, Any]]) -> int:
     from uncanny.cli.summary import forecast_text
 
     if not found:
         say("All generators have their annotations; nothing would be asked.")
-    for name, each in found.items():
-        say(f"{name}\n{forecast_text(dict(each))}")
+    codes = [show_forecast(each, forecast_text, name=name) for name, each in found.items()]
+    return max(codes, default=0)

@@ -11,7 +11,6 @@ from uncanny.cli.annotate_options import pixel_options, read_policy
 from uncanny.cli.command import Command
 from uncanny.cli.models import model_options, read_models, read_run_options
 from uncanny.cli.numbers import OUTPUT_TOKENS, TEMPERATURE, TOP_P
-from uncanny.cli.terminal import say, say_json
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
@@ -103,18 +102,17 @@ def _run_or_forecast(
     job: DetectJob, truth: str | None, *, report: bool, dry_run: bool, as_json: bool, quiet: bool, **_: object
 ) -> None:
     from uncanny.cli.detect_summary import DetectSummary, forecast_detect_text
-    from uncanny.cli.session import run_and_show
+    from uncanny.cli.session import run_and_show, show_forecast
     from uncanny.eval.detect.truth import find_truth
     from uncanny.runs.detect_forecast import forecast_detect
     from uncanny.runs.detect_run import detect
 
-    files = job.inputs()
+    files = job.inputs().files
     # Before anything is asked: a truth that does not fit is found out for nothing.
     known = find_truth(truth, files, job.paths)
     if dry_run:
-        found = forecast_detect(job)
-        say_json(found) if as_json else say(forecast_detect_text(found))
-        return
+        code = show_forecast(forecast_detect(job), forecast_detect_text, as_json=as_json)
+        raise click.exceptions.Exit(code)
     summary = DetectSummary(job, frozenset(file.image for file in files), known, report)
     code = run_and_show(lambda started: detect(job, started), summary, as_json=as_json, quiet=quiet)
     raise click.exceptions.Exit(code)

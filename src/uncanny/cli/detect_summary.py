@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uncanny.cli.figures import cost, count
-from uncanny.cli.summary import MOST_FAILURES, spending_lines, why_failed
+from uncanny.cli.summary import MOST_FAILURES, skipped_lines, spending_lines, why_failed
 from uncanny.cli.terminal import layout
 from uncanny.eval.detect.score import DetectScore, score, score_json
 from uncanny.eval.detect.truth import SourceTruth
@@ -18,6 +18,7 @@ from uncanny.eval.metrics.accuracy import JUDGED, SOURCES
 from uncanny.eval.semantic.anomaly_file import SCENES
 from uncanny.records.jsonl import read_records
 from uncanny.runs.detect_run import DetectJob
+from uncanny.runs.inputs import skipped_line
 from uncanny.runs.run import RunEnd
 from uncanny.schema import Detection
 
@@ -59,6 +60,7 @@ class DetectSummary:
                 for record in self._records()
                 if record.status != "ok"
             ],
+            "skipped": dict(end.progress.skipped.counts) if end.progress.skipped else {},
             "warnings": end.progress.warnings,
             "error": None if end.error is None else str(end.error),
         }
@@ -106,6 +108,7 @@ class DetectSummary:
             f"Images   {progress.total:,}: {images or 'none done'}"
             + (f", {left:,} not done" if left else "")
             + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else ""),
+            *skipped_lines(end),
             "Judged   " + ", ".join(f"{verdicts[judged]:,} {judged}" for judged in JUDGED),
             f"Found    {progress.items_found:,} {'anomaly' if progress.items_found == 1 else 'anomalies'} "
             "(severity 0 = unreal, 100 = real)",
@@ -150,6 +153,7 @@ def forecast_detect_text(found: dict[str, Any]) -> str:
         [
             f"Images   {found['images']:,}, {found['pending']:,} to do"
             + (f", {found['unreadable']:,} unreadable" if found["unreadable"] else ""),
+            *skipped_line(found["skipped"]),
             f"Calls    {found['calls']:,}, two an image; one where the first answer is not clear",
             f"Tokens   about {count(found['input_tokens'])} in, {count(found['output_tokens'])} out "
             "without reasoning",

@@ -10,7 +10,6 @@ import click
 from uncanny.cli.command import Group
 from uncanny.cli.models import model_options, read_models, read_run_options
 from uncanny.cli.numbers import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P
-from uncanny.cli.terminal import say, say_json
 from uncanny.errors import UsageError
 
 PATH = click.Path(path_type=Path)
@@ -63,7 +62,7 @@ def run_command(
     """Judge every pair of PAIRS, in one call or three each; the same command goes on where it stopped."""
     from uncanny.cli.realism_pairs import named_pairs
     from uncanny.cli.realism_summary import RealismSummary
-    from uncanny.cli.session import run_and_show
+    from uncanny.cli.session import run_and_show, show_forecast
     from uncanny.eval.realism.forecast import forecast_realism, forecast_realism_text
     from uncanny.eval.realism.run import RealismJob, RealismPlan, run_realism
     from uncanny.records.run_folder import RunFolder
@@ -80,9 +79,8 @@ def run_command(
         root=root,
     )
     if dry:
-        found = forecast_realism(job)
-        say_json(found) if options["as_json"] else say(forecast_realism_text(found))
-        return
+        code = show_forecast(forecast_realism(job), forecast_realism_text, as_json=options["as_json"])
+        raise click.exceptions.Exit(code)
     code = run_and_show(
         lambda started: run_realism(job, started),
         RealismSummary(job),

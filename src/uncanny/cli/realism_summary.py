@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uncanny.cli.summary import MOST_FAILURES, spending_lines
+from uncanny.cli.summary import MOST_FAILURES, skipped_lines, spending_lines
 from uncanny.cli.terminal import layout
 from uncanny.eval.realism.records import Verdict
 from uncanny.eval.realism.run import RealismJob
@@ -45,6 +45,7 @@ class RealismSummary:
                 for verdict in verdicts
                 if verdict.outcome in ("failed", "unusable")
             ],
+            "skipped": dict(end.progress.skipped.counts) if end.progress.skipped else {},
             "warnings": end.progress.warnings,
             "error": None if end.error is None else str(end.error),
         }
@@ -60,6 +61,7 @@ class RealismSummary:
         lines = [
             f"Pairs    {progress.total:,}: {counts or 'none done'}"
             + (f", {left:,} not done" if left else ""),
+            *skipped_lines(end),
             f"Labels   {labels}",
         ]
         odd = [_why(verdict) for verdict in verdicts if verdict.outcome not in (None, "judged")]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from uncanny.cli.display import live_progress
 from uncanny.cli.summary import AnnotateSummary
-from uncanny.cli.terminal import complain, layout, say, say_json
+from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.annotate_run import AnnotateJob, annotate
 from uncanny.runs.options import ModelOptions
@@ -78,7 +78,7 @@ def exit_code(end: RunEnd) -> int:
         return RUN_CODES["failures"] if answers else RUN_CODES["usage"]
     if end.reason is not None:
         return RUN_CODES[end.reason]
-    return RUN_CODES["failures"] if progress.failures else 0
+    return RUN_CODES["failures"] if progress.failures or progress.missing_folders else 0
 
 
 def complaints(end: RunEnd) -> list[str]:
@@ -102,14 +102,29 @@ def complain_all(end: RunEnd, name: str | None = None) -> None:
         complain(layout([line if name is None else f"{name}: {line}"]))
 
 
-def dry_run(job: AnnotateJob, *, as_json: bool) -> None:
-    """Print what the run would ask and roughly cost."""
+def dry_run(job: AnnotateJob, *, as_json: bool) -> int:
+    """Print what the run would ask and roughly cost. Returns the exit code."""
+    from uncanny.cli.summary import forecast_text
     from uncanny.runs.forecast import forecast
 
-    found: dict[str, Any] = forecast(job)
+    return show_forecast(forecast(job), forecast_text, as_json=as_json)
+
+
+def show_forecast(
+    found: dict[str, Any],
+    text: Callable[[dict[str, Any]], str],
+    *,
+    as_json: bool = False,
+    name: str | None = None,
+) -> int:
+    """Print a forecast, `text` as people read it. Returns the exit code: 1 where a folder cannot be read.
+
+    `name` stands before it where there are several.
+    """
     if as_json:
         say_json(found)
-        return
-    from uncanny.cli.summary import forecast_text
-
-    say(forecast_text(found))
+    else:
+        say(text(found) if name is None else f"{harmless(name)}\n{text(found)}")
+    for warning in found.get("warnings", ()):
+        complain(layout([f"Warning: {warning}" if name is None else f"{name}: Warning: {warning}"]))
+    return RUN_CODES["failures"] if found.get("skipped", {}).get("unreadable_folder") else 0

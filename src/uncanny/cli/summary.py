@@ -11,6 +11,7 @@ from uncanny.cli.figures import cost, count, duration, share
 from uncanny.cli.terminal import layout
 from uncanny.records.jsonl import read_records
 from uncanny.runs.annotate_run import AnnotateJob
+from uncanny.runs.inputs import skipped_line
 from uncanny.runs.run import RunEnd
 from uncanny.schema import Annotation
 
@@ -57,6 +58,7 @@ def _summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str,
             for record in read_records(job.folder.annotations, Annotation)
             if record.status != "ok"
         ],
+        "skipped": dict(end.progress.skipped.counts) if end.progress.skipped else {},
         "warnings": end.progress.warnings,
         "error": None if end.error is None else str(end.error),
     }
@@ -117,10 +119,17 @@ def _totals(end: RunEnd) -> list[str]:
         f"Images   {progress.total:,}: {images or 'none done'}"
         + (f", {left:,} not done" if left else "")
         + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else ""),
+        *skipped_lines(end),
         f"Found    {progress.items_found:,} {'anomaly' if progress.items_found == 1 else 'anomalies'} "
         "(severity 0 = unreal, 100 = real)",
     ]
     return lines + spending_lines(end)
+
+
+def skipped_lines(end: RunEnd) -> list[str]:
+    """What lay beside the inputs, on one line; none where there was nothing."""
+    skipped = end.progress.skipped
+    return [f"{line}; listed in run.json" for line in skipped_line(skipped.counts)] if skipped else []
 
 
 def spending_lines(end: RunEnd) -> list[str]:
@@ -150,6 +159,7 @@ def forecast_text(found: dict[str, Any]) -> str:
     lines = [
         f"Images   {found['images']:,}, {found['pending']:,} to do"
         + (f", {found['unreadable']:,} unreadable" if found["unreadable"] else ""),
+        *skipped_line(found["skipped"]),
         f"Calls    about {found['calls']:,} at {found['objects_per_image']} objects an image "
         f"(between {found['calls_least']:,} and {found['calls_most']:,})",
         f"Tokens   about {count(found['input_tokens'])} in, {count(found['output_tokens'])} out",

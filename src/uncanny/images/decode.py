@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
+import threading
 import warnings
 from dataclasses import dataclass
 from io import BytesIO
+from typing import BinaryIO
 
 from PIL import (
     AvifImagePlugin,
@@ -21,7 +24,15 @@ from PIL import (
 )
 
 from uncanny.errors import ImageError
-from uncanny.images.signature import Format, look_of, looks_cut_off, other_image, sniff
+from uncanny.images.signature import (
+    UNREAD_SUFFIXES,
+    Format,
+    look_of,
+    looks_cut_off,
+    no_image,
+    other_image,
+    sniff,
+)
 
 # Imported by name: Pillow loads most plugins on first need, which is not safe from several threads at once.
 _PLUGINS = (
@@ -42,6 +53,14 @@ _ORIENTATION = 0x0112
 _BITS_PER_SAMPLE = 258
 _RAISE_PIXELS = "Raise the limit on pixels if the picture is really that large."
 _READABLE = "JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF"
+_PILLOW_NAMES: dict[Format, str] = {"HEIC": "HEIF"}
+# Formats that Pillow reads with another package: its module, its name for pip.
+_EXTRA: dict[Format, tuple[str, str]] = {
+    "HEIC": ("pillow_heif", "pillow-heif"),
+    "JXL": ("pillow_jxl", "pillow-jxl-plugin"),
+}
+_LOADING = threading.Lock()
+_MOST_OF_A_MARK = 512
 
 
 @dataclass(slots=True)
@@ -65,11 +84,11 @@ def open_image(data: bytes, max_pixels: int) -> tuple[ImageFile.ImageFile, Forma
     """Read the header only. Raises `ImageError`, or whatever Pillow raises: see `explain`."""
     name = sniff(data)
     if name is None:
-        raise _no_image(data)
+        raise UnidentifiedImageError("no format that is read")
     # Pillow has one limit for the whole process; the user's own may be higher, and is checked below.
     if Image.MAX_IMAGE_PIXELS is not None and max_pixels > Image.MAX_IMAGE_PIXELS:
         Image.MAX_IMAGE_PIXELS = max_pixels
-    image = Image.open(BytesIO(data), formats=[name])
+    image = _open(BytesIO(data), name)
     if image.width * image.height > max_pixels:
         raise ImageError(
             f"the file declares {image.width:,} × {image.height:,} pixels, the limit is {max_pixels:,}",
@@ -77,6 +96,21 @@ def open_image(data: bytes, max_pixels: int) -> tuple[ImageFile.ImageFile, Forma
             remedy=_RAISE_PIXELS,
         )
     return image, name
+
+
+def header_size(file: BinaryIO) -> tuple[int, int]:
+    """Width and height as stored, from the header alone. Raises `ImageError` or whatever Pillow raises."""
+    name = sniff(file.read(_MOST_OF_A_MARK))
+    if name is None:
+        raise UnidentifiedImageError("no format that is read")
+    file.seek(0)
+    return _open(file, name).size
+
+
+def _open(file: BinaryIO, name: Format) -> ImageFile.ImageFile:
+    if name in _EXTRA:
+        _load_extra(name)
+    return Image.open(file, formats=[_PILLOW_NAMES.get(name, name)])
 
 
 def decode(data: bytes, max_pixels: int, *, draft: int | None = None) -> Decoded:
@@ -100,8 +134,11 @@ def decode(data: bytes, max_pixels: int, *, draft: int | None = None) -> Decoded
     return Decoded(image, name, frames, orientation, turned, depth, white_is_zero)
 
 
-def explain(error: Exception, data: bytes) -> ImageError:
-    """Turn whatever went wrong while decoding into the one error of this package."""
+def explain(error: Exception, data: bytes, suffix: str = "") -> ImageError:
+    """Turn whatever went wrong while decoding into the one error of this package.
+
+    `suffix` is the file's, for formats that begin with no mark of their own.
+    """
     if isinstance(error, ImageError):
         return error
     if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
@@ -112,7 +149,7 @@ def explain(error: Exception, data: bytes) -> ImageError:
         return ImageError("the picture needs more memory than there is", kind="bomb")
     name = sniff(data)
     if name is None:
-        return _no_image(data)
+        return _no_image(data, suffix)
     if "truncated" in str(error).lower() or looks_cut_off(data, name):
         return ImageError(f"the {name} file is cut off", kind="truncated", remedy="Fetch it again.")
     return ImageError(
@@ -137,8 +174,26 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:200]
 
 
-def _no_image(data: bytes) -> ImageError:
+def _load_extra(name: Format) -> None:
+    """Raises `ImageError` where the package is not installed."""
+    module, package = _EXTRA[name]
+    try:
+        with _LOADING:  # each registers itself with Pillow, which is not safe from several threads
+            loaded = importlib.import_module(module)
+            if name == "HEIC":
+                loaded.register_heif_opener()
+    except ImportError as error:
+        raise ImageError(
+            f"{name} needs a plugin that is not installed",
+            kind="unsupported",
+            remedy=f"Run `pip install {package}` and the same command again, or convert it to {_READABLE}.",
+        ) from error
+
+
+def _no_image(data: bytes, suffix: str) -> ImageError:
     other = other_image(data)
+    if other is None and not no_image(data):
+        other = UNREAD_SUFFIXES.get(suffix)
     if other is not None:
         return ImageError(f"{other} is not read", kind="unsupported", remedy=f"Convert it to {_READABLE}.")
     return ImageError(
@@ -156,6 +211,9 @@ def _more_frames(image: ImageFile.ImageFile) -> bool:
 
 
 def _depth(image: ImageFile.ImageFile, data: bytes) -> int:
+    if image.format == "HEIF":
+        # Gray with more than 8 bits comes spread over 16.
+        return 16 if image.mode.startswith("I;16") else int(image.info.get("bit_depth") or 8)
     if isinstance(image, PngImagePlugin.PngImageFile):
         return data[24]
     if isinstance(image, TiffImagePlugin.TiffImageFile):

@@ -4,37 +4,66 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from uncanny.errors import UsageError
 from uncanny.images.naming import short_path
+from uncanny.images.signature import RAW_SUFFIXES, UNREAD_SUFFIXES
 
-IMAGE_SUFFIXES = frozenset(
-    {
-        *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp"),
-        *(".gif", ".bmp", ".dib", ".tif", ".tiff", ".avif"),
-    }
-)
-UNREAD_SUFFIXES = frozenset(
-    {".heic", ".heif", ".jxl", ".jp2", ".svg", ".psd", ".ico", ".eps", ".exr", ".dng"}
+# What is called like an image is taken for one, also where nothing here can read it: it shall not get lost.
+IMAGE_SUFFIXES = (
+    frozenset(
+        {
+            *(".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".apng", ".webp", ".gif", ".bmp", ".dib"),
+            *(".tif", ".tiff", ".avif", ".heic", ".heif", ".hif", ".jxl"),
+        }
+    )
+    | UNREAD_SUFFIXES.keys()
+    | RAW_SUFFIXES
 )
 
-SkipReason = Literal["hidden", "other_file", "unsupported_format", "unreadable_folder", "same_folder"]
+# In order of how much a user wants to know about them.
+SkipReason = Literal["unreadable_folder", "same_folder", "hidden", "other_file"]
+_RANK: Mapping[SkipReason, int] = {reason: rank for rank, reason in enumerate(get_args(SkipReason))}
+MOST_LISTED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """Something inside a folder that is not taken; a skipped folder stands for all it holds.
 
-    `same_folder`: a link to a folder that is walked already. `unsupported_format`: an image, but of a format
-    that is not read.
+    `same_folder`: a link to a folder that is walked already. `detail` is why a folder cannot be read, as the
+    system says.
     """
 
     path: Path
     reason: SkipReason
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedInputs:
+    """All that was skipped, by number, and `MOST_LISTED` of it at most: unreadable folders, then by name."""
+
+    counts: Mapping[SkipReason, int] = field(default_factory=dict)
+    listed: tuple[Skipped, ...] = ()
+
+    def __add__(self, other: SkippedInputs) -> SkippedInputs:
+        counts = Counter(self.counts) + Counter(other.counts)
+        listed = sorted((*self.listed, *other.listed), key=lambda each: (_RANK[each.reason], str(each.path)))
+        ordered = {reason: counts[reason] for reason in _RANK if counts[reason]}
+        return SkippedInputs(ordered, tuple(listed[:MOST_LISTED]))
+
+    def __bool__(self) -> bool:
+        return bool(self.counts)
+
+    @property
+    def unreadable_folders(self) -> int:
+        return self.counts.get("unreadable_folder", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +71,7 @@ class Found:
     """Image files in order of their posix paths, each once; both parts are empty where there is nothing."""
 
     files: tuple[Path, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: SkippedInputs
 
 
 def discover(paths: Sequence[Path]) -> Found:
@@ -60,8 +89,7 @@ def discover(paths: Sequence[Path]) -> Found:
             walk.take(str(path.parent), path.name, str(path))
     walk.run()
     files = sorted((Path(each) for each in walk.files.values()), key=Path.as_posix)
-    skipped = sorted(walk.skipped.items())
-    return Found(tuple(files), tuple(Skipped(Path(path), reason) for path, reason in skipped))
+    return Found(tuple(files), walk.skipped.inputs())
 
 
 def _is_folder(path: Path) -> bool:
@@ -83,6 +111,30 @@ def _is_link(path: Path) -> bool:
         return False
 
 
+class _SkippedList:
+    """Counts everything and keeps the first by rank and name, in whatever order they come."""
+
+    def __init__(self) -> None:
+        self._counts = Counter[SkipReason]()
+        self._first: list[tuple[int, str, SkipReason, str | None]] = []
+
+    def add(self, path: str, reason: SkipReason, detail: str | None = None) -> None:
+        self._counts[reason] += 1
+        self._first.append((_RANK[reason], path, reason, detail))
+        if len(self._first) >= 2 * MOST_LISTED:
+            self._cut()
+
+    def inputs(self) -> SkippedInputs:
+        self._cut()
+        listed = (Skipped(Path(path), reason, detail) for _, path, reason, detail in self._first)
+        counts = {reason: self._counts[reason] for reason in _RANK if self._counts[reason]}
+        return SkippedInputs(counts, tuple(listed))
+
+    def _cut(self) -> None:
+        self._first.sort(key=lambda each: each[:2])
+        del self._first[MOST_LISTED:]
+
+
 class _Walk:
     """Folders still to visit, and what was found. Linked folders come last, so that real paths win."""
 
@@ -90,7 +142,7 @@ class _Walk:
         self.folders: list[str] = []
         self.links: list[str] = []
         self.files: dict[tuple[str, str], str] = {}
-        self.skipped: dict[str, SkipReason] = {}
+        self.skipped = _SkippedList()
         self._seen: set[tuple[int, int]] = set()
         self._real: dict[str, str] = {}
 
@@ -115,25 +167,25 @@ class _Walk:
             status = Path(folder).stat()
             if (status.st_dev, status.st_ino) in self._seen:
                 if linked:
-                    self.skipped[folder] = "same_folder"
+                    self.skipped.add(folder, "same_folder")
                 return
             self._seen.add((status.st_dev, status.st_ino))
             with os.scandir(folder) as entries:
                 for entry in entries:
                     self._sort_in(folder, entry)
-        except OSError:
-            self.skipped[folder] = "unreadable_folder"
+        except OSError as error:
+            self.skipped.add(folder, "unreadable_folder", error.strerror)
 
     def _sort_in(self, folder: str, entry: os.DirEntry[str]) -> None:
         suffix = entry.name[entry.name.rfind(".") :].lower() if "." in entry.name else ""
         if entry.name.startswith("."):
-            self.skipped[entry.path] = "hidden"
+            self.skipped.add(entry.path, "hidden")
         elif _leads_to_folder(entry):
             (self.links if entry.is_symlink() else self.folders).append(entry.path)
         elif suffix in IMAGE_SUFFIXES:
             self.take(folder, entry.name, entry.path)
         else:
-            self.skipped[entry.path] = "unsupported_format" if suffix in UNREAD_SUFFIXES else "other_file"
+            self.skipped.add(entry.path, "other_file")
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from uncanny.errors import ImageError, ImageFault
 
@@ -25,21 +28,28 @@ def read_image_file(path: Path, max_bytes: int) -> bytes:
 
     Raises `ImageError` for everything else: pipes and devices are never opened, large files never read.
     """
-    try:
-        _check(path.stat(), max_bytes)
-        with open(path, "rb", opener=_open_without_waiting) as file:
-            # Looked at again: the name may stand for another file than a moment ago.
-            _check(os.fstat(file.fileno()), max_bytes)
-            data = file.read(max_bytes + 1)
-    except OSError as error:
-        raise _from_os(error) from error
-    except ValueError as error:
-        raise ImageError(f"the name is not valid: {error}", kind="missing") from error
+    with open_image_file(path, max_bytes) as file:
+        data = file.read(max_bytes + 1)
     if not data:
         raise ImageError("the file is empty", kind="empty", remedy="Was the download cut off?")
     if len(data) > max_bytes:
         raise _too_large(len(data), max_bytes)
     return data
+
+
+@contextmanager
+def open_image_file(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
+    """The regular file of at most `max_bytes`, to be read. Raises `ImageError`, also where reading fails."""
+    try:
+        _check(path.stat(), max_bytes)
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            # Looked at again: the name may stand for another file than a moment ago.
+            _check(os.fstat(file.fileno()), max_bytes)
+            yield file
+    except OSError as error:
+        raise _from_os(error) from error
+    except ValueError as error:  # a name with a zero byte in it
+        raise ImageError(f"the name is not valid: {error}", kind="missing") from error
 
 
 def _open_without_waiting(name: str, flags: int) -> int:

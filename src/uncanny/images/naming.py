@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 _LONGEST_SHOWN = 200
+_LIKE_A_BYTE = re.compile(r"\\(?=x[0-9a-f]{2})")
 
 
 def display_path(path: Path) -> str:
-    """The path as posix text that can always be encoded; bytes that are not UTF-8 appear as `\\xff`."""
-    return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
+    """The path as posix text that can always be encoded, another one for every path.
+
+    Bytes that are not UTF-8 appear as `\\xff`, these four characters themselves as `\\x5cxff`.
+    """
+    text = path.as_posix()
+    if "\\x" in text:
+        text = _LIKE_A_BYTE.sub(r"\\x5c", text)
+    return os.fsencode(text).decode("utf-8", "backslashreplace")
 
 
 def short_path(path: Path) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uncanny.errors import ImageError
-from uncanny.images.decode import Decoded, decode, explain
+from uncanny.images.decode import Decoded, decode, explain, header_size
 from uncanny.images.encode import encode
-from uncanny.images.file_bytes import read_image_file
+from uncanny.images.file_bytes import open_image_file, read_image_file
 from uncanny.images.naming import short_path
 from uncanny.images.plain import plain
 from uncanny.images.policy import PixelPolicy, SendLimits
-from uncanny.images.signature import MEDIA_TYPES
+from uncanny.images.signature import MEDIA_TYPES, RAW_SUFFIXES
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,27 @@ def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImag
     """
     data = b""
     try:
+        if path.suffix.lower() in RAW_SUFFIXES:
+            remedy = "Export it as JPEG, PNG or TIFF."
+            raise ImageError("a camera's raw file is not read", kind="unsupported", remedy=remedy)
         data = read_image_file(path, policy.max_file_bytes)
         return _prepare(data, policy, limits)
     except Exception as error:  # decoders raise all kinds of errors on hostile files
-        told = explain(error, data)
+        told = explain(error, data, path.suffix.lower())
         raise ImageError(f"{short_path(path)}: {told.message}", kind=told.kind, remedy=told.remedy) from error
+
+
+def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int] | None:
+    """Width and height in pixels by the file's header, None where it cannot be read. Nothing is decoded."""
+    policy = policy or PixelPolicy()
+    if path.suffix.lower() in RAW_SUFFIXES:
+        return None
+    try:
+        with open_image_file(path, policy.max_file_bytes) as file:
+            size = header_size(file)
+    except Exception:  # decoders raise all kinds of errors on hostile files
+        return None
+    return size if size[0] * size[1] <= policy.max_pixels else None
 
 
 def _prepare(data: bytes, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
-Format = Literal["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"]
+Format = Literal["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIC", "JXL"]
 
 MEDIA_TYPES: dict[Format, str] = {
     "JPEG": "image/jpeg",
@@ -14,7 +15,28 @@ MEDIA_TYPES: dict[Format, str] = {
     "BMP": "image/bmp",
     "TIFF": "image/tiff",
     "AVIF": "image/avif",
+    "HEIC": "image/heic",
+    "JXL": "image/jxl",
 }
+
+# Suffixes of images that nothing here reads, for messages: some of these formats begin with no mark.
+UNREAD_SUFFIXES: Mapping[str, str] = {
+    **dict.fromkeys((".jp2", ".j2k", ".jpx", ".jpf"), "JPEG 2000"),
+    **dict.fromkeys((".svg", ".svgz"), "SVG"),
+    **dict.fromkeys((".psd", ".psb"), "Photoshop"),
+    **dict.fromkeys((".ppm", ".pgm", ".pbm", ".pnm"), "Netpbm"),
+    **dict.fromkeys((".ico", ".cur"), "ICO"),
+    **{
+        ".eps": "PostScript",
+        ".exr": "OpenEXR",
+        ".hdr": "Radiance",
+        ".tga": "Targa",
+        ".qoi": "QOI",
+        ".pcx": "PCX",
+    },
+}
+# A camera's raw file often begins as a TIFF whose first picture is a small preview.
+RAW_SUFFIXES = frozenset({".dng", ".nef", ".cr2", ".cr3", ".arw", ".orf", ".rw2", ".raf", ".pef", ".srw"})
 
 _STARTS: tuple[tuple[bytes, Format], ...] = (
     (b"\xff\xd8\xff", "JPEG"),
@@ -25,11 +47,11 @@ _STARTS: tuple[tuple[bytes, Format], ...] = (
     (b"MM\0*", "TIFF"),
     (b"II+\0", "TIFF"),
     (b"MM\0+", "TIFF"),
+    (b"\xff\x0a", "JXL"),
+    (b"\0\0\0\x0cJXL ", "JXL"),
 )
 _BMP_HEADERS = frozenset({12, 16, 40, 52, 56, 64, 108, 124})
 _OTHER_IMAGES: tuple[tuple[bytes, str], ...] = (
-    (b"\xff\x0a", "JPEG XL"),
-    (b"\0\0\0\x0cJXL ", "JPEG XL"),
     (b"\0\0\0\x0cjP  ", "JPEG 2000"),
     (b"\xff\x4f\xff\x51", "JPEG 2000"),
     (b"8BPS", "Photoshop"),
@@ -52,7 +74,10 @@ _HEIF_BRANDS = frozenset({b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", 
 
 
 def sniff(data: bytes) -> Format | None:
-    """The readable format that `data` starts as, None for anything else; the rest may still be broken."""
+    """The format that `data` starts as, of those that can be read, with a plugin at least; None for others.
+
+    What comes after may still be broken.
+    """
     for start, name in _STARTS:
         if data.startswith(start):
             return name
@@ -60,9 +85,10 @@ def sniff(data: bytes) -> Format | None:
         return "WEBP"
     if data[:2] == b"BM" and int.from_bytes(data[14:18], "little") in _BMP_HEADERS:
         return "BMP"
-    if _brands(data) & {b"avif", b"avis"}:
+    brands = _brands(data)
+    if brands & {b"avif", b"avis"}:
         return "AVIF"
-    return None
+    return "HEIC" if brands & _HEIF_BRANDS else None
 
 
 def other_image(data: bytes) -> str | None:
@@ -70,21 +96,25 @@ def other_image(data: bytes) -> str | None:
     for start, name in _OTHER_IMAGES:
         if data.startswith(start):
             return name
-    if _brands(data) & _HEIF_BRANDS:
-        return "HEIC"
     if b"<svg" in data[:1024].lower():
         return "SVG"
     return None
 
 
-def look_of(data: bytes) -> str:
-    """What a file that is no image seems to be, in words."""
+def no_image(data: bytes) -> str | None:
+    """Name of something known that is no image, None for anything else."""
     head = data[:64].lstrip().lower()
     for start, name in _NO_IMAGES:
         if head.startswith(start.lower()):
             return name
-    if not data.strip(b"\0"):
-        return "a file of zeros"
+    return None if data.strip(b"\0") else "a file of zeros"
+
+
+def look_of(data: bytes) -> str:
+    """What a file that is no image seems to be, in words."""
+    known = no_image(data)
+    if known is not None:
+        return known
     try:
         data[:512].decode("ascii")
     except UnicodeDecodeError:
@@ -108,6 +138,8 @@ def looks_cut_off(data: bytes, name: Format) -> bool:
         order: Literal["little", "big"] = "little" if data[:2] == b"II" else "big"
         at = data[8:16] if b"+" in data[2:4] else data[4:8]
         return int.from_bytes(at, order) >= len(data)
+    if name == "JXL" and data.startswith(b"\xff\x0a"):
+        return False
     return _boxes_end(data) > len(data)
 
 

@@ -14,7 +14,7 @@ from uncanny.providers.base import Sampling
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.inputs import ImageFile, find_inputs
+from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
 from uncanny.runs.manifest import image_protocol
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
@@ -45,6 +45,10 @@ class AnnotateJob:
     options: RunOptions = field(default_factory=RunOptions)
     root: Path | None = None
     prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
+
+    def inputs(self) -> Inputs:
+        """The images in order of their names. Raises UsageError."""
+        return find_inputs(self.paths, run=self.folder.path, root=self.root, limit=self.options.limit)
 
 
 def annotate(job: AnnotateJob, on_start: Callable[[Progress], None] = lambda _: None) -> RunEnd:
@@ -97,8 +101,9 @@ class AnnotateTask:
         self, records: RecordFile[Annotation], started: float, progress: Progress
     ) -> Sequence[ImageFile]:
         job = self.job
-        inputs = find_inputs(job.paths, run=job.folder.path, root=job.root, limit=job.options.limit)
+        inputs = job.inputs()
         progress.total = len(inputs.files)
+        note_skipped(progress, inputs.skipped)
         standing = take_up(inputs.files, records, started, job.options, progress)
         self._by_digest = standing.by_digest
         return standing.pending

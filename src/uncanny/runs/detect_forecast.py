@@ -11,6 +11,7 @@ from uncanny.providers.image_tokens import image_tokens
 from uncanny.providers.prices import PriceTable
 from uncanny.runs.detect_run import DetectJob
 from uncanny.runs.forecast import PREFIXES
+from uncanny.runs.inputs import skipped_figures
 from uncanny.runs.resume import still_pending
 from uncanny.runs.sample_sizes import mean_size, sample_sizes
 from uncanny.schema import Detection
@@ -28,7 +29,8 @@ def forecast_detect(job: DetectJob) -> dict[str, Any]:
     are not known. Raises UsageError.
     """
     prices = PriceTable.load(job.models.prices)
-    files = job.inputs()
+    inputs = job.inputs()
+    files = inputs.files
     pending = still_pending(job.folder, files, job.options, Detection)
     sizes, unreadable = sample_sizes(pending)
     images = len(pending) - unreadable
@@ -38,6 +40,7 @@ def forecast_detect(job: DetectJob) -> dict[str, Any]:
         "images": len(files),
         "pending": len(pending),
         "unreadable": unreadable,
+        **skipped_figures(inputs.skipped),
         "calls": 2 * images,
         "calls_least": images,
         "calls_most": 2 * images,

@@ -14,7 +14,7 @@ from uncanny.providers.base import Sampling
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.inputs import ImageFile, find_inputs
+from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
 from uncanny.runs.manifest import image_protocol
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
@@ -43,10 +43,9 @@ class DetectJob:
     options: RunOptions = field(default_factory=RunOptions)
     root: Path | None = None
 
-    def inputs(self) -> tuple[ImageFile, ...]:
+    def inputs(self) -> Inputs:
         """The images in order of their names. Raises UsageError."""
-        limit = self.options.limit
-        return find_inputs(self.paths, run=self.folder.path, root=self.root, limit=limit).files
+        return find_inputs(self.paths, run=self.folder.path, root=self.root, limit=self.options.limit)
 
 
 def detect(job: DetectJob, on_start: Callable[[Progress], None] = lambda _: None) -> RunEnd:
@@ -94,9 +93,10 @@ class DetectTask:
     def take_up(
         self, records: RecordFile[Detection], started: float, progress: Progress
     ) -> Sequence[ImageFile]:
-        files = self.job.inputs()
-        progress.total = len(files)
-        standing = take_up(files, records, started, self.job.options, progress)
+        inputs = self.job.inputs()
+        progress.total = len(inputs.files)
+        note_skipped(progress, inputs.skipped)
+        standing = take_up(inputs.files, records, started, self.job.options, progress)
         self._by_digest = standing.by_digest
         return standing.pending
 

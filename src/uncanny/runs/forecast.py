@@ -14,7 +14,7 @@ from uncanny.providers.image_tokens import image_tokens
 from uncanny.providers.prices import PriceTable
 from uncanny.providers.registry import ModelId
 from uncanny.runs.annotate_run import OBJECTS_AN_IMAGE, AnnotateJob
-from uncanny.runs.inputs import find_inputs
+from uncanny.runs.inputs import skipped_figures
 from uncanny.runs.resume import still_pending
 from uncanny.runs.sample_sizes import mean_size, sample_sizes
 from uncanny.schema import Annotation
@@ -55,7 +55,7 @@ def forecast(job: AnnotateJob) -> dict[str, Any]:
     Tokens and cost are None where a model's image tokens or price are not known. Raises UsageError.
     """
     prices = PriceTable.load(job.models.prices)
-    inputs = find_inputs(job.paths, run=job.folder.path, root=job.root, limit=job.options.limit)
+    inputs = job.inputs()
     pending = still_pending(job.folder, inputs.files, job.options, Annotation)
     sizes, unreadable = sample_sizes(pending)
     images = len(pending) - unreadable
@@ -67,6 +67,7 @@ def forecast(job: AnnotateJob) -> dict[str, Any]:
         "images": len(inputs.files),
         "pending": len(pending),
         "unreadable": unreadable,
+        **skipped_figures(inputs.skipped),
         "objects_per_image": objects,
         "calls": images * job.plan.calls(objects),
         "calls_least": images * (job.plan.repeats + job.plan.scene_scans),

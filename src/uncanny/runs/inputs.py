@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from uncanny.errors import UsageError
-from uncanny.images import Skipped, discover, display_path
+from uncanny.images import SkippedInputs, SkipReason, discover, display_path
+from uncanny.images.naming import short_path
+from uncanny.runs.progress import Progress
+
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,7 @@ class Inputs:
     """All images of a run in order of their names, and what was passed over."""
 
     files: tuple[ImageFile, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: SkippedInputs
 
 
 def find_inputs(
@@ -36,14 +41,78 @@ def find_inputs(
     """
     found = discover(paths)
     if not found.files:
+        passed_over = skipped_words(found.skipped.counts)
         raise UsageError(
-            f"No images in {', '.join(display_path(path) for path in paths)}",
+            f"No images in {', '.join(display_path(path) for path in paths)}"
+            + (f", only {passed_over}" if passed_over else ""),
             remedy="Files with the usual image extensions are found; name other files one by one.",
         )
-    base = os.path.abspath(root if root is not None else run)  # noqa: PTH100  links stay links
-    named = (
-        ImageFile(path, display_path(Path(os.path.relpath(os.path.abspath(path), base))))  # noqa: PTH100
-        for path in found.files
-    )
-    files = sorted(named, key=lambda file: file.image)
+    names = Names(root if root is not None else run)
+    files = sorted((ImageFile(path, names.of(path)) for path in found.files), key=lambda file: file.image)
     return Inputs(tuple(files[:limit]), found.skipped)
+
+
+class Names:
+    """What records call files: each by its path from the folder `base`, and no two alike."""
+
+    def __init__(self, base: Path) -> None:
+        self._real: dict[Path, str] = {}
+        self._base = self._absolute(base)
+
+    def of(self, path: Path) -> str:
+        return display_path(Path(os.path.relpath(self._absolute(path), self._base)))
+
+    def _absolute(self, path: Path) -> str:
+        """Links stay links, but for those that `..` leads out of: `link/..` is not where the link lies."""
+        parts = path.parts
+        if ".." not in parts:
+            return os.path.abspath(path)  # noqa: PTH100
+        after = len(parts) - parts[::-1].index("..")
+        start = Path(*parts[:after])
+        if start not in self._real:
+            self._real[start] = os.path.realpath(start)
+        return os.path.join(self._real[start], *parts[after:])  # noqa: PTH118
+
+
+_WORDS: dict[SkipReason, tuple[str, str]] = {
+    "unreadable_folder": ("folder that cannot be read", "folders that cannot be read"),
+    "same_folder": ("link to a folder that is there already", "links to folders that are there already"),
+    "hidden": ("hidden one", "hidden ones"),
+    "other_file": ("file that is no image", "files that are no images"),
+}
+
+
+def skipped_words(counts: Mapping[SkipReason, int]) -> str:
+    """What was passed over, by number; empty where nothing was."""
+    return ", ".join(f"{number:,} {_WORDS[reason][number > 1]}" for reason, number in counts.items())
+
+
+def skipped_line(counts: Mapping[SkipReason, int]) -> list[str]:
+    """The line of a summary about it; none where nothing was passed over."""
+    return [f"Skipped  {skipped_words(counts)}"] if counts else []
+
+
+def unreadable_warning(skipped: SkippedInputs) -> str | None:
+    """What to tell about folders whose images are missing; None where there are none."""
+    number = skipped.unreadable_folders
+    if not number:
+        return None
+    folders = [each for each in skipped.listed if each.reason == "unreadable_folder"][:_MOST_NAMED]
+    named = ", ".join(f"{short_path(each.path)} ({each.detail or 'no reason given'})" for each in folders)
+    more = f" and {number - len(folders):,} more" if number > len(folders) else ""
+    what = _WORDS["unreadable_folder"][number > 1]
+    return f"{number:,} {what}, so images in {'it' if number == 1 else 'them'} are missing: {named}{more}"
+
+
+def note_skipped(progress: Progress, skipped: SkippedInputs) -> None:
+    """Enter what was passed over, with a warning for folders whose images are missing."""
+    progress.skipped = skipped
+    warning = unreadable_warning(skipped)
+    if warning is not None:
+        progress.warnings.append(warning)
+
+
+def skipped_figures(skipped: SkippedInputs) -> dict[str, Any]:
+    """What was passed over as forecasts have it: numbers by reason, and the warnings."""
+    warning = unreadable_warning(skipped)
+    return {"skipped": dict(skipped.counts), "warnings": [] if warning is None else [warning]}

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from uncanny import __version__
-from uncanny.images import PixelPolicy
+from uncanny.images import PixelPolicy, SkippedInputs
 from uncanny.prompts import PromptSet, earlier_set, make_set
 from uncanny.records.run_folder import RunFolder
+from uncanny.runs.inputs import Names
 from uncanny.runs.options import ModelOptions
 from uncanny.runs.progress import Progress, Spending
 
@@ -44,6 +45,7 @@ class Manifest:
             "parameters": before.get("parameters", {}),
             "totals": before.get("totals", {}),
         }
+        self._listed: list[dict[str, str]] | None = None
         self.spending = Spending.recorded(before)
         self.was_killed = before.get("state") == "running"
         self.seconds_before = float(before.get("totals", {}).get("seconds", 0.0))
@@ -61,6 +63,8 @@ class Manifest:
     def write(self, state: State, progress: Progress) -> None:
         statuses = progress.statuses
         self._content |= {"state": state, "updated": _now(), **progress.spending.served.as_recorded()}
+        if progress.skipped is not None:
+            self._content |= self._as_recorded(progress.skipped)
         self._content["pixels"] |= {"changed": dict(progress.pixel_changes)}
         self._content["totals"] = {
             progress.unit: progress.total,
@@ -75,6 +79,17 @@ class Manifest:
             "seconds": round(self.seconds_before + progress.seconds(), 3),
         }
         self._folder.write_manifest(self._content)
+
+    def _as_recorded(self, skipped: SkippedInputs) -> dict[str, Any]:
+        if self._listed is None:
+            root = self._content.get("root")
+            names = Names(self._folder.path if root is None else Path(root))
+            self._listed = [
+                {"path": names.of(each.path), "reason": each.reason}
+                | ({} if each.detail is None else {"detail": each.detail})
+                for each in skipped.listed
+            ]
+        return {"skipped": self._listed, "skipped_counts": dict(skipped.counts)}
 
 
 def image_protocol(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from uncanny.images import SkippedInputs
 from uncanny.providers.call_log import CallRecord
 
 _FIGURES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
@@ -115,7 +116,8 @@ class Progress:
     `unit` is what inputs are called, `kinds` the statuses they can have.
     `total` inputs are in the run, `resumed` of them were finished before this sitting, `statuses` counts the
     finished ones by status. `seconds_before` were spent in earlier sittings. `calls_expected` are
-    about what this sitting takes, as far as can be told before.
+    about what this sitting takes, as far as can be told before. `skipped` is what lay in the folders given
+    and is no input; None where a task looks into no folders.
     """
 
     unit: str = "images"
@@ -127,6 +129,7 @@ class Progress:
     statuses: Counter[str] = field(default_factory=Counter)
     spending: Spending = field(default_factory=Spending)
     pixel_changes: Counter[str] = field(default_factory=Counter)
+    skipped: SkippedInputs | None = None
     warnings: list[str] = field(default_factory=list)
     calls_now: int = 0
     calls_expected: int = 0
@@ -142,6 +145,11 @@ class Progress:
     def failures(self) -> int:
         """Inputs that are not as they should be. A refusal is an answer, and so is one without a verdict."""
         return self.done - sum(self.statuses[name] for name in _ANSWERED)
+
+    @property
+    def missing_folders(self) -> int:
+        """Folders that could not be read, so that inputs may be missing."""
+        return self.skipped.unreadable_folders if self.skipped else 0
 
     def add_call(self, call: CallRecord) -> None:
         self.spending.add(call, paid=True if call.replayed and self.paid_before(call) else None)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PIL import Image
-
+from uncanny.images import stored_size
 from uncanny.runs.inputs import ImageFile
 
 MOST_OPENED = 200
@@ -17,11 +16,9 @@ def sample_sizes(files: Sequence[ImageFile]) -> tuple[list[tuple[int, int]], int
     sample = files[::step]
     sizes: list[tuple[int, int]] = []
     for file in sample:
-        try:
-            with Image.open(file.path) as image:
-                sizes.append(image.size)
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-            continue
+        size = stored_size(file.path)
+        if size is not None:
+            sizes.append(size)
     unreadable = round((len(sample) - len(sizes)) * len(files) / len(sample)) if sample else 0
     return sizes, unreadable
 
