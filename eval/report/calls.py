@@ -11,12 +11,17 @@ from typing import Any
 
 import orjson
 
+from uncanny.providers.base import MOST_TOKENS
+from uncanny.schema import as_count, as_dollars
+
 _COPIED = (
     "agent", "step", "object", "sample", "model", "served_model", "request_id", "prompt", "outcome",
     "detail", "sees_image", "attempt", "repair", "replayed", "input_tokens", "cached_tokens",
     "output_tokens", "cost_usd", "latency_s",
 )  # fmt: skip
+_TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
 PAUSE_S = 30.0
+_LONGEST_S = 1e9
 
 
 @dataclass(slots=True)
@@ -102,6 +107,11 @@ def _read(index: CallIndex, image: str) -> Iterator[dict[str, Any]]:
             row = {key: call.get(key) for key in _COPIED}
             row |= {"line": number, "kept": True, "start": _seconds(call.get("started"))}
             row |= {key: _text(call.get(key)) for key in ("asked", "answer")}
+            row |= {key: as_count(call.get(key), MOST_TOKENS) for key in _TOKENS}
+            row |= {
+                "cost_usd": as_dollars(call.get("cost_usd")),
+                "latency_s": _duration(call.get("latency_s")),
+            }
             yield row
 
 
@@ -117,6 +127,13 @@ def _text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+
+
+def _duration(value: object) -> float | None:
+    """Seconds; None for what no call can have lasted."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value < _LONGEST_S else None
 
 
 def _seconds(started: object) -> float | None:

@@ -13,20 +13,20 @@ from pydantic import Field, ValidationError
 from uncanny.errors import RecordError, UsageError
 from uncanny.records.jsonl import parse_line
 from uncanny.records.run_folder import RunFolder
-from uncanny.schema import Annotation, Record
+from uncanny.schema import Annotation, Count, Dollars, Record
 
 
 class Totals(Record):
     """`run.json`'s totals; None is what the run did not measure or did not write."""
 
-    images: int | None = None
-    duplicates: int | None = None
-    calls: int | None = None
-    replayed: int | None = None
-    input_tokens: int | None = None
-    cached_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
+    images: Count = None
+    duplicates: Count = None
+    calls: Count = None
+    replayed: Count = None
+    input_tokens: Count = None
+    cached_tokens: Count = None
+    output_tokens: Count = None
+    cost_usd: Dollars = None
     outcomes: dict[str, int] | None = None
     seconds: float | None = None
 

@@ -7,11 +7,42 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Severity = Annotated[int, Field(ge=0, le=100, strict=True)]
+
+# Figures beyond these are no measurements, whoever reports them; their sums stay within 64 bits.
+MOST_COUNTED = 10**15
+MOST_USD = 1e9
+
+
+def as_count(value: object, most: int = MOST_COUNTED) -> int | None:
+    """`value` as a count; None for what is no whole number from 0 to `most`: nobody measured that."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        return None
+    return int(value) if value == int(value) else None
+
+
+def as_dollars(value: object) -> float | None:
+    """`value` as an amount; None for what is no number from 0 to `MOST_USD`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_USD:
+        return None
+    return float(value)
+
+
+def _up_to(most: float) -> BeforeValidator:
+    def within(value: object) -> object:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return None if number and not 0 <= value <= most else value  # type: ignore[operator]
+
+    return BeforeValidator(within)
+
+
+# In files: a number that cannot be true is unmeasured, anything but a number stays an error.
+Count = Annotated[int | None, _up_to(MOST_COUNTED)]
+Dollars = Annotated[float | None, _up_to(MOST_USD)]
 
 Status = Literal["ok", "partial", "failed", "unreadable"]
 Source = Literal["generated", "real"]
@@ -57,14 +88,15 @@ class StepError(Record):
 class Usage(Record):
     """What answers cost. `input_tokens` includes `cached_tokens`.
 
-    A figure is None where a provider did not report it; `cost_usd` is None when no price is known.
+    A figure is None where a provider did not report it, or nothing that can be true; `cost_usd` is None when
+    no price is known.
     """
 
-    calls: int = 0
-    input_tokens: int | None = 0
-    cached_tokens: int | None = 0
-    output_tokens: int | None = 0
-    cost_usd: float | None = None
+    calls: Annotated[int, Field(ge=0, le=MOST_COUNTED)] = 0
+    input_tokens: Count = 0
+    cached_tokens: Count = 0
+    output_tokens: Count = 0
+    cost_usd: Dollars = None
 
 
 class SentPixels(Record):

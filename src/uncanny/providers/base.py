@@ -11,6 +11,8 @@ from typing import Any, Literal, Protocol
 
 import orjson
 
+from uncanny.schema import as_count
+
 Finish = Literal["stop", "length", "refusal"]
 Outcome = Literal["answered", "unparseable", "refused", "error"]
 
@@ -93,6 +95,18 @@ class Tokens:
     output: int | None = None
     cached: int | None = None
     cache_written: int | None = None
+
+
+# Of one call. What is more was not measured: it would end a run by its budget, or in no number at all.
+MOST_TOKENS = 1_000_000_000
+
+
+def credible(tokens: Tokens) -> Tokens:
+    """Usage as a provider reports it, without the figures that cannot be true."""
+    figures = (tokens.input, tokens.output, tokens.cached, tokens.cache_written)
+    if all(type(figure) is int and 0 <= figure <= MOST_TOKENS for figure in figures if figure is not None):
+        return tokens
+    return Tokens(*(as_count(figure, MOST_TOKENS) for figure in figures))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from uncanny.errors import AnswerError, BudgetError, ModelUnusableError, ProviderError
-from uncanny.providers.base import Outcome, Reply
+from uncanny.providers.base import MOST_TOKENS, Outcome, Reply, Tokens
 from uncanny.providers.waiting import Gate
-from uncanny.schema import Usage
+from uncanny.schema import Usage, as_count, as_dollars
 
 # What ends an input, and mostly the run: no question can be asked any more.
 Ending = ModelUnusableError | BudgetError
@@ -62,6 +62,19 @@ class CallRecord:
     served_model: str | None = None
     request_id: str | None = None
 
+    @classmethod
+    def read(cls, fields: dict[str, Any]) -> CallRecord:
+        """A record as files have it, `started` as text; figures that cannot be true are unmeasured.
+
+        Raises ValueError, TypeError or KeyError where it is not one of ours.
+        """
+        figures = {name: as_count(fields.get(name), MOST_TOKENS) for name in _TOKENS}
+        cost = as_dollars(fields.get("cost_usd"))
+        if None in (figures["input_tokens"], figures["output_tokens"]) and cost:
+            cost = None  # it was counted from them
+        started = datetime.fromisoformat(fields["started"])
+        return cls(**fields | figures | {"cost_usd": cost, "started": started})
+
     def cached_form(self) -> dict[str, Any]:
         """The part the answer cache keeps: what the same request on another day would not tell again."""
         return {
@@ -88,9 +101,8 @@ def dump_calls(calls: Iterable[CallRecord]) -> bytes:
     return b"".join(orjson.dumps(call, option=orjson.OPT_APPEND_NEWLINE) for call in calls)
 
 
-def enter_reply(call: CallRecord, reply: Reply, cost_usd: float | None) -> None:
-    """Enter what came back, and from whom, into the call's record."""
-    tokens = reply.tokens
+def enter_reply(call: CallRecord, reply: Reply, tokens: Tokens, cost_usd: float | None) -> None:
+    """Enter what came back, and from whom, into the call's record; `tokens` are the credible ones."""
     call.answer = reply.text
     call.input_tokens, call.output_tokens = tokens.input, tokens.output
     call.cached_tokens, call.cost_usd = tokens.cached, cost_usd
@@ -119,7 +131,8 @@ def usage(calls: Iterable[CallRecord]) -> Usage:
     return Usage(calls=total, **sums)  # type: ignore[arg-type]
 
 
-_FIGURES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
+_TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
+_FIGURES = (*_TOKENS, "cost_usd")
 
 
 def now() -> datetime:

@@ -7,6 +7,8 @@ the environment is not used within this machine. What comes back is bounded in t
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import os
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -31,6 +33,7 @@ from uncanny.providers.server_words import one_line, read_words
 
 Exchanged = tuple[dict[str, Any], httpx2.Headers]
 CONNECT_S = 15.0
+_MOST_DIGITS = 18
 # Below the 5 s after which common servers close idle connections: a reused one is not lost to that race.
 KEEPALIVE_S = 4.0
 LARGEST_RESPONSE = 8 * 1024 * 1024
@@ -152,8 +155,8 @@ def read_body(body: bytes, headers: Mapping[str, str], where: Where) -> dict[str
     """The JSON object in the body of a response with status 200. Raises the errors of `faults`."""
     # Parsed here: the SDKs hand back broken JSON and HTML pages as a string, without an error.
     try:
-        content = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        content = _parsed(body)
+    except ValueError:
         kind = headers.get("content-type", "no content type")
         start = one_line(body[:100].decode("utf-8", "replace"), where.secrets)
         fault: ProviderError = bad_body(
@@ -164,6 +167,23 @@ def read_body(body: bytes, headers: Mapping[str, str], where: Where) -> dict[str
             return content
         fault = _error_within(content, body, headers, where)
     raise fault
+
+
+def _parsed(body: bytes) -> object:
+    """Raises ValueError. A number beyond all bounds, which `orjson` refuses, must not cost the answer."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if "infinity" not in str(error):
+            raise
+    try:
+        return json.loads(body, parse_int=_whole)
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+
+
+def _whole(digits: str) -> float:
+    return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
 
 
 def _error_within(content: object, body: bytes, headers: Mapping[str, str], where: Where) -> ProviderError:

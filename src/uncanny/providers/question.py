@@ -15,7 +15,7 @@ from uncanny.errors import (
     TransientError,
     TruncatedError,
 )
-from uncanny.providers.base import Message, Reply, Request
+from uncanny.providers.base import Message, Reply, Request, credible
 from uncanny.providers.budget import Budget, Spend
 from uncanny.providers.call_log import CallRecord, CallScope, Prefix, enter_reply, now
 from uncanny.providers.lane import Lane
@@ -165,7 +165,8 @@ class Question(Generic[T]):
             raise
         lane.limiter.succeeded()
         lane.breaker.succeeded()
-        enter_reply(record, reply, lane.price(reply.tokens))
+        tokens = credible(reply.tokens)
+        enter_reply(record, reply, tokens, lane.price(tokens))
         return await self._accept(request, reply, record, began)
 
     async def _accept(self, request: Request, reply: Reply, record: CallRecord, began: float) -> T:

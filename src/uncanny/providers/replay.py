@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 import orjson
@@ -52,17 +51,18 @@ def load_answer(
 
 
 def _replayed(kept: dict[str, Any], request: Request, image: str, prompt: str) -> CallRecord:
-    return CallRecord(
-        image=image,
-        agent=request.agent,
-        step=request.step,
-        object=request.subject,
-        sample=request.sample,
-        asked=asked_text(request),
-        sees_image=sees(request),
-        replayed=True,
-        **kept | {"prompt": prompt, "started": datetime.fromisoformat(kept["started"])},
-    )
+    now = {
+        "image": image,
+        "agent": request.agent,
+        "step": request.step,
+        "object": request.subject,
+        "sample": request.sample,
+        "prompt": prompt,
+        "asked": asked_text(request),
+        "sees_image": sees(request),
+        "replayed": True,
+    }
+    return CallRecord.read(kept | now)
 
 
 def asked_text(request: Request) -> str:

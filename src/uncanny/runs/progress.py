@@ -10,6 +10,7 @@ from typing import Any
 
 from uncanny.images import SkippedInputs
 from uncanny.providers.call_log import CallRecord
+from uncanny.schema import as_count, as_dollars
 
 _FIGURES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
 _ANSWERED = ("ok", "refused", "undetermined")
@@ -101,8 +102,12 @@ class Spending:
         """Take up the count of earlier sittings from `run.json`."""
         totals = manifest.get("totals", {})
         spending = cls(calls=totals.get("calls", 0), replayed=totals.get("replayed", 0))
-        spending.sums.update(totals.get("sums", {}))
         spending.unmeasured.update(totals.get("unmeasured", {}))
+        for name, value in totals.get("sums", {}).items():
+            known = as_dollars(value) if name == "cost_usd" else as_count(value)
+            spending.sums[name] = known or 0
+            if known is None:
+                spending.unmeasured[name] += 1
         spending.outcomes.update(totals.get("outcomes", {}))
         spending.served = Served.recorded(manifest)
         return spending

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 
 import orjson
@@ -35,9 +34,7 @@ class Recount:
 
     def _count_line(self, line: bytes) -> None:
         try:
-            fields = orjson.loads(line)
-            fields["started"] = datetime.fromisoformat(fields["started"])
-            call = CallRecord(**fields)
+            call = CallRecord.read(orjson.loads(line))
         except (ValueError, TypeError, KeyError):
             return  # half a line, or not one of ours
         self.spending.served.add(call)

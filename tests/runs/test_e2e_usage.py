@@ -1,0 +1,168 @@
+"""Usage that cannot be true is unmeasured, and no reason to lose a run: in an answer or in a file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
+
+EARLIER = Path(__file__).parents[1] / "data" / "runs_0.1.0"
+ABSURD = [
+    "9000000000000000000",
+    "1" + 30 * "0",
+    "1" + 5000 * "0",
+    "1e400",
+    "-5",
+    "true",
+    '"many"',
+    "1.5",
+    "[]",
+    "null",
+]
+BODIES = {
+    "openai": '{"model": "m", "choices": [{"message": {"role": "assistant", "content": "Hard to say."}, '
+    '"finish_reason": "stop"}], "usage": {"prompt_tokens": FIGURE, "completion_tokens": 7, '
+    '"prompt_tokens_details": {"cached_tokens": FIGURE}}}',
+    "anthropic": '{"type": "message", "model": "m", "content": [{"type": "text", "text": "Hard to say."}], '
+    '"stop_reason": "end_turn", "usage": {"input_tokens": FIGURE, "output_tokens": 7, '
+    '"cache_read_input_tokens": FIGURE}}',
+}
+
+
+def answering(server: HTTPServer, provider: str, figure: str) -> tuple[str, ...]:
+    """A server that reports this usage with every answer; the options that send a run there."""
+    path, url = {"openai": ("/v1/chat/completions", "/v1"), "anthropic": ("/v1/messages", "")}[provider]
+    body = BODIES[provider].replace("FIGURE", figure)
+
+    def answer(_: Request) -> Response:
+        return Response(body, content_type="application/json")
+
+    server.expect_request(path).respond_with_handler(answer)
+    return "--model", f"{provider}/gpt-4o", "--base-url", server.url_for(url)
+
+
+@pytest.mark.parametrize("figure", ABSURD, ids=lambda figure: figure[:20])
+@pytest.mark.parametrize("provider", BODIES)
+def test_an_answer_with_absurd_usage_is_an_answer(
+    provider: str, figure: str, httpserver: HTTPServer, tmp_path: Path, run: Run
+) -> None:
+    images = pictures(tmp_path / "in", 3)
+    asked = answering(httpserver, provider, figure)
+    done = uncanny_here("detect", images, *asked, "-o", run.path, "--max-tokens-total", "1000000")
+    check_no_traceback(done)
+    assert (done.code, done.told) == (0, "")
+    assert len(httpserver.log) == 3
+    totals = run.manifest()["totals"]
+    assert (totals["input_tokens"], totals["cost_usd"]) == (None, None)
+    assert totals["output_tokens"] == 3 * 7
+    assert {record.usage.input_tokens for record in run.records()} == {None}
+    assert {call["cost_usd"] for call in run.calls()} == {None}
+    again = uncanny_here("detect", images, *asked, "-o", run.path)
+    assert (again.code, len(httpserver.log)) == (0, 3)
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    rows = [orjson.loads(line) for line in path.read_bytes().splitlines()]
+    for row in rows:
+        change(row)
+    # As text, since no JSON library of ours writes such numbers.
+    text = b"".join(orjson.dumps(row) + b"\n" for row in rows)
+    path.write_bytes(text.replace(b'"ABSURD"', b"27000000000000000000"))
+
+
+FIGURES = dict.fromkeys(("input_tokens", "cached_tokens", "output_tokens", "cost_usd"), "ABSURD")
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_run_of_before_with_absurd_usage_goes_on_and_is_reported(killed: bool, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier"))
+    run = Run(folder / "annotate-killed")
+    rewritten(run.path / "annotations.jsonl", lambda row: row["usage"].update(FIGURES))
+    rewritten(run.path / "calls.jsonl", lambda row: row.update(FIGURES))
+    manifest = run.manifest()
+    manifest["state"] = "running" if killed else "interrupted"
+    manifest["totals"] |= {"sums": dict.fromkeys(FIGURES, 9e18), "input_tokens": 9 * 10**18}
+    (run.path / "run.json").write_bytes(orjson.dumps(manifest))
+    report = uncanny_here("report", run.path)
+    check_no_traceback(report)
+    assert report.code == 0
+    with serving(objects=2) as server:
+        asked = server.asked("openai", "gpt-4o")
+        done = uncanny_here("annotate", folder / "images", *asked, "-o", run.path, "--json")
+    check_no_traceback(done)
+    assert done.code == 0
+    totals = run.manifest()["totals"]
+    assert (totals["ok"], totals["input_tokens"], totals["cost_usd"]) == (6, None, None)
+    assert totals["unmeasured"]["input_tokens"] > 0
+
+
+def test_absurd_answers_in_the_cache_are_replayed_unmeasured(tmp_path: Path, run: Run) -> None:
+    import sqlite3
+
+    images, answers = pictures(tmp_path / "in", 2), tmp_path / "answers"
+    with serving(objects=2) as server:
+        arguments = (
+            "detect",
+            images,
+            *server.asked("openai", "gpt-4o"),
+            "--cache-dir",
+            answers,
+            "--no-report",
+        )
+        assert uncanny_here(*arguments, "-o", run.path).code == 0
+        with sqlite3.connect(answers / "cache.db") as cache:
+            for row, value in cache.execute("SELECT rowid, value FROM Cache").fetchall():
+                calls = orjson.loads(value)
+                for call in calls:
+                    call |= {"input_tokens": 9 * 10**18, "cost_usd": 2e13}
+                cache.execute("UPDATE Cache SET value = ? WHERE rowid = ?", (orjson.dumps(calls), row))
+        requests = server.requests()
+        again = Run(tmp_path / "again")
+        assert uncanny_here(*arguments, "-o", again.path).code == 0
+        assert server.requests() == requests
+    assert {call["input_tokens"] for call in again.calls()} == {None}
+    assert {record.usage.input_tokens for record in again.records()} == {None}
+
+
+@pytest.mark.parametrize("field", ["input_tokens", "output_tokens", "cost_usd"])
+@pytest.mark.parametrize("number", ["1" + 30 * "0", "1e400", "-1"])
+def test_verdicts_and_annotations_with_absurd_usage_are_read(field: str, number: str, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier"))
+    for file in (folder / "realism-whole" / "verdicts.jsonl", folder / "audit" / "a" / "annotations.jsonl"):
+        rewritten(file, lambda row: row["usage"].update({field: "ABSURD"}))
+        file.write_bytes(file.read_bytes().replace(b"27000000000000000000", number.encode()))
+    for command in (
+        ("realism", "score", folder / "realism-whole", "--json", "-"),
+        ("report", folder / "audit" / "a"),
+        ("audit", f"a={folder / 'audit' / 'a'}", f"b={folder / 'audit' / 'b'}", "--json", "-"),
+    ):
+        done = uncanny_here(*command)
+        check_no_traceback(done)
+        assert done.code == 0
+
+
+def test_other_huge_numbers_in_a_record_do_no_harm_to_the_report(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier")) / "audit" / "a"
+    rewritten(
+        folder / "annotations.jsonl", lambda row: row.update(width="ABSURD", other={"keys": ["ABSURD"]})
+    )
+    done = uncanny_here("report", folder)
+    check_no_traceback(done)
+    assert done.code == 0
+
+
+def test_a_number_of_calls_that_cannot_be_true_is_an_invalid_line(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier")) / "realism-whole"
+    rewritten(folder / "verdicts.jsonl", lambda row: row["usage"].update(calls="ABSURD"))
+    done = uncanny_here("realism", "score", folder, "--json", "-")
+    check_no_traceback(done)
+    assert (done.code, done.out) == (2, "")
+    assert "calls" in done.err
