@@ -12,9 +12,10 @@ from uncanny.eval.mcq.run import McqJob, McqTask
 from uncanny.eval.mcq.texts import question_text, system_text
 from uncanny.images import stored_size
 from uncanny.providers.base import Tokens
-from uncanny.providers.estimate import text_tokens
+from uncanny.providers.estimate import InputEstimate, input_words, notes_of, text_tokens
 from uncanny.providers.image_tokens import image_tokens
 from uncanny.providers.prices import PriceTable
+from uncanny.providers.registry import missing_addresses
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import prompts_of
 
@@ -23,7 +24,7 @@ ANSWER_TOKENS = 10
 
 
 def forecast_mcq(job: McqJob) -> dict[str, Any]:
-    """Questions left, tokens and cost; tokens and cost are None where the model's are not known.
+    """Questions left, tokens and cost; None where those of the model are not known (see `InputEstimate`).
 
     The prefix cache is left out: how much of an image's four questions it covers depends on the provider.
     Reasoning is not counted. Raises UsageError.
@@ -33,32 +34,35 @@ def forecast_mcq(job: McqJob) -> dict[str, Any]:
     task = McqTask(job, prompts_of(job.folder, own_texts()))
     pending = _pending(task)
     sizes: dict[str, int | None] = {}
-    total: int | None = 0
+    tokens = InputEstimate()
     questions = 0
     for item, asked in pending:
         for question in asked:
             questions += 1
-            tokens = _tokens(task, item, question, model, sizes)
-            total = None if total is None or tokens is None else total + tokens
+            _add(tokens, task, item, question, model, sizes)
+    total = tokens.total
     output = questions * ANSWER_TOKENS
     cost = None if total is None else prices.cost(model, Tokens(total, output, 0, 0))
     return {
         "items": len(job.items[: job.options.limit]),
         "calls": questions,
-        "input_tokens": total,
+        **tokens.as_json(),
         "output_tokens": output,
         "cost_usd": cost,
+        "image_tokens_unknown": sorted(tokens.models),
+        "missing": missing_addresses(job.models.all_models(), job.models.base_urls),
     }
 
 
 def forecast_mcq_text(found: dict[str, Any]) -> str:
-    tokens = "?" if found["input_tokens"] is None else f"{found['input_tokens']:,}"
+    tokens = input_words(found, "{:,}".format)
     cost = "not priced" if found["cost_usd"] is None else f"${found['cost_usd']:.2f}"
     return "\n".join(
         [
             f"Items    {found['items']:,}, {found['calls']:,} questions to ask, a call each",
-            f"Tokens   about {tokens} in, {found['output_tokens']:,} out without reasoning",
+            f"Tokens   about {tokens}, {found['output_tokens']:,} out without reasoning",
             f"Cost     {cost} without the prefix cache",
+            *notes_of(found),
             "Nothing was asked. These are estimates; --limit 5 gives real figures.",
         ]
     )
@@ -78,15 +82,20 @@ def _pending(task: McqTask) -> Iterable[tuple[Item, tuple[AskedQuestion, ...]]]:
             records.close()
 
 
-def _tokens(
-    task: McqTask, item: Item, question: AskedQuestion, model: str, sizes: dict[str, int | None]
-) -> int | None:
+def _add(
+    tokens: InputEstimate,
+    task: McqTask,
+    item: Item,
+    question: AskedQuestion,
+    model: str,
+    sizes: dict[str, int | None],
+) -> None:
     job, ours = task.job, task.prompts
     text = text_tokens(system_text(item, ours)) + text_tokens(question_text(item, question, ours))
     if question == "q4_no_image":
-        return text
+        tokens.add(model, text)
+        return
     if item.image not in sizes:
         size = stored_size(image_path(item, job.items_file, job.root))
         sizes[item.image] = 0 if size is None else image_tokens(model, *size)
-    picture = sizes[item.image]
-    return None if picture is None else text + picture
+    tokens.add(model, text, sizes[item.image])

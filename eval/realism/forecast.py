@@ -11,9 +11,10 @@ from uncanny.eval.realism.run import RealismJob, RealismTask
 from uncanny.images import SkippedInputs, stored_size
 from uncanny.prompts import PromptSet
 from uncanny.providers.base import Tokens
-from uncanny.providers.estimate import text_tokens
+from uncanny.providers.estimate import InputEstimate, input_words, notes_of, text_tokens
 from uncanny.providers.image_tokens import image_tokens
 from uncanny.providers.prices import PriceTable
+from uncanny.providers.registry import missing_addresses
 from uncanny.runs.inputs import skipped_figures, skipped_line
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import prompts_of
@@ -25,9 +26,9 @@ ANSWER_TOKENS = 150
 def forecast_realism(job: RealismJob) -> dict[str, Any]:
     """Calls, tokens and cost of what is left: at least one call a pair, at most three.
 
-    Where the truth lies depends on how many images pass the first check. Tokens and cost are None where the
-    model's are not known. Repair questions, reasoning and the prefix cache are not counted. Raises
-    UsageError.
+    Where the truth lies depends on how many images pass the first check. Tokens and cost are None where
+    the model's are not known (see `InputEstimate`). Repair questions, reasoning and the prefix cache are
+    not counted. Raises UsageError.
     """
     prices = PriceTable.load(job.models.prices)
     pending = _pending(job)
@@ -46,18 +47,18 @@ def forecast_realism(job: RealismJob) -> dict[str, Any]:
         **skipped_figures(job.pairs.skipped or SkippedInputs()),
     }
     for name, tally in (("least", least), ("most", most)):
-        cost = (
-            None
-            if tally.input is None
-            else prices.cost(str(job.models.model), Tokens(tally.input, tally.output, 0, 0))
-        )
+        total = tally.input.total
+        used = Tokens(total, tally.output, 0, 0)
         found |= {
             f"calls_{name}": tally.calls,
-            f"input_tokens_{name}": tally.input,
+            **tally.input.as_json(f"_{name}"),
             f"output_tokens_{name}": tally.output,
-            f"cost_usd_{name}": cost,
+            f"cost_usd_{name}": None if total is None else prices.cost(str(job.models.model), used),
         }
-    return found
+    return found | {
+        "image_tokens_unknown": sorted(most.input.models),
+        "missing": missing_addresses(job.models.all_models(), job.models.base_urls),
+    }
 
 
 def forecast_realism_text(found: dict[str, Any]) -> str:
@@ -67,9 +68,10 @@ def forecast_realism_text(found: dict[str, Any]) -> str:
             f"Pairs    {found['pairs']:,}, {found['pending']:,} to judge{unreadable}",
             *skipped_line(found["skipped"]),
             f"Calls    {_range(found, 'calls', '{:,}')}, by how many edits pass the first check",
-            f"Tokens   about {_range(found, 'input_tokens', '{:,}')} in, "
+            f"Tokens   about {input_words(found, '{:,}'.format, '_least', '_most')}, "
             f"{_range(found, 'output_tokens', '{:,}')} out without reasoning",
             f"Cost     {_range(found, 'cost_usd', '${:.2f}', 'not priced')} without the prefix cache",
+            *notes_of(found),
             "Nothing was asked. These are estimates; --limit 5 gives real figures.",
         ]
     )
@@ -78,12 +80,12 @@ def forecast_realism_text(found: dict[str, Any]) -> str:
 class _Tally:
     def __init__(self) -> None:
         self.calls = self.output = 0
-        self.input: int | None = 0
+        self.input = InputEstimate()
 
-    def add(self, tokens: int | None) -> None:
+    def add(self, model: str, text: int, *images: int | None) -> None:
         self.calls += 1
         self.output += ANSWER_TOKENS
-        self.input = None if self.input is None or tokens is None else self.input + tokens
+        self.input.add(model, text, *images)
 
 
 def _add(
@@ -96,12 +98,12 @@ def _add(
     model = str(job.models.model)
     original, edited = (image_tokens(model, *size) if size else None for size in sizes)
     system = text_tokens(texts["system"].template.template)
-    first = None if edited is None else system + edited + text_tokens(texts["first_check"].fill())
-    both = None if edited is None or original is None else edited + original
-    second = None if both is None else system + both + text_tokens(texts["second_check"].fill())
-    least.add(first)
-    for tokens in (first, second, second):
-        most.add(tokens)
+    first = system + text_tokens(texts["first_check"].fill())
+    second = system + text_tokens(texts["second_check"].fill())
+    for tally in (least, most):
+        tally.add(model, first, edited)
+    for _ in range(2):
+        most.add(model, second, edited, original)
 
 
 def _pending(job: RealismJob) -> Sequence[PairFiles]:

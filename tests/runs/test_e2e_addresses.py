@@ -85,3 +85,26 @@ def test_a_server_on_this_machine_is_asked_without_the_proxy(given: str, tmp_pat
     with serving(objects=1) as server:
         done = uncanny_here("annotate", images, *server.asked(), "-o", run.path, env=env)
     assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("annotate", "IMAGES"), ("detect", "IMAGES"), ("mcq", "run", "scenes"), ("realism", "run", "scenes")],
+    ids=" ".join,
+)
+def test_a_dry_run_says_what_is_missing_and_what_is_not_known(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    images = pictures(tmp_path / "in", 2)
+    words = [images if word == "IMAGES" else word for word in command]
+    arguments = (*words, "--model", "openai-compatible/x", "--dry-run")
+    env = {"OPENAI_COMPATIBLE_API_KEY": None}
+    done = uncanny_here(*arguments, env=env)
+    assert (done.code, done.err) == (0, "")
+    assert "give --base-url or set OPENAI_COMPATIBLE_BASE_URL" in done.out
+    assert "How many tokens an image takes is not known for openai-compatible/x" in done.out
+    assert "images on top" in done.out
+    assert "?" not in done.out
+    with_address = uncanny_here(*arguments, "--base-url", "http://gpu:8000", env=env)
+    assert "OPENAI_COMPATIBLE_BASE_URL" not in with_address.out
+    assert "OPENAI_COMPATIBLE_BASE_URL" in uncanny_here(*arguments, "--json", env=env).json()["missing"][0]

@@ -75,6 +75,30 @@ def test_what_is_not_known_is_none_and_not_nought(folder: Path) -> None:
     assert (found["input_tokens"], found["cost_usd"], found["cost_usd_uncached"]) == (None, None, None)
     assert found["calls"] > 0
     assert found["output_tokens"] > 0
+    known = forecast(job(folder))
+    assert 0 < found["input_tokens_known"] < known["input_tokens"] == known["input_tokens_known"]
+    assert found["images_uncounted"] == 4 * (3 + 8 * 4 + 1)
+    assert (known["images_uncounted"], known["image_tokens_unknown"]) == (0, [])
+    assert found["image_tokens_unknown"] == ["openai-compatible/any"]
+
+
+def test_models_without_known_image_tokens_leave_those_of_others_counted(folder: Path) -> None:
+    mixed = ModelOptions(GPT.model, roles={"attributes": parse_model("vllm/any")})
+    found = forecast(job(folder, mixed))
+    assert found["input_tokens"] is None
+    assert found["images_uncounted"] == 4 * 8 * 2
+    assert found["image_tokens_unknown"] == ["vllm/any"]
+
+
+def test_an_address_that_is_missing_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_COMPATIBLE_BASE_URL", raising=False)
+    model = parse_model("openai-compatible/any")
+    (missing,) = forecast(job(folder, ModelOptions(GPT.model, fallback=model)))["missing"]
+    assert "--base-url or set OPENAI_COMPATIBLE_BASE_URL" in missing
+    there = ModelOptions(model, base_urls={"openai-compatible": "http://gpu/v1"})
+    assert forecast(job(folder, there))["missing"] == []
+    monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", "http://gpu/v1")
+    assert forecast(job(folder, ModelOptions(model)))["missing"] == []
 
 
 def test_a_model_for_one_role_changes_the_cost(folder: Path) -> None:

@@ -16,6 +16,7 @@ from uncanny.eval.detect.score import DetectScore, score, score_json
 from uncanny.eval.detect.truth import SourceTruth
 from uncanny.eval.metrics.accuracy import JUDGED, SOURCES
 from uncanny.eval.semantic.anomaly_file import SCENES
+from uncanny.providers.estimate import input_words, notes_of
 from uncanny.records.jsonl import read_records
 from uncanny.runs.detect_run import DetectJob
 from uncanny.runs.inputs import skipped_line
@@ -155,9 +156,10 @@ def forecast_detect_text(found: dict[str, Any]) -> str:
             + (f", {found['unreadable']:,} unreadable" if found["unreadable"] else ""),
             *skipped_line(found["skipped"]),
             f"Calls    {found['calls']:,}, two an image; one where the first answer is not clear",
-            f"Tokens   about {count(found['input_tokens'])} in, {count(found['output_tokens'])} out "
+            f"Tokens   about {input_words(found, count)}, {count(found['output_tokens'])} out "
             "without reasoning",
             f"Cost     {cost(found['cost_usd'])}, {uncached} without the prefix cache",
+            *notes_of(found),
             "Nothing was asked. These are estimates; --limit 5 gives real figures.",
         ]
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from uncanny.cli.figures import cost, count, duration, share
 from uncanny.cli.terminal import layout
+from uncanny.providers.estimate import input_words, notes_of
 from uncanny.records.jsonl import read_records
 from uncanny.runs.annotate_run import AnnotateJob
 from uncanny.runs.inputs import skipped_line
@@ -162,7 +163,8 @@ def forecast_text(found: dict[str, Any]) -> str:
         *skipped_line(found["skipped"]),
         f"Calls    about {found['calls']:,} at {found['objects_per_image']} objects an image "
         f"(between {found['calls_least']:,} and {found['calls_most']:,})",
-        f"Tokens   about {count(found['input_tokens'])} in, {count(found['output_tokens'])} out",
+        f"Tokens   about {input_words(found, count)}, {count(found['output_tokens'])} out",
         f"Cost     {cost(found['cost_usd'])}, {cost(found['cost_usd_uncached'])} without the prefix cache",
     ]
+    lines += notes_of(found)
     return layout([*lines, "Nothing was asked. These are estimates; --limit 5 gives real figures."])

@@ -12,10 +12,11 @@ from uncanny.providers.faults import Where
 from uncanny.providers.foreign import foreign_client, foreign_key
 from uncanny.providers.image_tokens import Detail
 from uncanny.providers.openai import MEDIA_TYPES
+from uncanny.providers.registry import COMPATIBLE_URL_VARIABLE
 from uncanny.providers.wire_openai import Dialect
 
+URL_VARIABLE = COMPATIBLE_URL_VARIABLE
 KEY_VARIABLE = "OPENAI_COMPATIBLE_API_KEY"
-URL_VARIABLE = "OPENAI_COMPATIBLE_BASE_URL"
 
 
 class CompatibleProvider(ChatModel):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from uncanny.errors import UsageError
@@ -72,6 +73,7 @@ PROVIDERS: dict[str, Callable[[str, Access], Provider]] = {
     "demo": _demo,
     "noop": _noop,
 }
+COMPATIBLE_URL_VARIABLE = "OPENAI_COMPATIBLE_BASE_URL"
 WITHOUT_NAME = frozenset({"demo", "noop"})
 
 
@@ -93,3 +95,13 @@ def parse_model(text: str) -> ModelId:
 def open_model(model: ModelId, access: Access) -> Provider:
     """Connect to nothing yet. Raises ModelUnusableError where a key is missing."""
     return PROVIDERS[model.provider](model.name, access)
+
+
+def missing_addresses(models: Iterable[ModelId], base_urls: Mapping[str, str]) -> list[str]:
+    """What is still to be said about where models are, a sentence each; empty where a run could start."""
+    if "openai-compatible" not in {model.provider for model in models}:
+        return []
+    if base_urls.get("openai-compatible") or os.environ.get(COMPATIBLE_URL_VARIABLE, "").strip():
+        return []
+    remedy = f"give --base-url or set {COMPATIBLE_URL_VARIABLE}"
+    return [f"openai-compatible needs the server's address before a run: {remedy}."]

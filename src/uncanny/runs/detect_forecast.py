@@ -6,9 +6,10 @@ from typing import Any
 
 from uncanny.prompts import prompt_set
 from uncanny.providers.base import Tokens
-from uncanny.providers.estimate import text_tokens
+from uncanny.providers.estimate import InputEstimate, text_tokens
 from uncanny.providers.image_tokens import image_tokens
 from uncanny.providers.prices import PriceTable
+from uncanny.providers.registry import missing_addresses
 from uncanny.runs.detect_run import DetectJob
 from uncanny.runs.forecast import PREFIXES
 from uncanny.runs.inputs import skipped_figures
@@ -25,8 +26,8 @@ def forecast_detect(job: DetectJob) -> dict[str, Any]:
     """Calls, tokens and cost of what is left to do: two turns an image. Opens no model and needs no key.
 
     An image without a clear verdict takes one call only: `calls_least` is for all of them like that. Repair
-    questions and reasoning are not counted. Tokens and cost are None where a model's image tokens or price
-    are not known. Raises UsageError.
+    questions and reasoning are not counted. Tokens and cost are None where a model's image tokens are not
+    known (see `InputEstimate`), the cost also where its price is not. Raises UsageError.
     """
     prices = PriceTable.load(job.models.prices)
     inputs = job.inputs()
@@ -35,8 +36,17 @@ def forecast_detect(job: DetectJob) -> dict[str, Any]:
     sizes, unreadable = sample_sizes(pending)
     images = len(pending) - unreadable
     model = job.models.roles.get("detector", job.models.model)
-    picture = image_tokens(str(model), *mean_size(sizes))
-    found: dict[str, Any] = {
+    name = str(model)
+    picture = image_tokens(name, *mean_size(sizes))
+    first = _length("system") + _length("source")
+    second = first + VERDICT_TOKENS + max(_length("anomalies"), _length("content"))
+    tokens = InputEstimate()
+    tokens.add(name, first, picture, calls=images)
+    tokens.add(name, second, picture, calls=images)
+    output = images * (VERDICT_TOKENS + SECOND_TOKENS)
+    total = tokens.total
+    cached = images * (first + (picture or 0)) if model.provider in PREFIXES else 0
+    return {
         "images": len(files),
         "pending": len(pending),
         "unreadable": unreadable,
@@ -44,21 +54,12 @@ def forecast_detect(job: DetectJob) -> dict[str, Any]:
         "calls": 2 * images,
         "calls_least": images,
         "calls_most": 2 * images,
-        "input_tokens": None,
-        "output_tokens": images * (VERDICT_TOKENS + SECOND_TOKENS),
-        "cost_usd": None,
-        "cost_usd_uncached": None,
-    }
-    if picture is None:
-        return found
-    first = picture + _length("system") + _length("source")
-    second = first + VERDICT_TOKENS + max(_length("anomalies"), _length("content"))
-    total, output = images * (first + second), found["output_tokens"]
-    cached = images * first if model.provider in PREFIXES else 0
-    return found | {
-        "input_tokens": total,
-        "cost_usd": prices.cost(str(model), Tokens(total, output, cached, 0)),
-        "cost_usd_uncached": prices.cost(str(model), Tokens(total, output, 0, 0)),
+        **tokens.as_json(),
+        "output_tokens": output,
+        "cost_usd": None if total is None else prices.cost(name, Tokens(total, output, cached, 0)),
+        "cost_usd_uncached": None if total is None else prices.cost(name, Tokens(total, output, 0, 0)),
+        "image_tokens_unknown": sorted(tokens.models),
+        "missing": missing_addresses(job.models.all_models(), job.models.base_urls),
     }
 
 

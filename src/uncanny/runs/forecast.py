@@ -9,10 +9,10 @@ from typing import Any
 from uncanny.agents.plan import AnnotatePlan
 from uncanny.prompts import prompt_set
 from uncanny.providers.base import Tokens
-from uncanny.providers.estimate import text_tokens
+from uncanny.providers.estimate import InputEstimate, text_tokens
 from uncanny.providers.image_tokens import image_tokens
 from uncanny.providers.prices import PriceTable
-from uncanny.providers.registry import ModelId
+from uncanny.providers.registry import missing_addresses
 from uncanny.runs.annotate_run import OBJECTS_AN_IMAGE, AnnotateJob
 from uncanny.runs.inputs import skipped_figures
 from uncanny.runs.resume import still_pending
@@ -52,7 +52,8 @@ _FORMAT = _Kind("formatter", "format", 0, True, 1600, 1000)
 def forecast(job: AnnotateJob) -> dict[str, Any]:
     """Calls, tokens and cost of what is left to do. Opens no model and needs no key.
 
-    Tokens and cost are None where a model's image tokens or price are not known. Raises UsageError.
+    Where a model's image tokens are not known, tokens and cost are None and what is known stands beside them
+    (`InputEstimate`); the cost is also None where the price is not known. Raises UsageError.
     """
     prices = PriceTable.load(job.models.prices)
     inputs = job.inputs()
@@ -60,9 +61,10 @@ def forecast(job: AnnotateJob) -> dict[str, Any]:
     sizes, unreadable = sample_sizes(pending)
     images = len(pending) - unreadable
     objects = min(OBJECTS_AN_IMAGE, job.plan.max_objects)
-    width, height = mean_size(sizes)
+    size = mean_size(sizes)
     uses = [use for use in _uses(job.plan, objects) if use[1]]
-    totals = [_used(job, prices, kind, number * images, (width, height)) for kind, number in uses]
+    tokens = InputEstimate()
+    totals = [_used(job, prices, kind, number * images, size, tokens) for kind, number in uses]
     return {
         "images": len(inputs.files),
         "pending": len(pending),
@@ -72,17 +74,18 @@ def forecast(job: AnnotateJob) -> dict[str, Any]:
         "calls": images * job.plan.calls(objects),
         "calls_least": images * (job.plan.repeats + job.plan.scene_scans),
         "calls_most": images * job.plan.calls(job.plan.max_objects),
-        "input_tokens": _whole(_sum(one.input for one in totals)),
-        "output_tokens": _whole(_sum(one.output for one in totals)),
+        **tokens.as_json(),
+        "output_tokens": sum(one.output for one in totals),
         "cost_usd": _sum(one.cost for one in totals),
         "cost_usd_uncached": _sum(one.cost_uncached for one in totals),
+        "image_tokens_unknown": sorted(tokens.models),
+        "missing": missing_addresses(job.models.all_models(), job.models.base_urls),
     }
 
 
 @dataclass(frozen=True, slots=True)
 class _Used:
-    input: float | None
-    output: float | None
+    output: int
     cost: float | None
     cost_uncached: float | None
 
@@ -95,20 +98,31 @@ def _uses(plan: AnnotatePlan, objects: int) -> Iterator[tuple[_Kind, int]]:
     yield _FORMAT, 1
 
 
-def _used(job: AnnotateJob, prices: PriceTable, kind: _Kind, calls: int, size: tuple[int, int]) -> _Used:
+def _used(
+    job: AnnotateJob,
+    prices: PriceTable,
+    kind: _Kind,
+    calls: int,
+    size: tuple[int, int],
+    tokens: InputEstimate,
+) -> _Used:
+    """Output and cost of all calls of one kind; their input is added to `tokens`."""
     model = job.models.roles.get(kind.role, job.models.model)
+    name, texts = str(model), prompt_set("annotate")
+    system = text_tokens(texts["system"].template.template)
+    question = text_tokens(texts[kind.prompt].template.template) + kind.data
+    picture = image_tokens(name, *size) if kind.sees_image else 0
+    tokens.add(name, system + question, *([picture] if kind.sees_image else []), calls=calls)
     output = calls * kind.output
-    prefix = _prefix_tokens(model, kind, size)
-    if prefix is None:
-        return _Used(None, output, None, None)
-    question = text_tokens(prompt_set("annotate")[kind.prompt].template.template) + kind.data
-    total = calls * (prefix + question)
+    if picture is None:
+        return _Used(output, None, None)
+    total = calls * (system + picture + question)
     # Of all calls with a prefix the first ones pay for it in full.
     shares = PREFIXES.get(model.provider)
-    cached = 0 if shares is None or not kind.sees_image else calls * prefix * (1 - shares / _seeing(job))
-    name = str(model)
+    cached = 0.0
+    if shares is not None and kind.sees_image:
+        cached = calls * (system + picture) * (1 - shares / _seeing(job))
     return _Used(
-        total,
         output,
         prices.cost(name, Tokens(total, output, int(cached), 0)),
         prices.cost(name, Tokens(total, output, 0, 0)),
@@ -121,14 +135,6 @@ def _seeing(job: AnnotateJob) -> int:
     return max(2, job.plan.repeats + job.plan.scene_scans + 4 * objects + 1)
 
 
-def _prefix_tokens(model: ModelId, kind: _Kind, size: tuple[int, int]) -> int | None:
-    system = text_tokens(prompt_set("annotate")["system"].template.template)
-    if not kind.sees_image:
-        return system
-    image = image_tokens(str(model), *size)
-    return None if image is None else system + image
-
-
 def _sum(values: Iterator[float | None]) -> float | None:
     total = 0.0
     for value in values:
@@ -136,7 +142,3 @@ def _sum(values: Iterator[float | None]) -> float | None:
             return None
         total += value
     return round(total, 6)
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)
