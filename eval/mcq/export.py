@@ -15,7 +15,7 @@ from uncanny.eval.mcq.items import QUESTIONS, Item, Question, Split, TextChoice
 from uncanny.eval.mcq.load import image_path, overlay_path
 from uncanny.eval.mcq.overlay import render_overlay
 from uncanny.eval.mcq.table_images import ImageFolder
-from uncanny.eval.mcq.table_rows import pyarrow
+from uncanny.eval.mcq.table_rows import columns, pyarrow
 from uncanny.images import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
 from uncanny.records.jsonl import write_atomically
@@ -27,6 +27,11 @@ _ROLE: dict[Split, str] = {
     "ref_pg": "paired_generated_counterpart",
 }
 _ROWS_AT_ONCE = 8
+_COLUMNS = (
+    *("row_id", "image_role", "pair_id", "artifact_type", "image", "q3_overlay_image"),
+    *("system_prompt", "answer_form", *(f"{question}_prompt" for question in QUESTIONS)),
+    *("q2_options", "q3_boxes", "q4_options", *(f"{question}_answer" for question in QUESTIONS)),
+)
 
 
 def export_table(
@@ -121,10 +126,7 @@ def _schema(arrow: Any) -> Any:
     options = arrow.struct([(letter, text) for letter in "ABCDE"])
     boxes = arrow.struct([(letter, arrow.list_(arrow.float64())) for letter in "ABCD"])
     kinds = {"image": picture, "q3_overlay_image": picture, "q2_options": options, "q4_options": options}
-    names = ["row_id", "image_role", "pair_id", "artifact_type", "image", "q3_overlay_image"]
-    names += ["system_prompt", "answer_form", *(f"{question}_prompt" for question in QUESTIONS)]
-    names += ["q2_options", "q3_boxes", "q4_options", *(f"{question}_answer" for question in QUESTIONS)]
-    return arrow.schema([(name, {**kinds, "q3_boxes": boxes}.get(name, text)) for name in names])
+    return arrow.schema([(name, {**kinds, "q3_boxes": boxes}.get(name, text)) for name in _COLUMNS])
 
 
 def _batches(rows: _Rows) -> Iterator[list[dict[str, Any]]]:
@@ -168,3 +170,8 @@ def _csv_lines(rows: _Rows, folder: ImageFolder) -> Iterator[bytes]:
         yield line.getvalue().encode()
         line.seek(0)
         line.truncate()
+
+
+def exported_before(path: Path) -> bool:
+    """Whether `export_table` wrote the file: released tables have fewer columns. Raises UsageError."""
+    return columns(path) == frozenset(_COLUMNS)

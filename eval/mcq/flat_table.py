@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +68,14 @@ def import_table(path: Path, out_dir: Path, *, open_images: bool = True) -> Path
 
 
 def write_items(items: list[Item] | tuple[Item, ...], target: Path) -> None:
-    """Write an item file in one step; keys that were not set are left out."""
+    """Write an item file in one step."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(
-        target,
-        (orjson.dumps(item.model_dump(mode="json", exclude_unset=True)) + b"\n" for item in items),
-    )
+    write_atomically(target, item_lines(items))
+
+
+def item_lines(items: Iterable[Item]) -> Iterator[bytes]:
+    """The lines of an item file; keys that were not set are left out."""
+    return (orjson.dumps(item.model_dump(mode="json", exclude_unset=True)) + b"\n" for item in items)
 
 
 def _survey(path: Path, files: tuple[Path, ...]) -> list[Place]:

@@ -10,6 +10,7 @@ import click
 from uncanny.cli.annotate_options import annotate_options, read_plan, read_policy
 from uncanny.cli.command import Command
 from uncanny.cli.models import model_options, read_models, read_run_options
+from uncanny.cli.outputs import check_run_folder, force_option
 
 
 @click.command("annotate", cls=Command)
@@ -22,11 +23,12 @@ from uncanny.cli.models import model_options, read_models, read_run_options
     help="Name images in records relative to this. [default: the run folder]",
 )
 @annotate_options
+@force_option
 @click.option(
     "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
 )
 def command(
-    paths: tuple[Path, ...], run: Path | None, root: Path | None, report: bool, **options: Any
+    paths: tuple[Path, ...], run: Path | None, root: Path | None, report: bool, force: bool, **options: Any
 ) -> None:
     """Annotate images: what is in them that cannot be, why, and how unreal it makes them.
 
@@ -45,6 +47,8 @@ def command(
 
     if run is None and not options["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
+    if run is not None and not options["dry_run"]:
+        check_run_folder(run, report=report, force=force)
     job = AnnotateJob(
         RunFolder(run or Path("runs/unnamed")),
         paths,

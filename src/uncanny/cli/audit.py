@@ -11,6 +11,7 @@ from uncanny.cli.annotate_options import annotate_options
 from uncanny.cli.command import Command
 from uncanny.cli.models import options_where_asked
 from uncanny.cli.numbers import RESAMPLES, SEED, Whole
+from uncanny.cli.outputs import force_option
 
 PATH = click.Path(path_type=Path)
 
@@ -47,6 +48,7 @@ PATH = click.Path(path_type=Path)
     "--report", type=PATH, help="Where the page goes. [default: OUT/audit.html, without -o audit.html]"
 )
 @click.option("--no-report", is_flag=True, help="Write no page.")
+@force_option
 @click.option(
     "--worst", type=Whole(0, 10_000), default=12, show_default=True, help="Worst images kept, a generator."
 )

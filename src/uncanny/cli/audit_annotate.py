@@ -9,6 +9,7 @@ from typing import Any
 from uncanny.cli.annotate_options import read_plan, read_policy
 from uncanny.cli.display import live_progress
 from uncanny.cli.models import read_models, read_run_options
+from uncanny.cli.outputs import check_run_folder
 from uncanny.cli.session import RUN_CODES, about, complain_all, exit_code
 from uncanny.cli.terminal import complain, layout
 from uncanny.errors import UsageError
@@ -27,6 +28,7 @@ def annotate_folders(
     out: Path | None,
     quiet: bool,
     allow_mixed: bool,
+    force: bool = False,
     **options: Any,
 ) -> tuple[Sequence[Source], int]:
     """All sources with their annotations, and an exit code: past 1 the audit has to wait for a next time.
@@ -39,6 +41,8 @@ def annotate_folders(
         return sources, 0
     annotating = _annotating(folders[0], out, options)
     runs = {source.name: annotating.folder(source) for source in folders}
+    for run in runs.values():
+        check_run_folder(run.path, report=False, force=force)
     planned = {source.name: annotating.planned(source, folders) for source in folders}
     check_alike({**made, **planned}, allow_mixed=allow_mixed)
     code = 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from uncanny.cli.command import Command
+from uncanny.cli.outputs import check_run_folder, force_option
 
 
 @click.command("demo", cls=Command)
@@ -19,9 +20,10 @@ from uncanny.cli.command import Command
     type=click.Path(path_type=Path),
     help="The run folder.",
 )
+@force_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
-def command(run: Path, as_json: bool, quiet: bool) -> None:
+def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     """Annotate the bundled sample images with the embedded demo model.
 
     No key, no GPU, no network. The demo model knows these images only, and makes a few documented mistakes
@@ -34,6 +36,7 @@ def command(run: Path, as_json: bool, quiet: bool) -> None:
     from uncanny.runs.options import ModelOptions
     from uncanny.scenes import scenes
 
+    check_run_folder(run, force=force)
     images = run / "images"
     images.mkdir(parents=True, exist_ok=True)
     for scene in scenes():

@@ -11,6 +11,7 @@ from uncanny.cli.annotate_options import pixel_options, read_policy
 from uncanny.cli.command import Command
 from uncanny.cli.models import model_options, read_models, read_run_options
 from uncanny.cli.numbers import OUTPUT_TOKENS, TEMPERATURE, TOP_P
+from uncanny.cli.outputs import check_run_folder, force_option
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ PLAN = ("temperature", "top_p", "max_output_tokens")
     help="Doubled when an answer is cut off.",
 )
 @pixel_options
+@force_option
 @click.option(
     "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
 )
@@ -54,6 +56,7 @@ def command(
     root: Path | None,
     truth: str | None,
     report: bool,
+    force: bool,
     **options: Any,
 ) -> None:
     """Tell generated images from real ones: yes or no, then what gives them away.
@@ -75,6 +78,8 @@ def command(
 
     if run is None and not options["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
+    if run is not None and not options["dry_run"]:
+        check_run_folder(run, [] if truth is None else [Path(truth)], report=report, force=force)
     # A dry run leaves nothing behind, so the bundled images stay where they are.
     images = named_images(paths, run, copy=not options["dry_run"])
     job = _job(images.paths, run, root, **options)

@@ -10,6 +10,7 @@ import click
 from uncanny.cli.command import Group
 from uncanny.cli.models import model_options, read_models, read_run_options
 from uncanny.cli.numbers import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P
+from uncanny.cli.outputs import Output, check_outputs, check_run_folder, force_option
 from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UsageError
 
@@ -50,8 +51,9 @@ def command() -> None:
     show_default=True,
     help="Doubled when an answer is cut off.",
 )
+@force_option
 @click.option("--control", is_flag=True, help="Ask Q4 again without the image.")
-def run_command(items: str, run: Path | None, root: Path | None, **options: Any) -> None:
+def run_command(items: str, run: Path | None, root: Path | None, force: bool, **options: Any) -> None:
     """Ask every question of ITEMS, each in a call of its own; the same command goes on where it stopped."""
     from uncanny.cli.mcq_items import named_items
     from uncanny.cli.mcq_summary import McqSummary
@@ -62,6 +64,8 @@ def run_command(items: str, run: Path | None, root: Path | None, **options: Any)
 
     if run is None and not options["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where answers go with -o runs/NAME.")
+    if run is not None and not options["dry_run"]:
+        check_run_folder(run, [Path(items)], report=False, force=force)
     folder = run or Path("runs/unnamed")
     plan = McqPlan(options["temperature"], options["top_p"], options["max_output_tokens"], options["control"])
     # A dry run leaves nothing behind, so the bundled set goes to a temporary place.
@@ -117,6 +121,7 @@ def run_command(items: str, run: Path | None, root: Path | None, **options: Any)
 @click.option("--require-complete", is_flag=True, help="Missing answers are an error.")
 @click.option("--report", type=PATH, help="Where the page goes. [default: mcq.html beside the first answers]")
 @click.option("--no-report", is_flag=True, help="Write no page.")
+@force_option
 @_ROOT
 def score_command(items: str, answers: tuple[Path, ...], **options: Any) -> None:
     """Score answers of any number of models against ITEMS, offline.
@@ -151,12 +156,21 @@ def check_command(items: str, root: Path | None, images: bool) -> None:
 @click.argument("items")
 @click.option("-o", "--out", "out", type=PATH, required=True, help="Folder for the images.")
 @_ROOT
-def overlay_command(items: str, out: Path, root: Path | None) -> None:
+@force_option
+def overlay_command(items: str, out: Path, root: Path | None, force: bool) -> None:
     """Draw the boxes of Q3 and write OUT/items.jsonl, which names the drawn images."""
     from uncanny.cli.mcq_items import named_items
-    from uncanny.eval.mcq.store_overlays import store_overlays
+    from uncanny.eval.mcq.store_overlays import drawn_before, store_overlays
 
     loaded, items_file = named_items(items, out, root)
+    target = out / "items.jsonl"
+
+    def ours(file: Path) -> bool:
+        return drawn_before(file, loaded, items_file, root)
+
+    check_outputs(
+        [Output(target, "set drawn from these items", ours, makes_folder=True)], [items_file], force=force
+    )
     say(harmless(str(store_overlays(loaded, items_file, root, out))))
 
 
@@ -179,12 +193,14 @@ def import_command(source: Path, out: Path) -> None:
 @click.argument("items")
 @click.option("-o", "--out", "out", type=PATH, required=True, help="The table, .parquet or .csv.")
 @_ROOT
-def export_command(items: str, out: Path, root: Path | None) -> None:
+@force_option
+def export_command(items: str, out: Path, root: Path | None, force: bool) -> None:
     """Write ITEMS as a flat table like the released one, option E added."""
     from uncanny.cli.mcq_items import named_items
-    from uncanny.eval.mcq.export import export_table
+    from uncanny.eval.mcq.export import export_table, exported_before
 
     loaded, items_file = named_items(items, root=root)
+    check_outputs([Output(out, "table of these items", exported_before)], [items_file], force=force)
     export_table(loaded, out, items_file=items_file, root=root)
     say(str(out))
 
@@ -193,11 +209,13 @@ def export_command(items: str, out: Path, root: Path | None) -> None:
 @click.argument("run", type=PATH)
 @click.option("-o", "--out", "out", type=PATH, required=True, help="The item file to write.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same drafts.")
-def build_command(run: Path, out: Path, seed: int) -> None:
+@force_option
+def build_command(run: Path, out: Path, seed: int, force: bool) -> None:
     """Draft items from the annotations of RUN, reviewed ones where there are reviews.
 
-    Each is marked `"draft": true` until a person has checked it.
+    Each is marked `"draft": true` until a person has checked it. A file that differs from these drafts is not
+    replaced: people may have worked on it.
     """
     from uncanny.cli.mcq_build import build_items
 
-    say(harmless(build_items(run, out, seed)))
+    say(harmless(build_items(run, out, seed, force=force)))

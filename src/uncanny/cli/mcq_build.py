@@ -7,15 +7,16 @@ from pathlib import Path
 
 import orjson
 
+from uncanny.cli.outputs import check_outputs, the_same
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.flat_table import write_items
+from uncanny.eval.mcq.flat_table import item_lines, write_items
 from uncanny.eval.mcq.from_annotations import draft_items
 from uncanny.records.jsonl import read_records
 from uncanny.records.run_folder import RunFolder
 from uncanny.schema import Annotation
 
 
-def build_items(run: Path, out: Path, seed: int) -> str:
+def build_items(run: Path, out: Path, seed: int, *, force: bool = False) -> str:
     """Write the drafts, with paths from the item file, and return a line about them. Raises UsageError."""
     folder = RunFolder(run)
     if not folder.annotations.is_file():
@@ -33,5 +34,7 @@ def build_items(run: Path, out: Path, seed: int) -> str:
         for review in decided:
             review["image"] = os.path.relpath(base / review["image"], out.parent)
     items = draft_items(annotations, reviews=decided, seed=seed)
+    content = b"".join(item_lines(items))
+    check_outputs([the_same(out, content, "file of just these drafts")], [run], force=force)
     write_items(items, out)
     return f"{out}: {len(items)} drafts from {len(annotations)} annotations"

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, page, scores_json
 from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.baselines import baseline_answers
@@ -52,8 +53,21 @@ def score_and_show(
     published: bool,
     require_complete: bool,
     human: Sequence[Path],
+    force: bool,
 ) -> None:
     """Score, print a table, write JSON and page. Raises UsageError."""
+    piped = json_file == STANDARD_OUTPUT
+    target = None if no_report or piped else report or beside(files[0])
+    check_outputs(
+        [
+            None
+            if json_file is None or piped
+            else scores_json(json_file, ("n_images", "splits", "patterns")),
+            None if target is None else page(target),
+        ],
+        [items_file, *files, *human],
+        force=force,
+    )
     answers = read_answers(files)
     if baselines:
         answers += [*baseline_answers(items, "random", seed=seed), *baseline_answers(items, "always-E/no")]
@@ -62,7 +76,7 @@ def score_and_show(
     result = score_set(
         items, answers, resamples=resamples, seed=seed, parser=parser, require_complete=require_complete
     )
-    if json_file is not None and str(json_file) == "-":
+    if piped:
         say_json(report_json(result, items, answers, parser))
         return
     if json_file is not None:
@@ -70,20 +84,20 @@ def score_and_show(
             json_file, [orjson.dumps(report_json(result, items, answers, parser), option=orjson.OPT_INDENT_2)]
         )
     say(table(result, published=published_caveat(items) if published else None))
-    if not no_report:
+    if target is not None:
         from uncanny.eval.mcq.report import write_mcq_report
 
         drawn = beside(files[0]).with_name("overlays")
-        page = write_mcq_report(
+        write_mcq_report(
             result,
             items,
             answers,
             items_file=items_file,
             root=root,
-            out=report or beside(files[0]),
+            out=target,
             overlays=drawn if drawn.is_dir() else None,
         )
-        say(harmless(f"Report   {page}"))
+        say(harmless(f"Report   {target}"))
 
 
 def beside(answers: Path) -> Path:

@@ -10,6 +10,7 @@ import click
 from uncanny.cli.command import Group
 from uncanny.cli.models import model_options, read_models, read_run_options
 from uncanny.cli.numbers import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P
+from uncanny.cli.outputs import check_run_folder, force_option
 from uncanny.errors import UsageError
 
 PATH = click.Path(path_type=Path)
@@ -40,6 +41,7 @@ def command() -> None:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Where image paths start. [default: the pair file's folder]",
 )
+@force_option
 @click.option(
     "--temperature", type=TEMPERATURE, default=0.1, show_default=True, help="Sent where the model takes one."
 )
@@ -57,6 +59,7 @@ def run_command(
     original: Path | None,
     edited: Path | None,
     root: Path | None,
+    force: bool,
     **options: Any,
 ) -> None:
     """Judge every pair of PAIRS, in one call or three each; the same command goes on where it stopped."""
@@ -70,6 +73,8 @@ def run_command(
     dry = options["dry_run"]
     if run is None and not dry:
         raise UsageError("No run folder is named", remedy="Say where verdicts go with -o runs/NAME.")
+    if run is not None and not dry:
+        check_run_folder(run, [Path(pairs)] if pairs is not None else [], report=False, force=force)
     job = RealismJob(
         RunFolder(run or Path("runs/unnamed")),
         named_pairs(pairs, original, edited, root, run, dry=dry),
@@ -108,6 +113,7 @@ def run_command(
     "--report", type=PATH, help="Where the page goes. [default: realism.html beside the first verdicts]"
 )
 @click.option("--no-report", is_flag=True, help="Write no page.")
+@force_option
 @click.option(
     "--root",
     type=click.Path(path_type=Path, exists=True, file_okay=False),

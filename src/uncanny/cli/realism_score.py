@@ -7,6 +7,7 @@ from pathlib import Path
 
 import orjson
 
+from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, page, scores_json, table_csv
 from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.eval.mcq.result import Share
 from uncanny.eval.published import CAVEATS
@@ -15,7 +16,7 @@ from uncanny.eval.realism.load import load_verdicts
 from uncanny.eval.realism.published import published_humans
 from uncanny.eval.realism.result import GroupScore, RealismScore, SetScore
 from uncanny.eval.realism.score import TWO_WAY, score_verdicts
-from uncanny.eval.realism.score_json import report_csv, report_json
+from uncanny.eval.realism.score_json import COLUMNS, report_csv, report_json
 from uncanny.graphs.ugda_cases import CASES, LABELS
 from uncanny.records.jsonl import write_atomically
 
@@ -42,26 +43,39 @@ def score_and_show(
     root: Path | None,
     resamples: int,
     seed: int,
+    force: bool,
 ) -> None:
     """Score, write what was asked for, print tables. Raises UsageError."""
+    piped = json_file == STANDARD_OUTPUT
+    # Whoever pipes figures on wants no page unless one is named.
+    target = None if no_report or (report is None and piped) else report or beside(files[0])
+    check_outputs(
+        [
+            None
+            if json_file is None or piped
+            else scores_json(json_file, ("labels", "cases", "position_bias")),
+            None if csv_file is None else table_csv(csv_file, COLUMNS),
+            None if target is None else page(target),
+        ],
+        [*files, *human],
+        force=force,
+    )
     humans = load_humans(human) if human else None
     score = score_verdicts(load_verdicts(files), humans=humans, resamples=resamples, seed=seed)
     if csv_file is not None:
         write_atomically(csv_file, [report_csv(score).encode()])
-    piped = json_file is not None and str(json_file) == "-"
     if piped:
         say_json(report_json(score))
     elif json_file is not None:
         write_atomically(json_file, [orjson.dumps(report_json(score), option=orjson.OPT_INDENT_2)])
     if not piped:
         say(tables(score, published=published))
-    # Whoever pipes figures on wants no page unless one is named.
-    if not no_report and (report is not None or not piped):
+    if target is not None:
         from uncanny.eval.realism.report import write_realism_page
 
-        page = write_realism_page(score, report or beside(files[0]), root=root, published=published)
+        write_realism_page(score, target, root=root, published=published)
         if not piped:
-            say(harmless(f"Report   {page}"))
+            say(harmless(f"Report   {target}"))
 
 
 def beside(verdicts: Path) -> Path:

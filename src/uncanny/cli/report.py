@@ -9,6 +9,7 @@ import click
 
 from uncanny.cli.command import Command
 from uncanny.cli.numbers import Whole
+from uncanny.cli.outputs import check_outputs, force_option, page
 from uncanny.cli.terminal import harmless, say
 from uncanny.errors import UsageError
 
@@ -22,12 +23,14 @@ from uncanny.errors import UsageError
     show_default=True,
     help="Images shown; the page says so if not all.",
 )
-def command(run: Path, max_images: int) -> None:
+@force_option
+def command(run: Path, max_images: int, force: bool) -> None:
     """Write RUN/report.html, one self-contained file, for a finished or unfinished run.
 
     Of a run of `mcq run` or `realism run` it is the page of its scores, as `uncanny mcq score` and
     `uncanny realism score` write it with their defaults.
     """
+    check_outputs([page(run / "report.html")] if run.is_dir() else [], [run], force=force)
     say(harmless(str(_write(run, max_images))))
 
 
@@ -53,7 +56,7 @@ def _write(run: Path, max_images: int) -> Path:
     )
 
 
-def _mcq_page(run: Path, manifest: dict[str, Any], page: Path) -> Path:
+def _mcq_page(run: Path, manifest: dict[str, Any], target: Path) -> Path:
     from uncanny.eval.mcq.load import load_answers, load_items
     from uncanny.eval.mcq.report import write_mcq_report
     from uncanny.eval.mcq.score import score_set
@@ -74,7 +77,7 @@ def _mcq_page(run: Path, manifest: dict[str, Any], page: Path) -> Path:
         answers,
         items_file=items_file,
         root=base,
-        out=page,
+        out=target,
         published=False,
         overlays=overlays if overlays.is_dir() else None,
     )

@@ -9,6 +9,7 @@ import click
 
 from uncanny.cli.command import Command
 from uncanny.cli.numbers import RESAMPLES, SEED, Real, Whole
+from uncanny.cli.outputs import force_option
 
 PATH = click.Path(path_type=Path)
 
@@ -74,6 +75,7 @@ def _thresholds(_ctx: click.Context, _option: click.Parameter, value: str) -> tu
     "--report", type=PATH, metavar="FILE", help="Where the page goes. [default: semantic.html beside PRED]"
 )
 @click.option("--no-report", is_flag=True, help="Write no page.")
+@force_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def command(predictions: tuple[str, ...], **options: Any) -> None:
     """Score predicted anomalies against the true ones, by meaning: SemAP, SemF1, cSemAP, cSemF1.

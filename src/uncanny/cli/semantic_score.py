@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -11,12 +10,12 @@ from typing import Any
 
 import orjson
 
+from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, page, rows_jsonl, scores_json
 from uncanny.cli.semantic_names import named_predictions
 from uncanny.cli.semantic_progress import image_progress
 from uncanny.cli.semantic_table import score_text
 from uncanny.cli.session import RUN_CODES
 from uncanny.cli.terminal import harmless, say, say_json
-from uncanny.errors import UsageError
 from uncanny.eval.semantic.anomaly_file import load_anomalies, load_truth
 from uncanny.eval.semantic.pair_images import pair_images
 from uncanny.eval.semantic.result import SemanticScore
@@ -27,8 +26,6 @@ from uncanny.eval.semantic.score_json import image_json, semantic_json
 from uncanny.eval.semantic.scored_image import AnomalyFile
 from uncanny.eval.semantic.similarity import MeasureOptions, Similarity, open_measure
 from uncanny.records.jsonl import write_atomically
-
-STANDARD_OUTPUT = Path("-")
 
 
 def score_and_show(
@@ -46,27 +43,37 @@ def score_and_show(
     report: Path | None,
     no_report: bool,
     quiet: bool,
+    force: bool,
     **measure_options: Any,
 ) -> int:
     """Returns the exit code. Raises UsageError before anything is scored or written."""
     settings = ScoreSettings(thresholds, balance, resamples, seed)
-    _check_writable(None if json_file == STANDARD_OUTPUT else json_file, per_image, report)
+    told = json_file != STANDARD_OUTPUT
     named = named_predictions(predictions)
+    # Whoever pipes figures on gets a page only where one is asked for.
+    target = None if no_report or not (told or report) else report or beside(next(iter(named.values())))
+    check_outputs(
+        [
+            None if json_file is None or not told else scores_json(json_file, ("predictions", "signature")),
+            None if per_image is None else rows_jsonl(per_image, ("predictions", "n_pred", "n_true")),
+            None if target is None else page(target),
+        ],
+        [*named.values(), Path(truth)],
+        force=force,
+    )
     true = load_truth(truth)
     files = _checked(named, true)
     measure = open_measure(similarity, MeasureOptions(**measure_options))
     result = _scored(files, true, measure, settings, per_image=per_image, quiet=quiet)
     _write_json(result, json_file)
-    told = json_file != STANDARD_OUTPUT
     if told:
         say(score_text(result, published=published))
-    # Whoever pipes figures on gets a page only where one is asked for.
-    if not no_report and (told or report is not None):
+    if target is not None:
         from uncanny.eval.semantic.report import write_semantic_page
 
-        page = write_semantic_page(result, report or beside(next(iter(named.values()))), published=published)
+        write_semantic_page(result, target, published=published)
         if told:
-            say(harmless(f"Report   {page}"))
+            say(harmless(f"Report   {target}"))
     return RUN_CODES["failures"] if _failures(result) else 0
 
 
@@ -121,15 +128,6 @@ def _checked(named: Mapping[str, Path], truth: AnomalyFile) -> dict[str, Callabl
 
 def _held(file: AnomalyFile) -> AnomalyFile:
     return file
-
-
-def _check_writable(*files: Path | None) -> None:
-    for file in files:
-        if file is None:
-            continue
-        place = file if file.exists() else file.parent
-        if file == STANDARD_OUTPUT or file.is_dir() or not os.access(place, os.W_OK):
-            raise UsageError(f"{file} cannot be written", remedy="Name a file in a folder that exists.")
 
 
 @contextmanager

@@ -1,0 +1,218 @@
+"""No command writes over what it reads, over records, or over a file that is not its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.cli.complaints import one_line
+from tests.runs.e2e import pictures, uncanny_here
+
+FAST = ("--resamples", "0")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Finished runs of all kinds, with the bundled scenes."""
+    folder = tmp_path_factory.mktemp("made")
+    assert uncanny_here("demo", "-o", folder / "a", "-q").code == 0
+    assert uncanny_here("mcq", "run", "scenes", "-m", "demo", "-o", folder / "m", "-q").code == 0
+    assert uncanny_here("realism", "run", "scenes", "-m", "demo", "-o", folder / "r", "-q").code == 0
+    return folder
+
+
+@pytest.fixture
+def runs(made: Path, tmp_path: Path) -> Path:
+    """The same, to be worked on."""
+    return Path(shutil.copytree(made, tmp_path / "runs"))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Everything in a folder but locks."""
+    files = (file for file in folder.rglob("*") if file.is_file() and file.name != ".lock")
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+def over_inputs(runs: Path) -> Iterator[tuple[object, ...]]:
+    """Commands whose output is one of their inputs."""
+    annotations, answers = runs / "a/annotations.jsonl", runs / "m/answers.jsonl"
+    verdicts, items = runs / "r/verdicts.jsonl", runs / "m/items/items.jsonl"
+    mcq = ("mcq", "score", items, answers, *FAST)
+    yield *mcq, "--json", answers
+    yield *mcq, "--json", items
+    yield *mcq, "--report", answers
+    yield "mcq", "score", items, runs / "m", *FAST, "--json", answers
+    yield *mcq, "--human", answers, "--json", answers
+    yield "audit", f"a={annotations}", *FAST, "--csv", annotations
+    yield "audit", f"a={runs / 'a'}", *FAST, "--json", annotations
+    yield "audit", f"a={runs / 'a'}", *FAST, "--no-report", "--csv", runs / "a/run.json"
+    semantic = ("semantic", annotations, "--truth", annotations, "--similarity", "chrf", *FAST)
+    yield *semantic, "--per-image", annotations
+    yield *semantic, "--json", annotations
+    yield "realism", "score", verdicts, *FAST, "--report", verdicts
+    yield "realism", "score", runs / "r", *FAST, "--csv", verdicts
+    yield "mcq", "build", runs / "a", "-o", annotations
+    yield "mcq", "overlay", items, "-o", items.parent
+    yield "mcq", "export", items, "-o", items.with_suffix(".csv")
+    yield "mcq", "run", answers, "-m", "demo", "-o", runs / "m"
+    yield "realism", "run", verdicts, "-m", "demo", "-o", runs / "r"
+
+
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_no_input_is_written_over(force: tuple[str, ...], runs: Path) -> None:
+    # On a file system that tells case apart, a hard link stands for the same name in another case.
+    items = runs / "m/items/items.jsonl"
+    os.link(items, items.with_suffix(".csv"))
+    before = contents(runs)
+    for command in over_inputs(runs):
+        one_line(uncanny_here(*command, *force), "is read by this command", str(command[-1])[:20])
+        assert contents(runs) == before, command
+
+
+def test_links_lead_to_the_same_file(runs: Path, tmp_path: Path) -> None:
+    answers = runs / "m/answers.jsonl"
+    os.link(answers, tmp_path / "hard.json")
+    (tmp_path / "soft.json").symlink_to(answers)
+    before = answers.read_bytes()
+    for name in ("hard.json", "soft.json"):
+        command = ("mcq", "score", "scenes", answers, *FAST, "--json", tmp_path / name, "--force")
+        one_line(uncanny_here(*command), name, "is read by this command")
+        assert answers.read_bytes() == before
+
+
+def over_others(runs: Path, target: Path) -> Iterator[tuple[object, ...]]:
+    """Commands that write to `target`, which is somebody else's."""
+    mcq = ("mcq", "score", "scenes", runs / "m", *FAST)
+    yield *mcq, "--no-report", "--json", target
+    yield *mcq, "--report", target
+    audit = ("audit", f"a={runs / 'a'}", *FAST)
+    yield *audit, "--no-report", "--json", target
+    yield *audit, "--no-report", "--csv", target
+    yield *audit, "--report", target
+    semantic = ("semantic", runs / "a", "--truth", "scenes", "--similarity", "chrf", *FAST)
+    yield *semantic, "--no-report", "--json", target
+    yield *semantic, "--no-report", "--per-image", target
+    yield *semantic, "--report", target
+    realism = ("realism", "score", runs / "r", *FAST)
+    yield *realism, "--no-report", "--json", target
+    yield *realism, "--no-report", "--csv", target
+    yield *realism, "--report", target
+    yield "mcq", "build", runs / "a", "-o", target
+    yield "mcq", "export", "scenes", "-o", target.with_suffix(".csv")
+    yield "mcq", "overlay", "scenes", "-o", target.parent
+    yield "report", runs / "a"
+
+
+FOREIGN = [b"my notes\n", b'{"a": 1}\n', b"<!doctype html><title>Mine</title>", b"\xff\xfe\x00"]
+
+
+@pytest.mark.parametrize("foreign", FOREIGN, ids=["text", "json", "html", "binary"])
+def test_a_file_of_others_is_replaced_by_force_only(foreign: bytes, runs: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out" / "items.jsonl"
+    target.parent.mkdir()
+    places = [target, target.with_suffix(".csv"), runs / "a/report.html"]
+    for command in over_others(runs, target):
+        for place in places:
+            place.write_bytes(foreign)
+        one_line(uncanny_here(*command), "is there already", "--force")
+        assert all(place.read_bytes() == foreign for place in places), command
+        assert uncanny_here(*command, "--force").code == 0, command
+        assert any(place.read_bytes() != foreign for place in places), command
+
+
+def test_records_of_a_run_are_others(runs: Path) -> None:
+    before = contents(runs)
+    for target in (runs / "a/annotations.jsonl", runs / "m/answers.jsonl", runs / "m/run.json"):
+        command = ("realism", "score", runs / "r", *FAST, "--no-report", "--json", target)
+        one_line(uncanny_here(*command), "is there already")
+    assert contents(runs) == before
+
+
+def test_ones_own_output_is_replaced_without_a_word(runs: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out" / "items.jsonl"
+    target.parent.mkdir()
+    for command in over_others(runs, target):
+        shutil.rmtree(target.parent)
+        target.parent.mkdir()
+        for _ in range(2):
+            done = uncanny_here(*command)
+            assert (done.code, done.err) == (0, ""), command
+    target.write_bytes(b"")  # as mktemp leaves it
+    assert uncanny_here("mcq", "score", "scenes", runs / "m", *FAST, "--json", target).code == 0
+    # Of several models too.
+    for command in (
+        ("mcq", "score", "scenes", runs / "m", "--baselines", *FAST, "--json", tmp_path / "several.json"),
+        ("realism", "score", runs / "r", runs / "copy.jsonl", *FAST, "--json", tmp_path / "two.json"),
+    ):
+        shutil.copyfile(runs / "r/verdicts.jsonl", runs / "copy.jsonl")
+        assert [uncanny_here(*command).code for _ in range(2)] == [0, 0]
+
+
+def test_drafts_that_somebody_worked_on_are_kept(runs: Path, tmp_path: Path) -> None:
+    drafts = tmp_path / "items.jsonl"
+    command = ("mcq", "build", runs / "a", "-o", drafts)
+    assert [uncanny_here(*command).code for _ in range(2)] == [0, 0]
+    drafts.write_bytes(drafts.read_bytes().replace(b'"draft":true', b'"draft":false', 1))
+    checked = drafts.read_bytes()
+    one_line(uncanny_here(*command), "is there already and is no file of just these drafts", "--force")
+    one_line(uncanny_here(*command, "--seed", "1"), "is there already")
+    assert drafts.read_bytes() == checked
+    assert uncanny_here(*command, "--force").code == 0
+    assert drafts.read_bytes() != checked
+
+
+def test_a_folder_of_others_is_no_run_folder(tmp_path: Path) -> None:
+    images = pictures(tmp_path / "in", 1)
+    commands = [
+        ("annotate", images, "-m", "noop"),
+        ("detect", images, "-m", "noop"),
+        ("demo",),
+        ("mcq", "run", "scenes", "-m", "demo"),
+        ("realism", "run", "scenes", "-m", "demo"),
+    ]
+    for number, command in enumerate(commands):
+        for name in ("run.json", "report.html"):
+            if name == "report.html" and "run" in command:
+                continue  # these write none
+            theirs = tmp_path / f"theirs{number}{name}"
+            theirs.mkdir()
+            (theirs / name).write_text('{"scripts": {"start": "x"}}')
+            before = contents(theirs)
+            one_line(uncanny_here(*command, "-o", theirs), name)
+            assert contents(theirs) == before
+            assert uncanny_here(*command, "-o", theirs, "--force", "-q").code == 0
+    theirs = tmp_path / "audit" / "a"
+    theirs.mkdir(parents=True)
+    (theirs / "run.json").write_text('{"scripts": {}}')
+    command = ("audit", f"a={images}", "-m", "noop", "-o", theirs.parent, *FAST)
+    one_line(uncanny_here(*command), "run.json is no manifest of a run")
+
+
+@pytest.mark.parametrize("option", ["--json", "--report"])
+def test_places_that_cannot_be_written(option: str, runs: Path, tmp_path: Path) -> None:
+    command = ("mcq", "score", "scenes", runs / "m", *FAST, option)
+    (tmp_path / "pipe").parent.mkdir(exist_ok=True)
+    os.mkfifo(tmp_path / "pipe")
+    one_line(uncanny_here(*command, "/dev/null", "--force"), "/dev/null is no ordinary file")
+    one_line(uncanny_here(*command, tmp_path / "pipe"), "no ordinary file")
+    one_line(uncanny_here(*command, tmp_path), "is a folder")
+    one_line(uncanny_here(*command, tmp_path / "no" / "such.json"), "a folder that exists")
+    one_line(uncanny_here(*command, runs / "m/answers.jsonl" / "x.json"), "a folder that exists")
+    if option == "--report":
+        one_line(uncanny_here(*command, "-"), "- cannot be written")
+        both = ("--json", tmp_path / "x", "--report", tmp_path / "." / "x")
+        one_line(uncanny_here(*command[:-1], *both), "two outputs")
+
+
+def test_scores_of_version_0_1_0_are_ones_own(tmp_path: Path) -> None:
+    data = Path(__file__).parents[1] / "data" / "runs_0.1.0"
+    known = tmp_path / "scores.json"
+    # What that version wrote, as far as it tells its files apart.
+    known.write_bytes(orjson.dumps({"model": "x", "n_images": {}, "splits": {}, "patterns": {}, "ci": {}}))
+    command = ("mcq", "score", data / "items.jsonl", data / "mcq", *FAST, "--no-report", "--json", known)
+    assert uncanny_here(*command).code == 0
