@@ -20,8 +20,8 @@ SchemaForm = Literal["none", "own", "shared"]
 IMAGE_TOKENS = 765
 """Tokens an image counts as in the estimates: a 1024² image at GPT-4o's rate."""
 
-_AGENT = re.compile(r"^[ \t]*Agent: *(\w+), *step (\d+) of (\d+)", re.MULTILINE)
-_DRAFT = re.compile(r"^[ \t]*Draft: *(\d+) of (\d+)", re.MULTILINE)
+_AGENT = re.compile(r"^[ \t]*Agent: *(\w+), *step (\d{1,4}) of (\d{1,4})(?!\d)", re.MULTILINE)
+_DRAFT = re.compile(r"^[ \t]*Draft: *(\d{1,4}) of (\d{1,4})(?!\d)", re.MULTILINE)
 _NAMED = re.compile(r"^[ \t]*Question: *(\w+)", re.MULTILINE)
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9_-]*)>")
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import orjson
+from pydantic import Discriminator, Field
 
 from uncanny.providers.demo_question import BrainRequest, Turn, text_tokens
-from uncanny.service.fake_call import Answered, BadCallError, Call, ImageDigests, measure, schema_form
+from uncanny.service.fake_call import (
+    Answered,
+    Body,
+    Call,
+    ImageDigests,
+    Limit,
+    measure,
+    read_body,
+    schema_form,
+)
 
 MODEL = "fake-model"
 
@@ -23,6 +33,38 @@ _ERRORS = {
 }
 
 
+class _Text(Body):
+    type: Literal["text"]
+    text: str
+    cache_control: dict[str, Any] | None = None
+
+
+class _Source(Body):
+    type: Literal["base64"]
+    media_type: str
+    data: str
+
+
+class _Image(Body):
+    type: Literal["image"]
+    source: _Source
+    cache_control: dict[str, Any] | None = None
+
+
+class _Message(Body):
+    role: Literal["user", "assistant"]
+    content: str | list[Annotated[_Text | _Image, Discriminator("type")]]
+
+
+class _Body(Body):
+    messages: Annotated[list[_Message], Field(min_length=1)]
+    max_tokens: Limit
+    model: str = MODEL
+    system: str | list[_Text] | None = None
+    stream: bool | None = None
+    cache_control: dict[str, Any] | None = None
+
+
 class AnthropicDialect:
     """`/v1/messages`; constrained answers through `output_config.format`."""
 
@@ -33,25 +75,21 @@ class AnthropicDialect:
 
     def read(self, body: Mapping[str, Any]) -> Call:
         """Raises `BadCallError` for anything the protocol does not allow."""
-        messages, limit = body.get("messages"), body.get("max_tokens")
-        if not isinstance(messages, list) or not messages:
-            raise BadCallError("messages: at least one message is required")
-        if not isinstance(limit, int) or limit < 1:
-            raise BadCallError("max_tokens: Field required")
-        system = _text(body.get("system") or "")
-        parts = [part for message in messages for part in self._parts(message)]
-        turns = tuple(Turn(message["role"], _text(message["content"])) for message in messages)
-        schema, model = _schema(body), str(body.get("model", MODEL))
-        prefix, prefix_tokens, input_tokens = measure(self.name, model, schema, system, parts)
+        asked = read_body(_Body, body)
+        system = _text(asked.system or "")
+        parts = [part for message in asked.messages for part in self._parts(message)]
+        turns = tuple(Turn(message.role, _text(message.content)) for message in asked.messages)
+        schema = _schema(body)
+        prefix, prefix_tokens, input_tokens = measure(self.name, asked.model, schema, system, parts)
         images = tuple(text for _, kind, text in parts if kind == "image")
         return Call(
-            BrainRequest((Turn("system", system), *turns), images, schema_form(schema), limit),
-            model,
+            BrainRequest((Turn("system", system), *turns), images, schema_form(schema), asked.max_tokens),
+            asked.model,
             prefix,
             prefix_tokens,
             input_tokens,
-            writes_cache=_asks_for_cache(body),
-            stream=bool(body.get("stream")),
+            writes_cache=_asks_for_cache(asked),
+            stream=bool(asked.stream),
         )
 
     def write(self, call: Call, said: Answered) -> bytes:
@@ -79,29 +117,21 @@ class AnthropicDialect:
     def model(self, name: str) -> bytes:
         return orjson.dumps(_model(name))
 
-    def _parts(self, message: Any) -> list[tuple[str, str, str]]:
-        match message:
-            case {"role": "user" | "assistant" as role, "content": str(text)}:
-                return [(role, "text", text)]
-            case {"role": "user" | "assistant" as role, "content": list(content)}:
-                return [self._part(role, part) for part in content]
-        raise BadCallError("messages: each needs a role, 'user' or 'assistant', and content")
-
-    def _part(self, role: str, part: Any) -> tuple[str, str, str]:
-        match part:
-            case {"type": "text", "text": str(text)}:
-                return role, "text", text
-            case {"type": "image", "source": {"type": "base64", "media_type": str(), "data": str(data)}}:
-                return role, "image", self._digests.of(data)
-        raise BadCallError(
-            "messages: content blocks must be text or base64 images: the fake server fetches nothing"
-        )
+    def _parts(self, message: _Message) -> list[tuple[str, str, str]]:
+        if isinstance(message.content, str):
+            return [(message.role, "text", message.content)]
+        return [
+            (message.role, "text", part.text)
+            if isinstance(part, _Text)
+            else (message.role, "image", self._digests.of(part.source.data))
+            for part in message.content
+        ]
 
 
-def _text(content: Any) -> str:
+def _text(content: str | Sequence[_Text | _Image]) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(part["text"] for part in content if part.get("type") == "text")
+    return "\n".join(part.text for part in content if isinstance(part, _Text))
 
 
 def _schema(body: Mapping[str, Any]) -> Any:
@@ -113,14 +143,10 @@ def _schema(body: Mapping[str, Any]) -> Any:
     return None
 
 
-def _asks_for_cache(body: Mapping[str, Any]) -> bool:
-    blocks = [body, *_blocks(body.get("system"))]
-    blocks += [block for message in body["messages"] for block in _blocks(message["content"])]
-    return any(block.get("cache_control") for block in blocks)
-
-
-def _blocks(content: Any) -> list[Mapping[str, Any]]:
-    return content if isinstance(content, list) else []
+def _asks_for_cache(asked: _Body) -> bool:
+    contents = [asked.system, *(message.content for message in asked.messages)]
+    blocks = [block for content in contents if content and not isinstance(content, str) for block in content]
+    return any((asked.cache_control, *(block.cache_control for block in blocks)))
 
 
 def _stop_reason(said: Answered) -> str:

@@ -6,15 +6,36 @@ import binascii
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar
 
 import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uncanny.providers.demo_question import IMAGE_TOKENS, BrainAnswer, BrainRequest, SchemaForm, text_tokens
 
 
 class BadCallError(Exception):
     """The body is no valid request; `str()` says why."""
+
+
+class Body(BaseModel):
+    """Part of a request's body, as strict as the protocols are; what else is in it does not matter here."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+B = TypeVar("B", bound=Body)
+Limit = Annotated[int, Field(ge=1)]
+
+
+def read_body(model: type[B], body: Mapping[str, Any]) -> B:
+    """Raises `BadCallError` that names the first field the protocol does not allow."""
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BadCallError(f"{where}: {first['msg']}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +119,18 @@ def schema_form(schema: Any) -> SchemaForm:
 def measure(
     protocol: str, model: str, schema: Any, system: str, parts: list[tuple[str, str, str]]
 ) -> tuple[Any, ...]:
-    """(prefix digest, prefix tokens, input tokens) from the messages' (role, kind, text or digest) parts."""
+    """(prefix digest, prefix tokens, input tokens) from the messages' (role, kind, text or digest) parts.
+
+    Raises `BadCallError` for a schema nested too deep to be written.
+    """
+    try:
+        rendered = orjson.dumps(schema)
+    except TypeError as error:
+        raise BadCallError(f"the schema is no JSON that can be written: {error}") from None
     last = max((index for index, part in enumerate(parts) if part[1] == "image"), default=-1)
-    head = [protocol, model, schema, system, parts[: last + 1]]
-    digest = hashlib.sha256(orjson.dumps(head, option=orjson.OPT_NON_STR_KEYS)).digest()
-    fixed = text_tokens(system) + (text_tokens(orjson.dumps(schema).decode()) if schema else 0)
+    head = [protocol, model, rendered.decode(), system, parts[: last + 1]]
+    digest = hashlib.sha256(orjson.dumps(head)).digest()
+    fixed = text_tokens(system) + (text_tokens(rendered.decode()) if schema else 0)
     return digest, fixed + _count(parts[: last + 1]), fixed + _count(parts)
 
 

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import orjson
+from pydantic import Discriminator, Field
 
 from uncanny.providers.demo_question import BrainRequest, Turn, text_tokens
-from uncanny.service.fake_call import Answered, BadCallError, Call, ImageDigests, measure, schema_form
+from uncanny.service.fake_call import (
+    Answered,
+    BadCallError,
+    Body,
+    Call,
+    ImageDigests,
+    Limit,
+    measure,
+    read_body,
+    schema_form,
+)
 
 MODEL = "fake-model"
 CREATED = 1_750_000_000
@@ -24,6 +35,51 @@ _ERRORS = {
 }
 
 
+class _Text(Body):
+    type: Literal["text"]
+    text: str
+
+
+class _Url(Body):
+    url: str
+
+
+class _Image(Body):
+    type: Literal["image_url"]
+    image_url: _Url
+
+
+_Part = Annotated[_Text | _Image, Discriminator("type")]
+
+
+class _Message(Body):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[_Part] | None = None
+
+    @property
+    def speaker(self) -> Literal["system", "user", "assistant"]:
+        return self.role if self.role in ("user", "assistant") else "system"
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, str) or self.content is None:
+            return self.content or ""
+        return "\n".join(part.text for part in self.content if isinstance(part, _Text))
+
+
+class _StreamOptions(Body):
+    include_usage: bool | None = None
+
+
+class _Body(Body):
+    messages: Annotated[list[_Message], Field(min_length=1)]
+    model: str = MODEL
+    max_completion_tokens: Limit | None = None
+    max_tokens: Limit | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+
+
 class OpenAIDialect:
     """`/v1/chat/completions`; constrained answers through `response_format` or vLLM's parameters."""
 
@@ -34,25 +90,23 @@ class OpenAIDialect:
 
     def read(self, body: Mapping[str, Any]) -> Call:
         """Raises `BadCallError` for anything the protocol does not allow."""
-        messages = body.get("messages")
-        if not isinstance(messages, list) or not messages:
-            raise BadCallError("'messages' must be a list with at least one message")
-        parts = [part for message in messages for part in self._parts(message)]
-        turns = tuple(_turn(message) for message in messages)
+        asked = read_body(_Body, body)
+        parts = [part for message in asked.messages for part in self._parts(message)]
+        turns = tuple(Turn(message.speaker, message.text) for message in asked.messages)
         system = "\n".join(text for role, kind, text in parts if role == "system" and kind == "text")
         rest = [part for part in parts if part[0] != "system"]
-        schema, model = _schema(body), str(body.get("model", MODEL))
-        prefix, prefix_tokens, input_tokens = measure(self.name, model, schema, system, rest)
-        limit = body.get("max_completion_tokens") or body.get("max_tokens")
+        schema = _schema(body)
+        prefix, prefix_tokens, input_tokens = measure(self.name, asked.model, schema, system, rest)
         images = tuple(text for _, kind, text in rest if kind == "image")
+        limit = asked.max_completion_tokens or asked.max_tokens
         return Call(
-            BrainRequest(turns, images, schema_form(schema), limit if isinstance(limit, int) else None),
-            model,
+            BrainRequest(turns, images, schema_form(schema), limit),
+            asked.model,
             prefix,
             prefix_tokens,
             input_tokens,
-            stream=bool(body.get("stream")),
-            stream_usage=bool((body.get("stream_options") or {}).get("include_usage")),
+            stream=bool(asked.stream),
+            stream_usage=bool(asked.stream_options and asked.stream_options.include_usage),
         )
 
     def write(self, call: Call, said: Answered) -> bytes:
@@ -80,33 +134,20 @@ class OpenAIDialect:
     def model(self, name: str) -> bytes:
         return orjson.dumps(_model(name))
 
-    def _parts(self, message: Any) -> list[tuple[str, str, str]]:
-        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
-            raise BadCallError("each message needs a 'role'")
-        role = "system" if message["role"] in ("system", "developer") else message["role"]
-        content = message.get("content")
-        if content is None or isinstance(content, str):
-            return [(role, "text", content or "")]
-        if not isinstance(content, list):
-            raise BadCallError("'content' must be a text or a list of parts")
-        return [self._part(role, part) for part in content]
+    def _parts(self, message: _Message) -> list[tuple[str, str, str]]:
+        role = message.speaker
+        if isinstance(message.content, str) or message.content is None:
+            return [(role, "text", message.content or "")]
+        return [
+            (role, "text", part.text) if isinstance(part, _Text) else (role, "image", self._image(part))
+            for part in message.content
+        ]
 
-    def _part(self, role: str, part: Any) -> tuple[str, str, str]:
-        match part:
-            case {"type": "text", "text": str(text)}:
-                return role, "text", text
-            case {"type": "image_url", "image_url": {"url": str(url)}}:
-                if not url.startswith("data:image/") or ";base64," not in url[:64]:
-                    raise BadCallError("images must be base64 data URLs: the fake server fetches nothing")
-                return role, "image", self._digests.of(url[url.index(",") + 1 :])
-        raise BadCallError("a content part must be of type 'text' or 'image_url'")
-
-
-def _turn(message: Mapping[str, Any]) -> Turn:
-    role, content = message["role"], message.get("content") or ""
-    if isinstance(content, list):
-        content = "\n".join(part["text"] for part in content if part["type"] == "text")
-    return Turn(role if role in ("user", "assistant") else "system", content)
+    def _image(self, part: _Image) -> str:
+        url = part.image_url.url
+        if not url.startswith("data:image/") or ";base64," not in url[:64]:
+            raise BadCallError("images must be base64 data URLs: the fake server fetches nothing")
+        return self._digests.of(url[url.index(",") + 1 :])
 
 
 def _schema(body: Mapping[str, Any]) -> Any:

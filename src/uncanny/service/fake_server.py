@@ -107,6 +107,8 @@ class FakeServer:
             body = orjson.loads(await request.read())
         except orjson.JSONDecodeError as error:
             raise BadCallError(f"The body is not valid JSON: {error}") from None
+        except web.RequestPayloadError as error:
+            raise BadCallError(f"The body cannot be read: {error}") from None
         if not isinstance(body, dict):
             raise BadCallError("The body must be a JSON object")
         return dialect.read(body)
