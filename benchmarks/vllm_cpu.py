@@ -66,6 +66,10 @@ class Arranged:
     def endpoint(self) -> str | None:
         return self.inner.endpoint
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self.inner.secrets
+
     async def ask(self, request: Request) -> Reply:
         return await self.inner.ask(self.arrange(request))
 

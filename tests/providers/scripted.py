@@ -53,9 +53,10 @@ class ScriptedProvider:
         name: str = "script/one",
         traits: Traits = TRAITS,
         endpoint: str | None = None,
+        secrets: tuple[str, ...] = (),
     ) -> None:
         self._script = script
-        self.name, self.traits, self.endpoint = name, traits, endpoint
+        self.name, self.traits, self.endpoint, self.secrets = name, traits, endpoint, secrets
         self.requests: list[Request] = []
         self.now = self.most = 0
 

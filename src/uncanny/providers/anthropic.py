@@ -96,6 +96,10 @@ class AnthropicProvider:
     def endpoint(self) -> str | None:
         return self._address.identity
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self._where.secrets
+
     def sent(self, sampling: Sampling) -> dict[str, Any]:
         """The sampling parameters as they go over the wire."""
         return {"max_tokens": sampling.max_output_tokens}

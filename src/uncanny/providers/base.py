@@ -6,7 +6,8 @@ questions and fallbacks are `uncanny.providers.caller`'s, once for all providers
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import orjson
@@ -124,6 +125,17 @@ class Reply:
     reason: str | None = None
 
 
+def masked(reply: Reply, mask: Callable[[str], str]) -> Reply:
+    """The reply with what `mask` leaves of its texts."""
+    return replace(
+        reply,
+        text=mask(reply.text),
+        model=reply.model and mask(reply.model),
+        request_id=reply.request_id and mask(reply.request_id),
+        reason=reply.reason and mask(reply.reason),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What a provider takes. Limits are None where there is none.
@@ -156,6 +168,10 @@ class Provider(Protocol):
     @property
     def endpoint(self) -> str | None:
         """Base URL the calls go to, None for models in this process; part of the answer cache's key."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must be repeated nowhere, such as the key; empty for models in this process."""
 
     async def ask(self, request: Request) -> Reply:
         """Make one call.

@@ -19,6 +19,7 @@ from uncanny.providers.call_log import CallRecord, CallScope
 from uncanny.providers.lane import Lane
 from uncanny.providers.question import Question
 from uncanny.providers.replay import Replayed, load_answer, store_answer
+from uncanny.providers.server_words import KeyMask
 from uncanny.providers.waiting import Gate
 from uncanny.records.answer_cache import AnswerCache
 
@@ -46,6 +47,7 @@ class Caller:
         self._budget = budget if budget is not None and budget.limited else None
         self._on_call = on_call
         self._on_handover = on_handover
+        self._mask = KeyMask(secret for lane in self._all_lanes() for secret in lane.provider.secrets)
         self._flying: dict[str, Gate] = {}
 
     def lanes(self, agent: str) -> tuple[Lane, ...]:
@@ -115,7 +117,9 @@ class Caller:
             if lane.dead is not None:
                 stop = lane.dead
                 continue
-            question = Question(lane, request, read, prompt, repair, scope, self._budget, None, self._on_call)
+            question = Question(
+                lane, request, read, prompt, repair, scope, self._mask, self._budget, None, self._on_call
+            )
             try:
                 if self._cache is None:
                     return await question.answer()
@@ -149,7 +153,7 @@ class Caller:
         self, key: str, request: Request, read: Callable[[str], T], prompt: str, scope: CallScope
     ) -> Replayed[T] | None:
         assert self._cache is not None
-        found = load_answer(self._cache, key, request, scope, read, prompt)
+        found = load_answer(self._cache, key, request, scope, read, prompt, self._mask)
         if found is not None and self._on_call is not None:
             for call in scope.calls[-found.calls :]:
                 self._on_call(call)

@@ -88,6 +88,10 @@ class ChatModel:
         return self._endpoint
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        return self._where.secrets
+
+    @property
     def left_out(self) -> frozenset[str]:
         """Fields of a request the server turned out not to take."""
         return self._left_out

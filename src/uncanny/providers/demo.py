@@ -41,6 +41,10 @@ class DemoProvider:
     def endpoint(self) -> None:
         return None
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return ()
+
     async def ask(self, request: Request) -> Reply:
         """Answer from the bundled scenes. Raises `RequestRejectedError` for any other image or question.
 

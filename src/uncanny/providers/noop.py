@@ -46,6 +46,7 @@ class NoopProvider:
 
     name = "noop"
     endpoint = None
+    secrets: tuple[str, ...] = ()
     traits = Traits(
         media_types=frozenset(
             {"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/avif"}

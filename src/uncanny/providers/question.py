@@ -15,7 +15,7 @@ from uncanny.errors import (
     TransientError,
     TruncatedError,
 )
-from uncanny.providers.base import Message, Reply, Request, credible
+from uncanny.providers.base import Message, Reply, Request, credible, masked
 from uncanny.providers.budget import Budget, Spend
 from uncanny.providers.call_log import CallRecord, CallScope, Prefix, enter_reply, now
 from uncanny.providers.lane import Lane
@@ -32,9 +32,10 @@ MOST_REPEATED = 100_000
 
 @dataclass(slots=True)
 class Question(Generic[T]):
-    """State of one question. `keep` makes a validated answer durable before its slot is given back.
+    """State of one question. `mask` takes keys out of what comes back, before anything else sees it.
 
-    So at any moment no more answers can be lost to a kill than there are slots.
+    `keep` makes a validated answer durable before its slot is given back: so at any moment no more answers
+    can be lost to a kill than there are slots.
     """
 
     lane: Lane
@@ -43,6 +44,7 @@ class Question(Generic[T]):
     prompt: str
     repair: Callable[[AnswerError], str]
     scope: CallScope
+    mask: Callable[[str], str]
     budget: Budget | None
     keep: Callable[[list[CallRecord]], Awaitable[None]] | None
     on_call: Callable[[CallRecord], None] | None
@@ -165,6 +167,7 @@ class Question(Generic[T]):
             raise
         lane.limiter.succeeded()
         lane.breaker.succeeded()
+        reply = masked(reply, self.mask)
         tokens = credible(reply.tokens)
         enter_reply(record, reply, tokens, lane.price(tokens))
         return await self._accept(request, reply, record, began)

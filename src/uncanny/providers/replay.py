@@ -36,6 +36,7 @@ def load_answer(
     scope: CallScope,
     read: Callable[[str], T],
     prompt: str,
+    mask: Callable[[str], str] = str,
 ) -> Replayed[T] | None:
     """The stored answer, its calls appended to `scope` as replayed; None if none is kept that still reads."""
     stored = cache.get(key)
@@ -43,6 +44,9 @@ def load_answer(
         return None
     try:
         calls = [_replayed(call, request, scope.image, prompt) for call in orjson.loads(stored)]
+        for call in calls:
+            # Version 0.1.0 kept answers as they came.
+            call.answer, call.detail = mask(call.answer), call.detail and mask(call.detail)
         value = read(calls[-1].answer)
     except (AnswerError, LookupError, TypeError, ValueError, AttributeError):
         return None  # kept by another version or damaged on disk: ask again

@@ -35,6 +35,7 @@ HIDDEN = "[key]"
 # Six characters of a shorter key could be any word.
 _TELLING = 12
 _SHORTEST = 5
+_SHORTEST_IN_ANSWERS = 8
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 
 
@@ -116,6 +117,29 @@ def one_line(text: str, secrets: Iterable[str]) -> str:
         # Of a key that was cut in half nothing is recognised: the end goes.
         line = line[: max(0, len(line) - max(longest, len(HIDDEN)))] + "…"
     return line if len(line) <= MESSAGE_LENGTH else line[: MESSAGE_LENGTH - 1] + "…"
+
+
+class KeyMask:
+    """Takes the keys in use out of what models say: a server may hand on the request's own headers.
+
+    Only keys themselves are hidden, also where JSON writes their characters as escapes; what merely looks
+    like a key may be what the picture shows. Those of less than `_SHORTEST_IN_ANSWERS` characters stay: local
+    servers take any word for a key, and no such word is a secret.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets = sorted({each for each in secrets if len(each) >= _SHORTEST_IN_ANSWERS}, key=len)[::-1]
+        self._escaped = re.compile("|".join("".join(map(_spellings, each)) for each in self._secrets))
+
+    def __call__(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN)
+        return self._escaped.sub(HIDDEN, text) if self._secrets and "\\" in text else text
+
+
+def _spellings(character: str) -> str:
+    escapes = "".join(f"[{digit}{digit.upper()}]" for digit in f"{ord(character):04x}")
+    return rf"(?:\\?{re.escape(character)}|\\u{escapes})"
 
 
 def _without_keys(line: str, secrets: Iterable[str]) -> str:

@@ -1,0 +1,135 @@
+"""A server that hands the key on in its answers: it reaches no file."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import re
+from pathlib import Path
+
+import orjson
+import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from tests.providers.scripted import ScriptedProvider, ask, guarded, in_turn, said
+from tests.runs.e2e import Done, check_no_traceback, pictures, uncanny_here
+from uncanny.providers.call_log import CallScope
+from uncanny.providers.caller import Caller
+from uncanny.providers.server_words import KeyMask
+from uncanny.records.answer_cache import AnswerCache
+
+KEY = "sk-proj/Zq7_0123456789-abcdefXYZ"
+ESCAPED = "".join(f"\\u{ord(character):04X}" if n % 3 else character for n, character in enumerate(KEY))
+SLASHED = KEY.replace("/", "\\/")
+ANOMALY = {"name": "NAME", "phenomenon": "It is KEY.", "reasoning": "KEY", "severity": 7, "objects": ["KEY"]}
+
+
+def answer(question: str, key: str) -> str:
+    """A valid answer to any question of detection, MCQ and realism, with the key in it."""
+    if "Agent: RealismJudge" in question:
+        text = "Assessment: KEY\n\nVerdict: Yes"
+    elif "Agent: OrderJudge" in question:
+        text = "KEY\nVerdict: First"
+    elif "Question: source" in question:
+        text = "yes"
+    elif "Question: anomalies" in question:
+        text = orjson.dumps({"anomalies": [ANOMALY]}).decode().replace("NAME", "KEY in the picture")
+    else:
+        text = "KEY"
+    return text.replace("KEY", key)
+
+
+@pytest.fixture
+def echo(httpserver: HTTPServer) -> HTTPServer:
+    """Two protocols; `httpserver.key` is how the key is written."""
+    httpserver.key = KEY  # type: ignore[attr-defined]
+
+    def said(request: Request) -> str:
+        assert KEY in request.headers.get("Authorization", "") + request.headers.get("x-api-key", "")
+        content = orjson.loads(request.get_data())["messages"][-1]["content"]
+        asked = content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
+        return answer(asked, httpserver.key)  # type: ignore[attr-defined]
+
+    def chat(request: Request) -> Response:
+        message = {"role": "assistant", "content": said(request)}
+        body = {"model": f"m {KEY}", "choices": [{"message": message, "finish_reason": "stop"}]}
+        return Response(orjson.dumps(body), headers={"x-request-id": KEY}, content_type="application/json")
+
+    def messages(request: Request) -> Response:
+        content = [{"type": "text", "text": said(request)}]
+        body = {"type": "message", "model": KEY, "content": content, "stop_reason": "end_turn"}
+        return Response(orjson.dumps(body), headers={"request-id": KEY}, content_type="application/json")
+
+    httpserver.expect_request("/v1/chat/completions").respond_with_handler(chat)
+    httpserver.expect_request("/v1/messages").respond_with_handler(messages)
+    return httpserver
+
+
+def here(*arguments: object) -> Done:
+    return uncanny_here(*arguments, env={"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY})
+
+
+def asked(server: HTTPServer, provider: str) -> tuple[str, ...]:
+    url = server.url_for("" if provider == "anthropic" else "/v1")
+    return "--model", f"{provider}/gpt-4o", "--base-url", url
+
+
+def check_nowhere(folder: Path, done: Done) -> None:
+    """No file below `folder` has the key, nor has what stands packed in a page, nor what was printed."""
+    check_no_traceback(done)
+    assert KEY not in done.out + done.err
+    for file in filter(Path.is_file, folder.rglob("*")):
+        data = file.read_bytes()
+        packed = re.findall(rb'"packed":"([A-Za-z0-9+/=]+)"', data)
+        for text in (data, *(gzip.decompress(base64.b64decode(each)) for each in packed)):
+            assert KEY.encode() not in text, file
+            assert orjson.dumps(KEY) not in text, file
+            assert KEY.partition("/")[2].encode() not in text, file
+
+
+@pytest.mark.parametrize("written", [KEY, ESCAPED, SLASHED], ids=["plain", "escaped", "slashed"])
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_detection(provider: str, written: str, echo: HTTPServer, tmp_path: Path) -> None:
+    echo.key = written  # type: ignore[attr-defined]
+    images = pictures(tmp_path / "in", 2)
+    done = here("detect", images, *asked(echo, provider), "-o", tmp_path / "run")
+    assert done.code == 0
+    check_nowhere(tmp_path / "run", done)
+    records = (tmp_path / "run" / "annotations.jsonl").read_text()
+    assert '"phenomenon":"It is [key]."' in records
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_multiple_choice_and_realism(provider: str, echo: HTTPServer, tmp_path: Path) -> None:
+    done = here("mcq", "run", "scenes", *asked(echo, provider), "--limit", "2", "-o", tmp_path / "mcq")
+    check_nowhere(tmp_path / "mcq", done)
+    assert '"raw":"[key]"' in (tmp_path / "mcq" / "answers.jsonl").read_text()
+    done = here(
+        "realism", "run", "scenes", *asked(echo, provider), "--limit", "2", "-o", tmp_path / "realism"
+    )
+    assert done.code == 0
+    check_nowhere(tmp_path / "realism", done)
+    assert "Assessment: [key]" in (tmp_path / "realism" / "verdicts.jsonl").read_text()
+
+
+async def test_an_answer_kept_by_an_earlier_version_is_masked_when_it_is_replayed(tmp_path: Path) -> None:
+    cache = AnswerCache(tmp_path / "answers")
+    open_book = ScriptedProvider(in_turn(said(f"7 {KEY}"), said("7")))
+    scope = CallScope("a.png")
+    await ask(Caller({"": [guarded(open_book)]}, cache=cache), scope=scope)
+    assert KEY in scope.calls[0].answer  # nobody said that it is a key
+    again = CallScope("b.png")
+    keeping = ScriptedProvider(in_turn(), secrets=(KEY,))
+    assert await ask(Caller({"": [guarded(keeping)]}, cache=cache), scope=again) == 7
+    assert not any(KEY in f"{call.answer}{call.detail}" for call in again.calls)
+    cache.close()
+
+
+def test_what_is_masked() -> None:
+    mask = KeyMask([KEY, "none", "EMPTY", "token-abc123", ""])
+    assert mask(f"a {KEY}{KEY} b") == "a [key][key] b"
+    assert mask(f'{{"x": "{ESCAPED}"}}') == '{"x": "[key]"}'
+    assert mask("none of it is EMPTY, sk-other-key") == "none of it is EMPTY, sk-other-key"
+    assert mask("token-abc123") == "[key]"
+    assert KeyMask([])("a \\u0061") == "a \\u0061"
