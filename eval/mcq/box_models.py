@@ -17,8 +17,9 @@ from PIL import Image
 
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.items import Answer, Box, Item, Option
-from uncanny.eval.metrics.bootstrap import RESAMPLES, ratio_intervals
+from uncanny.eval.metrics.bootstrap import RESAMPLES
 from uncanny.eval.metrics.mcq import ARTIFACT, Ratio, ratio, within
+from uncanny.eval.metrics.shares import share_intervals
 
 NOTE = "a mask cannot answer E: every reference is wrong by construction"
 Mask = NDArray[np.float64]
@@ -106,7 +107,7 @@ def score_boxes(
     """
     held = [item for item in items if item.q3 is not None]
     ratios = _ratios(held, picks)
-    ends = ratio_intervals(ratios, resamples=resamples, seed=seed) if resamples else [None] * len(ratios)
+    ends = share_intervals(ratios, resamples=resamples, seed=seed)
     return {
         "q3": {name: found.value for name, found in zip(_GROUPS, ratios, strict=True)},
         "n": {name: int(found.out_of.sum()) for name, found in zip(_GROUPS, ratios, strict=True)},

@@ -10,9 +10,9 @@ import numpy as np
 from uncanny.eval.mcq.items import QUESTIONS
 from uncanny.eval.mcq.result import McNemar, Share
 from uncanny.eval.mcq.sheet import Sheet
-from uncanny.eval.metrics.bootstrap import ratio_intervals
 from uncanny.eval.metrics.mcnemar import mcnemar_exact
 from uncanny.eval.metrics.mcq import ARTIFACT, ratio, within
+from uncanny.eval.metrics.shares import share_intervals
 
 
 def oracle(sheets: Sequence[Sheet], *, resamples: int, seed: int) -> Share | None:
@@ -26,7 +26,7 @@ def oracle(sheets: Sequence[Sheet], *, resamples: int, seed: int) -> Share | Non
     full &= within(sheets[0].key.split, *ARTIFACT)
     solved = np.logical_or.reduce([sheet.right.all(axis=1) for sheet in sheets])
     found = ratio(full & solved, full)
-    interval = ratio_intervals([found], resamples=resamples, seed=seed)[0] if resamples else None
+    interval = share_intervals([found], resamples=resamples, seed=seed)[0]
     return Share(found.value, int((full & solved).sum()), int(full.sum()), interval)
 
 

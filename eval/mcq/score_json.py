@@ -15,6 +15,7 @@ from typing import Any
 from uncanny.eval.mcq.letters import PARSER_VERSION, Parser
 from uncanny.eval.mcq.result import McNemar, ModelScore, SetScore, Share
 from uncanny.eval.metrics.bootstrap import LEVEL
+from uncanny.eval.metrics.shares import METHOD
 
 
 def set_json(found: SetScore) -> dict[str, Any]:
@@ -73,6 +74,7 @@ def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> 
 def _intervals(score: ModelScore, resamples: int, seed: int) -> dict[str, Any]:
     return {
         "level": LEVEL,
+        "method": METHOD,
         "resamples": resamples,
         "seed": seed,
         "splits": {split: _ends(shares) for split, shares in score.splits.items()},

@@ -23,6 +23,7 @@ from uncanny.eval.metrics.mcq import (
     type_ratios,
     within,
 )
+from uncanny.eval.metrics.shares import share_intervals
 
 Path = tuple[str, ...]
 
@@ -75,8 +76,11 @@ def ratios_of(sheet: Sheet) -> dict[Path, Ratio]:
 
 def _shares(tables: Sequence[Mapping[Path, Ratio]], resamples: int, seed: int) -> dict[Path, Share]:
     paths = list(tables[0])
-    intervals: list[tuple[float, float] | None] = [None] * len(paths)
-    if resamples:
+    if len(tables) == 1:
+        intervals = share_intervals(list(tables[0].values()), resamples=resamples, seed=seed)
+    elif not resamples:
+        intervals = [None] * len(paths)
+    else:
         # Raters answer about the same images, so that one resample serves them all.
         drawn = replicates(
             [table[path] for table in tables for path in paths], resamples=resamples, seed=seed

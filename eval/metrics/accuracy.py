@@ -7,10 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import numpy as np
-
-from uncanny.eval.metrics.bootstrap import RESAMPLES, ratio_intervals
-from uncanny.eval.metrics.mcq import Ratio
+from uncanny.eval.metrics.shares import wilson_interval
 from uncanny.schema import Source
 
 SOURCES: Final[tuple[Source, ...]] = ("generated", "real")
@@ -58,10 +55,9 @@ class Accuracy:
         predicted = sum(self.counts[other, source] for other in SOURCES)
         return _share(2 * self.counts[source, source], true + predicted) if true else None
 
-    def interval(self, *, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float] | None:
-        """95 % percentile bootstrap over images, of the accuracy; None without images."""
-        hits = np.repeat([1, 0], [self.right, self.images - self.right]).astype(np.int16)
-        return ratio_intervals([Ratio(hits, np.ones_like(hits))], resamples=resamples, seed=seed)[0]
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the accuracy, Wilson's; None without images."""
+        return wilson_interval(self.right, self.images)
 
 
 def accuracy(judged: Iterable[tuple[Source, Source | None]]) -> Accuracy:

@@ -20,6 +20,7 @@ from uncanny.eval.mcq.problems import ItemsError
 from uncanny.eval.mcq.result import Share
 from uncanny.eval.metrics.bootstrap import RESAMPLES, ratio_intervals
 from uncanny.eval.metrics.mcq import Ints, Ratio
+from uncanny.eval.metrics.shares import share_intervals
 from uncanny.eval.realism.records import NonEmpty, Verdict
 from uncanny.eval.realism.result import HumanLabel, HumanScore
 from uncanny.schema import Record
@@ -106,7 +107,11 @@ def score_humans(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> HumanScore:
-    """Accuracy and IoU by label. An image's answers stay together when images are resampled."""
+    """Accuracy and IoU by label.
+
+    Intervals of accuracy are Wilson's where no image has several answers; else, and of IoU, images are
+    resampled, and an image's answers stay together.
+    """
     labels = {verdict.id: verdict.label for verdict in verdicts}
     about: dict[str, list[HumanAnswer]] = {}
     for answer in answers:
@@ -124,7 +129,10 @@ def score_humans(
             ratios.append(
                 Ratio(cast(Ints, np.array(counts, dtype=np.float64)), np.array(out_of, dtype=np.int16))
             )
-        intervals = ratio_intervals(ratios, resamples=resamples, seed=seed) if resamples else [None] * 4
+        if counted or not resamples:
+            intervals = share_intervals(ratios, resamples=resamples, seed=seed)
+        else:
+            intervals = ratio_intervals(ratios, resamples=resamples, seed=seed)
         return {
             label: _share(found, interval, counted=counted)
             for label, found, interval in zip(HUMAN_LABELS, ratios, intervals, strict=True)

@@ -34,7 +34,7 @@ class CallCount:
 class GroupScore:
     """The figures of all pairs, or of one group's.
 
-    Shares come with 95 % bootstrap intervals over pairs. Those of the three labels, of the cases and of the
+    Shares come with 95 % Wilson intervals. Those of the three labels, of the cases and of the
     two-way reading, where `intermediate` counts as non-deceiving, are out of the pairs with a label; that of
     `undetermined` is out of all. `outcomes` counts records by how they came about, those that do not tell
     by their label.

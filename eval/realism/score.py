@@ -12,9 +12,10 @@ from typing import Any, cast
 import numpy as np
 
 from uncanny.eval.mcq.result import Share
-from uncanny.eval.metrics.bootstrap import RESAMPLES, ratio_intervals
+from uncanny.eval.metrics.bootstrap import RESAMPLES
 from uncanny.eval.metrics.mcq import Bools, Ratio, ratio
 from uncanny.eval.metrics.position_bias import position_bias
+from uncanny.eval.metrics.shares import share_intervals
 from uncanny.eval.realism.human import HumanAnswer, score_humans
 from uncanny.eval.realism.records import Outcome, Verdict
 from uncanny.eval.realism.result import CallCount, GroupScore, RealismScore, SetScore, TwoWay, VerdictSet
@@ -86,13 +87,12 @@ def _figures(verdicts: Sequence[Verdict], resamples: int, seed: int) -> GroupSco
 def _shares(
     ratios: Mapping[tuple[str, Any], Ratio], resamples: int, seed: int
 ) -> dict[str, dict[Any, Share]]:
-    """By table and name. All see the same resamples, so shares of a table add up in each."""
-    intervals = ratio_intervals(list(ratios.values()), resamples=resamples, seed=seed) if resamples else []
+    """By table and name."""
+    intervals = share_intervals(list(ratios.values()), resamples=resamples, seed=seed)
     shares: dict[str, dict[Any, Share]] = {}
     for number, ((table, name), found) in enumerate(ratios.items()):
-        interval = intervals[number] if intervals and found.value is not None else None
         counts, out_of = (int(column.sum(dtype=np.int64)) for column in found)
-        shares.setdefault(table, {})[name] = Share(found.value, counts, out_of, interval)
+        shares.setdefault(table, {})[name] = Share(found.value, counts, out_of, intervals[number])
     return shares
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from uncanny.eval.mcq.result import Share
 from uncanny.eval.metrics.position_bias import PositionBias
+from uncanny.eval.metrics.shares import METHOD
 from uncanny.eval.realism.result import GroupScore, HumanScore, RealismScore, SetScore
 
 COLUMNS = ("set", "group", "table", "name", "value", "count", "out_of", "low", "high")
@@ -53,6 +54,7 @@ def _set_json(found: SetScore, score: RealismScore) -> dict[str, Any]:
         **_figures_json(found.overall),
         "groups": {name: _figures_json(figures) for name, figures in found.groups.items()},
         "human": None if found.human is None else _human_json(found.human),
+        "intervals": METHOD,
         "resamples": score.resamples,
         "seed": score.seed,
     }

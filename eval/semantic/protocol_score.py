@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from uncanny.eval.metrics.detection import Source
 from uncanny.eval.metrics.means import Mean
 from uncanny.eval.metrics.semap import VIEWS, ProtocolName, View, f1
+from uncanny.eval.metrics.shares import wilson_interval
 from uncanny.eval.semantic.figures import Key, answered
 from uncanny.eval.semantic.gather import Gathered
 from uncanny.eval.semantic.result import (
@@ -52,7 +54,10 @@ def accuracy_score(columns: ImageColumns, figure: Figure) -> Accuracy:
         given = said[true == source]
         answers[source] = {word: int((given == word).sum()) for word in SOURCES}
         answers[source]["unclear"] = int((given == "").sum())
-    return Accuracy(figure, int(rows.sum()), int((true == said).sum()), answers)
+    images, right = int(rows.sum()), int((true == said).sum())
+    if figure.interval is not None:  # a plain share, unlike the other means
+        figure = replace(figure, interval=wilson_interval(right, images))
+    return Accuracy(figure, images, right, answers)
 
 
 def _threshold(protocol: ProtocolName, row: int, gathered: Gathered) -> ThresholdScore:

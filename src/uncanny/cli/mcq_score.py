@@ -166,7 +166,8 @@ def _notes(result: SetScore) -> list[str]:
         notes.append(
             f"At least one model gets all four right on {_percent(result.oracle)} % of artifact images"
         )
-    return [*notes, f"Percent. Intervals by {result.resamples:,} resamples are in the JSON and the report."]
+    where = " 95 % intervals are in the JSON and the report." if result.resamples else ""
+    return [*notes, f"Percent.{where}"]
 
 
 def changed_words(changed: Sequence[tuple[str, str]]) -> str:

@@ -148,10 +148,10 @@ def _notes(score: RealismScore, *, published: bool) -> Iterator[str]:
             yield f"{name}: {', '.join(told)}; without a label, and in no share but that of undetermined"
         if found.human is not None and found.human.unused:
             yield f"{name}: people's answers about images without a verdict, left out: {found.human.unused:,}"
-    yield (
-        f"Percent with 95 % intervals by {score.resamples:,} resamples of pairs. "
-        "Two-way: intermediate counts as non-deceiving."
-    )
+    intervals = " with 95 % intervals (Wilson)" if score.resamples else ""
+    yield f"Percent{intervals}. Two-way: intermediate counts as non-deceiving."
+    if any(found.human is not None for found in score.sets.values()) and score.resamples:
+        yield f"Of IoU, and of several answers about an image: by {score.resamples:,} resamples of images."
 
 
 def _line(name: str, cells: Sequence[str]) -> str:

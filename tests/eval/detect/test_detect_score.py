@@ -6,6 +6,7 @@ from typing import Any
 
 from uncanny.eval.detect.score import score, score_json
 from uncanny.eval.detect.truth import SourceTruth
+from uncanny.eval.metrics.shares import wilson_interval
 from uncanny.schema import Detection, StepError
 
 TRUTH = SourceTruth(
@@ -47,7 +48,7 @@ def test_json_has_every_figure_and_null_for_what_is_not_there() -> None:
         "truth": "t.jsonl",
         "images": 2,
         "accuracy": 0.5,
-        "ci": {"accuracy": (0.0, 1.0)},
+        "ci": {"accuracy": wilson_interval(1, 2)},
         "classes": {
             "generated": {"precision": 1.0, "recall": 0.5, "f1": 2 / 3},
             "real": {"precision": None, "recall": None, "f1": None},

@@ -12,6 +12,7 @@ from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.items import QUESTIONS, Answer, Item, Split
 from uncanny.eval.mcq.score import score
+from uncanny.eval.metrics.shares import wilson_interval
 
 ARCHIVED = Path(__file__).parents[2] / "data" / "oracle" / "salart_gpt54_slice46.json"
 ROLES: dict[str, Split] = {
@@ -98,9 +99,9 @@ def test_by_hand() -> None:
     assert found["answer_bias"]["q2"]["E"] == {"given": 0.5, "right": 0.5}
     assert found["answer_bias"]["q1"]["yes"] == {"given": 1.0, "right": pytest.approx(2 / 3)}
     assert found["ci"]["splits"]["ref_pg"]["q1"] is None
-    assert found["ci"]["splits"]["art_dg"]["q1"] == [1.0, 1.0]
+    assert found["ci"]["splits"]["art_dg"]["q1"] == list(wilson_interval(1, 1) or ())
     low, high = found["ci"]["splits"]["artifact"]["q3"]
-    assert (low, high) == (0.0, 1.0)
+    assert (low, high) == wilson_interval(1, 2)
     assert orjson.loads(orjson.dumps(found)) == found
 
 

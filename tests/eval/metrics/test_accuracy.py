@@ -40,13 +40,14 @@ def test_shares_of_nothing_are_none() -> None:
     assert (one.recall("real"), one.f1("real"), one.f1("generated")) == (None, None, 0.0)
 
 
-def test_the_interval_holds_the_accuracy_and_is_the_same_each_time() -> None:
+def test_the_interval_holds_the_accuracy_and_has_a_width() -> None:
     found = accuracy([SEEN] * 30 + [UNCLEAR] * 10)
     interval = found.interval()
     assert interval is not None
-    assert interval == found.interval()
     assert interval[0] < 0.75 < interval[1]
-    assert accuracy([CLEARED] * 5).interval() == (1.0, 1.0)
+    low, high = accuracy([CLEARED] * 5).interval() or (0, 0)
+    assert 0.5 < low < 0.6
+    assert high == 1
 
 
 @given(_PAIRS)

@@ -1,0 +1,45 @@
+"""Wilson intervals beside scipy's, and which figures get them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest  # type: ignore[import-untyped]
+
+from uncanny.eval.metrics.bootstrap import ratio_intervals
+from uncanny.eval.metrics.mcq import Ratio
+from uncanny.eval.metrics.shares import is_plain, share_intervals, wilson_interval
+
+
+def of(counts: list[int], out_of: list[int]) -> Ratio:
+    return Ratio(np.array(counts, dtype=np.int16), np.array(out_of, dtype=np.int16))
+
+
+@given(st.integers(1, 10**6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
+def test_wilson_is_that_of_scipy(share: tuple[int, int]) -> None:
+    count, out_of = share
+    for level in (0.95, 0.8):
+        ours = wilson_interval(count, out_of, level=level)
+        theirs = binomtest(count, out_of).proportion_ci(level, method="wilson")
+        assert ours == pytest.approx((theirs.low, theirs.high), rel=1e-9, abs=1e-12)
+
+
+def test_all_and_none_have_a_width() -> None:
+    assert wilson_interval(0, 0) is None
+    assert wilson_interval(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
+    assert wilson_interval(10, 10) == pytest.approx((0.7225, 1.0), abs=1e-4)
+    assert wilson_interval(1, 1) == pytest.approx((0.2065, 1.0), abs=1e-4)
+
+
+def test_plain_shares_get_wilson_and_others_a_bootstrap() -> None:
+    plain = of([1, 1, 0, 0], [1, 1, 1, 0])
+    f1 = of([2, 2, 0, 0], [2, 2, 1, 0])
+    several_answers = of([3, 1, 0, 0], [3, 2, 3, 0])
+    nothing = of([0, 0, 0, 0], [0, 0, 0, 0])
+    assert [is_plain(one) for one in (plain, f1, several_answers, nothing)] == [True, False, False, True]
+    found = share_intervals([f1, plain, nothing, several_answers], resamples=100, seed=1)
+    drawn = ratio_intervals([f1, several_answers], resamples=100, seed=1)
+    assert found == [drawn[0], wilson_interval(2, 3), None, drawn[1]]
+    assert share_intervals([f1, plain], resamples=0) == [None, None]
