@@ -18,6 +18,7 @@ from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.annotate_run import AnnotateJob
 from uncanny.runs.options import ModelOptions, RunOptions
+from uncanny.runs.recount import spent
 from uncanny.runs.run import prompts_of
 from uncanny.scenes import scenes
 
@@ -79,14 +80,12 @@ class Annotating:
 
     def _left(self, others: Sequence[RunFolder]) -> RunOptions:
         usd, tokens = self.options.max_cost_usd, self.options.max_tokens_total
-        spent = [(each.read_manifest() or {}).get("totals", {}) for each in others]
+        sums = [spent(each).sums for each in others]
         if usd is not None:
-            used = sum(totals.get("cost_usd") or 0.0 for totals in spent)
-            usd = max(usd - used, _NOTHING_LEFT_USD)
+            usd = max(usd - sum(each["cost_usd"] for each in sums), _NOTHING_LEFT_USD)
         if tokens is not None:
-            figures = ("input_tokens", "output_tokens")
-            taken = sum(totals.get(figure) or 0 for totals in spent for figure in figures)
-            tokens = max(tokens - taken, _NOTHING_LEFT_TOKENS)
+            taken = sum(each["input_tokens"] + each["output_tokens"] for each in sums)
+            tokens = max(tokens - int(taken), _NOTHING_LEFT_TOKENS)
         return replace(self.options, max_cost_usd=usd, max_tokens_total=tokens)
 
 

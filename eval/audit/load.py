@@ -183,6 +183,6 @@ def as_texts(table: Mapping[str, object]) -> dict[str, str]:
 def _notices(source: Source, run: ReadRun | None) -> tuple[str, ...]:
     if run is None or run.info.state in (None, FINISHED):
         return ()
-    pending = (run.info.totals.model_extra or {}).get("pending") if run.info.totals else None
-    missing = f", {pending:,} images are missing" if isinstance(pending, int) and pending else ""
+    pending = run.info.totals.pending if run.info.totals else None
+    missing = f", {pending:,} images are missing" if pending else ""
     return (f"{source.name}: its run is not finished ({run.info.state}){missing}.",)

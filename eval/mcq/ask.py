@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uncanny.agents.artifact_answerer import Asked, Given
-from uncanny.errors import BudgetError, ModelUnusableError, UncannyError
+from uncanny.errors import ENDS_RUN, StorageError, UncannyError
 from uncanny.eval.mcq.items import Answer, AskedQuestion, Item
 from uncanny.eval.mcq.load import image_path
 from uncanny.eval.mcq.overlay import overlay_for
@@ -41,12 +41,12 @@ class ItemAsker:
     prompts: PromptSet
 
     async def work(self, pending: PendingItem) -> None:
-        """Raises ModelUnusableError and BudgetError only; whatever else happens is in the records."""
+        """Raises what `ENDS_RUN` names only; whatever else happens is in the records."""
         item = pending.item
         try:
             with self.engine.caller.scope(item.id) as scope:
                 given = await self._ask(item, pending.questions, scope)
-        except (ModelUnusableError, BudgetError):
+        except ENDS_RUN:
             raise
         except UncannyError as error:
             given = _failed(pending.questions, str(error))
@@ -92,6 +92,8 @@ class ItemAsker:
                 continue
             try:
                 found = prepare(place(item), self.job.policy, self.engine.limits)
+            except ENDS_RUN:
+                raise
             except UncannyError as error:
                 failed += _failed(wanted, f"image: {error}")
                 continue
@@ -104,7 +106,13 @@ class ItemAsker:
 
     def _overlay(self, item: Item) -> Path:
         folder = self.job.folder.path / "overlays"
-        return overlay_for(item, self.job.items_file, self.job.root, folder)
+        try:
+            return overlay_for(item, self.job.items_file, self.job.root, folder)
+        except OSError as error:
+            raise StorageError(
+                f"{error.filename or folder} cannot be written: {error.strerror or error}",
+                remedy="Free some disk space and run the same command again.",
+            ) from error
 
     def _write(self, item: Item, given: list[Given], scope: CallScope) -> None:
         if scope.calls:

@@ -69,17 +69,8 @@ def forecast_mcq_text(found: dict[str, Any]) -> str:
 
 
 def _pending(task: McqTask) -> Iterable[tuple[Item, tuple[AskedQuestion, ...]]]:
-    job = task.job
-    if not (job.folder.path / "answers.jsonl").exists():
-        from uncanny.eval.mcq.run import questions_of
-
-        return [(item, questions_of(item, job.plan)) for item in job.items[: job.options.limit]]
-    with job.folder.locked():
-        records = task.records()
-        try:
-            return [(each.item, each.questions) for each in task.take_up(records, 0.0, Progress())]
-        finally:
-            records.close()
+    task.job.folder.check_links()
+    return [(each.item, each.questions) for each in task.take_up(task.records(), 0.0, Progress())]
 
 
 def _add(

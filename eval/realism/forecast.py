@@ -107,19 +107,9 @@ def _add(
 
 
 def _pending(job: RealismJob) -> Sequence[PairFiles]:
-    if not job.verdicts.exists():
-        return job.pairs.pairs[: job.options.limit]
-    from datetime import datetime
-
-    with job.folder.locked():
-        manifest = job.folder.read_manifest() or {}
-        started = datetime.fromisoformat(manifest["started"]).timestamp() if "started" in manifest else 0.0
-        task = RealismTask(job)
-        records = task.records()
-        try:
-            return task.take_up(records, started, Progress())
-        finally:
-            records.close()
+    manifest = job.folder.read_manifest()
+    task = RealismTask(job)
+    return task.take_up(task.records(), (manifest and manifest.started_at) or 0.0, Progress())
 
 
 def _range(found: dict[str, Any], name: str, form: str, unknown: str = "?") -> str:

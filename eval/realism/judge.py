@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uncanny.agents.verdict import Judged, Judging
-from uncanny.errors import BudgetError, ImageError, ModelUnusableError
+from uncanny.errors import ENDS_RUN, ImageError
 from uncanny.eval.realism.pairs import PairFiles
 from uncanny.eval.realism.records import CheckError, Outcome, Side, Verdict
 from uncanny.eval.realism.run import RealismJob, note_verdict
@@ -52,14 +52,14 @@ class PairJudge:
     prompts: PromptSet
 
     async def work(self, pair: PairFiles) -> None:
-        """Raises ModelUnusableError and BudgetError only; whatever else happens is in the record."""
+        """Raises what `ENDS_RUN` names only; whatever else happens is in the record."""
         opened = await asyncio.to_thread(self._open, pair)
         try:
             with self.engine.caller.scope(pair.id) as scope:
                 told: dict[str, Any] = {"outcome": "unusable", "errors": opened.errors}
                 if not opened.errors:
                     told = _told(await self._judge(pair, opened, scope))
-        except (ModelUnusableError, BudgetError):
+        except ENDS_RUN:
             raise
         except Exception as defect:  # a defect of ours must cost one pair, not the run
             log.exception("judging %s failed", pair.id)

@@ -76,10 +76,10 @@ def base_of(one: SetScore) -> Path:
     """Where image paths start: the root that the run beside the verdicts names, else their folder."""
     folder = one.verdicts.path.parent
     try:
-        told = (RunFolder(folder).read_manifest() or {}).get("root")
+        manifest = RunFolder(folder).read_manifest()
     except UncannyError:  # figures do not need the run: the page goes without pictures
-        told = None
-    return folder / told if isinstance(told, str) else folder
+        manifest = None
+    return folder / (manifest.root or "") if manifest else folder
 
 
 def _cards(verdicts: list[Verdict], base: Path) -> tuple[Card, ...]:

@@ -7,21 +7,21 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from uncanny.providers.base import MOST_TOKENS
 from uncanny.schema import as_count, as_dollars
 
-_COPIED = (
-    "agent", "step", "object", "sample", "model", "served_model", "request_id", "prompt", "outcome",
-    "detail", "sees_image", "attempt", "repair", "replayed", "input_tokens", "cached_tokens",
-    "output_tokens", "cost_usd", "latency_s",
-)  # fmt: skip
+_TEXTS = ("agent", "object", "model", "served_model", "request_id", "prompt", "outcome", "detail")
+_FLAGS = ("sees_image", "replayed")
+_COUNTS = ("step", "sample", "attempt", "repair")
 _TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
 PAUSE_S = 30.0
 _LONGEST_S = 1e9
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -104,7 +104,9 @@ def _read(index: CallIndex, image: str) -> Iterator[dict[str, Any]]:
         for number, offset in entries:
             file.seek(offset)
             call = _parsed(file.readline()) or {}
-            row = {key: call.get(key) for key in _COPIED}
+            row: dict[str, Any] = {key: _of_type(call.get(key), str) for key in _TEXTS}
+            row |= {key: _of_type(call.get(key), bool) for key in _FLAGS}
+            row |= {key: as_count(call.get(key)) for key in _COUNTS}
             row |= {"line": number, "kept": True, "start": _seconds(call.get("started"))}
             row |= {key: _text(call.get(key)) for key in ("asked", "answer")}
             row |= {key: as_count(call.get(key), MOST_TOKENS) for key in _TOKENS}
@@ -123,6 +125,10 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     return call if isinstance(call, dict) else None
 
 
+def _of_type(value: object, kind: type[T]) -> T | None:
+    return value if isinstance(value, kind) else None
+
+
 def _text(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
@@ -139,6 +145,6 @@ def _duration(value: object) -> float | None:
 def _seconds(started: object) -> float | None:
     try:
         when = datetime.fromisoformat(str(started))
-    except ValueError:
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
         return None
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()

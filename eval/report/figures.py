@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from uncanny.eval.report.calls import CallIndex
-from uncanny.eval.report.load import RunInfo
 from uncanny.eval.report.tally import Tally
+from uncanny.records.run_manifest import RunManifest
 
 OUTCOMES = {
     "answered": "answered",
@@ -35,7 +35,7 @@ class Share:
     rate: float | None
 
 
-def figures(info: RunInfo, tally: Tally, index: CallIndex) -> list[Figure]:
+def figures(info: RunManifest, tally: Tally, index: CallIndex) -> list[Figure]:
     return [
         _images(info, tally),
         _anomalies(tally),
@@ -46,7 +46,7 @@ def figures(info: RunInfo, tally: Tally, index: CallIndex) -> list[Figure]:
     ]
 
 
-def outcomes(info: RunInfo, index: CallIndex) -> list[Share]:
+def outcomes(info: RunManifest, index: CallIndex) -> list[Share]:
     """Calls by outcome, kept apart; from `run.json`, else from `calls.jsonl`. Empty when neither has any."""
     counts = dict((info.totals and info.totals.outcomes) or index.outcomes)
     total = sum(counts.values())
@@ -80,7 +80,7 @@ def dollars(cost: float) -> str:
     return f"${cost:,.2f}" if cost >= 1 or cost == 0 else f"${cost:.2g}" if cost < 0.01 else f"${cost:.3f}"
 
 
-def _images(info: RunInfo, tally: Tally) -> Figure:
+def _images(info: RunManifest, tally: Tally) -> Figure:
     expected = info.totals.images if info.totals else None
     behind = expected is not None and expected > tally.images
     value = f"{tally.images:,} of {expected:,}" if behind else f"{tally.images:,}"
@@ -102,7 +102,7 @@ def _anomalies(tally: Tally) -> Figure:
     )
 
 
-def _calls(info: RunInfo, tally: Tally, index: CallIndex) -> Figure:
+def _calls(info: RunManifest, tally: Tally, index: CallIndex) -> Figure:
     totals = info.totals
     calls = totals.calls if totals and totals.calls is not None else index.calls or tally.calls
     replayed = totals.replayed if totals and totals.replayed is not None else index.replayed
@@ -110,7 +110,7 @@ def _calls(info: RunInfo, tally: Tally, index: CallIndex) -> Figure:
     return Figure("calls", f"{calls:,}", notes)
 
 
-def _tokens(info: RunInfo, tally: Tally) -> Figure:
+def _tokens(info: RunManifest, tally: Tally) -> Figure:
     totals = info.totals
     if totals is not None:
         tokens_in, cached, tokens_out = totals.input_tokens, totals.cached_tokens, totals.output_tokens
@@ -127,7 +127,7 @@ def _tokens(info: RunInfo, tally: Tally) -> Figure:
     return Figure("tokens", f"{(tokens_in or 0) + (tokens_out or 0):,}", (f"{into}, {out}", share))
 
 
-def _cost(info: RunInfo, tally: Tally) -> Figure:
+def _cost(info: RunManifest, tally: Tally) -> Figure:
     if info.totals is not None:
         cost, unpriced = info.totals.cost_usd, 0
     else:
@@ -140,6 +140,6 @@ def _cost(info: RunInfo, tally: Tally) -> Figure:
     return Figure("cost", ("at least " if unpriced else "") + dollars(cost), notes)
 
 
-def _time(info: RunInfo) -> Figure:
+def _time(info: RunManifest) -> Figure:
     seconds = info.totals.seconds if info.totals else None
     return Figure("wall time", "not recorded" if seconds is None else duration(seconds))

@@ -135,6 +135,6 @@ def stamp(text: str) -> str:
     """A time as people read it, in UTC to the minute; what is not ISO 8601 stays as it is."""
     try:
         when = datetime.fromisoformat(text)
-    except ValueError:
+        return f"{when.astimezone(UTC) if when.tzinfo else when:%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):
         return text
-    return f"{when.astimezone(UTC) if when.tzinfo else when:%Y-%m-%d %H:%M} UTC"

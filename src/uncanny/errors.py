@@ -17,7 +17,8 @@
     │   └── ModelUnusableError     no request to this model can succeed: wrong key, unknown model
     │       ├── QuotaError         the account has no credit left
     │       └── ModelDownError     the breaker gave up on a model that only fails
-    └── BudgetError                the user's own limit on cost or tokens is reached
+    ├── BudgetError                the user's own limit on cost or tokens is reached
+    └── StorageError               a run under way can write no more: full disk, folder deleted
 
 Each message says what happened, where, and, as `remedy`, what to do about it.
 """
@@ -25,7 +26,7 @@ Each message says what happened, where, and, as `remedy`, what to do about it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 ImageFault = Literal[
     "missing",
@@ -151,3 +152,12 @@ class ModelDownError(ModelUnusableError):
 
 class BudgetError(UncannyError):
     """The limit on cost or tokens the user set is reached; the run can be continued with a higher one."""
+
+
+class StorageError(UncannyError):
+    """A run under way cannot keep results any more; it stops asking, and can go on another time."""
+
+
+# What no input can do anything about: it ends the run, which can be continued.
+ENDS_RUN: Final = (BudgetError, ModelUnusableError, StorageError)
+RunError = BudgetError | ModelUnusableError | StorageError

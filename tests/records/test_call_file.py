@@ -58,7 +58,22 @@ def test_only_the_end_is_cut(path: Path) -> None:
     assert reopened(path, whole + block("b", 1), "a") == whole
 
 
-@pytest.mark.parametrize("torn", [b"{", b'{"image":"a","call"', b'{"image":"a"}'])
+def test_a_last_line_that_only_lacks_its_end_stands(path: Path) -> None:
+    whole = block("b", 1) + block("a", 2)
+    assert reopened(path, whole[:-1], "a", "b") == whole
+    assert reopened(path, block("a", 2) + block("b", 1)[:-1], "a") == block("a", 2)
+
+
+def test_a_file_that_was_deleted_meanwhile_is_put_back_whole(path: Path) -> None:
+    path.write_bytes(block("a", 2))
+    calls = CallFile(path, among("a"))
+    path.unlink()
+    calls.append(block("b", 2))
+    calls.close()
+    assert path.read_bytes() == block("a", 2) + block("b", 2)
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"image":"a","call"', b'{"image":"a"'])
 def test_a_torn_last_line_goes(path: Path, torn: bytes) -> None:
     assert reopened(path, block("a", 2) + torn, "a") == block("a", 2)
     assert reopened(path, block("a", 2) + block("b", 1) + torn, "a") == block("a", 2)

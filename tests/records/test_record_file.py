@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from uncanny.errors import RecordError
+from uncanny.errors import RecordError, RunMismatchError
 from uncanny.records.record_file import RecordFile
 
 
@@ -69,13 +69,49 @@ def test_a_torn_last_line_is_dropped_and_the_next_record_stands_on_its_own(path:
     assert path.read_bytes() == b'{"name":"a","size":1}\n{"name":"c","size":3}\n'
 
 
-def test_a_last_line_that_only_lacks_its_end_is_dropped_too(path: Path) -> None:
-    # Whether its record is whole cannot be known, and it is cheap to make again.
-    path.write_bytes(b'{"name":"a","size":1}\n{"name":"b","size":2}')
+@pytest.mark.parametrize(
+    "last", [b'{"name":"b","size":2}', b'{"name":"b","size":2} \t', b'{"name":"b","size":2}\n ']
+)
+def test_a_last_record_that_only_lacks_its_end_stands(path: Path, last: bytes) -> None:
+    # An object is closed by its last byte, so nothing of the record can be missing.
+    path.write_bytes(b'{"name":"a","size":1}\n' + last)
     rows, found = loaded(path)
-    assert [row.name for row in found] == ["a"]
+    assert [row.name for row in found] == ["a", "b"]
+    assert rows.get("b").size == 2
+    rows.append(Row(name="c", size=3))
+    assert [rows.get(name).size for name in "abc"] == [1, 2, 3]
+    rows.finish()
+    assert [row.name for row in loaded(path)[1]] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"name":"b","si', b'{"name":"b","size":2}', b"\n\n "])
+def test_loading_changes_nothing(path: Path, torn: bytes) -> None:
+    content = b'{"name":"a","size":1}\n' + torn
+    path.write_bytes(content)
+    rows, _ = loaded(path)
     rows.close()
-    assert path.read_bytes() == b'{"name":"a","size":1}\n'
+    assert path.read_bytes() == content
+    path.unlink()
+    loaded(path)[0].close()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_record_made_with_something_else_is_refused(path: Path, end: bytes) -> None:
+    path.write_bytes(b'{"name":"a","model":"x/one"}\n{"name":"b"}\n{"name":"c","model":"x/two"}' + end)
+    rows = opened(path)
+    rows.made_with = {"model": "x/one", "prompts": "p@1"}
+    with pytest.raises(RunMismatchError, match=r"rows.jsonl:3 was made .*model: 'x/two' before, 'x/one' now"):
+        list(rows.load())
+
+
+def test_a_file_that_was_deleted_meanwhile_is_put_back_whole(path: Path) -> None:
+    rows, _ = loaded(path)
+    rows.append(Row(name="a"))
+    path.unlink()
+    rows.append(Row(name="b"))
+    rows.finish()
+    assert [row.name for row in loaded(path)[1]] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -195,5 +231,5 @@ def test_a_disk_that_fills_up_within_a_line_is_an_error_and_leaves_no_half_line(
         text=True,
         timeout=60,
     )
-    assert done.stdout.startswith("UsageError")
+    assert done.stdout.startswith("StorageError")
     assert [line.partition(b":")[2] for line in path.read_bytes().splitlines()] == [b'"first"}', b'"second"}']

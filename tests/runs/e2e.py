@@ -6,12 +6,13 @@ import asyncio
 import io
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import threading
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ import pytest
 from PIL import Image
 
 from uncanny.cli import main
+from uncanny.records.answer_cache import AnswerCache
 from uncanny.schema import Annotation
 from uncanny.service.fake_server import FakeServerOptions, running
 
@@ -130,19 +132,30 @@ def environment(extra: Mapping[str, str | None] = NO_CHANGE) -> dict[str, str]:
     return {name: value for name, value in wanted.items() if value is not None}
 
 
-def start(*arguments: object, env: Mapping[str, str | None] = NO_CHANGE) -> subprocess.Popen[bytes]:
-    """`uncanny …` as a process, to be waited for or killed by the caller."""
+def start(
+    *arguments: object, env: Mapping[str, str | None] = NO_CHANGE, file_limit_kib: int | None = None
+) -> subprocess.Popen[bytes]:
+    """`uncanny …` as a process, to be waited for or killed by the caller.
+
+    With `file_limit_kib` no file can grow beyond it: a full disk that needs no disk.
+    """
+    limited = ["sh", "-c", f'ulimit -f {file_limit_kib}; exec "$@"', "sh"] if file_limit_kib else []
     return subprocess.Popen(
-        [sys.executable, "-m", "uncanny", *map(str, arguments)],
+        [*limited, sys.executable, "-m", "uncanny", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(env),
     )
 
 
-def uncanny(*arguments: object, env: Mapping[str, str | None] = NO_CHANGE, timeout_s: float = 100.0) -> Done:
+def uncanny(
+    *arguments: object,
+    env: Mapping[str, str | None] = NO_CHANGE,
+    timeout_s: float = 100.0,
+    file_limit_kib: int | None = None,
+) -> Done:
     """`uncanny …` as a process, to its end."""
-    with start(*arguments, env=env) as process:
+    with start(*arguments, env=env, file_limit_kib=file_limit_kib) as process:
         return finish(process, timeout_s)
 
 
@@ -169,6 +182,24 @@ def uncanny_here(*arguments: object, env: Mapping[str, str | None] = NO_CHANGE) 
         stream.seek(0)
     assert isinstance(end.value.code, int)
     return Done(end.value.code, out.read(), err.read())
+
+
+def edit_answers(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change every call that the answer cache in `folder` keeps."""
+
+    async def edit() -> None:
+        cache = AnswerCache(folder)
+        for key, value in rows:
+            calls = orjson.loads(value)
+            for call in calls:
+                change(call)
+            await cache.put(key, orjson.dumps(calls))
+        cache.close()
+
+    with sqlite3.connect(folder / "answers.db") as database:
+        rows = database.execute("SELECT key, value FROM answers").fetchall()
+    database.close()
+    asyncio.run(edit())
 
 
 def pictures(folder: Path, number: int, first: int = 0) -> Path:

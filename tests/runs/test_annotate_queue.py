@@ -13,7 +13,7 @@ import pytest
 
 from tests.agents.specialists import Specialists
 from tests.runs.scripted_run import annotator, image_files, record, records_of
-from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError, UsageError
+from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError, StorageError
 from uncanny.images import PreparedImage
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
@@ -143,7 +143,7 @@ async def test_a_defect_costs_one_image_and_not_the_run(desk: Desk, monkeypatch:
 
 
 @pytest.mark.parametrize(
-    "error", [ModelUnusableError("wrong key"), BudgetError("spent"), UsageError("the disk is full")]
+    "error", [ModelUnusableError("wrong key"), BudgetError("spent"), StorageError("the disk is full")]
 )
 async def test_what_ends_the_run_leaves_no_record_and_frees_the_copies(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception

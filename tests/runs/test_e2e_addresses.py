@@ -45,7 +45,7 @@ def test_what_is_secret_in_an_address_shows_nowhere(model: str, tmp_path: Path, 
         check_no_traceback(done)
         assert not any(secret in done.out + done.err for secret in secrets)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert any(path.name == "cache.db" for path in files)
+    assert any(path.name == "answers.db" for path in files)
     assert [path for path in files if any(secret.encode() in path.read_bytes() for secret in secrets)] == []
 
 

@@ -160,5 +160,5 @@ def test_the_key_shows_nowhere(provider: str, tmp_path: Path, run: Run) -> None:
     for done in outputs:
         assert SECRET not in done.out + done.told
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert any(path.name == "cache.db" for path in files)
+    assert any(path.name == "answers.db" for path in files)
     assert [path for path in files if SECRET.encode() in path.read_bytes()] == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.runs.e2e import Run, pictures, uncanny_here
+from tests.runs.e2e import Run, edit_answers, pictures, uncanny_here
 
 PROTOCOLS = ["openai", "anthropic"]
 
@@ -90,11 +88,8 @@ def test_a_server_without_names_is_not_taken_for_the_model_asked_for(
     assert "not known of some answers" in (run.path / "report.html").read_text()
 
 
-def kept_answers(folder: Path) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    with sqlite3.connect(folder / "cache.db") as cache:
-        rows = cache.execute("SELECT rowid, value FROM Cache").fetchall()
-    for row, value in rows:
-        yield row, orjson.loads(value)
+def as_of_version_0_1_0(call: dict[str, Any]) -> None:
+    del call["served_model"], call["request_id"]
 
 
 def test_replayed_answers_keep_their_names_and_older_ones_are_still_replayed(
@@ -107,12 +102,7 @@ def test_replayed_answers_keep_their_names_and_older_ones_are_still_replayed(
     assert {call["request_id"] for call in again.calls()} == {"req-1", "req-2"}
     assert again.manifest()["served_as"] == {"openai/gpt-4o": ["gpt-4o-2024-05-13"]}
 
-    # As version 0.1.0 kept them: without the two keys.
-    with sqlite3.connect(answers / "cache.db") as cache:
-        for row, calls in kept_answers(answers):
-            for call in calls:
-                del call["served_model"], call["request_id"]
-            cache.execute("UPDATE Cache SET value = ? WHERE rowid = ?", (orjson.dumps(calls), row))
+    edit_answers(answers, as_of_version_0_1_0)
     old = Run(tmp_path / "old")
     detected(images, server, old, "--cache-dir", str(answers), "--no-report")
     assert server.number == 2

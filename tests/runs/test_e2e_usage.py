@@ -12,7 +12,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
+from tests.runs.e2e import Run, check_no_traceback, edit_answers, pictures, serving, uncanny_here
 
 EARLIER = Path(__file__).parents[1] / "data" / "runs_0.1.0"
 ABSURD = [
@@ -105,8 +105,6 @@ def test_a_run_of_before_with_absurd_usage_goes_on_and_is_reported(killed: bool,
 
 
 def test_absurd_answers_in_the_cache_are_replayed_unmeasured(tmp_path: Path, run: Run) -> None:
-    import sqlite3
-
     images, answers = pictures(tmp_path / "in", 2), tmp_path / "answers"
     with serving(objects=2) as server:
         arguments = (
@@ -118,12 +116,7 @@ def test_absurd_answers_in_the_cache_are_replayed_unmeasured(tmp_path: Path, run
             "--no-report",
         )
         assert uncanny_here(*arguments, "-o", run.path).code == 0
-        with sqlite3.connect(answers / "cache.db") as cache:
-            for row, value in cache.execute("SELECT rowid, value FROM Cache").fetchall():
-                calls = orjson.loads(value)
-                for call in calls:
-                    call |= {"input_tokens": 9 * 10**18, "cost_usd": 2e13}
-                cache.execute("UPDATE Cache SET value = ? WHERE rowid = ?", (orjson.dumps(calls), row))
+        edit_answers(answers, lambda call: call.update(input_tokens=9 * 10**18, cost_usd=2e13))
         requests = server.requests()
         again = Run(tmp_path / "again")
         assert uncanny_here(*arguments, "-o", again.path).code == 0

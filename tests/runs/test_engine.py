@@ -47,6 +47,7 @@ def opened(models: ModelOptions, answers: Path | None = None, **run: Any) -> Any
         agents=ROLES,
         on_call=lambda _: None,
         on_handover=lambda _lane, _error: None,
+        warn=lambda _: None,
     )
 
 

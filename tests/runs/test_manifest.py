@@ -14,6 +14,7 @@ from uncanny.images import PixelPolicy
 from uncanny.prompts import prompt_set
 from uncanny.providers.registry import parse_model
 from uncanny.records.run_folder import RunFolder, check_same_protocol
+from uncanny.records.run_manifest import RunManifest
 from uncanny.runs.manifest import Manifest, image_protocol
 from uncanny.runs.options import ModelOptions
 from uncanny.runs.progress import Progress
@@ -39,7 +40,7 @@ def folder(tmp_path: Path) -> RunFolder:
 def written(folder: RunFolder) -> dict[str, Any]:
     content = folder.read_manifest()
     assert content is not None
-    return content
+    return content.written()
 
 
 def test_everything_a_reader_needs_is_in_it(folder: RunFolder) -> None:
@@ -84,7 +85,7 @@ def test_a_later_sitting_keeps_the_start_and_adds_up_time_and_calls(folder: RunF
         "fallback": "vllm/c",
         "totals": {"seconds": 100.0, "calls": 12, "sums": {"input_tokens": 5}},
     }
-    manifest = Manifest(folder, protocol(), before)
+    manifest = Manifest(folder, protocol(), RunManifest.model_validate(before))
     assert manifest.started == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
     manifest.write("finished", Progress(spending=manifest.spending))
     content = written(folder)

@@ -10,6 +10,7 @@ import pytest
 
 from uncanny.providers.base import Outcome
 from uncanny.providers.call_log import CallRecord
+from uncanny.records.run_manifest import RunManifest
 from uncanny.runs.progress import Progress, Spending
 
 
@@ -85,7 +86,7 @@ def test_an_earlier_sitting_is_taken_up_from_its_record() -> None:
     spending.add(call(replayed=True))
     recorded = {"totals": spending.as_recorded(), **spending.served.as_recorded()}
     written = orjson.loads(orjson.dumps(recorded))
-    again = Spending.recorded(written)
+    again = Spending.recorded(RunManifest.model_validate(written))
     assert again == spending
     again.add(call())
     assert again.figure("input_tokens") == 300
@@ -93,7 +94,7 @@ def test_an_earlier_sitting_is_taken_up_from_its_record() -> None:
 
 
 def test_of_an_earlier_sitting_that_left_nothing_there_is_nothing() -> None:
-    assert Spending.recorded({}) == Spending()
+    assert Spending.recorded(RunManifest()) == Spending()
 
 
 def test_the_time_to_go_is_measured_by_this_sitting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,13 +43,12 @@ class DetectSummary:
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
         folder = self.job.folder
-        manifest = folder.read_manifest() or {}
         return {
             "run": str(folder.path),
-            "state": manifest.get("state"),
+            "state": end.manifest.get("state"),
             "annotations": str(folder.annotations),
             "report": None if page is None else str(page),
-            "totals": manifest.get("totals"),
+            "totals": end.manifest.get("totals"),
             "verdicts": {**dict.fromkeys(JUDGED, 0), **_verdicts(self._records())},
             "scores": None if self.truth is None else score_json(score(self._records(), self.truth)),
             "failures": [

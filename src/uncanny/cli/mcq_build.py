@@ -21,8 +21,8 @@ def build_items(run: Path, out: Path, seed: int, *, force: bool = False) -> str:
     folder = RunFolder(run)
     if not folder.annotations.is_file():
         raise UsageError(f"{run} is not a run: it has no annotations.jsonl", remedy="Name a run folder.")
-    manifest = folder.read_manifest() or {}
-    base = Path(manifest["root"]) if manifest.get("root") else run
+    manifest = folder.read_manifest()
+    base = run / ((manifest and manifest.root) or "")
     annotations = [
         record.model_copy(update={"image": os.path.relpath(base / record.image, out.parent)})
         for record in read_records(folder.annotations, Annotation)

@@ -29,13 +29,12 @@ class McqSummary:
         return None
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
-        manifest = self.job.folder.read_manifest() or {}
         return {
             "run": str(self.job.folder.path),
-            "state": manifest.get("state"),
+            "state": end.manifest.get("state"),
             "answers": str(self.answers),
             "report": None if page is None else str(page),
-            "totals": manifest.get("totals"),
+            "totals": end.manifest.get("totals"),
             "failures": [
                 {"id": answer.id, "question": answer.question, "error": answer.error}
                 for answer in read_records(self.answers, Answer)

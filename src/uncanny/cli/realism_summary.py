@@ -27,14 +27,13 @@ class RealismSummary:
         return None
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
-        manifest = self.job.folder.read_manifest() or {}
         verdicts = list(self._verdicts())
         return {
             "run": str(self.job.folder.path),
-            "state": manifest.get("state"),
+            "state": end.manifest.get("state"),
             "verdicts": str(self.job.verdicts),
             "report": None if page is None else str(page),
-            "totals": manifest.get("totals"),
+            "totals": end.manifest.get("totals"),
             "labels": _labels(verdicts),
             "failures": [
                 {

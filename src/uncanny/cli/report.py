@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -12,6 +11,8 @@ from uncanny.cli.numbers import Whole
 from uncanny.cli.outputs import check_outputs, force_option, page
 from uncanny.cli.terminal import harmless, say
 from uncanny.errors import UsageError
+from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_manifest import RunManifest
 
 
 @click.command("report", cls=Command)
@@ -35,15 +36,13 @@ def command(run: Path, max_images: int, force: bool) -> None:
 
 
 def _write(run: Path, max_images: int) -> Path:
-    from uncanny.records.run_folder import RunFolder
-
     folder = RunFolder(run)
     if folder.annotations.is_file():
         from uncanny.eval.report import write_report
 
         return write_report(run, max_images=max_images)
     if (run / "answers.jsonl").is_file():
-        return _mcq_page(run, folder.read_manifest() or {}, folder.report)
+        return _mcq_page(run, folder.read_manifest() or RunManifest(), folder.report)
     if (run / "verdicts.jsonl").is_file():
         from uncanny.eval.realism.load import load_verdicts
         from uncanny.eval.realism.report import write_realism_page
@@ -56,19 +55,18 @@ def _write(run: Path, max_images: int) -> Path:
     )
 
 
-def _mcq_page(run: Path, manifest: dict[str, Any], target: Path) -> Path:
+def _mcq_page(run: Path, manifest: RunManifest, target: Path) -> Path:
     from uncanny.eval.mcq.load import load_answers, load_items
     from uncanny.eval.mcq.report import write_mcq_report
     from uncanny.eval.mcq.score import score_set
 
-    named, root = manifest.get("items"), manifest.get("root")
-    items_file = run / str(named)
-    if named is None or not items_file.is_file():
+    items_file = run / (manifest.items or "")
+    if not items_file.is_file():
         raise UsageError(
             f"{run} is a run of `mcq run`, and its items are not where it has them from",
             remedy=f"Name them: uncanny mcq score ITEMS {run}",
         )
-    base = Path(root) if isinstance(root, str) else None
+    base = Path(manifest.root) if manifest.root is not None else None
     items, answers = load_items(items_file, root=base), load_answers([run / "answers.jsonl"])
     overlays = run / "overlays"
     return write_mcq_report(

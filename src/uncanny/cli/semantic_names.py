@@ -50,9 +50,8 @@ def _name(path: Path) -> str:
     if not path.is_dir() and path.name != RECORDS:
         return path.stem
     folder = _folder(path)
-    manifest = RunFolder(folder).read_manifest() or {}
-    model = manifest.get("model")
-    return model if isinstance(model, str) and model else folder.name
+    manifest = RunFolder(folder).read_manifest()
+    return (manifest and manifest.model) or folder.name
 
 
 def _with_folder(name: str, path: Path) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from uncanny.cli.display import live_progress
 from uncanny.cli.summary import AnnotateSummary
 from uncanny.cli.terminal import complain, harmless, layout, say, say_json
+from uncanny.errors import UncannyError, UsageError
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.annotate_run import AnnotateJob, annotate
 from uncanny.runs.options import ModelOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd
 
-RUN_CODES = {"usage": 2, "failures": 1, "budget": 3, "interrupt": 130}
+RUN_CODES = {"usage": 2, "failures": 1, "storage": 1, "budget": 3, "interrupt": 130}
 
 
 class Job(Protocol):
@@ -56,14 +58,29 @@ def run_and_show(
     """Run with live progress and tell about it. Returns the exit code."""
     with live_progress(about(summary.job), enabled=not quiet) as started:
         end = run(started)
-    page = summary.page()
-    if as_json:
+    page, end = _page(summary, end)
+    code = exit_code(end)
+    if end.lost:
+        if as_json:
+            say_json({**end.manifest, "warnings": end.progress.warnings, "error": str(end.error)})
+    elif as_json:
         say_json(summary.as_json(end, page))
-    elif not quiet and exit_code(end) != RUN_CODES["usage"]:
+    elif not quiet and code != RUN_CODES["usage"]:
         # Of a run that never got going there is nothing to sum up; the complaint stands out better alone.
         say(summary.text(end, page))
     complain_all(end)
-    return exit_code(end)
+    return code
+
+
+def _page(summary: Summary, end: RunEnd) -> tuple[Path | None, RunEnd]:
+    """The page, and the end with a warning where it cannot be written: the records stand without it."""
+    try:
+        return None if end.lost else summary.page(), end
+    except (OSError, UncannyError) as error:
+        if isinstance(error, OSError):
+            error = UsageError(f"{error.filename} could not be written: {error.strerror or error}")
+        end.progress.warnings.append(f"{error.message}. `uncanny report RUN` writes the page again")
+        return None, replace(end, unwritten=(*end.unwritten, Path("report.html")))
 
 
 def about(job: Job) -> str:
@@ -78,7 +95,9 @@ def exit_code(end: RunEnd) -> int:
         return RUN_CODES["failures"] if answers else RUN_CODES["usage"]
     if end.reason is not None:
         return RUN_CODES[end.reason]
-    return RUN_CODES["failures"] if progress.failures or progress.missing_folders else 0
+    # A page or a `run.json` of before must not pass for this run's.
+    incomplete = progress.failures or progress.missing_folders or end.unwritten
+    return RUN_CODES["failures"] if incomplete else 0
 
 
 def complaints(end: RunEnd) -> list[str]:

@@ -43,13 +43,12 @@ class AnnotateSummary:
 
 
 def _summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str, Any]:
-    manifest = job.folder.read_manifest() or {}
     return {
         "run": str(job.folder.path),
-        "state": manifest.get("state"),
+        "state": end.manifest.get("state"),
         "annotations": str(job.folder.annotations),
         "report": None if page is None else str(page),
-        "totals": manifest.get("totals"),
+        "totals": end.manifest.get("totals"),
         "failures": [
             {
                 "image": record.image,

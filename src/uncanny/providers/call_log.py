@@ -12,14 +12,10 @@ from typing import Any
 
 import orjson
 
-from uncanny.errors import AnswerError, BudgetError, ModelUnusableError, ProviderError
+from uncanny.errors import ENDS_RUN, AnswerError, ProviderError, RunError
 from uncanny.providers.base import MOST_TOKENS, Outcome, Reply, Tokens
 from uncanny.providers.waiting import Gate
 from uncanny.schema import Usage, as_count, as_dollars
-
-# What ends an input, and mostly the run: no question can be asked any more.
-Ending = ModelUnusableError | BudgetError
-ENDINGS = (ModelUnusableError, BudgetError)
 
 # Of a name that a server gives; a longer one is none.
 MOST_CHARACTERS = 200
@@ -155,11 +151,11 @@ class CallScope:
     calls: list[CallRecord] = field(default_factory=list)
     warm: dict[Prefix, Gate] = field(default_factory=dict)
     order: int = field(default_factory=_TAKEN_UP.__next__)
-    ended: Ending | None = None
+    ended: RunError | None = None
     _waiting: set[asyncio.Task[Any]] = field(default_factory=set)
     _stopped: set[asyncio.Task[Any]] = field(default_factory=set)
 
-    def end(self, error: Ending) -> None:
+    def end(self, error: RunError) -> None:
         """Begin no further call. Questions that wait, for a slot or to be asked again, raise `error`."""
         if self.ended is not None:
             return
@@ -220,5 +216,5 @@ class CallScope:
         """
         try:
             yield
-        except ENDINGS as error:
+        except ENDS_RUN as error:
             self.end(error)

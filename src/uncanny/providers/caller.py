@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
-from uncanny.errors import AnswerError, BudgetError, ModelUnusableError, UncannyError
+from uncanny.errors import ENDS_RUN, AnswerError, BudgetError, ModelUnusableError, UncannyError
 from uncanny.providers.base import Request
 from uncanny.providers.budget import Budget
 from uncanny.providers.cache_key import cache_key
@@ -88,13 +88,13 @@ class Caller:
 
         `prompt` names the prompt in records. `repair` words the question that follows an answer that did not
         validate. Raises `AnswerError`, `RefusedError`, `TruncatedError`, `TransientError` or
-        `RequestRejectedError` when this question failed; `ModelUnusableError` or `BudgetError` when no
-        further question can be asked, which ends `scope` for all that is asked side by side.
+        `RequestRejectedError` when this question failed; what `ENDS_RUN` names when no further question can
+        be asked, which ends `scope` for all that is asked side by side.
         """
         try:
             with scope.asking():
                 return await self._answer(request, read, prompt, repair, scope)
-        except (ModelUnusableError, BudgetError) as error:
+        except ENDS_RUN as error:
             scope.end(error)
             raise
 

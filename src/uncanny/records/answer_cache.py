@@ -3,84 +3,80 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
+import sqlite3
 import threading
-from collections.abc import Collection
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import diskcache
+from filelock import FileLock
 
-from uncanny.errors import UsageError
-from uncanny.records.answer_journal import AnswerJournal, take_over
+from uncanny.errors import StorageError, UsageError
+from uncanny.records import answer_store
+from uncanny.records.answer_journal import AnswerJournal, in_use, take_over
+from uncanny.records.answer_store import AnswerStore, DamagedError
+from uncanny.records.run_folder import check_no_links
 
-_UNLIMITED = 2**62
+log = logging.getLogger("uncanny")
+
 # A commit costs as much as some ten writes, so they wait for each other; the journal has them meanwhile.
 GATHER_S = 0.1
 AGAIN_S = 1.0
 MOST_WAITING = 1_000
-
-
-class _BytesDisk(diskcache.Disk):  # type: ignore[misc]
-    """Stores text keys and byte values as they are, so that nothing in the folder is ever unpickled."""
-
-    def put(self, key: Any) -> tuple[Any, bool]:
-        _check(key, b"")
-        return key, True
-
-    def get(self, key: Any, raw: bool) -> Any:
-        return key
-
-    def store(self, value: Any, read: bool, key: Any = diskcache.UNKNOWN) -> tuple[int, int, None, Any]:
-        _check("", value)
-        return 0, diskcache.core.MODE_RAW, None, value
-
-    def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> bytes | None:
-        return bytes(value) if mode == diskcache.core.MODE_RAW and value is not None else None
+# Held while a database is opened, taken over or replaced.
+_OPENING = ".opening.lock"
 
 
 class AnswerCache:
     """Key → bytes. Reads are immediate; one thread commits what has come together.
 
-    `put` returns once the value would survive a kill of the process. Nothing is evicted.
+    `put` returns once the value would survive a kill of the process. Nothing is evicted. A damaged database
+    is set aside while the work goes on; `warn` gets a sentence about it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, warn: Callable[[str], None] = log.warning) -> None:
         """Raises UsageError."""
+        self._folder, self._warn = folder, warn
+        self._database = folder / answer_store.NAME
         try:
-            self._cache = diskcache.Cache(
-                str(folder),
-                disk=_BytesDisk,
-                eviction_policy="none",
-                size_limit=_UNLIMITED,
-                cull_limit=0,
-                statistics=0,
-            )
-            take_over(folder, self._commit)
-            self._journal = AnswerJournal(folder)
-        except Exception as error:  # sqlite3, OS and diskcache errors alike: the folder is unusable
+            folder.mkdir(parents=True, exist_ok=True)
+            check_no_links(folder)
+            with FileLock(folder / _OPENING):
+                self._store = self._open()
+                self._take_over()
+                self._journal = AnswerJournal(folder)
+        except (OSError, sqlite3.Error, StorageError, DamagedError) as error:
             raise UsageError(
-                f"The answer cache in {folder} cannot be opened: {error}",
-                remedy="Check the folder's permissions and free space, or name another with --cache-dir.",
+                f"The answer cache in {folder} cannot be opened: {error.__cause__ or error}",
+                remedy="Check the folder's permissions and free space, or name another with --cache-dir. "
+                "It may also be deleted; then what was in it is asked again.",
             ) from error
         self._waiting: dict[str, bytes] = {}
         self._turns = threading.Lock()
         self._wake, self._closing = threading.Event(), threading.Event()
-        self._failure: Exception | None = None
+        self._failure: StorageError | None = None
         self._writer = threading.Thread(target=self._write, name="answer-cache", daemon=True)
         self._writer.start()
 
     def get(self, key: str) -> bytes | None:
+        """None where there is none. Raises StorageError."""
         value: bytes | None = self._waiting.get(key)
-        return self._cache.get(key) if value is None else value
+        if value is not None:
+            return value
+        store = self._store
+        try:
+            return store.get(key)
+        except DamagedError as error:
+            self._renew(store, error)
+            return self._store.get(key)
 
     async def put(self, key: str, value: bytes) -> None:
-        """Raises UsageError where the disk takes no more."""
+        """Raises StorageError where the disk takes no more."""
         _check(key, value)
         with self._turns:
             if self._failure is not None and len(self._waiting) >= MOST_WAITING:
-                raise UsageError(
-                    f"The answer cache cannot be written: {self._failure}", remedy="Free some disk space."
-                )
+                raise StorageError(self._failure.message, remedy=self._failure.remedy)
             self._journal.append(key, value)
             self._waiting[key] = value
         if not self._wake.is_set():
@@ -95,7 +91,7 @@ class AnswerCache:
 
     def __len__(self) -> int:
         with self._turns:
-            return len(self._cache) + sum(key not in self._cache for key in self._waiting)
+            return len(self._store) + sum(self._store.get(key) is None for key in self._waiting)
 
     def close(self) -> None:
         """Wait until all is in the database; what it does not take now is taken over at the next opening."""
@@ -105,7 +101,10 @@ class AnswerCache:
         self._wake.set()
         self._writer.join()
         self._journal.close()
-        self._cache.close()
+        if self._database.exists():
+            self._store.close()
+        else:
+            self._put_back()
 
     def _write(self) -> None:
         closing = False
@@ -118,8 +117,8 @@ class AnswerCache:
                 batch = dict(self._waiting)
                 self._journal.turn()
             try:
-                self._commit(batch.items())
-            except Exception as error:  # a full disk must not end the thread; the journal has it all
+                self._commit(batch)
+            except StorageError as error:  # a full disk must not end the thread; the journal has it all
                 self._failure = error
                 self._closing.wait(0 if closing else AGAIN_S)
                 self._wake.set()
@@ -130,14 +129,92 @@ class AnswerCache:
                 for key, value in batch.items():
                     if self._waiting[key] is value:
                         del self._waiting[key]
-        self._cache.close()  # this thread's own connection
 
-    def _commit(self, batch: Collection[tuple[str, bytes]]) -> None:
+    def _commit(self, batch: dict[str, bytes]) -> None:
         if not batch:
             return
-        with self._cache.transact(retry=True):
-            for key, value in batch:
-                self._cache.set(key, value)
+        store = self._store
+        try:
+            store.put(batch.items())
+        except DamagedError as error:
+            self._renew(store, error)
+            self._store.put(batch.items())
+
+    def _take_over(self) -> None:
+        """Keep what processes that are gone had on its way into the database."""
+        try:
+            take_over(self._folder, self._store.put)
+        except DamagedError as error:
+            self._store.close()
+            self._store = self._replaced(error)
+            take_over(self._folder, self._store.put)
+
+    def _open(self) -> AnswerStore:
+        """Raises DamagedError where it is damaged and in use, StorageError, sqlite3.Error, OSError."""
+        try:
+            store = AnswerStore(self._folder)
+        except DamagedError as error:
+            store = self._replaced(error)
+        old = self._folder / answer_store.OLD_NAME
+        if old.exists() and not in_use(self._folder):
+            try:
+                self._adopt(store, old)
+            except BaseException:
+                store.close()
+                raise
+        return store
+
+    def _adopt(self, store: AnswerStore, old: Path) -> None:
+        """Take over the database that version 0.1.0 left."""
+        wrong: list[str] = []
+        number = store.adopt(answer_store.read_whole(old, wrong.append))
+        if wrong:
+            self._tell(old, wrong[0], number, answer_store.set_aside(old))
+        else:
+            answer_store.remove(old)
+
+    def _renew(self, damaged: AnswerStore, error: DamagedError) -> None:
+        """Go on with a new database, unless the other thread has seen to it already. Raises StorageError."""
+        try:
+            with FileLock(self._folder / _OPENING):
+                if self._store is damaged:
+                    damaged.close()
+                    self._store = self._replaced(error, own=self._journal)
+        except (OSError, sqlite3.Error, DamagedError) as problem:
+            raise StorageError(
+                f"The answer cache in {self._folder} is damaged: {problem}",
+                remedy="It may be deleted; then what was in it is asked again.",
+            ) from problem
+
+    def _replaced(self, error: DamagedError, own: AnswerJournal | None = None) -> AnswerStore:
+        """Raises DamagedError where another process still works with the damaged one."""
+        if in_use(self._folder, own):
+            raise DamagedError(f"{error}; other processes use it, so it cannot be replaced before they end")
+        aside = answer_store.set_aside(self._database)
+        store = AnswerStore(self._folder)
+        number = store.adopt(answer_store.read_whole(aside, lambda _: None))
+        self._tell(self._database, str(error), number, aside)
+        return store
+
+    def _tell(self, database: Path, error: str, number: int, aside: Path) -> None:
+        self._warn(
+            f"{database} is damaged ({error}): {number:,} of its answers could be kept, others are asked "
+            f"again. The file is now {aside}, and may be deleted"
+        )
+
+    def _put_back(self) -> None:
+        """The folder was deleted under way, but is open still: make it again where its parent is there."""
+        new = self._database.with_name(f".{self._database.name}")
+        try:
+            self._folder.mkdir(exist_ok=True)
+            self._store.copy(new)
+        except (OSError, StorageError, DamagedError) as error:
+            log.warning("%s could not be put back: %s", self._folder, error)
+            with contextlib.suppress(OSError):
+                new.unlink(missing_ok=True)
+        self._store.close()  # first: SQLite removes by name what belongs to the deleted one
+        if new.exists():
+            new.replace(self._database)
 
 
 def _check(key: object, value: object) -> None:

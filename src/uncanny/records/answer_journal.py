@@ -38,8 +38,12 @@ class AnswerJournal:
         self._active = 0
         self._number = 0
 
+    @property
+    def lock_path(self) -> Path:
+        return Path(self._lock.lock_file)
+
     def append(self, key: str, value: bytes) -> None:
-        """Keep an entry; from here on it survives a kill. Raises UsageError where it cannot be written."""
+        """Keep an entry; from here on it survives a kill. Raises StorageError where it cannot be written."""
         self._number += 1
         content = key.encode() + value
         header = _HEADER.pack(self._number, len(content) - len(value), len(value), zlib.crc32(content))
@@ -60,10 +64,10 @@ class AnswerJournal:
         for file in self._files:
             file.close()
         if not any(sizes):
-            _remove(Path(self._lock.lock_file))
+            _remove(self.lock_path)
         self._lock.release()
         if not any(sizes):
-            Path(self._lock.lock_file).unlink(missing_ok=True)
+            self.lock_path.unlink(missing_ok=True)
 
 
 def take_over(folder: Path, keep: Callable[[list[tuple[str, bytes]]], None]) -> None:
@@ -87,6 +91,20 @@ def take_over(folder: Path, keep: Callable[[list[tuple[str, bytes]]], None]) -> 
         path.unlink(missing_ok=True)
 
 
+def in_use(folder: Path, own: AnswerJournal | None = None) -> bool:
+    """Whether a process works with the cache in `folder`, apart from the one whose journal is `own`."""
+    for path in folder.glob(f"{_PREFIX}*.lock"):
+        if own is not None and path == own.lock_path:
+            continue
+        lock = FileLock(path)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return True
+        lock.release()
+    return False
+
+
 def _files(stem: Path) -> tuple[Path, Path]:
     return stem.with_name(f"{stem.name}.0"), stem.with_name(f"{stem.name}.1")
 
@@ -106,5 +124,5 @@ def _entries(path: Path) -> Iterator[tuple[int, str, bytes]]:
         content = data[start : start + of_key + of_value]
         if len(content) < of_key + of_value or zlib.crc32(content) != checksum:
             return
-        yield number, content[:of_key].decode(), content[of_key:]
+        yield number, content[:of_key].decode(errors="replace"), content[of_key:]
         start += len(content)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
-from uncanny.records.jsonl import append_whole, open_to_append, parse_line, write_atomically
+from uncanny.errors import RecordError, RunMismatchError
+from uncanny.records.jsonl import (
+    append_whole,
+    is_deleted,
+    open_to_append,
+    open_to_read,
+    parse_line,
+    write_atomically,
+)
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -24,42 +33,60 @@ class _Place:
 class RecordFile(Generic[T]):
     """Append-only while open; `finish` puts it in order of keys.
 
-    Opening it drops an incomplete last line, left by a process that was killed while writing. Of several
-    records with one key the last stands. Raises RecordError for any other line that does not validate.
-    Memory grows by an index entry a record, not by the records.
+    `load` changes nothing on disk. An incomplete last line, left by a process that was killed while writing,
+    is passed over by `load` and dropped by `open`. Of several records with one key the last stands. Memory
+    grows by an index entry a record, not by the records.
+
+    `made_with` are fields that every record must have with this value, where it has them at all.
     """
 
     def __init__(self, path: Path, model: type[T], key: Callable[[T], str]) -> None:
         self.path, self._model, self._key = path, model, key
+        self.made_with: Mapping[str, str] = {}
         self._places: dict[str, _Place] = {}
         self._in_order = True
-        self._file = open_to_append(path)
+        self._file: FileIO | None = None
         self._end = 0
+        self._last_line_ends = True
 
     def load(self) -> Iterator[T]:
-        """Read what is there; to be consumed whole before anything is appended."""
+        """Read what is there; to be consumed whole before anything is appended.
+
+        Raises RecordError for a line that does not validate, unless it is an incomplete last one,
+        RunMismatchError for one that is not `made_with` the same, UsageError where the file cannot be read.
+        """
         last = ""
-        self._file.seek(0)
-        reader = self.path.open("rb")
+        reader = open_to_read(self.path)
+        if reader is None:
+            return
         with reader:
             for number, line in enumerate(reader, start=1):
-                if not line.endswith(b"\n"):
-                    break
+                whole = line.endswith(b"\n")
                 if line.strip():
-                    record = parse_line(line, self._model, self.path, number)
+                    try:
+                        record = parse_line(line, self._model, self.path, number)
+                    except RecordError:
+                        if whole:
+                            raise
+                        return
+                    self._check_made_with(record, number)
                     key = self._key(record)
                     self._in_order = self._in_order and last < key
                     self._places[key] = _Place(self._end, len(line))
                     last = key
                     yield record
                 self._end += len(line)
-        if os.fstat(self._file.fileno()).st_size > self._end:
-            os.ftruncate(self._file.fileno(), self._end)
+                self._last_line_ends = whole
+
+    def open(self) -> None:
+        """Make ready to append, after `load`. Raises UsageError where the file cannot be written."""
+        self._opened()
 
     def append(self, record: T) -> None:
-        """One write call, so that a kill leaves a whole line or an incomplete last one. Raises UsageError."""
+        """One write call: a kill leaves a whole line or an incomplete last one. Raises StorageError."""
+        file = self._opened()
         line = record.model_dump_json().encode() + b"\n"
-        append_whole(self._file, line)
+        append_whole(file, line)
         self._places[self._key(record)] = _Place(self._end, len(line))
         self._end += len(line)
         self._in_order = False
@@ -74,15 +101,43 @@ class RecordFile(Generic[T]):
         """Raises KeyError."""
         return self._model.model_validate_json(self._line(self._places[key]))
 
-    def finish(self) -> None:
-        """One line a key, in order of keys."""
-        if not self._in_order:
-            lines = (self._line(self._places[key]) for key in sorted(self._places))
-            write_atomically(self.path, lines)
-        self.close()
+    def finish(self, *, write: bool = True) -> None:
+        """One line a key, in order of keys; also puts the file back where it was deleted meanwhile.
+
+        Without `write` the file is only closed. Raises OSError where the ordered file cannot be written; the
+        records then stand as they came.
+        """
+        try:
+            if write and (not self._in_order or is_deleted(self._opened())):
+                lines = (self._line(self._places[key]) for key in sorted(self._places))
+                write_atomically(self.path, lines)
+        finally:
+            self.close()
 
     def close(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
+
+    def _opened(self) -> FileIO:
+        if self._file is None:
+            self._file = open_to_append(self.path)
+            if os.fstat(self._file.fileno()).st_size > self._end:
+                os.ftruncate(self._file.fileno(), self._end)
+            if not self._last_line_ends:
+                append_whole(self._file, b"\n")
+                self._end += 1
+        return self._file
+
+    def _check_made_with(self, record: T, number: int) -> None:
+        for field, value in self.made_with.items():
+            own = getattr(record, field, None)
+            if own is not None and own != value:
+                raise RunMismatchError(
+                    f"{self.path}:{number} was made with other settings ({field}: {own!r} before, "
+                    f"{value!r} now)",
+                    remedy="Give the same settings to go on with it, or another folder with -o.",
+                )
 
     def _line(self, place: _Place) -> bytes:
-        return os.pread(self._file.fileno(), place.length, place.offset)
+        line = os.pread(self._opened().fileno(), place.length, place.offset)
+        return line if line.endswith(b"\n") else line + b"\n"

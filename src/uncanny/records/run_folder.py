@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,14 +11,30 @@ from typing import Any
 
 import orjson
 from filelock import FileLock, Timeout
+from pydantic import ValidationError
 
-from uncanny.errors import RunLockedError, RunMismatchError, UsageError
+from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
 from uncanny.records.jsonl import write_atomically
+from uncanny.records.run_manifest import FORMAT, RunManifest
 
 MOST_SHOWN = 60
 MOST_DIFFERENCES = 4
 # What the task of a run is called on the command line.
 COMMANDS = {"mcq": "mcq run", "realism": "realism run"}
+LOCK = ".lock"
+# What runs write and read. `report.html` is not among them: it is replaced as a whole, and never read.
+_FILES = (
+    LOCK,
+    "run.json",
+    "annotations.jsonl",
+    "answers.jsonl",
+    "verdicts.jsonl",
+    "reviews.jsonl",
+    "calls.jsonl",
+    "spending.jsonl",
+    "vllm.log",
+)
+_FOLDERS = ("answers", "overlays")
 
 
 class RunFolder:
@@ -26,17 +44,21 @@ class RunFolder:
         self.path = path
         self.annotations = path / "annotations.jsonl"
         self.calls = path / "calls.jsonl"
+        self.spending = path / "spending.jsonl"
         self.manifest = path / "run.json"
         self.report = path / "report.html"
         self.answers = path / "answers"
+        self._lock: FileLock | None = None
+        # Held open, so that the folder is known again even where another one has taken its name.
+        self._descriptor: int | None = None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run for this process. Raises RunLockedError, UsageError. A dead holder leaves no lock."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / ".lock")
-            lock.acquire(blocking=False)
+            self.check_links()
+            self._take()
         except Timeout as error:
             raise RunLockedError(
                 f"Another process is working on {self.path}",
@@ -50,14 +72,27 @@ class RunFolder:
         try:
             yield
         finally:
-            lock.release()
+            self._let_go()
+
+    def check_links(self) -> None:
+        """Nothing of a run is reached through links: a folder from elsewhere could name any file that way.
+
+        Raises UsageError for a link, a pipe or a device where a run has a file or a folder.
+        """
+        for name in _FILES:
+            _check_kind(self.path / name, stat.S_ISREG, "file")
+        for name in _FOLDERS:
+            folder = self.path / name
+            if _check_kind(folder, stat.S_ISDIR, "folder"):
+                check_no_links(folder)
 
     def begun(self) -> bool:
         """Whether anything was asked or recorded here."""
         return any(file.is_file() and file.stat().st_size for file in self.path.glob("*.jsonl"))
 
-    def read_manifest(self) -> dict[str, Any] | None:
+    def read_manifest(self) -> RunManifest | None:
         """`run.json`, or None where there is none yet. Raises UsageError when it cannot be read."""
+        self.check_links()
         try:
             content = orjson.loads(self.manifest.read_bytes())
         except FileNotFoundError:
@@ -68,10 +103,98 @@ class RunFolder:
             ) from error
         if not isinstance(content, dict):
             raise UsageError(f"{self.manifest} is not a run's manifest", remedy="Name another run with -o.")
-        return content
+        return self._checked(content)
+
+    def _checked(self, content: dict[str, Any]) -> RunManifest:
+        made_by = content.get("format", FORMAT)
+        if type(made_by) is int and made_by > FORMAT:
+            raise UsageError(
+                f"{self.path} was made by a newer version of uncanny (format {made_by} in run.json; this "
+                f"version knows {FORMAT})",
+                remedy="Update uncanny, or name another run with -o.",
+            )
+        try:
+            return RunManifest.model_validate(content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(str(part) for part in first["loc"])
+            raise UsageError(
+                f"{self.manifest}, field {field!r}: {first['msg']}",
+                remedy="Restore it, or name another run with -o.",
+            ) from error
 
     def write_manifest(self, content: dict[str, Any]) -> None:
+        """Raises StorageError where the folder is no longer the one that was locked, OSError."""
+        if self.lost():
+            raise StorageError(
+                f"{self.path} was deleted or moved while the run was going on",
+                remedy="Look for it, and go on with the same command and the folder's name after -o.",
+            )
         write_atomically(self.manifest, [orjson.dumps(content, option=orjson.OPT_INDENT_2)])
+
+    def lost(self) -> bool:
+        """Whether the folder this process holds is gone from its place."""
+        if self._descriptor is None:
+            return False
+        try:
+            return not os.path.samestat(self.path.stat(), os.fstat(self._descriptor))
+        except OSError:
+            return True
+
+    def put_back(self) -> bool:
+        """Make the folder again if it was deleted; False where it was moved, or has a successor already."""
+        if self._descriptor is None or os.fstat(self._descriptor).st_nlink or self.path.exists():
+            return False
+        self._let_go()
+        self.path.mkdir(parents=True)
+        self._take()
+        return True
+
+    def _take(self) -> None:
+        lock = FileLock(self.path / LOCK)
+        lock.acquire(blocking=False)
+        self._lock = lock
+        if os.name == "posix":
+            self._descriptor = os.open(self.path, os.O_RDONLY)
+
+    def _let_go(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
+def check_no_links(folder: Path) -> None:
+    """Raises UsageError where anything in `folder` is neither a file nor a folder; OSError."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
+                raise _not_plain(Path(entry.path), "file")
+
+
+def _check_kind(path: Path, is_kind: Any, kind: str) -> bool:
+    """Whether `path` is there. Raises UsageError where it is something else than `kind`."""
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}", remedy="Name another run folder."
+        ) from error
+    if not is_kind(mode):
+        raise _not_plain(path, kind)
+    return True
+
+
+def _not_plain(path: Path, kind: str) -> UsageError:
+    what = f"a link to {path.readlink()}" if path.is_symlink() else f"no {kind}"
+    return UsageError(
+        f"{path} is {what}; the files of a run are never reached through links",
+        remedy="Put the file itself there, remove it, or name another run folder.",
+    )
 
 
 def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str, Any]) -> None:
@@ -96,7 +219,8 @@ def _differences(name: str, before: object, now: object) -> Iterator[str]:
     """Down to the single setting: two whole tables side by side are no help to anybody."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in {**before, **now}:
-            yield from _differences(f"{name}.{key}", before.get(key), now.get(key))
+            shown = key if key.isprintable() else repr(key)
+            yield from _differences(f"{name}.{shown}", before.get(key), now.get(key))
     elif orjson.dumps(before) != orjson.dumps(now):
         yield f"{name}: {_short(before)} before, {_short(now)} now"
 

@@ -7,7 +7,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from uncanny.errors import BudgetError, ModelUnusableError, UsageError
+from uncanny.errors import ENDS_RUN
 from uncanny.images import PreparedImage
 from uncanny.providers.call_log import dump_calls, usage
 from uncanny.records.call_file import CallFile
@@ -51,10 +51,7 @@ class ImageQueue(Generic[A]):
     _running: dict[str, asyncio.Event] = field(default_factory=dict)
 
     async def work(self, file: ImageFile) -> None:
-        """Raises ModelUnusableError and BudgetError, and UsageError when nothing can be written any more.
-
-        Whatever else happens is in the record.
-        """
+        """Raises what `ENDS_RUN` names only; whatever else happens is in the record."""
         opened = await self.annotator.open(file)
         if isinstance(opened, Annotation):
             self._write(Annotated(opened, []))
@@ -76,7 +73,7 @@ class ImageQueue(Generic[A]):
     async def _annotate(self, file: ImageFile, image: PreparedImage) -> Annotated[A]:
         try:
             return await self.annotator.annotate(file, image)
-        except (ModelUnusableError, BudgetError, UsageError):
+        except ENDS_RUN:
             raise
         except Exception as defect:  # a defect of ours must cost one image, not the run
             log.exception("annotating %s failed", file.image)

@@ -68,13 +68,15 @@ async def open_engine(
     agents: Mapping[str, str],
     on_call: Callable[[CallRecord], None],
     on_handover: Callable[[Lane, ModelUnusableError], None],
+    warn: Callable[[str], None],
     server_log: Path | None = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Engine]:
     """Open every model and the answer cache; close them in the end.
 
-    `agents` maps role names to agents. `on_ready` is called when all is in order but for servers of our own,
-    which take minutes to start. Raises UsageError and ModelUnusableError before anything is asked.
+    `agents` maps role names to agents. `warn` gets a sentence where something is amiss and the run goes on.
+    `on_ready` is called when all is in order but for servers of our own, which take minutes to start. Raises
+    UsageError and ModelUnusableError before anything is asked.
     """
     check_roles(models, agents)
     prices = PriceTable.load(models.prices)
@@ -93,7 +95,7 @@ async def open_engine(
             lanes[model] = _guarded(provider, models, run, prices, "own server" if own_server else None)
         cache = None
         if answers is not None:
-            cache = AnswerCache(answers)
+            cache = AnswerCache(answers, warn)
             stack.callback(cache.close)
         on_ready()
         caller = Caller(

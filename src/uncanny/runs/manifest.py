@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -14,12 +15,12 @@ from uncanny import __version__
 from uncanny.images import PixelPolicy, SkippedInputs
 from uncanny.prompts import PromptSet, earlier_set, make_set
 from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_manifest import FORMAT, RunManifest, Totals
 from uncanny.runs.inputs import Names
 from uncanny.runs.options import ModelOptions
 from uncanny.runs.progress import Progress, Spending
 
 State = Literal["running", "finished", "interrupted", "budget", "stopped"]
-FORMAT = 1
 _LIBRARIES = ("langgraph", "openai", "anthropic", "pydantic", "pillow", "orjson", "vllm")
 
 
@@ -29,40 +30,57 @@ class Manifest:
     `protocol` holds all that must stay the same for a run to be one run; the rest tells how it went.
     """
 
-    def __init__(self, folder: RunFolder, protocol: dict[str, Any], before: dict[str, Any] | None) -> None:
+    def __init__(self, folder: RunFolder, protocol: dict[str, Any], before: RunManifest | None) -> None:
         self._folder = folder
-        before = before or {}
+        before = before or RunManifest()
+        totals = before.totals or Totals()
         self._content: dict[str, Any] = {
             "format": FORMAT,
             "uncanny": __version__,
             "python": platform.python_version(),
             "libraries": _versions(),
             "state": "running",
-            "started": before.get("started") or _now(),
-            "updated": _now(),
+            "started": before.started or _iso(time.time()),
+            "updated": _iso(time.time()),
             **protocol,
-            "fallback": before.get("fallback"),
-            "parameters": before.get("parameters", {}),
-            "totals": before.get("totals", {}),
+            "fallback": before.fallback,
+            "parameters": before.parameters,
+            "totals": totals.model_dump(exclude_unset=True),
         }
         self._listed: list[dict[str, str]] | None = None
         self.spending = Spending.recorded(before)
-        self.was_killed = before.get("state") == "running"
-        self.seconds_before = float(before.get("totals", {}).get("seconds", 0.0))
-
-    @property
-    def started(self) -> float:
-        """When the run was first started, in seconds since the epoch."""
-        return datetime.fromisoformat(self._content["started"]).timestamp()
+        self.was_killed = before.state == "running"
+        self.seconds_before = totals.seconds or 0.0
+        # In seconds since the epoch.
+        self.started = before.started_at or time.time()
 
     def sent(self, models: ModelOptions, parameters: dict[str, dict[str, Any]]) -> None:
         """Note the fallback and the parameters as they go over the wire."""
         self._content["fallback"] = None if models.fallback is None else str(models.fallback)
         self._content["parameters"] = parameters
 
+    def began(self, moment: float) -> None:
+        """Put the start of the run to an earlier `moment`, in seconds since the epoch."""
+        self.started = moment
+        self._content["started"] = _iso(moment)
+
+    @property
+    def path(self) -> Path:
+        return self._folder.manifest
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """As it was last to be written."""
+        return self._content
+
     def write(self, state: State, progress: Progress) -> None:
+        """Raises OSError, and StorageError where the folder is gone."""
         statuses = progress.statuses
-        self._content |= {"state": state, "updated": _now(), **progress.spending.served.as_recorded()}
+        self._content |= {
+            "state": state,
+            "updated": _iso(time.time()),
+            **progress.spending.served.as_recorded(),
+        }
         if progress.skipped is not None:
             self._content |= self._as_recorded(progress.skipped)
         self._content["pixels"] |= {"changed": dict(progress.pixel_changes)}
@@ -115,22 +133,21 @@ def recorded_prompts(prompts: PromptSet) -> dict[str, Any]:
     return {"id": prompts.id, "files": prompts.hashes(), "texts": prompts.texts()}
 
 
-def begun_with(manifest: dict[str, Any], own: PromptSet) -> PromptSet:
+def begun_with(manifest: RunManifest, own: PromptSet) -> PromptSet:
     """The texts a run was begun with, as `run.json` has them or as an earlier version had them.
 
     `own` are the package's, which are also given back where the run's are known nowhere or cannot be asked
     with any more: their id differs from the one in `run.json` then.
     """
-    prompts = manifest.get("prompts")
-    if not isinstance(prompts, dict) or prompts.get("id") == own.id:
+    prompts = manifest.prompts
+    if prompts.id is None or prompts.id == own.id:
         return own
-    kept: list[PromptSet | None] = [earlier_set(str(prompts.get("id")))]
-    texts = prompts.get("texts")
-    # Version 0.1.0 said in "texts" whose they were, and did not keep them.
+    kept: list[PromptSet | None] = [earlier_set(prompts.id)]
+    texts = prompts.texts
     if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
         kept.insert(0, make_set(own.name, texts))
     for each in kept:
-        if each is not None and each.id == prompts.get("id") and each.stands_in_for(own):
+        if each is not None and each.id == prompts.id and each.stands_in_for(own):
             return each
     return own
 
@@ -145,5 +162,5 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _now() -> str:
-    return datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="seconds")
+def _iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")

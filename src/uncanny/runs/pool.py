@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TypeVar
 
-from uncanny.errors import BudgetError, ModelUnusableError
+from uncanny.errors import ENDS_RUN
 from uncanny.providers.caller import Caller
 from uncanny.runs.stop import Stop
 
@@ -24,8 +24,8 @@ async def work_through(
 ) -> None:
     """Call `work` for each input.
 
-    `work` records its own failures; what it raises besides BudgetError and ModelUnusableError, which stop
-    the run, is a defect and raised here. After a stop no input is taken up, and work is cancelled once
+    `work` records its own failures; what it raises besides `ENDS_RUN`, which stops the run, is a defect and
+    raised here. After a stop no input is taken up, and work is cancelled once
     the calls in flight have come back (at most `GRACE_S` seconds), or at once after a second interrupt.
     """
     queue = iter(inputs)
@@ -49,7 +49,7 @@ async def _worker(queue: Iterator[T], work: Callable[[T], Awaitable[None]], stop
             return
         try:
             await work(each)
-        except (BudgetError, ModelUnusableError) as error:
+        except ENDS_RUN as error:
             stop.because(error)
 
 

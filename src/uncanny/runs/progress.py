@@ -6,15 +6,37 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from uncanny.images import SkippedInputs
+from uncanny.providers.base import Outcome
 from uncanny.providers.call_log import CallRecord
-from uncanny.schema import as_count, as_dollars
+from uncanny.records.run_manifest import RunManifest, Totals
 
 _FIGURES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
 _ANSWERED = ("ok", "refused", "undetermined")
 MOST_NAMES = 20
+
+
+class CallCost(Protocol):
+    """Of a call what counts as spent, and who answered."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def served_model(self) -> str | None: ...
+    @property
+    def outcome(self) -> Outcome: ...
+    @property
+    def replayed(self) -> bool: ...
+    @property
+    def input_tokens(self) -> int | None: ...
+    @property
+    def cached_tokens(self) -> int | None: ...
+    @property
+    def output_tokens(self) -> int | None: ...
+    @property
+    def cost_usd(self) -> float | None: ...
 
 
 @dataclass(slots=True)
@@ -28,7 +50,7 @@ class Served:
     names: dict[str, list[str]] = field(default_factory=dict)
     unnamed: set[str] = field(default_factory=set)
 
-    def add(self, call: CallRecord) -> None:
+    def add(self, call: CallCost) -> None:
         if call.outcome == "error":
             return
         if call.served_model is None:
@@ -42,14 +64,14 @@ class Served:
         return {"served_as": dict(sorted(self.names.items())), "served_unnamed": sorted(self.unnamed)}
 
     @classmethod
-    def recorded(cls, manifest: dict[str, Any]) -> Served:
+    def recorded(cls, manifest: RunManifest) -> Served:
         """Take up what `run.json` says of earlier sittings; version 0.1.0 did not say it."""
-        if "served_as" not in manifest:
-            outcomes = manifest.get("totals", {}).get("outcomes", {})
+        if "served_as" not in manifest.model_fields_set:
+            outcomes = (manifest.totals and manifest.totals.outcomes) or {}
             answers = any(number for outcome, number in outcomes.items() if outcome != "error")
-            return cls(unnamed={str(manifest["model"])} if answers and "model" in manifest else set())
-        names = {model: list(served) for model, served in manifest["served_as"].items()}
-        return cls(names, set(manifest.get("served_unnamed", ())))
+            return cls(unnamed={manifest.model} if answers and manifest.model else set())
+        names = {model: list(served) for model, served in manifest.served_as.items()}
+        return cls(names, set(manifest.served_unnamed))
 
 
 @dataclass(slots=True)
@@ -66,7 +88,7 @@ class Spending:
     outcomes: Counter[str] = field(default_factory=Counter)
     served: Served = field(default_factory=Served)
 
-    def add(self, call: CallRecord, *, paid: bool | None = None) -> None:
+    def add(self, call: CallCost, *, paid: bool | None = None) -> None:
         """Count a call. `paid` says whether it cost this run something; by default unless it was replayed."""
         self.served.add(call)
         if not (not call.replayed if paid is None else paid):
@@ -98,17 +120,17 @@ class Spending:
         }
 
     @classmethod
-    def recorded(cls, manifest: dict[str, Any]) -> Spending:
+    def recorded(cls, manifest: RunManifest) -> Spending:
         """Take up the count of earlier sittings from `run.json`."""
-        totals = manifest.get("totals", {})
-        spending = cls(calls=totals.get("calls", 0), replayed=totals.get("replayed", 0))
-        spending.unmeasured.update(totals.get("unmeasured", {}))
-        for name, value in totals.get("sums", {}).items():
-            known = as_dollars(value) if name == "cost_usd" else as_count(value)
-            spending.sums[name] = known or 0
-            if known is None:
+        totals = manifest.totals or Totals()
+        spending = cls(calls=totals.calls or 0, replayed=totals.replayed or 0)
+        spending.unmeasured.update(totals.unmeasured)
+        for name in _FIGURES:
+            value = getattr(totals.sums, name)
+            spending.sums[name] = value or 0
+            if value is None:
                 spending.unmeasured[name] += 1
-        spending.outcomes.update(totals.get("outcomes", {}))
+        spending.outcomes.update(totals.outcomes or {})
         spending.served = Served.recorded(manifest)
         return spending
 

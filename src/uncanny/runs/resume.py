@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -60,15 +60,9 @@ def still_pending(
 ) -> list[ImageFile]:
     """What of `files` is left to do, for a forecast: nothing is changed. Raises UsageError."""
     manifest = folder.read_manifest()
-    if manifest is None or not folder.annotations.exists():
-        return list(files)
-    started = datetime.fromisoformat(manifest["started"]).timestamp()
-    with folder.locked():
-        records = RecordFile(folder.annotations, model, lambda record: record.image)
-        try:
-            return take_up(files, records, started, options, Progress()).pending
-        finally:
-            records.close()
+    records = RecordFile(folder.annotations, model, lambda record: record.image)
+    started = (manifest and manifest.started_at) or time.time()
+    return take_up(files, records, started, options, Progress()).pending
 
 
 class _Tally(NamedTuple):

@@ -9,23 +9,27 @@ import asyncio
 import contextlib
 import gc
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from uncanny.errors import BudgetError, ModelUnusableError
+from uncanny.errors import RunError, StorageError, UsageError
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.call_file import CallFile
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, check_same_protocol
+from uncanny.records.run_manifest import RunManifest, Totals
 from uncanny.runs.manifest import Manifest, State, begun_with
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
-from uncanny.runs.recount import Recount
+from uncanny.runs.recount import Recount, SpendingFile
 from uncanny.runs.stop import Reason, Stop
 
 if TYPE_CHECKING:
     from uncanny.providers.base import Sampling
+    from uncanny.providers.budget import Budget
+    from uncanny.providers.call_log import CallRecord
     from uncanny.runs.engine import Engine
 
 Item = TypeVar("Item")
@@ -35,6 +39,7 @@ _STATES: dict[Reason | None, State] = {
     "interrupt": "interrupted",
     "budget": "budget",
     "model": "stopped",
+    "storage": "stopped",
 }
 
 
@@ -82,17 +87,24 @@ class Task(Protocol[Item]):
     def open(
         self, engine: Engine, records: RecordFile[Any], calls: CallFile, progress: Progress
     ) -> Callable[[Item], Awaitable[None]]:
-        """The work on one input; it writes the record, and raises BudgetError and ModelUnusableError only."""
+        """The work on one input; it writes the record, and raises what `ENDS_RUN` names only."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended: `reason` is None when all inputs were worked through."""
+    """How a run ended: `reason` is None when all inputs were worked through.
+
+    `manifest` is the content of `run.json`; `unwritten` names files that do not show the end, on a full disk.
+    `lost` says that the run folder is not in its place any more, so that nothing in it can be read.
+    """
 
     progress: Progress
     reason: Reason | None = None
-    error: BudgetError | ModelUnusableError | None = None
+    error: RunError | None = None
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    unwritten: tuple[Path, ...] = ()
+    lost: bool = False
 
 
 def run_task(
@@ -115,35 +127,36 @@ def run_task(
             task.prompts = begun_with(before, own)
         protocol = task.protocol()
         if before is not None:
-            known = {key: before.get(key) for key in protocol}
-            known["pixels"] = {"policy": before.get("pixels", {}).get("policy")}
+            known = before.written()
+            known["pixels"] = {"policy": known.get("pixels", {}).get("policy")}
             check_same_protocol(folder, *(_by_id(each) for each in (known, protocol)))
         manifest = Manifest(folder, protocol, before)
-        progress = Progress(spending=manifest.spending, seconds_before=manifest.seconds_before)
-        if manifest.was_killed:
-            own_cache = options.cache and options.answers is None
-            served = manifest.spending.served
-            recount = Recount(folder.calls, manifest.started, own_cache=own_cache, served=served)
-            progress.spending, progress.paid_before = recount.spending, recount.paid_here
+        spending = SpendingFile(folder.spending)
+        progress = Progress(seconds_before=manifest.seconds_before)
+        _take_up_spending(folder, options, manifest, spending, progress, known=before is not None)
         records = task.records()
+        records.made_with = {"model": protocol["model"], "prompts": protocol["prompts"]["id"]}
         with _nothing_left_behind(records):
             pending = task.take_up(records, manifest.started, progress)
+            records.open()
             if pending and before is not None and task.prompts.id != own.id:
                 progress.warnings.append(
                     f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
                     f"Name another folder with -o to ask with those of this version, {own.id}."
+                )
+            if before is None and len(records):
+                progress.warnings.append(
+                    f"{folder.manifest} is missing; model and prompts of the records are those of now, other "
+                    "settings they were made with are not known"
                 )
             progress.calls_expected = len(pending) * task.usual_calls
             end = RunEnd(progress)
             if not pending:
                 on_start(progress)
             else:
-                ready = partial(on_start, progress)
-                work = _work(folder, models, options, task, pending, records, manifest, progress, ready)
-                end = asyncio.run(work)
-        records.finish()
-        manifest.write(_STATES[end.reason], progress)
-        return end
+                session = _Session(folder, models, options, task, records, manifest, spending, progress)
+                end = asyncio.run(session.work(pending, partial(on_start, progress)))
+        return _concluded(folder, end, records, manifest, spending)
 
 
 def prompts_of(folder: RunFolder, own: PromptSet) -> PromptSet:
@@ -152,7 +165,7 @@ def prompts_of(folder: RunFolder, own: PromptSet) -> PromptSet:
     return own if before is None else begun_with(before, own)
 
 
-def _binding(folder: RunFolder) -> dict[str, Any] | None:
+def _binding(folder: RunFolder) -> RunManifest | None:
     """The manifest of the run that goes on; one that never got an answer, after a typo say, binds nobody."""
     before = folder.read_manifest()
     return before if before is not None and (folder.begun() or _paid(before)) else None
@@ -168,12 +181,36 @@ def _by_id(protocol: dict[str, Any]) -> dict[str, Any]:
     return protocol | {"prompts": {"id": prompts.get("id"), "whose": whose}}
 
 
-def _paid(before: dict[str, Any]) -> bool:
+def _paid(before: RunManifest) -> bool:
     """Whether a sitting got answers before its first record was due: they count towards the budget."""
-    totals = before.get("totals", {})
-    answers = sum(number for outcome, number in totals.get("outcomes", {}).items() if outcome != "error")
+    totals = before.totals or Totals()
+    answers = sum(number for outcome, number in (totals.outcomes or {}).items() if outcome != "error")
     # Of a killed sitting the manifest may not know them yet.
-    return bool(answers or totals.get("replayed") or before.get("state") == "running")
+    return bool(answers or totals.replayed or before.state == "running")
+
+
+def _take_up_spending(
+    folder: RunFolder,
+    options: RunOptions,
+    manifest: Manifest,
+    spending: SpendingFile,
+    progress: Progress,
+    *,
+    known: bool,
+) -> None:
+    """What earlier sittings spent, a killed one too; `known` is False where `run.json` is missing."""
+    if known and not (manifest.was_killed and not spending.path.exists()):
+        progress.spending = manifest.spending
+        for call in spending.uncounted(progress.spending.calls):
+            progress.spending.add(call)
+        return
+    own_cache = options.cache and options.answers is None
+    since = manifest.started if known else 0.0
+    served = manifest.spending.served
+    recount = Recount(folder.calls, folder.spending, since=since, own_cache=own_cache, served=served)
+    progress.spending, progress.paid_before = recount.spending, recount.paid_here
+    if not known and recount.first is not None:
+        manifest.began(min(max(recount.first, 0.0), manifest.started))
 
 
 @contextlib.contextmanager
@@ -183,66 +220,145 @@ def _nothing_left_behind(records: RecordFile[Any]) -> Iterator[None]:
         yield
     except BaseException:
         records.close()
-        if not len(records) and not records.path.stat().st_size:
-            records.path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            if not len(records) and not records.path.stat().st_size:
+                records.path.unlink()
         raise
 
 
-async def _work(
-    folder: RunFolder,
-    models: ModelOptions,
-    options: RunOptions,
-    task: Task[Item],
-    pending: Sequence[Item],
-    records: RecordFile[Any],
-    manifest: Manifest,
-    progress: Progress,
-    on_ready: Callable[[], None],
+def _concluded(
+    folder: RunFolder, end: RunEnd, records: RecordFile[Any], manifest: Manifest, spending: SpendingFile
 ) -> RunEnd:
-    from uncanny.providers.budget import Budget, Spend
-    from uncanny.runs.engine import open_engine
-    from uncanny.runs.pool import work_through
+    """Write down how it ended, as far as the disk takes it: what is in the records stands in any case."""
+    unwritten: list[Path] = []
+    warnings = end.progress.warnings
+    in_place = _in_place(folder, end.progress)
+    try:
+        records.finish(write=in_place)
+    except OSError as error:
+        unwritten.append(records.path)
+        warnings.append(f"{records.path} could not be put in order: {error.strerror or error}")
+    try:
+        manifest.write(_STATES[end.reason], end.progress)
+    except (OSError, StorageError) as error:
+        unwritten.append(manifest.path)
+        warnings.append(_unwritten_manifest(manifest, error))
+    spending.close(counted=manifest.path not in unwritten)
+    return replace(end, manifest=manifest.content, unwritten=tuple(unwritten), lost=not in_place)
 
-    stop = Stop()
-    spent = progress.spending.sums
-    budget = Budget(
-        options.max_cost_usd,
-        options.max_tokens_total,
-        Spend(int(spent["input_tokens"] + spent["output_tokens"]), spent["cost_usd"]),
-        usual_calls=task.usual_calls,
-    )
-    async with open_engine(
-        models,
-        options,
-        answers=(options.answers or folder.answers) if options.cache else None,
-        budget=budget,
-        agents=task.agents,
-        on_call=progress.add_call,
-        on_handover=lambda _lane, error: progress.warnings.append(str(error)),
-        server_log=folder.path / "vllm.log",
-        on_ready=on_ready,
-    ) as engine:
-        manifest.sent(models, engine.sent(task.sampling))
-        manifest.write("running", progress)
-        calls = CallFile(folder.calls, task.recorded(records))
-        keeper = asyncio.create_task(_keep_manifest(manifest, progress))
+
+def _in_place(folder: RunFolder, progress: Progress) -> bool:
+    """Whether files can be put where they belong; a folder that was deleted is made again."""
+    if not folder.lost():
+        return True
+    if folder.put_back():
+        progress.warnings.append(f"{folder.path} was deleted; what was done by then was put back there")
+        return True
+    return False
+
+
+def _unwritten_manifest(manifest: Manifest, error: OSError | StorageError) -> str:
+    why = str(error) if isinstance(error, StorageError) else error.strerror or str(error)
+    return f"{manifest.path} could not be written: {why}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Session(Generic[Item]):
+    """One sitting of a run: from its first call to the end."""
+
+    folder: RunFolder
+    models: ModelOptions
+    options: RunOptions
+    task: Task[Item]
+    records: RecordFile[Any]
+    manifest: Manifest
+    spending: SpendingFile
+    progress: Progress
+
+    async def work(self, pending: Sequence[Item], on_ready: Callable[[], None]) -> RunEnd:
+        from uncanny.runs.engine import open_engine
+        from uncanny.runs.pool import work_through
+
+        stop = Stop()
+        folder, options, task, progress = self.folder, self.options, self.task, self.progress
+        async with open_engine(
+            self.models,
+            options,
+            answers=(options.answers or folder.answers) if options.cache else None,
+            budget=self._budget(),
+            agents=task.agents,
+            on_call=lambda call: self._note(call, stop),
+            on_handover=lambda _lane, error: progress.warnings.append(str(error)),
+            warn=progress.warnings.append,
+            server_log=folder.path / "vllm.log",
+            on_ready=on_ready,
+        ) as engine:
+            self.manifest.sent(self.models, engine.sent(task.sampling))
+            self._begin()
+            calls = CallFile(folder.calls, task.recorded(self.records))
+            keeper = asyncio.create_task(self._keep_manifest(stop))
+            try:
+                work = task.open(engine, self.records, calls, progress)
+                with stop.on_signals(), _few_collections():
+                    await work_through(pending, work, at_once=task.at_once, stop=stop, caller=engine.caller)
+            finally:
+                keeper.cancel()
+                try:
+                    calls.close(write=_in_place(folder, progress))
+                except OSError as error:
+                    progress.warnings.append(f"{calls.path} could not be put back: {error.strerror or error}")
+                progress.warnings.extend(engine.notices())
+                # A server may have turned out not to take a parameter.
+                self.manifest.sent(self.models, engine.sent(task.sampling))
+        return RunEnd(progress, stop.reason, stop.error)
+
+    def _begin(self) -> None:
+        """Raises UsageError where nothing can be written: better now than after the first answers."""
+        self.spending.open()
         try:
-            work = task.open(engine, records, calls, progress)
-            with stop.on_signals(), _few_collections():
-                await work_through(pending, work, at_once=task.at_once, stop=stop, caller=engine.caller)
-        finally:
-            keeper.cancel()
-            calls.close()
-            progress.warnings.extend(engine.notices())
-            # A server may have turned out not to take a parameter.
-            manifest.sent(models, engine.sent(task.sampling))
-    return RunEnd(progress, stop.reason, stop.error)
+            self.manifest.write("running", self.progress)
+        except OSError as error:
+            raise UsageError(
+                _unwritten_manifest(self.manifest, error),
+                remedy="Free some disk space, or name a folder that can be written with -o.",
+            ) from error
+        self.spending.clear()
 
+    def _budget(self) -> Budget:
+        from uncanny.providers.budget import Budget, Spend
 
-async def _keep_manifest(manifest: Manifest, progress: Progress) -> None:
-    while True:
-        await asyncio.sleep(MANIFEST_EVERY_S)
-        manifest.write("running", progress)
+        spent = self.progress.spending.sums
+        return Budget(
+            self.options.max_cost_usd,
+            self.options.max_tokens_total,
+            Spend(int(spent["input_tokens"] + spent["output_tokens"]), spent["cost_usd"]),
+            usual_calls=self.task.usual_calls,
+        )
+
+    def _note(self, call: CallRecord, stop: Stop) -> None:
+        self.progress.add_call(call)
+        if call.replayed:
+            return
+        try:
+            self.spending.append(call, self.progress.spending.calls)
+        except StorageError as error:
+            stop.because(error)
+
+    async def _keep_manifest(self, stop: Stop) -> None:
+        """Keep `run.json` fresh; where it cannot be written for a while, say so and go on trying."""
+        warned = False
+        while True:
+            await asyncio.sleep(MANIFEST_EVERY_S)
+            try:
+                self.manifest.write("running", self.progress)
+                self.spending.clear()
+            except StorageError as error:
+                stop.because(error)
+            except OSError as error:
+                if not warned:
+                    more = "; the run goes on, and so does trying"
+                    self.progress.warnings.append(_unwritten_manifest(self.manifest, error) + more)
+                warned = True
 
 
 @contextlib.contextmanager

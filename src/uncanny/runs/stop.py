@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from uncanny.errors import BudgetError, ModelUnusableError
+from uncanny.errors import BudgetError, RunError, StorageError
 
-Reason = Literal["interrupt", "budget", "model"]
+Reason = Literal["interrupt", "budget", "model", "storage"]
 
 
 class Stop:
@@ -18,7 +18,7 @@ class Stop:
 
     def __init__(self) -> None:
         self.reason: Reason | None = None
-        self.error: BudgetError | ModelUnusableError | None = None
+        self.error: RunError | None = None
         self.now = False
         self.changed = asyncio.Event()
 
@@ -26,10 +26,13 @@ class Stop:
         self.now = self.reason is not None
         self._set("interrupt")
 
-    def because(self, error: BudgetError | ModelUnusableError) -> None:
+    def because(self, error: RunError) -> None:
         if self.reason is None:
             self.error = error
-            self._set("budget" if isinstance(error, BudgetError) else "model")
+            if isinstance(error, BudgetError):
+                self._set("budget")
+            else:
+                self._set("storage" if isinstance(error, StorageError) else "model")
 
     def _set(self, reason: Reason) -> None:
         self.reason = self.reason or reason

@@ -1,0 +1,235 @@
+"""The database behind the answer cache: keys and values in SQLite, and nothing else of SQLite.
+
+The folder may have come from somebody else, and the disk may be damaged. So a database is only used if its
+schema is ours to the letter (no triggers, no views), SQLite never meets a rollback journal (which could name
+any file to be deleted), values carry a checksum, and a database that cannot be read is set aside, with what
+is whole in it taken over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from uncanny.errors import StorageError
+
+NAME = "answers.db"
+# Made by version 0.1.0, with the package diskcache.
+OLD_NAME = "cache.db"
+BUSY_S = 60.0
+_BATCH = 1_000
+_TABLE = (
+    "CREATE TABLE answers (key TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL)"
+)
+_OLD_TABLE = (
+    "CREATE TABLE Cache ( rowid INTEGER PRIMARY KEY, key BLOB, raw INTEGER, store_time REAL, "
+    "expire_time REAL, access_time REAL, access_count INTEGER DEFAULT 0, tag BLOB, size INTEGER DEFAULT 0, "
+    "mode INTEGER DEFAULT 0, filename TEXT, value BLOB)"
+)
+_SCHEMA = {("table", "answers", _TABLE), ("index", "sqlite_autoindex_answers_1", None)}
+# What can be taken over: the table as it must have been made, and the query. Keys and values of other types,
+# as pickles and values in files of their own, fall out below.
+_QUERIES = {
+    _TABLE: "SELECT key, value, checksum FROM answers",
+    _OLD_TABLE: "SELECT key, value, NULL FROM Cache WHERE raw = 1 AND mode = 1",
+}
+_BESIDE = ("-wal", "-shm", "-journal")
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+Entry = tuple[str, bytes]
+
+
+class DamagedError(Exception):
+    """The database cannot be read, or is none of ours."""
+
+
+class AnswerStore:
+    """An open database. Reads come from one thread at a time, and so do writes, side by side."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises DamagedError, StorageError, OSError."""
+        self.path = folder / NAME
+        _refuse_journal(self.path)
+        self._reading, self._writing = threading.Lock(), threading.Lock()
+        with _told_apart():
+            self._reader = self._writer = _connect(self.path)
+            try:
+                self._make_or_check()
+                self._writer = _connect(self.path)
+            except BaseException:
+                self.close()
+                raise
+
+    def get(self, key: str) -> bytes | None:
+        """Raises DamagedError, StorageError."""
+        with self._reading, _told_apart():
+            row = self._reader.execute("SELECT value, checksum FROM answers WHERE key = ?", (key,)).fetchone()
+        if row is None or not isinstance(row[0], bytes):
+            return None
+        value: bytes = row[0]
+        return value if row[1] == _checksum(key, value) else None
+
+    def put(self, entries: Iterable[Entry]) -> None:
+        """All of them or none; a value stands in for an earlier one. Raises DamagedError, StorageError."""
+        self._put(
+            entries, "ON CONFLICT (key) DO UPDATE SET value = excluded.value, checksum = excluded.checksum"
+        )
+
+    def adopt(self, entries: Iterable[Entry]) -> int:
+        """Take over what is not there yet, many at a time. Returns how many it was given."""
+        given, source = 0, iter(entries)
+        while batch := list(islice(source, _BATCH)):
+            given += len(batch)
+            self._put(batch, "ON CONFLICT (key) DO NOTHING")
+        return given
+
+    def __len__(self) -> int:
+        with self._reading, _told_apart():
+            (number,) = self._reader.execute("SELECT count(*) FROM answers").fetchone()
+        return int(number)
+
+    def copy(self, path: Path) -> None:
+        """All that is committed, as one file. Raises DamagedError, StorageError."""
+        with self._reading, _told_apart(), contextlib.closing(_connect(path)) as target:
+            self._reader.backup(target)
+
+    def close(self) -> None:
+        with self._reading, self._writing, contextlib.suppress(sqlite3.Error):
+            self._writer.close()
+            self._reader.close()
+
+    def _put(self, entries: Iterable[Entry], on_conflict: str) -> None:
+        rows = ((key, value, _checksum(key, value)) for key, value in entries)
+        with self._writing, _told_apart(), _transaction(self._writer):
+            self._writer.executemany(f"INSERT INTO answers VALUES (?, ?, ?) {on_conflict}", rows)
+
+    def _make_or_check(self) -> None:
+        if not _schema(self._reader):
+            self._reader.execute("PRAGMA journal_mode = WAL")
+            with _transaction(self._reader):
+                self._reader.execute(_TABLE)
+        if (found := _schema(self._reader)) != _SCHEMA:
+            names = sorted(name for _, name, _ in found - _SCHEMA)
+            raise DamagedError(f"it holds something else: {', '.join(names) or 'another table of answers'}")
+        self._reader.execute("PRAGMA journal_mode = WAL")
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a database and the files beside it, and return its new name. Raises OSError."""
+    numbers = (number for number in range(1, 1_000_000) if not _damaged(path, number).exists())
+    aside = _damaged(path, next(numbers))
+    for suffix in _BESIDE:
+        beside = path.with_name(path.name + suffix)
+        if beside.exists():
+            # Under another name than SQLite looks for: a rollback journal is not to be followed.
+            mark = ".journal" if suffix == "-journal" else suffix
+            beside.rename(aside.with_name(aside.name + mark))
+    path.rename(aside)
+    return aside
+
+
+def read_whole(path: Path, wrong: Callable[[str], None]) -> Iterator[Entry]:
+    """What can still be read in a database that is not to be used; tells `wrong` why it is not all.
+
+    Raises OSError.
+    """
+    try:
+        _refuse_journal(path)
+        with contextlib.closing(_connect(path, read_only=True)) as connection:
+            tables = {sql for kind, _, sql in _schema(connection) if kind == "table"}
+            known = next((query for table, query in _QUERIES.items() if table in tables), None)
+            if known is None:
+                wrong("it holds something else")
+                return
+            try:
+                yield from _valid(connection.execute(f"{known} ORDER BY rowid"))
+            except sqlite3.DatabaseError as error:
+                wrong(str(error))
+                # Up to the damage from the front, then up to it from behind.
+                yield from _valid(connection.execute(f"{known} ORDER BY rowid DESC"))
+    except (sqlite3.DatabaseError, DamagedError) as error:
+        wrong(str(error))
+
+
+def remove(path: Path) -> None:
+    """Remove a database with the files beside it. Raises OSError."""
+    for suffix in ("", *_BESIDE):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _valid(rows: Iterable[tuple[object, object, object]]) -> Iterator[Entry]:
+    for key, value, checksum in rows:
+        if isinstance(key, str) and isinstance(value, bytes) and checksum in (None, _checksum(key, value)):
+            yield key, value
+
+
+def _refuse_journal(path: Path) -> None:
+    """A database of ours never has a rollback journal, but for a moment while it is made."""
+    journal = path.with_name(f"{path.name}-journal")
+    if not journal.exists():
+        return
+    if path.exists() and path.stat().st_size:
+        raise DamagedError("it has a rollback journal")
+    journal.unlink()
+
+
+def _connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}",
+        uri=True,
+        timeout=BUSY_S,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.text_factory = lambda text: text.decode(errors="replace")
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        # With a write-ahead log a power failure may cost the last answers, never the database.
+        connection.execute("PRAGMA synchronous = NORMAL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _schema(connection: sqlite3.Connection) -> set[tuple[str, str, str | None]]:
+    return set(connection.execute("SELECT type, name, sql FROM sqlite_master"))
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):  # SQLite may have ended it by itself
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def _told_apart() -> Iterator[None]:
+    """Damage from what may pass, as a full disk."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+            raise DamagedError(str(error)) from error
+        raise StorageError(
+            f"The answer cache cannot be written: {error}",
+            remedy="Free some disk space and run the same command again.",
+        ) from error
+
+
+def _checksum(key: str, value: bytes) -> int:
+    return zlib.crc32(value, zlib.crc32(key.encode()))
+
+
+def _damaged(path: Path, number: int) -> Path:
+    return path.with_name(f"damaged-{number}.db")
