@@ -15,6 +15,7 @@ from uncanny.eval.audit.sources import Source
 from uncanny.eval.audit.tally import MOST_WORST, Tally, pairing
 from uncanny.eval.mcq.problems import ItemsError, Problem, of_validation
 from uncanny.eval.report.load import ReadRun, open_run
+from uncanny.records.run_folder import Unfinished, unfinished
 from uncanny.schema import Annotation
 
 FINISHED = "finished"
@@ -29,6 +30,7 @@ class Loaded:
     tally: Tally
     provenance: Provenance
     notices: tuple[str, ...] = ()
+    unfinished: Unfinished | None = None
 
 
 def load_generators(
@@ -56,7 +58,9 @@ def load_generators(
             raise UsageError(
                 f"{source.name}: {one.file} holds no annotations", remedy="Leave it out, or annotate first."
             )
-        loaded.append(Loaded(source, tally, _provenance(tally, one.run), _notices(source, one.run)))
+        left = unfinished(source.path, len(tally.counts) + tally.left_out.total) if one.run else None
+        notices = _notices(source, one.run, left)
+        loaded.append(Loaded(source, tally, _provenance(tally, one.run), notices, left))
     if problems:
         what = str(files[0]) if len(files) == 1 else f"{len(files)} annotation files"
         raise ItemsError(what, problems, remedy="Correct these lines; nothing was audited.")
@@ -180,9 +184,10 @@ def as_texts(table: Mapping[str, object]) -> dict[str, str]:
     return {name: "none" if value is None else str(value) for name, value in table.items()}
 
 
-def _notices(source: Source, run: ReadRun | None) -> tuple[str, ...]:
+def _notices(source: Source, run: ReadRun | None, left: Unfinished | None) -> tuple[str, ...]:
+    if left is not None:
+        missing = f"{left.missing:,} {'image is' if left.missing == 1 else 'images are'} missing"
+        return (f"{source.name}: its run is not finished ({left.state}), {missing}.",)
     if run is None or run.info.state in (None, FINISHED):
         return ()
-    pending = run.info.totals.pending if run.info.totals else None
-    missing = f", {pending:,} images are missing" if pending else ""
-    return (f"{source.name}: its run is not finished ({run.info.state}){missing}.",)
+    return (f"{source.name}: its run is not finished ({run.info.state}).",)

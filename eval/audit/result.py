@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
+from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Anomaly
 
 Figure = Literal["mai", "af", "cap", "u_mean"]
@@ -106,7 +107,7 @@ class GeneratorScore:
 
     `severities[s]` counts the anomalies of severity `s`, 0–100 (100 = realistic). `flawless` counts the
     images without anomalies. `names` and `worst` are the top ones, highest first. `prompts` counts the
-    distinct keys of pairing, None where nothing is paired.
+    distinct keys of pairing, None where nothing is paired. `unfinished`: what its run has still to do.
     """
 
     name: str
@@ -125,6 +126,7 @@ class GeneratorScore:
     worst: tuple[WorstImage, ...]
     provenance: Provenance
     prompts: int | None = None
+    unfinished: Unfinished | None = None
 
     def figure(self, name: Figure) -> Estimate:
         found: Estimate = getattr(self, name)

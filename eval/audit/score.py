@@ -133,6 +133,7 @@ def _score(one: Loaded, found: AuditFigures, intervals: Sequence[Interval | None
         worst=tally.worst,
         provenance=one.provenance,
         prompts=None if tally.key is None else len(set(tally.keys)),
+        unfinished=one.unfinished,
     )
 
 

@@ -1,7 +1,7 @@
 """An audit as the JSON of `audit --json`.
 
-Beside the keys of the format: in a generator `anomalies`, `flawless`, `prompts`, `severities`, `names`,
-`worst` and how its annotations were made; `differences`, the neighbours that are `alike`, `mixed`, `notices`,
+Beside the keys of the format: in a generator `unfinished`, `anomalies`, `flawless`, `prompts`, `severities`,
+`names`, `worst` and how its annotations were made; `differences`, the neighbours that are `alike`, `mixed`, `notices`,
 how intervals were computed, and, where asked for, `against`, `agreement` and `published`.
 """
 
@@ -60,6 +60,7 @@ def _generator(score: GeneratorScore) -> dict[str, Any]:
     return {
         "images": score.images,
         "left_out": asdict(score.left_out),
+        "unfinished": None if score.unfinished is None else asdict(score.unfinished),
         **{name: score.figure(name).value for name in FIGURES},
         "ci": {name: _ends(score.figure(name).interval) for name in FIGURES},
         "anomalies": score.anomalies,

@@ -16,20 +16,27 @@ class DetectScore:
     """`scored` is over images with an answer and a known source.
 
     `without_answer` counts those whose call failed or that could not be read, `without_truth` those with an
-    answer whose source is not known. Neither is in any score.
+    answer whose source is not known, `missing` images of the run that have no record yet. None of them is in
+    any score.
     """
 
     scored: Accuracy
     truth: SourceTruth
     without_answer: int
     without_truth: int
+    missing: int = 0
 
 
-def score(records: Iterable[Detection], truth: SourceTruth) -> DetectScore:
-    """A verdict counts although the second turn failed; without a verdict nothing was measured."""
+def score(records: Iterable[Detection], truth: SourceTruth, images: int | None = None) -> DetectScore:
+    """A verdict counts although the second turn failed; without a verdict nothing was measured.
+
+    `images` are those of the run, with or without a record.
+    """
     pairs = []
+    recorded = 0
     without_answer = without_truth = 0
     for record in records:
+        recorded += 1
         source = truth.sources.get(record.image)
         if source is None:
             without_truth += 1
@@ -37,7 +44,9 @@ def score(records: Iterable[Detection], truth: SourceTruth) -> DetectScore:
             without_answer += 1
         else:
             pairs.append((source, record.source))
-    return DetectScore(accuracy(pairs), truth, without_answer, without_truth)
+    return DetectScore(
+        accuracy(pairs), truth, without_answer, without_truth, max(0, (images or 0) - recorded)
+    )
 
 
 def score_json(found: DetectScore) -> dict[str, Any]:
@@ -59,6 +68,7 @@ def score_json(found: DetectScore) -> dict[str, Any]:
         "confusion": {true: {judged: scored.counts[true, judged] for judged in JUDGED} for true in SOURCES},
         "unparseable": scored.unparseable,
         "without_answer": found.without_answer,
+        "missing": found.missing,
         "without_truth": found.without_truth,
         "truth_not_in_run": found.truth.unused,
     }

@@ -103,6 +103,7 @@ def _about(items: Sequence[Item], items_file: Path, result: SetScore) -> dict[st
         "own_texts": own,
         "parser": f"exact/{PARSER_VERSION}",
         "missing": sum(sum(score.missing.values()) for score in result.models.values()),
+        "asked": sum(score.asked for score in result.models.values()),
         "made": stamp(datetime.now(UTC).isoformat()),
         "version": __version__,
     }

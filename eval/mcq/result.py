@@ -33,9 +33,10 @@ class Bias:
 class ModelScore:
     """The scores of one model, or the mean of several raters, on one set.
 
-    `patterns`, `invalid`, `refused`, `missing` and `unused` are counts, summed over the raters. A refused
-    answer is invalid too. `missing` counts, by reason, the answers that do not exist: they are in no share.
-    `changed` are those of them that were given to another question than is asked now, as ids and questions.
+    `patterns`, `invalid`, `refused`, `missing`, `unused` and `asked` (all answers there could be) are counts,
+    summed over the raters. A refused answer is invalid too. `missing` counts, by reason, the answers that do
+    not exist: they are in no share. `changed` are those of them that were given to another question than is
+    asked now, as ids and questions.
     """
 
     model: str
@@ -52,6 +53,7 @@ class ModelScore:
     refused: Mapping[Question, int]
     missing: Mapping[str, int]
     unused: int
+    asked: int
     changed: tuple[tuple[str, AskedQuestion], ...] = ()
 
 

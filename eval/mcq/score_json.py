@@ -2,9 +2,9 @@
 
 Beside the keys of the format: `model`, `parser`, `scored` (what each share of `splits` is counted out of),
 `refused` (of the invalid answers, those that the provider marks as refusals), `missing_by` (why answers are
-missing), `unused` (answers to nothing that is asked), `changed` (missing answers that were given before their
-question was changed), `raters` where people were averaged, and `lenient`,
-the whole object once more under the lenient reading. Several models also have `oracle_counts`.
+missing), `asked` (how many there could be), `unused` (answers to nothing that is asked), `changed` (missing
+answers that were given before their question was changed), `raters` where people were averaged, and
+`lenient`, the whole object once more under the lenient reading. Several models also have `oracle_counts`.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> 
         "refused": dict(score.refused),
         "missing": sum(score.missing.values()),
         "missing_by": dict(score.missing),
+        "asked": score.asked,
         "unused": score.unused,
         "changed": [{"id": item, "question": question} for item, question in score.changed],
         "scored": {

@@ -48,6 +48,7 @@ def tally(name: str, sheets: Sequence[Sheet], *, resamples: int, seed: int) -> M
         refused=_per_question(sheet.refused for sheet in sheets),
         missing=sum((sheet.reasons for sheet in sheets), Counter()),
         unused=sum(sheet.unused for sheet in sheets),
+        asked=sum(int(sheet.key.asked.sum()) for sheet in sheets),
         changed=tuple(dict.fromkeys(one for sheet in sheets for one in sheet.changed)),
     )
 

@@ -13,6 +13,7 @@ from uncanny.eval.realism.records import Verdict
 from uncanny.eval.realism.result import VerdictSet
 from uncanny.eval.realism.run import VERDICTS
 from uncanny.graphs.ugda_cases import label_of
+from uncanny.records.run_folder import unfinished
 
 
 def load_verdicts(paths: Sequence[Path]) -> tuple[VerdictSet, ...]:
@@ -33,7 +34,8 @@ def load_verdicts(paths: Sequence[Path]) -> tuple[VerdictSet, ...]:
         problems += [replace(one, message=f"{file}: {one.message}") for one in wrong] if files[1:] else wrong
         if not found and not wrong:
             raise UsageError(f"{file} holds no verdicts", remedy="Give the verdicts.jsonl of a run.")
-        sets.append(VerdictSet(file.stem, file, tuple(_labelled(verdict) for _, verdict in found)))
+        left = unfinished(file.parent, len(found)) if file.name == VERDICTS else None
+        sets.append(VerdictSet(file.stem, file, tuple(_labelled(verdict) for _, verdict in found), left))
     if problems:
         what = str(files[0]) if len(files) == 1 else f"{len(files)} verdict files"
         raise ItemsError(what, problems, remedy="Correct these lines; nothing was scored.")

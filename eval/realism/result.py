@@ -11,6 +11,7 @@ from uncanny.eval.mcq.result import Share
 from uncanny.eval.metrics.position_bias import PositionBias
 from uncanny.eval.realism.records import Outcome, Verdict
 from uncanny.graphs.ugda_cases import Case, Label
+from uncanny.records.run_folder import Unfinished
 
 TwoWay = Literal["deceiving", "non_deceiving", "undetermined"]
 HumanLabel = Literal["all", "deceiving", "intermediate", "non_deceiving"]
@@ -70,11 +71,15 @@ class HumanScore:
 
 @dataclass(frozen=True, slots=True)
 class VerdictSet:
-    """Verdicts of one file in its order. `name` is unique among the sets scored together."""
+    """Verdicts of one file in its order. `name` is unique among the sets scored together.
+
+    `unfinished` says how many pairs of its run have no verdict yet, None where none is known to be missing.
+    """
 
     name: str
     path: Path
     verdicts: tuple[Verdict, ...]
+    unfinished: Unfinished | None = None
 
 
 @dataclass(frozen=True, slots=True)

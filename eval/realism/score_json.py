@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from uncanny.eval.mcq.result import Share
@@ -54,6 +55,7 @@ def _set_json(found: SetScore, score: RealismScore) -> dict[str, Any]:
         **_figures_json(found.overall),
         "groups": {name: _figures_json(figures) for name, figures in found.groups.items()},
         "human": None if found.human is None else _human_json(found.human),
+        "unfinished": None if found.verdicts.unfinished is None else asdict(found.verdicts.unfinished),
         "intervals": METHOD,
         "resamples": score.resamples,
         "seed": score.seed,

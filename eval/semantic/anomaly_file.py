@@ -12,6 +12,7 @@ from uncanny.eval.metrics.detection import Source
 from uncanny.eval.semantic.entries import TEXT_KEYS, Entry, read_bytes, take_apart
 from uncanny.eval.semantic.read_anomaly import Allowances, FieldError, is_unicode, read_objects, read_text
 from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredAnomaly, ScoredImage
+from uncanny.records.run_folder import unfinished
 from uncanny.scenes import scenes
 from uncanny.schema import Status
 
@@ -56,6 +57,7 @@ def load_anomalies(path: Path, role: Role) -> AnomalyFile:
         allowed.blank_texts,
         allowed.unread_severities,
         tuple(allowed.unread_answers),
+        unfinished(file.parent, len(images)) if of_run else None,
     )
 
 

@@ -13,6 +13,7 @@ from uncanny.eval.metrics.detection import Source
 from uncanny.eval.metrics.semap import ProtocolName, View
 from uncanny.eval.semantic.pair_images import Rule
 from uncanny.eval.semantic.scored_image import ScoredAnomaly
+from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Status
 
 Interval = tuple[float, float]
@@ -168,7 +169,7 @@ class PredictionScore:
     """One prediction file against the truth.
 
     `paired_by` counts how images were found to be the same; `blank_texts`, `unread_severities` and
-    `unread_answers` are as in `AnomalyFile`.
+    `unread_answers` and `unfinished` are as in `AnomalyFile`.
     """
 
     name: str
@@ -183,6 +184,7 @@ class PredictionScore:
     spread: Spread
     examples: Examples
     columns: ImageColumns
+    unfinished: Unfinished | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ class FileScore:
         self._name, self._path, self._paired_by, self._left_out = name, str(file.path), paired_by, left_out
         self._read = (file.blank_texts, file.unread_severities, file.unread_answers)
         self._gathered, self._detection = gathered, detection
+        self._unfinished = file.unfinished
         self.keyed = means(gathered.columns(), detection=detection)
 
     def means(self) -> list[Mean]:
@@ -86,6 +87,7 @@ class FileScore:
             gathered.spread(),
             gathered.examples(),
             columns,
+            self._unfinished,
         )
 
 

@@ -1,9 +1,9 @@
 """Scores as the JSON of `semantic --json`.
 
-Beside the keys of the format, by prediction: `path`, `left_out`, `paired_by`, `reading`, `detection`,
-`spread`, `examples`, and `per_image`, a row an image; by protocol `ci`, `detection_images`, and `micro` at
-each threshold. At the top: `measure`, `no_comparison` (why published figures do not compare, or null),
-`lambda`, `thresholds`, `protocols` (their versions), `truth`, `differences`, `bootstrap`.
+Beside the keys of the format, by prediction: `path`, `left_out`, `unfinished`, `paired_by`, `reading`,
+`detection`, `spread`, `examples`, and `per_image`, a row an image; by protocol `ci`, `detection_images`, and
+`micro` at each threshold. At the top: `measure`, `no_comparison` (why published figures do not compare, or
+null), `lambda`, `thresholds`, `protocols` (their versions), `truth`, `differences`, `bootstrap`.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def _prediction(score: PredictionScore) -> dict[str, Any]:
         "detection": _detection(score.accuracy),
         "path": score.path,
         "left_out": asdict(score.left_out),
+        "unfinished": None if score.unfinished is None else asdict(score.unfinished),
         "paired_by": dict(score.paired_by),
         "reading": {
             "blank_texts": score.blank_texts,

@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 
 from uncanny.eval.metrics.detection import Source
+from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Status
 
 
@@ -49,7 +50,8 @@ class AnomalyFile:
 
     Counts of what was read with allowances: `blank_texts`, phenomena and reasonings without a word;
     `unread_severities`, words that say no severity, which then is unknown; `unread_answers`, plain text that
-    is no list of anomalies and stands as one prediction that matches nothing.
+    is no list of anomalies and stands as one prediction that matches nothing. `unfinished`: what a run that
+    the file is of has still to do.
     """
 
     path: Path
@@ -57,6 +59,7 @@ class AnomalyFile:
     blank_texts: int = 0
     unread_severities: int = 0
     unread_answers: tuple[str, ...] = ()
+    unfinished: Unfinished | None = None
 
     @property
     def has_source(self) -> bool:

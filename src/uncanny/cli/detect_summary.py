@@ -50,7 +50,7 @@ class DetectSummary:
             "report": None if page is None else str(page),
             "totals": end.manifest.get("totals"),
             "verdicts": {**dict.fromkeys(JUDGED, 0), **_verdicts(self._records())},
-            "scores": None if self.truth is None else score_json(score(self._records(), self.truth)),
+            "scores": None if self.truth is None else score_json(self._score(self.truth)),
             "failures": [
                 {
                     "image": record.image,
@@ -68,7 +68,7 @@ class DetectSummary:
     def text(self, end: RunEnd, page: Path | None) -> str:
         lines = [*self._failures(), *self._totals(end), *spending_lines(end), ""]
         if self.truth is not None:
-            lines += [*score_lines(score(self._records(), self.truth)), ""]
+            lines += [*score_lines(self._score(self.truth)), ""]
         lines.append(f"Records  {self.job.folder.annotations}")
         if page is not None:
             lines.append(f"Report   {page}")
@@ -83,6 +83,9 @@ class DetectSummary:
     def _records(self) -> Iterator[Detection]:
         records = read_records(self.job.folder.annotations, Detection)
         return (record for record in records if record.image in self.images)
+
+    def _score(self, truth: SourceTruth) -> DetectScore:
+        return score(self._records(), truth, len(self.images))
 
     def _failures(self) -> list[str]:
         failed = [record for record in self._records() if record.status != "ok"]
@@ -134,6 +137,7 @@ def score_lines(found: DetectScore) -> list[str]:
         lines.append(f"  {true:<10} precision {precision}, recall {recall}; taken for: {taken}")
     notes = [
         (scored.unparseable, "unparseable, counted as wrong"),
+        (found.missing, "not judged yet, in no score"),
         (found.without_answer, "without an answer, in no score"),
         (found.without_truth, "without a known truth, in no score"),
         (found.truth.unused, "of the truth not in this run"),

@@ -156,7 +156,9 @@ def _notes(result: SetScore) -> list[str]:
         missing, invalid = sum(scores.missing.values()), sum(scores.invalid.values())
         if missing:
             reasons = ", ".join(f"{count} {reason}" for reason, count in scores.missing.items())
-            notes.append(f"{name}: {missing} answers are missing ({reasons}) and in no share")
+            notes.append(
+                f"{name}: {missing} answers are missing ({reasons}) of {scores.asked:,}, and in no share"
+            )
         if scores.changed:
             notes.append(f"{name}: {changed_words(scores.changed)}")
         if invalid:

@@ -142,6 +142,8 @@ def _notes(score: RealismScore, *, published: bool) -> Iterator[str]:
     if published:
         yield CAVEATS["inpainting_scores"]
     for name, found in score.sets.items():
+        if found.verdicts.unfinished is not None:
+            yield f"{name}: {found.verdicts.unfinished}; the same `uncanny realism run` goes on"
         outcomes = found.overall.outcomes
         told = [f"{count:,} {kind}" for kind, count in outcomes.items() if kind != "judged" and count]
         if told:

@@ -43,6 +43,8 @@ def _of_one(score: PredictionScore) -> Iterator[str]:
         yield f"{clean:,} {images} no true anomaly, which release scores 0 whatever is predicted"
     if by_file := score.paired_by.get("file"):
         yield f"{by_file:,} images are paired by file name alone: all folders differ"
+    if score.unfinished is not None:
+        yield f"{score.unfinished}; the same command goes on with it"
     if left.only_truth:
         missing = _count(left.only_truth, "image")
         yield f"{missing} without a prediction: not in release, empty in paper{_named(left.only_truth)}"

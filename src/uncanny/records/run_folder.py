@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from uncanny.records.run_manifest import FORMAT, RunManifest
 
 MOST_SHOWN = 60
 MOST_DIFFERENCES = 4
+UNITS = ("images", "questions", "pairs")
 # What the task of a run is called on the command line.
 COMMANDS = {"mcq": "mcq run", "realism": "realism run"}
 LOCK = ".lock"
@@ -195,6 +197,41 @@ def _not_plain(path: Path, kind: str) -> UsageError:
         f"{path} is {what}; the files of a run are never reached through links",
         remedy="Put the file itself there, remove it, or name another run folder.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What a run has still to do: `missing` of `of` inputs, called `unit`, have no record yet.
+
+    `state` is what `run.json` says: `interrupted`, `budget`, `stopped`, or `running`, also after a kill.
+    """
+
+    missing: int
+    of: int
+    unit: str
+    state: str
+
+    def __str__(self) -> str:
+        verb = "is" if self.missing == 1 else "are"
+        inputs = f"{self.missing:,} of {self.of:,} {self.unit} {verb}"
+        return f"its run is not finished ({self.state}), {inputs} missing"
+
+
+def unfinished(folder: Path, recorded: int) -> Unfinished | None:
+    """What the run in `folder`, of whose inputs `recorded` have a record, has still to do.
+
+    None where nothing is missing, and where no readable `run.json` tells.
+    """
+    try:
+        manifest = RunFolder(folder).read_manifest() or {}
+    except UsageError:
+        return None
+    totals = manifest.get("totals")
+    for unit in UNITS:
+        of = totals.get(unit) if isinstance(totals, dict) else None
+        if isinstance(of, int) and of > recorded:
+            return Unfinished(of - recorded, of, unit, str(manifest.get("state")))
+    return None
 
 
 def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str, Any]) -> None:

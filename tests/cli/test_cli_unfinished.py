@@ -1,0 +1,82 @@
+"""Scores of runs that are not finished say so, and how much is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.runs.e2e import uncanny_here
+from uncanny.eval.detect.score import score, score_json
+from uncanny.eval.detect.truth import SourceTruth
+
+RECORDS = {"demo": "annotations.jsonl", "realism": "verdicts.jsonl", "mcq": "answers.jsonl"}
+
+
+def cut_short(kind: str, folder: Path, kept: int) -> Path:
+    """A run of the bundled scenes as an interruption leaves it, with `kept` records."""
+    run = folder / kind
+    command = ("demo",) if kind == "demo" else (kind, "run", "scenes", "-m", "demo")
+    assert uncanny_here(*command, "-o", run, "-q").code == 0
+    records = run / RECORDS[kind]
+    records.write_bytes(b"".join(records.read_bytes().splitlines(keepends=True)[:kept]))
+    manifest = orjson.loads((run / "run.json").read_bytes())
+    (run / "run.json").write_bytes(orjson.dumps(manifest | {"state": "interrupted"}))
+    return run
+
+
+def test_realism(tmp_path: Path) -> None:
+    run = cut_short("realism", tmp_path, 3)
+    done = uncanny_here("realism", "score", run, "--resamples", "0", "--json", tmp_path / "scores.json")
+    said = "its run is not finished (interrupted), 7 of 10 pairs are missing"
+    assert f"demo: {said}; the same `uncanny realism run` goes on" in done.out
+    figures = orjson.loads((tmp_path / "scores.json").read_bytes())
+    assert (figures["n"], figures["unfinished"]) == (
+        3,
+        {"missing": 7, "of": 10, "unit": "pairs", "state": "interrupted"},
+    )
+    assert said in (run / "realism.html").read_text()
+
+
+def test_semantic(tmp_path: Path) -> None:
+    run = cut_short("demo", tmp_path, 19)
+    command = ("semantic", run, "--truth", "scenes", "--similarity", "chrf", "--resamples", "0")
+    done = uncanny_here(*command, "--json", tmp_path / "scores.json")
+    said = "its run is not finished (interrupted), 1 of 20 images is missing"
+    assert said in " ".join(done.out.split())
+    (figures,) = orjson.loads((tmp_path / "scores.json").read_bytes())["predictions"].values()
+    assert figures["unfinished"]["missing"] == 1
+    assert said in (run / "semantic.html").read_text()
+
+
+def test_audit(tmp_path: Path) -> None:
+    run = cut_short("demo", tmp_path, 15)
+    page = tmp_path / "audit.html"
+    done = uncanny_here("audit", f"a={run}", "--resamples", "0", "--report", page)
+    said = "a: its run is not finished (interrupted), 5 of 20 images are missing."
+    assert said in " ".join(done.out.split())
+    assert said in page.read_text()
+    found = uncanny_here("audit", f"a={run}", "--resamples", "0", "--json", "-").json()
+    assert found["generators"]["a"]["unfinished"]["missing"] == 5
+
+
+def test_mcq(tmp_path: Path) -> None:
+    run = cut_short("mcq", tmp_path, 70)
+    done = uncanny_here("mcq", "score", "scenes", run, "--resamples", "0")
+    assert "demo: 6 answers are missing (6 not answered) of 76, and in no share" in done.out
+    assert "6 of 76 answers are missing." in (run / "mcq.html").read_text()
+
+
+@pytest.mark.parametrize("kind", ["demo", "realism"])
+def test_finished_runs_say_nothing(kind: str, tmp_path: Path) -> None:
+    run = cut_short(kind, tmp_path, 20)
+    command = ("audit", f"a={run}") if kind == "demo" else ("realism", "score", run)
+    done = uncanny_here(*command, "--no-report", "--resamples", "0")
+    assert "missing" not in done.out
+
+
+def test_detect() -> None:
+    truth = SourceTruth("t", {"a.png": "real"})
+    assert score_json(score([], truth, images=4))["missing"] == 4
+    assert score_json(score([], truth))["missing"] == 0
