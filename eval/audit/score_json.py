@@ -1,8 +1,8 @@
 """An audit as the JSON of `audit --json`.
 
 Beside the keys of the format: in a generator `unfinished`, `anomalies`, `flawless`, `prompts`, `severities`,
-`names`, `worst` and how its annotations were made; `differences`, the neighbours that are `alike`, `mixed`, `notices`,
-how intervals were computed, and, where asked for, `against`, `agreement` and `published`.
+`names`, `worst` and how its annotations were made; `differences`, the neighbours that are `alike`, `mixed`,
+`notices`, how intervals were computed, and, where asked for, `against`, `agreement` and `published`.
 """
 
 from __future__ import annotations

@@ -16,15 +16,15 @@ class DetectScore:
     """`scored` is over images with an answer and a known source.
 
     `without_answer` counts those whose call failed or that could not be read, `without_truth` those with an
-    answer whose source is not known, `missing` images of the run that have no record yet. None of them is in
-    any score.
+    answer whose source is not known, `missing` images of the run that have no record yet, None where it is
+    not known. None of them is in any score.
     """
 
     scored: Accuracy
     truth: SourceTruth
     without_answer: int
     without_truth: int
-    missing: int = 0
+    missing: int | None = None
 
 
 def score(records: Iterable[Detection], truth: SourceTruth, images: int | None = None) -> DetectScore:
@@ -45,7 +45,7 @@ def score(records: Iterable[Detection], truth: SourceTruth, images: int | None =
         else:
             pairs.append((source, record.source))
     return DetectScore(
-        accuracy(pairs), truth, without_answer, without_truth, max(0, (images or 0) - recorded)
+        accuracy(pairs), truth, without_answer, without_truth, None if images is None else images - recorded
     )
 
 
@@ -68,7 +68,7 @@ def score_json(found: DetectScore) -> dict[str, Any]:
         "confusion": {true: {judged: scored.counts[true, judged] for judged in JUDGED} for true in SOURCES},
         "unparseable": scored.unparseable,
         "without_answer": found.without_answer,
-        "missing": found.missing,
+        **({} if found.missing is None else {"missing": found.missing}),
         "without_truth": found.without_truth,
         "truth_not_in_run": found.truth.unused,
     }

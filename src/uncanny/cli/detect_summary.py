@@ -137,7 +137,7 @@ def score_lines(found: DetectScore) -> list[str]:
         lines.append(f"  {true:<10} precision {precision}, recall {recall}; taken for: {taken}")
     notes = [
         (scored.unparseable, "unparseable, counted as wrong"),
-        (found.missing, "not judged yet, in no score"),
+        (found.missing or 0, "not judged yet, in no score"),
         (found.without_answer, "without an answer, in no score"),
         (found.without_truth, "without a known truth, in no score"),
         (found.truth.unused, "of the truth not in this run"),

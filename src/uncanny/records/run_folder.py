@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_manifest import FORMAT, RunManifest
+from uncanny.schema import MOST_COUNTED
 
 MOST_SHOWN = 60
 MOST_DIFFERENCES = 4
@@ -223,14 +224,14 @@ def unfinished(folder: Path, recorded: int) -> Unfinished | None:
     None where nothing is missing, and where no readable `run.json` tells.
     """
     try:
-        manifest = RunFolder(folder).read_manifest() or {}
+        manifest = RunFolder(folder).read_manifest()
     except UsageError:
         return None
-    totals = manifest.get("totals")
+    totals = {} if manifest is None or manifest.totals is None else manifest.totals.model_dump()
     for unit in UNITS:
-        of = totals.get(unit) if isinstance(totals, dict) else None
-        if isinstance(of, int) and of > recorded:
-            return Unfinished(of - recorded, of, unit, str(manifest.get("state")))
+        of = totals.get(unit)
+        if manifest is not None and isinstance(of, int) and recorded < of <= MOST_COUNTED:
+            return Unfinished(of - recorded, of, unit, manifest.state or "unknown")
     return None
 
 
