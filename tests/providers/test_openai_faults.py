@@ -174,6 +174,13 @@ async def test_how_long_to_wait(
     assert error.retry_after == seconds
 
 
+async def test_google_says_in_the_body_how_long_to_wait(httpserver: HTTPServer) -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}
+    error = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota", "details": [{"a": 1}, info]}
+    httpserver.expect_request(PATH).respond_with_json([{"error": error}], status=429)
+    assert transient(await failure(httpserver.url_for("/v1"))).retry_after == 34.5
+
+
 def test_how_long_to_wait_until_a_date() -> None:
     soon = datetime.now(UTC) + timedelta(seconds=60)
     waits = retry_after({"retry-after": format_datetime(soon, usegmt=True)})

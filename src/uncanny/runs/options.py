@@ -22,7 +22,7 @@ class ModelOptions:
     model: ModelId
     roles: Mapping[str, ModelId] = field(default_factory=dict)
     fallback: ModelId | None = None
-    base_urls: Mapping[str, str] = field(default_factory=dict)
+    base_urls: Mapping[str, str] = field(default_factory=dict, repr=False)  # with passwords, at times
     timeout_s: float = 120.0
     patience_s: float = PATIENCE_S
     prices: Path | None = None
