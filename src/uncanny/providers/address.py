@@ -19,6 +19,7 @@ LONGEST_URL = 2_000
 _SHOWN_PARAMETERS = frozenset({"api-version"})
 # Parameters that only say who asks: answers kept under one key are found again with the next.
 _CREDENTIALS = re.compile(r"key|token|secret|pass|pwd|auth|sig|cred|code|session|jwt|sas", re.IGNORECASE)
+_UNGUESSABLE = 16
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _VERSION = re.compile(r"/v\d+[a-z\d]*(/|$)")
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
@@ -183,7 +184,10 @@ def _secrets(text: str) -> tuple[str, ...]:
         found += [user, password or name]
         found.append(base64.b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode())
     found += [
-        value for name, value in parse_qsl(query, keep_blank_values=True) if name not in _SHOWN_PARAMETERS
+        value
+        for name, value in parse_qsl(query, keep_blank_values=True)
+        # A word as short as "description" is no secret, and taking it out would spoil answers.
+        if _CREDENTIALS.search(name) or (name not in _SHOWN_PARAMETERS and len(value) >= _UNGUESSABLE)
     ]
     forms = [form for each in found for form in (each, unquote(each), quote(each), quote(each, safe=""))]
     return tuple(dict.fromkeys(form for form in forms if form))
