@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from uncanny.agents.artifact_answerer import Asked, Given
 from uncanny.errors import ENDS_RUN, StorageError, UncannyError
 from uncanny.eval.mcq.items import Answer, AskedQuestion, Item
-from uncanny.eval.mcq.load import image_path
-from uncanny.eval.mcq.overlay import overlay_for
+from uncanny.eval.mcq.load import image_path, overlay_path
+from uncanny.eval.mcq.overlay import draw_overlay
 from uncanny.eval.mcq.run import McqJob, PendingItem
 from uncanny.eval.mcq.texts import asked_digest, content_digest, prompt_id, question_text, system_text
 from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
-from uncanny.images import prepare
+from uncanny.images import RecordedFile, prepare
 from uncanny.prompts import PromptSet
 from uncanny.providers.base import SentImage
 from uncanny.providers.call_log import CallScope, dump_calls
@@ -27,6 +27,19 @@ from uncanny.runs.engine import Engine
 from uncanny.runs.progress import Progress
 
 log = logging.getLogger("uncanny")
+
+
+@dataclass(slots=True)
+class Pictures:
+    """What questions of an item are asked with, and the files it came from.
+
+    `failed` has the questions whose picture cannot be read, `changes` the kinds of changes made to pixels.
+    """
+
+    images: dict[AskedQuestion, SentImage | None] = field(default_factory=lambda: {"q4_no_image": None})
+    files: dict[AskedQuestion, RecordedFile] = field(default_factory=dict)
+    failed: list[Given] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -42,10 +55,10 @@ class ItemAsker:
 
     async def work(self, pending: PendingItem) -> None:
         """Raises what `ENDS_RUN` names only; whatever else happens is in the records."""
-        item = pending.item
+        item, pictures = pending.item, Pictures()
         try:
             with self.engine.caller.scope(item.id) as scope:
-                given = await self._ask(item, pending.questions, scope)
+                given = await self._ask(item, pending.questions, pictures, scope)
         except ENDS_RUN:
             raise
         except UncannyError as error:
@@ -53,11 +66,16 @@ class ItemAsker:
         except Exception as defect:  # a defect of ours must cost one item, not the run
             log.exception("asking %s failed", item.id)
             given = _failed(pending.questions, f"defect: {type(defect).__name__}: {defect}")
-        self._write(item, given, scope)
+        self._write(item, given, pictures, scope)
 
-    async def _ask(self, item: Item, questions: tuple[AskedQuestion, ...], scope: CallScope) -> list[Given]:
+    async def _ask(
+        self, item: Item, questions: tuple[AskedQuestion, ...], pictures: Pictures, scope: CallScope
+    ) -> list[Given]:
         ours = self.prompts
-        images, failed = await self._images(item, questions)
+        # One trip to a thread for both pictures: the first items are asked about sooner.
+        await asyncio.to_thread(self._open, item, questions, pictures)
+        self.progress.pixel_changes.update(pictures.changes)
+        images = pictures.images
         asked = [
             Asked(
                 q, system_text(item, ours), question_text(item, q, ours), prompt_id(item, q, ours), images[q]
@@ -68,57 +86,50 @@ class ItemAsker:
         context = ItemContext(asked, self.engine.caller, scope, self.job.plan.sampling)
         state: ItemState = await item_graph().ainvoke({"item": item.id}, context=context)
         order = {question: number for number, question in enumerate(questions)}
-        return sorted([*failed, *state.get("answers", ())], key=lambda one: order[one.question])
+        return sorted([*pictures.failed, *state.get("answers", ())], key=lambda one: order[one.question])
 
-    async def _images(
-        self, item: Item, questions: tuple[AskedQuestion, ...]
-    ) -> tuple[Mapping[AskedQuestion, SentImage | None], list[Given]]:
-        """What each question is asked with; a picture that cannot be read costs its own questions only."""
-        # One trip to a thread for both pictures: the first items are asked about sooner.
-        images, failed, changes = await asyncio.to_thread(self._ready, item, questions)
-        self.progress.pixel_changes.update(changes)
-        return images, failed
-
-    def _ready(
-        self, item: Item, questions: tuple[AskedQuestion, ...]
-    ) -> tuple[Mapping[AskedQuestion, SentImage | None], list[Given], list[str]]:
-        """Images ready to be sent, questions failed for want of one, and kinds of changes made. Blocking."""
-        images: dict[AskedQuestion, SentImage | None] = {"q4_no_image": None}
-        failed: list[Given] = []
-        changes: list[str] = []
+    def _open(self, item: Item, questions: tuple[AskedQuestion, ...], pictures: Pictures) -> None:
+        """Read what is asked about; a picture that cannot be read costs its own questions only. Blocking."""
         for seeing, place in ((("q1", "q2", "q4"), self._original), (("q3",), self._overlay)):
             wanted = [question for question in questions if question in seeing]
             if not wanted:
                 continue
             try:
-                found = prepare(place(item), self.job.policy, self.engine.limits)
+                path, drawn_from = place(item)
+                found = prepare(path, self.job.policy, self.engine.limits)
             except ENDS_RUN:
                 raise
             except UncannyError as error:
-                failed += _failed(wanted, f"image: {error}")
+                pictures.failed += _failed(wanted, f"image: {error}")
                 continue
-            images |= dict.fromkeys(wanted, sent_image(found))
-            changes += [change.partition(":")[0] for change in found.changes]
-        return images, failed, changes
+            pictures.images |= dict.fromkeys(wanted, sent_image(found))
+            read = drawn_from or RecordedFile(path, found.source_sha256, found.stamp)
+            pictures.files |= dict.fromkeys(wanted, read)
+            pictures.changes += [change.partition(":")[0] for change in found.changes]
 
-    def _original(self, item: Item) -> Path:
-        return image_path(item, self.job.items_file, self.job.root)
+    def _original(self, item: Item) -> tuple[Path, None]:
+        return image_path(item, self.job.items_file, self.job.root), None
 
-    def _overlay(self, item: Item) -> Path:
-        folder = self.job.folder.path / "overlays"
+    def _overlay(self, item: Item) -> tuple[Path, RecordedFile | None]:
+        job = self.job
+        stored = overlay_path(item, job.items_file, job.root)
+        if stored is not None:
+            return stored, None
+        folder = job.folder.path / "overlays"
         try:
-            return overlay_for(item, self.job.items_file, self.job.root, folder)
+            return draw_overlay(item, job.items_file, job.root, folder)
         except OSError as error:
             raise StorageError(
                 f"{error.filename or folder} cannot be written: {error.strerror or error}",
                 remedy="Free some disk space and run the same command again.",
             ) from error
 
-    def _write(self, item: Item, given: list[Given], scope: CallScope) -> None:
+    def _write(self, item: Item, given: list[Given], pictures: Pictures, scope: CallScope) -> None:
         if scope.calls:
             self.calls.append(dump_calls(scope.calls))
         for one in given:
             question: AskedQuestion = one.question  # type: ignore[assignment]
+            file = pictures.files.get(question)
             record = Answer(
                 id=item.id,
                 question=question,
@@ -126,6 +137,8 @@ class ItemAsker:
                 model=str(self.job.models.model),
                 outcome=one.outcome,
                 error=one.error,
+                sha256=None if file is None else file.sha256,
+                file_stamp=None if file is None else file.stamp,
                 asked=asked_digest(item, question, self.prompts),  # type: ignore[call-arg]
                 content=content_digest(item, question),
             )

@@ -70,7 +70,7 @@ def forecast_mcq_text(found: dict[str, Any]) -> str:
 
 def _pending(task: McqTask) -> Iterable[tuple[Item, tuple[AskedQuestion, ...]]]:
     task.job.folder.check_links()
-    return [(each.item, each.questions) for each in task.take_up(task.records(), 0.0, Progress())]
+    return [(each.item, each.questions) for each in task.take_up(task.records(), Progress())]
 
 
 def _add(

@@ -83,7 +83,9 @@ class Answer(_Record):
     """One model's raw answer to one question of one item, as a line of `answers.jsonl`.
 
     `raw` is None where there is no answer to read: the call failed, and `error` says why. A refusal is an
-    answer: its words, possibly empty, stand in `raw` and `outcome` says so.
+    answer: its words, possibly empty, stand in `raw` and `outcome` says so. `sha256` and `file_stamp` are of
+    the image file that the question was asked about, a stored overlay or else the item's image; None where
+    none was read, and in answers of other tools.
     """
 
     id: str
@@ -92,3 +94,5 @@ class Answer(_Record):
     model: str
     outcome: Literal["answered", "refused", "error"] = "answered"
     error: str | None = None
+    sha256: str | None = None
+    file_stamp: str | None = None

@@ -7,9 +7,12 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from uncanny.errors import UsageError
+from uncanny.errors import ImageError, UsageError
 from uncanny.eval.mcq.items import Box, Item, Option
 from uncanny.eval.mcq.load import image_path, overlay_path
+from uncanny.images import PixelPolicy, RecordedFile
+from uncanny.images.file_bytes import read_stamped
+from uncanny.images.naming import short_path
 from uncanny.images.overlay import draw_boxes
 from uncanny.records.jsonl import write_atomically
 
@@ -48,14 +51,28 @@ def store_overlay(image: bytes | Path, boxes: Mapping[Option, Box], folder: Path
 def overlay_for(item: Item, items_file: Path, root: Path | None, folder: Path) -> Path:
     """Where the item's Q3 picture lies: its stored overlay as it is, else one rendered into the folder.
 
-    A stored overlay is not opened here. Raises `UsageError` where the item has neither overlay nor boxes.
+    A stored overlay is not opened here. Raises what `draw_overlay` raises.
     """
     stored = overlay_path(item, items_file, root)
-    if stored is not None:
-        return stored
+    return draw_overlay(item, items_file, root, folder)[0] if stored is None else stored
+
+
+def draw_overlay(item: Item, items_file: Path, root: Path | None, folder: Path) -> tuple[Path, RecordedFile]:
+    """Render the item's Q3 picture into the folder: where it lies, and the image it was made of.
+
+    Raises `UsageError` where the item has neither overlay nor boxes, `ImageError` for an image that cannot be
+    read.
+    """
     if item.q3 is None or not item.q3.boxes:
         raise UsageError(
             f"item {item.id!r} has neither a stored overlay nor boxes for Q3",
             remedy="Give it `overlay`, or four boxes in `q3.boxes`.",
         )
-    return store_overlay(image_path(item, items_file, root), item.q3.boxes, folder)
+    image = image_path(item, items_file, root)
+    try:
+        file = read_stamped(image, PixelPolicy().max_file_bytes)
+        drawn = store_overlay(file.data, item.q3.boxes, folder)
+    except ImageError as error:
+        message = f"{short_path(image)}: {error.message}"
+        raise ImageError(message, kind=error.kind, remedy=error.remedy) from error
+    return drawn, RecordedFile(image, hashlib.sha256(file.data).hexdigest(), file.stamp)

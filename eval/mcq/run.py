@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from uncanny.agents.artifact_answerer import ROLES, own_texts
 from uncanny.eval.mcq.items import Answer, AskedQuestion, Item
+from uncanny.eval.mcq.load import image_path, overlay_path
 from uncanny.eval.mcq.texts import asked_digest, carries_texts
-from uncanny.images import PixelPolicy
+from uncanny.images import PixelPolicy, RecordedFile, changed_files
 from uncanny.prompts import PromptSet
 from uncanny.providers.base import Sampling
 from uncanny.records.call_file import CallFile
@@ -80,6 +81,12 @@ def questions_of(item: Item, plan: McqPlan) -> tuple[AskedQuestion, ...]:
     return (*item.asked(), *control)
 
 
+def seen_file(item: Item, question: AskedQuestion, items_file: Path, root: Path | None) -> Path:
+    """The file a question is asked about: for Q3 the stored overlay where there is one."""
+    overlay = overlay_path(item, items_file, root) if question == "q3" else None
+    return overlay or image_path(item, items_file, root)
+
+
 @dataclass(slots=True)
 class McqTask:
     """The `Task` of asking MCQ items."""
@@ -127,12 +134,7 @@ class McqTask:
     def records(self) -> RecordFile[Answer]:
         return RecordFile(self.job.folder.path / "answers.jsonl", Answer, answer_key)
 
-    def take_up(
-        self,
-        records: RecordFile[Answer],
-        started: float,  # noqa: ARG002  items are told apart by what they ask, not by when
-        progress: Progress,
-    ) -> Sequence[PendingItem]:
+    def take_up(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
         job = self.job
         items = job.items[: job.options.limit]
         asked = {
@@ -141,15 +143,24 @@ class McqTask:
             for question in questions_of(item, job.plan)
         }
         standing: dict[str, str] = {}
+        read: dict[str, RecordedFile] = {}
         for answer in records.load():
             key = answer_key(answer)
             self._answered.add(answer.id)
             standing.pop(key, None)
+            read.pop(key, None)
             same = key in asked and asked_digest(*asked[key], self.prompts) == (answer.model_extra or {}).get(
                 "asked"
             )
             if same and not (answer.outcome == "error" and job.options.retry_failed):
                 standing[key] = _STATUS[answer.outcome]
+                if answer.sha256 is not None:
+                    file = seen_file(*asked[key], job.items_file, job.root)
+                    read[key] = RecordedFile(file, answer.sha256, answer.file_stamp)
+        changed = changed_files(set(read.values()))
+        for key, each in read.items():
+            if each in changed:
+                del standing[key]
         progress.unit, progress.kinds = "questions", ("ok", "refused", "failed")
         progress.total = len(asked)
         progress.statuses.update(standing.values())

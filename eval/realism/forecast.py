@@ -107,9 +107,8 @@ def _add(
 
 
 def _pending(job: RealismJob) -> Sequence[PairFiles]:
-    manifest = job.folder.read_manifest()
     task = RealismTask(job)
-    return task.take_up(task.records(), (manifest and manifest.started_at) or 0.0, Progress())
+    return task.take_up(task.records(), Progress())
 
 
 def _range(found: dict[str, Any], name: str, form: str, unknown: str = "?") -> str:

@@ -134,6 +134,7 @@ class PairJudge:
             width=found.width,
             height=found.height,
             changes=found.changes,
+            file_stamp=found.stamp,
         )
 
 

@@ -39,13 +39,17 @@ class CheckError(Record):
 
 
 class Side(Record):
-    """One image of a pair as a file: its digest and its pixels as seen; None where it could not be read."""
+    """One image of a pair as a file: its digest and its pixels as seen; None where it could not be read.
+
+    `file_stamp` is as in annotations.
+    """
 
     image: str
     sha256: str | None = None
     width: int | None = None
     height: int | None = None
     changes: tuple[str, ...] = ()
+    file_stamp: str | None = None
 
 
 class Verdict(Record):

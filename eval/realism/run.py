@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,8 @@ import orjson
 
 from uncanny.agents.verdict import ROLES, own_texts
 from uncanny.eval.realism.pairs import PairFiles, PairSet
-from uncanny.eval.realism.records import Outcome, Side, Verdict
-from uncanny.images import PixelPolicy
+from uncanny.eval.realism.records import Outcome, Verdict
+from uncanny.images import PixelPolicy, RecordedFile, changed_files
 from uncanny.prompts import PromptSet
 from uncanny.providers.base import Sampling
 from uncanny.records.call_file import CallFile
@@ -120,9 +120,7 @@ class RealismTask:
     def records(self) -> RecordFile[Verdict]:
         return RecordFile(self.job.verdicts, Verdict, lambda verdict: verdict.id)
 
-    def take_up(
-        self, records: RecordFile[Verdict], started: float, progress: Progress
-    ) -> Sequence[PairFiles]:
+    def take_up(self, records: RecordFile[Verdict], progress: Progress) -> Sequence[PairFiles]:
         job = self.job
         pairs = {pair.id: pair for pair in job.pairs.pairs[: job.options.limit]}
         standing: dict[str, Verdict] = {}
@@ -130,8 +128,12 @@ class RealismTask:
             self._recorded.add(verdict.id)
             pair = pairs.get(verdict.id)
             standing.pop(verdict.id, None)
-            if pair is not None and self._stands(verdict, pair, started):
+            if pair is not None and self._stands(verdict, pair):
                 standing[verdict.id] = verdict
+        changed = changed_files({side for name, one in standing.items() for side in _sides(pairs[name], one)})
+        for name, verdict in list(standing.items()):
+            if not changed.isdisjoint(_sides(pairs[name], verdict)):
+                del standing[name]
         progress.unit = "pairs"
         progress.kinds = ("ok", "refused", "undetermined", "failed", "unusable")
         progress.total = len(pairs)
@@ -142,15 +144,10 @@ class RealismTask:
         progress.resumed = progress.done
         return [pair for pair in pairs.values() if pair.id not in standing]
 
-    def _stands(self, verdict: Verdict, pair: PairFiles, started: float) -> bool:
+    def _stands(self, verdict: Verdict, pair: PairFiles) -> bool:
         if verdict.asked != self.job.asked_digest(pair):
             return False
-        if self.job.options.retry_failed and verdict.outcome in ("failed", "unusable"):
-            return False
-        return not any(
-            _changed(file, side, started)
-            for file, side in ((pair.original, verdict.original), (pair.edited, verdict.edited))
-        )
+        return not (self.job.options.retry_failed and verdict.outcome in ("failed", "unusable"))
 
     def recorded(self, records: RecordFile[Verdict]) -> Callable[[str], bool]:  # noqa: ARG002
         return self._recorded.__contains__
@@ -172,12 +169,7 @@ def note_verdict(progress: Progress, verdict: Verdict) -> None:
             progress.pixel_changes[change.partition(":")[0]] += 1
 
 
-def _changed(file: Path, side: Side | None, started: float) -> bool:
-    """Whether the file has other bytes than those that were judged."""
-    try:
-        if side is None or side.sha256 is None or file.stat().st_mtime < started:
-            return False
-        with file.open("rb") as data:
-            return hashlib.file_digest(data, "sha256").hexdigest() != side.sha256
-    except OSError:
-        return False  # gone or out of reach: the record of what it was stands
+def _sides(pair: PairFiles, verdict: Verdict) -> Iterator[RecordedFile]:
+    for file, side in ((pair.original, verdict.original), (pair.edited, verdict.edited)):
+        if side is not None and side.sha256 is not None:
+            yield RecordedFile(file, side.sha256, side.file_stamp)

@@ -124,7 +124,8 @@ class Annotation(Record):
     `width`, `height`, `sha256` and `pixels` are None only where the file could not be read. `errors` is empty
     exactly when `status` is `ok`. Further keys, where they apply: `cut_objects`, found but above the limit;
     `models`, calls by model where a fallback took part; `duplicate_of`, the image with the same bytes that
-    was asked about instead.
+    was asked about instead. `file_stamp` is made of size, times and inode of the file as it was read: where
+    they are still the same nothing was changed; None where only the digest tells.
     """
 
     image: str
@@ -139,6 +140,7 @@ class Annotation(Record):
     prompts: str
     usage: Usage = Usage()
     pixels: Pixels | None = None
+    file_stamp: str | None = None
 
 
 class Detection(Annotation):

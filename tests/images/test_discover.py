@@ -153,6 +153,7 @@ def test_names_that_look_alike_are_shown_as_two() -> None:
 pieces = st.lists(st.sampled_from([b"\\", b"x", b"5", b"c", b"f", b"\xff", b"\xe9", b"g"]), max_size=12)
 
 
+@settings(deadline=None)
 @given(pieces.map(b"".join), pieces.map(b"".join))
 def test_no_two_names_are_shown_alike(one: bytes, other: bytes) -> None:
     shown = [display_path(Path(os.fsdecode(b"n" + name))) for name in (one, other)]

@@ -99,13 +99,18 @@ def test_an_image_added_later_is_annotated(server: Server, images: Path, run: Ru
     assert run.record("p07.png").status == "ok"
 
 
-def test_a_file_with_other_bytes_is_annotated_again(server: Server, images: Path, run: Run) -> None:
+@pytest.mark.parametrize("moment", [None, 1.0])
+def test_a_file_with_other_bytes_is_annotated_again(
+    moment: float | None, server: Server, images: Path, run: Run
+) -> None:
+    """Also where its times say that it is older than the run, as those of files that are moved in do."""
     arguments = command(images, server, run)
     assert uncanny_here(*arguments).code == 0
     old = run.record("p01.png")
     other = pictures(images.parent / "other", 1, first=9) / "p09.png"
     before = server.requests()
     shutil.copyfile(other, images / "p01.png")
+    os.utime(images / "p01.png", None if moment is None else (moment, moment))
     os.utime(images / "p02.png")  # touched, not changed
     assert uncanny_here(*arguments).code == 0
     assert server.requests() - before == AN_IMAGE

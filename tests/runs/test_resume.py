@@ -17,16 +17,12 @@ from uncanny.runs.progress import Progress
 from uncanny.runs.resume import Standing, take_up
 from uncanny.schema import Annotation
 
-STARTED = 2_000_000_000.0
 ANOMALY = {"name": "odd", "phenomenon": "x", "reasoning": "x", "severity": 1}
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[ImageFile]:
-    found = image_files(tmp_path / "in", 3)
-    for file in found:
-        os.utime(file.path, (STARTED - 60, STARTED - 60))
-    return found
+    return image_files(tmp_path / "in", 3)
 
 
 def taken_up(
@@ -36,7 +32,7 @@ def taken_up(
     progress = Progress(total=len(files))
     file = RecordFile(path / "annotations.jsonl", Annotation, lambda one: one.image)
     try:
-        return take_up(files, file, STARTED, RunOptions(**options), progress), progress
+        return take_up(files, file, RunOptions(**options), progress), progress
     finally:
         file.close()
 
@@ -49,6 +45,11 @@ def digest(file: ImageFile) -> str:
     return hashlib.sha256(file.path.read_bytes()).hexdigest()
 
 
+def about(file: ImageFile, **changes: Any) -> Annotation:
+    """A record of the file as it is."""
+    return record(file.image, **{"sha256": digest(file), **changes})
+
+
 def test_without_records_all_is_to_be_done(files: list[ImageFile], tmp_path: Path) -> None:
     standing, progress = taken_up(files, tmp_path)
     assert pending(standing) == ["p00.png", "p01.png", "p02.png"]
@@ -56,13 +57,13 @@ def test_without_records_all_is_to_be_done(files: list[ImageFile], tmp_path: Pat
 
 
 def test_finished_images_stand_and_are_counted(files: list[ImageFile], tmp_path: Path) -> None:
-    first = record("p00.png", sha256="1" * 64, anomalies=[ANOMALY, ANOMALY])
-    copy = record("p01.png", sha256="2" * 64, duplicate_of="p00.png", pixels=_pixels())
+    first = about(files[0], anomalies=[ANOMALY, ANOMALY])
+    copy = about(files[1], duplicate_of="p00.png", pixels=_pixels())
     standing, progress = taken_up(files, tmp_path, first, copy)
     assert pending(standing) == ["p02.png"]
     assert (progress.done, progress.resumed, progress.items_found, progress.duplicates) == (2, 2, 2, 1)
     assert progress.pixel_changes == {"downscale": 1, "icc": 1}
-    assert standing.by_digest == {"1" * 64: "p00.png", "2" * 64: "p01.png"}
+    assert standing.by_digest == {digest(files[0]): "p00.png", digest(files[1]): "p01.png"}
 
 
 def _pixels() -> dict[str, Any]:
@@ -73,10 +74,10 @@ def _pixels() -> dict[str, Any]:
 def test_what_failed_is_tried_again_unless_unwanted(
     files: list[ImageFile], tmp_path: Path, status: str
 ) -> None:
-    standing, progress = taken_up(files, tmp_path, record("p01.png", status=status))
+    standing, progress = taken_up(files, tmp_path, about(files[1], status=status))
     assert "p01.png" in pending(standing)
     assert (progress.done, standing.by_digest) == (0, {})
-    kept, progress = taken_up(files, tmp_path, record("p01.png", status=status), retry_failed=False)
+    kept, progress = taken_up(files, tmp_path, about(files[1], status=status), retry_failed=False)
     assert pending(kept) == ["p00.png", "p02.png"]
     assert progress.statuses == {status: 1}
 
@@ -85,7 +86,7 @@ def test_what_failed_is_tried_again_unless_unwanted(
 def test_of_several_records_the_last_counts(
     files: list[ImageFile], tmp_path: Path, statuses: tuple[str, str], stands: bool
 ) -> None:
-    rows = [record("p01.png", status=status, anomalies=[ANOMALY]) for status in statuses]
+    rows = [about(files[1], status=status, anomalies=[ANOMALY]) for status in statuses]
     standing, progress = taken_up(files, tmp_path, *rows)
     assert ("p01.png" not in pending(standing)) == stands
     assert (progress.done, progress.items_found) == (int(stands), int(stands))
@@ -100,19 +101,30 @@ def test_records_of_files_that_are_not_in_this_run_are_left_alone(
     assert records_of(tmp_path / "annotations.jsonl").get("gone.png").status == "ok"
 
 
-@pytest.mark.parametrize(
-    ("touched", "same_bytes", "again"), [(60, False, True), (60, True, False), (-60, False, False)]
-)
-def test_a_file_that_changed_since_the_start_is_done_again(
-    files: list[ImageFile], tmp_path: Path, touched: float, same_bytes: bool, again: bool
+@pytest.mark.parametrize("moment", [1.0, 2_000_000_000.0, 4_000_000_000.0])
+@pytest.mark.parametrize("same_bytes", [False, True])
+def test_a_file_that_changed_is_done_again_however_old_it_looks(
+    files: list[ImageFile], tmp_path: Path, moment: float, same_bytes: bool
 ) -> None:
-    os.utime(files[1].path, (STARTED + touched, STARTED + touched))
-    sha256 = digest(files[1]) if same_bytes else "3" * 64
-    standing, _ = taken_up(files, tmp_path, record("p01.png", sha256=sha256))
-    assert ("p01.png" in pending(standing)) == again
+    before = about(files[1])
+    if not same_bytes:
+        files[1].path.write_bytes(files[0].path.read_bytes())
+    os.utime(files[1].path, (moment, moment))
+    standing, progress = taken_up(files, tmp_path, before)
+    assert ("p01.png" not in pending(standing)) == same_bytes
+    assert (progress.done, len(standing.by_digest)) == (int(same_bytes), int(same_bytes))
+
+
+@pytest.mark.parametrize("status", ["failed", "ok"])
+def test_a_file_that_changed_is_done_again_also_where_failures_are_kept(
+    files: list[ImageFile], tmp_path: Path, status: str
+) -> None:
+    standing, _ = taken_up(files, tmp_path, record("p01.png", status=status), retry_failed=False)
+    assert "p01.png" in pending(standing)
 
 
 def test_a_file_that_went_away_keeps_its_record(files: list[ImageFile], tmp_path: Path) -> None:
+    before = about(files[1])
     files[1].path.unlink()
-    standing, _ = taken_up(files, tmp_path, record("p01.png"))
+    standing, _ = taken_up(files, tmp_path, before)
     assert "p01.png" not in pending(standing)

@@ -1,12 +1,16 @@
-"""Reading one file whole, without ever hanging on it."""
+"""Reading one file whole, without ever hanging on it, and telling later whether it is still the same."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,18 +27,87 @@ _FAULTS: dict[int, tuple[ImageFault, str, str | None]] = {
 }
 
 
+# Two changes within one tick of a file system's clock leave the same times; none ticks slower than this.
+_TICK_NS = 2 * 10**9
+_HASHING_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """A file's bytes, and their `stamp` for records, None where a file changed too shortly before."""
+
+    data: bytes = field(repr=False)
+    stamp: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFile:
+    """A file as a record knows it: the digest of what was read, and its stamp then."""
+
+    path: Path
+    sha256: str
+    stamp: str | None
+
+
 def read_image_file(path: Path, max_bytes: int) -> bytes:
     """All bytes of a regular file of at most `max_bytes`, at least one byte.
 
     Raises `ImageError` for everything else: pipes and devices are never opened, large files never read.
     """
+    return read_stamped(path, max_bytes).data
+
+
+def read_stamped(path: Path, max_bytes: int) -> ReadFile:
+    """The same with the stamp of the file. Raises what `read_image_file` raises."""
     with open_image_file(path, max_bytes) as file:
+        status = os.fstat(file.fileno())
         data = file.read(max_bytes + 1)
     if not data:
         raise ImageError("the file is empty", kind="empty", remedy="Was the download cut off?")
     if len(data) > max_bytes:
         raise _too_large(len(data), max_bytes)
-    return data
+    changed_ns = status.st_mtime_ns if os.name == "nt" else status.st_ctime_ns
+    return ReadFile(data, _stamp(status) if time.time_ns() - changed_ns > _TICK_NS else None)
+
+
+def changed_files(files: Iterable[RecordedFile]) -> set[RecordedFile]:
+    """Those that hold other bytes than when they were read, whatever their times say. Blocking.
+
+    A file whose size, times and inode are those of its stamp is not read; all others are. Copies with the
+    times of the original, and clocks that were set back, so change nothing. Files that are gone or out of
+    reach are left out: the record of what they were stands.
+    """
+    unsure = [file for file in files if not _as_stamped(file)]
+    if not unsure:
+        return set()
+    with ThreadPoolExecutor(_HASHING_THREADS) as threads:
+        return {
+            file for file, changed in zip(unsure, threads.map(_holds_others, unsure), strict=True) if changed
+        }
+
+
+def _stamp(status: os.stat_result) -> str:
+    return f"{status.st_size:x}-{status.st_mtime_ns:x}-{status.st_ctime_ns:x}-{status.st_ino:x}"
+
+
+def _as_stamped(file: RecordedFile) -> bool:
+    try:
+        return file.stamp is not None and _stamp(file.path.stat()) == file.stamp
+    except (OSError, ValueError):
+        return False
+
+
+def _holds_others(file: RecordedFile) -> bool:
+    try:
+        status = file.path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            return True
+        if file.stamp is not None and not file.stamp.startswith(f"{status.st_size:x}-"):
+            return True
+        with open(file.path, "rb", opener=_open_without_waiting) as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() != file.sha256
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from uncanny.errors import ImageError
 from uncanny.images.decode import Decoded, decode, explain, header_size
 from uncanny.images.encode import encode
-from uncanny.images.file_bytes import open_image_file, read_image_file
+from uncanny.images.file_bytes import open_image_file, read_stamped
 from uncanny.images.naming import short_path
 from uncanny.images.plain import plain
 from uncanny.images.policy import PixelPolicy, SendLimits
@@ -24,7 +24,8 @@ class PreparedImage:
     order made: `first_frame`, `orientation:6`, `depth:16->8`, `mode:CMYK->RGB`, `icc:dropped`,
     `downscale:4096x4096->2048x2048`, `alpha:flattened-white`, `convert:TIFF->PNG`, `jpeg-quality:95`, or
     `reencode` where the same pixels are only packed tighter.
-    Metadata other than the ICC profile is left out of what is encoded anew.
+    Metadata other than the ICC profile is left out of what is encoded anew. `stamp` is that of the file as it
+    was read, see `changed_files`.
     """
 
     source_sha256: str
@@ -38,6 +39,7 @@ class PreparedImage:
     sent_width: int
     sent_height: int
     changes: tuple[str, ...]
+    stamp: str | None = None
 
 
 def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:
@@ -51,8 +53,9 @@ def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImag
         if path.suffix.lower() in RAW_SUFFIXES:
             remedy = "Export it as JPEG, PNG or TIFF."
             raise ImageError("a camera's raw file is not read", kind="unsupported", remedy=remedy)
-        data = read_image_file(path, policy.max_file_bytes)
-        return _prepare(data, policy, limits)
+        file = read_stamped(path, policy.max_file_bytes)
+        data = file.data
+        return replace(_prepare(data, policy, limits), stamp=file.stamp)
     except Exception as error:  # decoders raise all kinds of errors on hostile files
         told = explain(error, data, path.suffix.lower())
         raise ImageError(f"{short_path(path)}: {told.message}", kind=told.kind, remedy=told.remedy) from error

@@ -63,6 +63,7 @@ class ImageAnnotator:
             height=image.height,
             status="failed",
             errors=(error,),
+            file_stamp=image.stamp,
             model=self.model,
             prompts=self.prompts.id,
         )
@@ -94,6 +95,7 @@ class ImageAnnotator:
             prompts=self.prompts.id,
             usage=usage(calls),
             pixels=pixels(image),
+            file_stamp=image.stamp,
             **extra,
         )
 

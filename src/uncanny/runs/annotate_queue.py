@@ -60,7 +60,7 @@ class ImageQueue(Generic[A]):
         while (other := self._running.get(digest)) is not None:
             await other.wait()
         if (first := self.done.get(digest)) is not None:
-            self._write(Annotated(self._duplicate(file, first), []))
+            self._write(Annotated(self._duplicate(file, opened, first), []))
             return
         finished = self._running[digest] = asyncio.Event()
         try:
@@ -81,14 +81,14 @@ class ImageQueue(Generic[A]):
             error = StepError(agent="uncanny", step=0, kind="defect", message=said)
             return Annotated(self.annotator.failed(file, image, error), [])
 
-    def _duplicate(self, file: ImageFile, first: str) -> A:
+    def _duplicate(self, file: ImageFile, image: PreparedImage, first: str) -> A:
         record = self.records.get(first)
         # Where `first` is a duplicate itself, both name the image that was asked about.
         extra = {"duplicate_of": first, **(record.model_extra or {})}
         return type(record).model_validate(
             record.model_dump(exclude=set(record.model_extra or ()))
             | extra
-            | {"image": file.image, "usage": usage([])}
+            | {"image": file.image, "usage": usage([]), "file_stamp": image.stamp}
         )
 
     def _write(self, done: Annotated[A]) -> None:

@@ -97,14 +97,12 @@ class AnnotateTask:
     def records(self) -> RecordFile[Annotation]:
         return RecordFile(self.job.folder.annotations, Annotation, lambda record: record.image)
 
-    def take_up(
-        self, records: RecordFile[Annotation], started: float, progress: Progress
-    ) -> Sequence[ImageFile]:
+    def take_up(self, records: RecordFile[Annotation], progress: Progress) -> Sequence[ImageFile]:
         job = self.job
         inputs = job.inputs()
         progress.total = len(inputs.files)
         note_skipped(progress, inputs.skipped)
-        standing = take_up(inputs.files, records, started, job.options, progress)
+        standing = take_up(inputs.files, records, job.options, progress)
         self._by_digest = standing.by_digest
         return standing.pending
 

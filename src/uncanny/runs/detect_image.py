@@ -84,5 +84,6 @@ class ImageDetector:
             model=self.model,
             prompts=self.prompts.id,
             pixels=None if image is None else pixels(image),
+            file_stamp=None if image is None else image.stamp,
             **more,
         )

@@ -90,13 +90,11 @@ class DetectTask:
     def records(self) -> RecordFile[Detection]:
         return RecordFile(self.job.folder.annotations, Detection, lambda record: record.image)
 
-    def take_up(
-        self, records: RecordFile[Detection], started: float, progress: Progress
-    ) -> Sequence[ImageFile]:
+    def take_up(self, records: RecordFile[Detection], progress: Progress) -> Sequence[ImageFile]:
         inputs = self.job.inputs()
         progress.total = len(inputs.files)
         note_skipped(progress, inputs.skipped)
-        standing = take_up(inputs.files, records, started, self.job.options, progress)
+        standing = take_up(inputs.files, records, self.job.options, progress)
         self._by_digest = standing.by_digest
         return standing.pending
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from uncanny.images import RecordedFile, changed_files
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.inputs import ImageFile
@@ -28,26 +26,30 @@ class Standing:
 
 
 def take_up(
-    files: Sequence[ImageFile],
-    records: RecordFile[A],
-    started: float,
-    options: RunOptions,
-    progress: Progress,
+    files: Sequence[ImageFile], records: RecordFile[A], options: RunOptions, progress: Progress
 ) -> Standing:
     """Pending are files without a record, whose record is not `ok` (with `retry_failed`), or that changed.
 
-    Loads `records` and counts into `progress` what stands. A file counts as changed when it was modified
-    after `started`, seconds since the epoch, and its digest is another one.
+    Loads `records` and counts into `progress` what stands. A file counts as changed when it holds other
+    bytes than those the record is about, however old it looks.
     """
     wanted = {file.image: file for file in files}
     standing: dict[str, _Tally] = {}
+    read: dict[str, RecordedFile] = {}
     for record in records.load():
         file = wanted.get(record.image)
         if file is None:
             continue
         standing.pop(record.image, None)
-        if (record.status == "ok" or not options.retry_failed) and not _changed(file, record, started):
+        read.pop(record.image, None)
+        if record.status == "ok" or not options.retry_failed:
             standing[record.image] = _tally(record)
+            if record.sha256 is not None:
+                read[record.image] = RecordedFile(file.path, record.sha256, record.file_stamp)
+    changed = changed_files(read.values())
+    for image, each in read.items():
+        if each in changed:
+            del standing[image]
     for tally in standing.values():
         _count(progress, tally)
     progress.resumed = progress.done
@@ -59,10 +61,8 @@ def still_pending(
     folder: RunFolder, files: Sequence[ImageFile], options: RunOptions, model: type[A]
 ) -> list[ImageFile]:
     """What of `files` is left to do, for a forecast: nothing is changed. Raises UsageError."""
-    manifest = folder.read_manifest()
     records = RecordFile(folder.annotations, model, lambda record: record.image)
-    started = (manifest and manifest.started_at) or time.time()
-    return take_up(files, records, started, options, Progress()).pending
+    return take_up(files, records, options, Progress()).pending
 
 
 class _Tally(NamedTuple):
@@ -94,18 +94,3 @@ def _count(progress: Progress, tally: _Tally) -> None:
 def note_record(progress: Progress, record: Annotation) -> None:
     """Count one finished record."""
     _count(progress, _tally(record))
-
-
-def _changed(file: ImageFile, record: Annotation, started: float) -> bool:
-    try:
-        stat = file.path.stat()
-        if stat.st_mtime < started or record.sha256 is None:
-            return False
-        return _digest(file.path) != record.sha256
-    except OSError:
-        return False  # gone or out of reach: the record of what it was stands
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -73,10 +73,10 @@ class Task(Protocol[Item]):
         """Open the run's record file."""
         ...
 
-    def take_up(self, records: RecordFile[Any], started: float, progress: Progress) -> Sequence[Item]:
+    def take_up(self, records: RecordFile[Any], progress: Progress) -> Sequence[Item]:
         """Load `records`, count what stands into `progress`, and return the inputs still to be done.
 
-        `started` is when the run was first started, in seconds since the epoch. Raises UsageError.
+        Raises UsageError.
         """
         ...
 
@@ -137,7 +137,7 @@ def run_task(
         records = task.records()
         records.made_with = {"model": protocol["model"], "prompts": protocol["prompts"]["id"]}
         with _nothing_left_behind(records):
-            pending = task.take_up(records, manifest.started, progress)
+            pending = task.take_up(records, progress)
             records.open()
             if pending and before is not None and task.prompts.id != own.id:
                 progress.warnings.append(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -152,6 +154,40 @@ def test_a_changed_question_is_asked_again_and_no_other(tmp_path: Path, run: Mcq
         assert "something else" in again.text
     after = run.answers()
     assert {key for key in before if before[key] != after[key]} == {"i01/q2"}
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_picture_that_changed_is_asked_about_again_however_old_it_looks(
+    stored: bool, tmp_path: Path, run: McqRun
+) -> None:
+    items_file = small_set(tmp_path / "set", 3)
+    if stored:
+        rewritten(items_file, lambda item: {"overlay": "p02.png"} if item.id == "i01" else {})
+    with recording() as server:
+        assert uncanny_here(*command(items_file, server, run)).code == 0
+        assert server.requests() == 12
+        changed = items_file.parent / ("p02.png" if stored else "p01.png")
+        shutil.copy(pictures(tmp_path / "other", 1, first=77) / "p77.png", changed)
+        os.utime(changed, (1.0, 1.0))
+        assert uncanny_here(*command(items_file, server, run)).code == 0
+        again = {(sent.text, sent.pictures) for sent in server.sent()[12:]}
+        # All four of the item whose image it is, and the one question that it is the overlay of.
+        assert len(again) == (4 + 1 if stored else 4)
+        assert uncanny_here(*command(items_file, server, run)).code == 0
+        assert server.requests() == 12 + len(again)
+    assert {answer.outcome for answer in run.answers().values()} == {"answered"}
+
+
+def test_answers_without_a_digest_stand(tmp_path: Path, run: McqRun) -> None:
+    items_file = small_set(tmp_path / "set", 2)
+    with recording() as server:
+        assert uncanny_here(*command(items_file, server, run)).code == 0
+        rows = [orjson.loads(line) for line in run.file.read_bytes().splitlines()]
+        for row in rows:
+            del row["sha256"], row["file_stamp"]
+        run.file.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        assert uncanny_here(*command(items_file, server, run)).code == 0
+        assert server.requests() == 8
 
 
 def test_another_key_asks_nothing_again(tmp_path: Path, run: McqRun) -> None:

@@ -124,10 +124,10 @@ def test_another_group_is_written_without_asking_and_another_file_is_asked_about
         assert server.requests() == requests
         assert {verdict.group for verdict in run.verdicts().values()} == {"all"}
         assert {n: v.label for n, v in run.verdicts().items()} == {n: v.label for n, v in before.items()}
-        # Put in place later than the run began, with other bytes.
+        # Older than the run, and with other bytes.
         changed = pairs.parent / "edited" / "p102.png"
         changed.write_bytes((pairs.parent / "original" / "p03.png").read_bytes())
-        os.utime(changed, (time.time() + 5, time.time() + 5))
+        os.utime(changed, (1.0, 1.0))
         assert uncanny_here(*command(pairs, server, run)).code == 0
         assert server.requests() > requests
     after = run.verdicts()
