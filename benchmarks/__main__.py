@@ -8,6 +8,7 @@ import sys
 
 from benchmarks import (
     audit,
+    large_images,
     mcq_run,
     mcq_scoring,
     memory,
@@ -23,6 +24,7 @@ ALL = {
     "orchestration": orchestration,
     "overhead": overhead,
     "memory": memory,
+    "large_images": large_images,
     "mcq_scoring": mcq_scoring,
     "mcq_run": mcq_run,
     "audit": audit,

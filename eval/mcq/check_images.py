@@ -12,7 +12,7 @@ from uncanny.eval.mcq.items import Box, Item, Option
 from uncanny.eval.mcq.load import image_path, overlay_path
 from uncanny.eval.mcq.problems import Problem
 from uncanny.images import PixelPolicy
-from uncanny.images.decode import decode, explain
+from uncanny.images.decode import PIXELS, decode, explain, read_header
 from uncanny.images.file_bytes import read_image_file
 
 Size = tuple[int, int]
@@ -78,10 +78,13 @@ def _size(item: Item, field: str, path: Path) -> tuple[Size | None, Problem | No
     data = b""
     try:
         data = read_image_file(path, policy.max_file_bytes)
-        decoded = decode(data, policy.max_pixels)
+        header = read_header(data, policy.max_pixels)
+        with PIXELS.hold(header.pixels):
+            decoded = decode(data, header)
+            (width, height), turned = decoded.image.size, decoded.orientation
+            del decoded
     except Exception as error:  # decoders raise all kinds of errors on hostile files
         told: ImageError = explain(error, data)
         advice = f"; {told.remedy}" if told.remedy else ""
         return None, Problem(item.id, field, f"{path}: {told.message}{advice}")
-    width, height = decoded.image.size
-    return ((height, width) if decoded.orientation in _TURNED else (width, height)), None
+    return ((height, width) if turned in _TURNED else (width, height)), None

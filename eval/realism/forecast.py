@@ -107,6 +107,7 @@ def _add(
 
 
 def _pending(job: RealismJob) -> Sequence[PairFiles]:
+    job.folder.read_manifest()  # a run that this version cannot go on with is refused
     task = RealismTask(job)
     return task.take_up(task.records(), Progress())
 

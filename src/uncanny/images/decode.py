@@ -1,4 +1,4 @@
-"""From a file's bytes to pixels: every byte is decoded once, so that damage is found here and not later."""
+"""From a file's bytes to pixels, or to the certainty that the pixels are all there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import importlib
 import logging
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from typing import BinaryIO
@@ -24,6 +26,7 @@ from PIL import (
 )
 
 from uncanny.errors import ImageError
+from uncanny.images.png_check import check_png_rows
 from uncanny.images.signature import (
     UNREAD_SUFFIXES,
     Format,
@@ -61,6 +64,32 @@ _EXTRA: dict[Format, tuple[str, str]] = {
 }
 _LOADING = threading.Lock()
 _MOST_OF_A_MARK = 512
+# Where a PNG may say which way is up. Pillow looks for them behind the pixels, too, and decodes them for it.
+_ORIENTATION_MARKS = (b"eXIf", b"Raw profile type exif", b"XML:com.adobe.xmp")
+
+# Of all threads together, a larger picture going alone. One pixel takes about 9 bytes while it is worked on.
+MOST_PIXELS_AT_ONCE = 100_000_000
+
+
+@dataclass(slots=True)
+class Header:
+    """What a file says of its first frame before anything is decoded.
+
+    `turned` is EXIF's orientation, 1–8, None where only decoding tells. `depth` is bits a sample in the file.
+    """
+
+    image: ImageFile.ImageFile
+    format: Format
+    size: tuple[int, int]
+    mode: str
+    frames: bool
+    turned: int | None
+    depth: int
+    white_is_zero: bool
+
+    @property
+    def pixels(self) -> int:
+        return self.size[0] * self.size[1]
 
 
 @dataclass(slots=True)
@@ -80,8 +109,39 @@ class Decoded:
     white_is_zero: bool
 
 
-def open_image(data: bytes, max_pixels: int) -> tuple[ImageFile.ImageFile, Format]:
-    """Read the header only. Raises `ImageError`, or whatever Pillow raises: see `explain`."""
+class _PixelLimit:
+    """At most so many pixels are worked on by all threads at a time; first come, first served."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._taken = most, 0
+        self._changed = threading.Condition()
+        self._next = self._served = 0
+
+    @contextmanager
+    def hold(self, pixels: int) -> Iterator[None]:
+        """Wait until there is room. What is above the limit goes alone."""
+        pixels = min(pixels, self._most)
+        with self._changed:
+            number = self._next
+            self._next += 1
+            # In turn: a large picture would else wait for as long as small ones come.
+            self._changed.wait_for(lambda: self._served == number and self._taken + pixels <= self._most)
+            self._served += 1
+            self._taken += pixels
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._taken -= pixels
+                self._changed.notify_all()
+
+
+PIXELS = _PixelLimit(MOST_PIXELS_AT_ONCE)
+
+
+def read_header(data: bytes, max_pixels: int) -> Header:
+    """Raises `ImageError`, or whatever Pillow raises: see `explain`."""
     name = sniff(data)
     if name is None:
         raise UnidentifiedImageError("no format that is read")
@@ -95,7 +155,19 @@ def open_image(data: bytes, max_pixels: int) -> tuple[ImageFile.ImageFile, Forma
             kind="bomb",
             remedy=_RAISE_PIXELS,
         )
-    return image, name
+    hidden = name == "PNG" and any(mark in data for mark in _ORIENTATION_MARKS)
+    turned = None if hidden else 1 if name == "PNG" else orientation_of(image)
+    tags = image.tag_v2 if isinstance(image, TiffImagePlugin.TiffImageFile) else None
+    return Header(
+        image=image,
+        format=name,
+        size=image.size,
+        mode=image.mode,
+        frames=_more_frames(image),
+        turned=turned,
+        depth=_depth(image, data),
+        white_is_zero=tags is not None and tags.get(262) == 0,
+    )
 
 
 def header_size(file: BinaryIO) -> tuple[int, int]:
@@ -107,31 +179,48 @@ def header_size(file: BinaryIO) -> tuple[int, int]:
     return _open(file, name).size
 
 
+def decode(data: bytes, header: Header, *, draft: int | None = None) -> Decoded:
+    """Decode the first frame whole. Raises `ImageError`, or whatever Pillow raises: see `explain`.
+
+    To be called, and the pixels to be used, with `PIXELS` held. `draft` is a side in pixels: a JPEG may come
+    out reduced, though no smaller than that, and much sooner. A header can be used once.
+    """
+    image = header.image
+    if header.format == "PNG":
+        # Decoding skips the checksums of the pixel data; this does not.
+        _open(BytesIO(data), "PNG").verify()
+    turned = orientation_of(image) if header.turned is None else header.turned
+    if draft is not None:
+        image.draft(None, (draft, draft))
+    image.load()
+    orientation = 1 if isinstance(image, TiffImagePlugin.TiffImageFile) else turned
+    return Decoded(
+        image, header.format, header.frames, orientation, turned, header.depth, header.white_is_zero
+    )
+
+
+def check_whole(data: bytes, header: Header) -> bool:
+    """Whether all pixels can be decoded, found out without keeping them; False where only `decode` tells.
+
+    Raises what `decode` raises where they cannot.
+    """
+    if header.format == "PNG":
+        _open(BytesIO(data), "PNG").verify()
+        return check_png_rows(data)
+    # Progressive files are put together in memory whole, whatever size is asked for.
+    if header.format == "JPEG" and not header.image.info.get("progressive"):
+        image = _open(BytesIO(data), "JPEG")
+        # All of the file is read for it, and an eighth of each side is kept.
+        image.draft(None, (1, 1))
+        image.load()
+        return True
+    return False
+
+
 def _open(file: BinaryIO, name: Format) -> ImageFile.ImageFile:
     if name in _EXTRA:
         _load_extra(name)
     return Image.open(file, formats=[_PILLOW_NAMES.get(name, name)])
-
-
-def decode(data: bytes, max_pixels: int, *, draft: int | None = None) -> Decoded:
-    """Decode the first frame whole. Raises `ImageError`, or whatever Pillow raises: see `explain`.
-
-    `draft` is a side in pixels: a JPEG may come out reduced, though no smaller than that, and much sooner.
-    """
-    image, name = open_image(data, max_pixels)
-    if name == "PNG":
-        # Decoding skips the checksums of the pixel data; this does not.
-        Image.open(BytesIO(data), formats=[name]).verify()
-    turned = orientation_of(image)
-    tags = image.tag_v2 if isinstance(image, TiffImagePlugin.TiffImageFile) else None
-    frames = _more_frames(image)
-    depth = _depth(image, data)
-    white_is_zero = tags is not None and tags.get(262) == 0
-    if draft is not None:
-        image.draft(None, (draft, draft))
-    image.load()
-    orientation = 1 if tags is not None else turned
-    return Decoded(image, name, frames, orientation, turned, depth, white_is_zero)
 
 
 def explain(error: Exception, data: bytes, suffix: str = "") -> ImageError:

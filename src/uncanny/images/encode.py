@@ -110,7 +110,6 @@ def _write(
 
 def _bytes_of(image: Image.Image, target: Target, profile: bytes | None, quality: int) -> bytes:
     # What the file said about itself (EXIF, comments, places) is not part of the picture and stays behind.
-    image = image.copy()
     image.info = {}
     out = BytesIO()
     if target == "PNG":

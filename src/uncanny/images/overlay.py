@@ -14,7 +14,7 @@ from typing import Final
 from PIL import Image
 
 from uncanny.errors import ImageError, UsageError
-from uncanny.images.decode import decode, explain
+from uncanny.images.decode import PIXELS, Header, decode, explain, read_header
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.glyphs import Letter, glyph
 from uncanny.images.naming import short_path
@@ -65,7 +65,21 @@ def draw_boxes(image: bytes | Path, boxes: Mapping[Letter, Box], policy: PixelPo
     ones, JPEG above all, may decode a shade differently with another version of the decoder. Blocking.
     Raises `ImageError` for a picture that cannot be read, `UsageError` for a box outside it or without area.
     """
-    picture = _picture(image, policy or PixelPolicy())
+    policy, data = policy or PixelPolicy(), b""
+    try:
+        data = image if isinstance(image, bytes) else read_image_file(image, policy.max_file_bytes)
+        header = read_header(data, policy.max_pixels)
+        with PIXELS.hold(header.pixels):
+            return _drawn(_picture(data, header), boxes)
+    except UsageError:
+        raise
+    except Exception as error:  # decoders raise all kinds of errors on hostile files
+        told = explain(error, data)
+        where = f"{short_path(image)}: " if isinstance(image, Path) else ""
+        raise ImageError(f"{where}{told.message}", kind=told.kind, remedy=told.remedy) from error
+
+
+def _drawn(picture: Image.Image, boxes: Mapping[Letter, Box]) -> bytes:
     places = {letter: _pixels(letter, boxes[letter], picture.size) for letter in sorted(boxes)}
     pen = _pen(picture.size)
     for letter, place in places.items():
@@ -79,21 +93,13 @@ def draw_boxes(image: bytes | Path, boxes: Mapping[Letter, Box], policy: PixelPo
     return write_png(picture)
 
 
-def _picture(image: bytes | Path, policy: PixelPolicy) -> Image.Image:
-    data = image if isinstance(image, bytes) else b""
-    try:
-        if isinstance(image, Path):
-            data = read_image_file(image, policy.max_file_bytes)
-        picture, _, _ = plain(decode(data, policy.max_pixels))
-        if picture.mode in ("LA", "RGBA"):
-            white = Image.new("RGBA", picture.size, "white")
-            picture = Image.alpha_composite(white, picture.convert("RGBA"))
-        # A copy: pixels just decoded may be shared, and these are drawn on.
-        return picture.convert("RGB").copy()
-    except Exception as error:  # decoders raise all kinds of errors on hostile files
-        told = explain(error, data)
-        where = f"{short_path(image)}: " if isinstance(image, Path) else ""
-        raise ImageError(f"{where}{told.message}", kind=told.kind, remedy=told.remedy) from error
+def _picture(data: bytes, header: Header) -> Image.Image:
+    picture, _, _ = plain(decode(data, header))
+    if picture.mode in ("LA", "RGBA"):
+        white = Image.new("RGBA", picture.size, "white")
+        picture = Image.alpha_composite(white, picture.convert("RGBA"))
+    # A copy in any case: pixels just decoded may be shared, and these are drawn on.
+    return picture.convert("RGB")
 
 
 def _pixels(letter: Letter, box: Box, size: tuple[int, int]) -> _Place:

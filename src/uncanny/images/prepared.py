@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from uncanny.errors import ImageError
-from uncanny.images.decode import Decoded, decode, explain, header_size
+from uncanny.images.decode import PIXELS, Header, check_whole, decode, explain, header_size, read_header
 from uncanny.images.encode import encode
 from uncanny.images.file_bytes import open_image_file, read_stamped
 from uncanny.images.naming import short_path
@@ -45,8 +45,9 @@ class PreparedImage:
 def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:
     """Read, check and, only where it must be, convert one image. Blocking, and heavy on CPU and memory.
 
-    The pixels are decoded whole in any case, so that what is sent is known to be readable. Raises
-    `ImageError`, and nothing else, whatever the file holds.
+    The pixels are gone through whole in any case, so that what is sent is known to be readable. They are kept
+    in memory only where they have to be, and those of few pictures at a time. Raises `ImageError` and nothing
+    else, whatever the file holds.
     """
     data = b""
     try:
@@ -75,30 +76,20 @@ def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int
 
 
 def _prepare(data: bytes, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:
-    sha256 = hashlib.sha256(data).hexdigest()
-    decoded = decode(data, policy.max_pixels)
-    source = decoded.format
-    if _fit_as_they_are(decoded, len(data), policy, limits):
-        width, height = decoded.image.size
-        return PreparedImage(
-            source_sha256=sha256,
-            source_bytes=len(data),
-            source_format=source,
-            width=width,
-            height=height,
-            sent=data,
-            sent_sha256=sha256,
-            media_type=MEDIA_TYPES[source],
-            sent_width=width,
-            sent_height=height,
-            changes=(),
-        )
-    image, profile, changes = plain(decoded)
-    encoded = encode(image, profile, source, len(data), policy, limits)
+    header = read_header(data, policy.max_pixels)
+    if _fits_as_it_is(header, header.turned, len(data), policy, limits) and check_whole(data, header):
+        return _as_it_is(data, header)
+    with PIXELS.hold(header.pixels):
+        decoded = decode(data, header)
+        if _fits_as_it_is(header, decoded.turned, len(data), policy, limits):
+            return _as_it_is(data, header)
+        image, profile, changes = plain(decoded)
+        del decoded
+        encoded = encode(image, profile, header.format, len(data), policy, limits)
     return PreparedImage(
-        source_sha256=sha256,
+        source_sha256=hashlib.sha256(data).hexdigest(),
         source_bytes=len(data),
-        source_format=source,
+        source_format=header.format,
         width=image.width,
         height=image.height,
         sent=encoded.data,
@@ -110,15 +101,34 @@ def _prepare(data: bytes, policy: PixelPolicy, limits: SendLimits) -> PreparedIm
     )
 
 
-def _fit_as_they_are(decoded: Decoded, size: int, policy: PixelPolicy, limits: SendLimits) -> bool:
-    longest = max(decoded.image.size)
+def _as_it_is(data: bytes, header: Header) -> PreparedImage:
+    sha256, (width, height) = hashlib.sha256(data).hexdigest(), header.size
+    return PreparedImage(
+        source_sha256=sha256,
+        source_bytes=len(data),
+        source_format=header.format,
+        width=width,
+        height=height,
+        sent=data,
+        sent_sha256=sha256,
+        media_type=MEDIA_TYPES[header.format],
+        sent_width=width,
+        sent_height=height,
+        changes=(),
+    )
+
+
+def _fits_as_it_is(
+    header: Header, turned: int | None, size: int, policy: PixelPolicy, limits: SendLimits
+) -> bool:
+    longest = max(header.size)
     return (
-        MEDIA_TYPES[decoded.format] in limits.media_types
-        and policy.format in ("keep", decoded.format.lower())
-        and not decoded.frames
-        and decoded.turned == 1
-        and decoded.depth <= 8
-        and decoded.image.mode not in ("CMYK", "LAB", "YCbCr", "I", "F")
+        MEDIA_TYPES[header.format] in limits.media_types
+        and policy.format in ("keep", header.format.lower())
+        and not header.frames
+        and turned == 1
+        and header.depth <= 8
+        and header.mode not in ("CMYK", "LAB", "YCbCr", "I", "F")
         and (limits.max_bytes is None or size <= limits.max_bytes)
         and all(side is None or longest <= side for side in (policy.max_side, limits.max_side))
     )

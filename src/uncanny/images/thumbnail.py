@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from uncanny.images.decode import decode
+from uncanny.images.decode import PIXELS, decode, read_header
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.plain import plain
 from uncanny.images.policy import PixelPolicy
@@ -21,8 +21,10 @@ def thumbnail(path: Path, side: int = 320, policy: PixelPolicy | None = None) ->
     policy = policy or PixelPolicy()
     try:
         data = read_image_file(path, policy.max_file_bytes)
-        image, _, _ = plain(decode(data, policy.max_pixels, draft=side))
-        image.thumbnail((side, side), Image.Resampling.LANCZOS)
+        header = read_header(data, policy.max_pixels)
+        with PIXELS.hold(header.pixels):
+            image, _, _ = plain(decode(data, header, draft=side))
+            image.thumbnail((side, side), Image.Resampling.LANCZOS)
         image.info = {}
         out = BytesIO()
         image.save(out, "WEBP", quality=80, method=4)

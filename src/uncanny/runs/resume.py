@@ -61,6 +61,7 @@ def still_pending(
     folder: RunFolder, files: Sequence[ImageFile], options: RunOptions, model: type[A]
 ) -> list[ImageFile]:
     """What of `files` is left to do, for a forecast: nothing is changed. Raises UsageError."""
+    folder.read_manifest()  # a run that this version cannot go on with is refused
     records = RecordFile(folder.annotations, model, lambda record: record.image)
     return take_up(files, records, options, Progress()).pending
 

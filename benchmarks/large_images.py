@@ -1,0 +1,74 @@
+"""Memory and time for images of 100 megapixels, read on six threads at once as a run reads them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from PIL import Image
+
+SIDE = 10_000
+THREADS = 6
+FILES = 6
+# What is done with them: sent as they are, or decoded and encoded anew.
+CASES = {
+    "PNG, sent as it is": ("png", None),
+    "JPEG, sent as it is": ("jpg", None),
+    "TIFF, converted": ("tiff", None),
+    "PNG, scaled down": ("png", 2_048),
+}
+
+
+def write_images(folder: Path) -> None:
+    """One picture in each format; noise, reduced so that a PNG stays below the limit on bytes."""
+    picture = Image.effect_noise((SIDE // 8, SIDE // 8), 40).resize((SIDE, SIDE), Image.Resampling.NEAREST)
+    coloured = Image.merge("RGB", [picture] * 3)
+    coloured.save(folder / "a.png", compress_level=1)
+    coloured.save(folder / "a.jpg", quality=60)
+    coloured.save(folder / "a.tiff", compression="tiff_deflate")
+
+
+def peak_mb() -> float:
+    """Of this process alone: `getrusage` starts with what its parent had."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
+
+
+def child(file: str, side: str) -> None:
+    from uncanny.images import PixelPolicy, PreparedImage, SendLimits, prepare
+
+    policy = PixelPolicy(max_side=int(side) or None)
+    limits = SendLimits(frozenset({"image/png", "image/jpeg"}), 50 * 2**20, None)
+
+    def one(_: int) -> PreparedImage:
+        return prepare(Path(file), policy, limits)
+
+    before = peak_mb()
+    began = time.perf_counter()
+    with ThreadPoolExecutor(THREADS) as threads:
+        for done in threads.map(one, range(FILES)):
+            assert done.width == SIDE
+    print(time.perf_counter() - began, peak_mb() - before)
+
+
+def main() -> None:
+    print(f"{FILES} images of {SIDE:,} × {SIDE:,} pixels on {THREADS} threads")
+    with tempfile.TemporaryDirectory() as tmp:
+        write_images(Path(tmp))
+        for name, (suffix, side) in CASES.items():
+            command = [sys.executable, "-m", "benchmarks.large_images", "--child"]
+            command += [str(Path(tmp) / f"a.{suffix}"), str(side or 0)]
+            out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            seconds, peak = map(float, out.split())
+            print(f"  {name:<22} {peak:6,.0f} MB, {seconds:5.1f} s   (wanted: at most 1,500 MB)")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child(*sys.argv[2:])
+    else:
+        main()
