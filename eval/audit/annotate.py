@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from uncanny.agents.plan import AnnotatePlan
@@ -18,13 +18,9 @@ from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.annotate_run import AnnotateJob
 from uncanny.runs.options import ModelOptions, RunOptions
-from uncanny.runs.recount import spent
+from uncanny.runs.recount import what_is_left
 from uncanny.runs.run import prompts_of
 from uncanny.scenes import scenes
-
-# A limit that is used up still lets a run that needs nothing more find that out.
-_NOTHING_LEFT_USD = 1e-12
-_NOTHING_LEFT_TOKENS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ class Annotating:
         paths = [source.path]
         if source.style is not None:
             paths = _pictures(source.style) if dry else [_copied(source.style, folder.path / "images")]
-        options = self._left([self.folder(other) for other in others if other != source])
+        options = what_is_left(self.options, [self.folder(other) for other in others if other != source])
         prompts = self._prompts([source, *others])
         return AnnotateJob(folder, paths, self.models, self.plan, self.policy, options, prompts=prompts)
 
@@ -77,16 +73,6 @@ class Annotating:
         own = prompt_set("annotate")
         begun = (prompts_of(self.folder(source), own) for source in sources)
         return next((texts for texts in begun if texts.id != own.id), own)
-
-    def _left(self, others: Sequence[RunFolder]) -> RunOptions:
-        usd, tokens = self.options.max_cost_usd, self.options.max_tokens_total
-        sums = [spent(each).sums for each in others]
-        if usd is not None:
-            usd = max(usd - sum(each["cost_usd"] for each in sums), _NOTHING_LEFT_USD)
-        if tokens is not None:
-            taken = sum(each["input_tokens"] + each["output_tokens"] for each in sums)
-            tokens = max(tokens - int(taken), _NOTHING_LEFT_TOKENS)
-        return replace(self.options, max_cost_usd=usd, max_tokens_total=tokens)
 
 
 def _pictures(style: str) -> list[Path]:

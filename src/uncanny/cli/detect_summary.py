@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from uncanny.cli.figures import cost, count
+from uncanny.cli.several import Scores
 from uncanny.cli.summary import MOST_FAILURES, skipped_lines, spending_lines, why_failed
 from uncanny.cli.terminal import layout
 from uncanny.eval.detect.score import DetectScore, score, score_json
@@ -50,7 +51,7 @@ class DetectSummary:
             "report": None if page is None else str(page),
             "totals": end.manifest.get("totals"),
             "verdicts": {**dict.fromkeys(JUDGED, 0), **_verdicts(self._records())},
-            "scores": None if self.truth is None else score_json(self._score(self.truth)),
+            "scores": None if (found := self.scores()) is None else score_json(found),
             "failures": [
                 {
                     "image": record.image,
@@ -67,8 +68,8 @@ class DetectSummary:
 
     def text(self, end: RunEnd, page: Path | None) -> str:
         lines = [*self._failures(), *self._totals(end), *spending_lines(end), ""]
-        if self.truth is not None:
-            lines += [*score_lines(self._score(self.truth)), ""]
+        if (found := self.scores()) is not None:
+            lines += [*score_lines(found), ""]
         lines.append(f"Records  {self.job.folder.annotations}")
         if page is not None:
             lines.append(f"Report   {page}")
@@ -80,12 +81,17 @@ class DetectSummary:
             )
         return layout(lines)
 
+    def verdicts(self) -> Counter[str]:
+        """How many images were taken for what."""
+        return _verdicts(self._records())
+
+    def scores(self) -> DetectScore | None:
+        """None where the truth is not known."""
+        return None if self.truth is None else score(self._records(), self.truth, len(self.images))
+
     def _records(self) -> Iterator[Detection]:
         records = read_records(self.job.folder.annotations, Detection)
         return (record for record in records if record.image in self.images)
-
-    def _score(self, truth: SourceTruth) -> DetectScore:
-        return score(self._records(), truth, len(self.images))
 
     def _failures(self) -> list[str]:
         failed = [record for record in self._records() if record.status != "ok"]
@@ -118,6 +124,40 @@ class DetectSummary:
         ]
 
 
+def scores_of_runs(summaries: Sequence[DetectSummary]) -> Scores:
+    """The table and the JSON of several runs over the same images; accuracy where the truth is known."""
+    if not summaries:
+        return Scores((), None)
+    names = [str(one.job.models.model) for one in summaries]
+    width = max(len("model"), *map(len, names))
+    known = any(one.truth is not None for one in summaries)
+    truth_heads = (*(f"recall {true}" for true in SOURCES), "accuracy, 95 % interval") if known else ()
+    lines = [_table_line("model", width, [*JUDGED, *truth_heads])]
+    scores: dict[str, Any] = {}
+    notes: list[str] = []
+    for name, summary in zip(names, summaries, strict=True):
+        verdicts = summary.verdicts()
+        cells = [f"{verdicts[judged]:,}" for judged in JUDGED]
+        found = summary.scores()
+        scores[name] = None if found is None else score_json(found)
+        if found is not None:
+            scored = found.scored
+            cells += [*(_percent(scored.recall(true)) for true in SOURCES), _accuracy(found)]
+            notes += [f"{name}: {note}" for note in [_left_out(found)] if note]
+        lines.append(_table_line(name, width, cells))
+    return Scores([*lines, *notes], scores)
+
+
+def _table_line(name: str, width: int, cells: Sequence[str]) -> str:
+    return f"{name:<{width}}" + "".join(f"  {cell:>16}" for cell in cells)
+
+
+def _accuracy(found: DetectScore) -> str:
+    ends = found.scored.interval()
+    interval = "" if ends is None else f", {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %"
+    return f"{_percent(found.scored.accuracy)}{interval}"
+
+
 def _verdicts(records: Iterator[Detection]) -> Counter[str]:
     return Counter(record.source or "unparseable" for record in records if record.verdict is not None)
 
@@ -135,15 +175,20 @@ def score_lines(found: DetectScore) -> list[str]:
         taken = ", ".join(f"{scored.counts[true, judged]:,} {judged}" for judged in JUDGED)
         precision, recall = _percent(scored.precision(true)), _percent(scored.recall(true))
         lines.append(f"  {true:<10} precision {precision}, recall {recall}; taken for: {taken}")
+    said = _left_out(found)
+    return [*lines, f"  {said}"] if said else lines
+
+
+def _left_out(found: DetectScore) -> str:
+    """Images that are in no score, or count as wrong without being taken for the other class."""
     notes = [
-        (scored.unparseable, "unparseable, counted as wrong"),
+        (found.scored.unparseable, "unparseable, counted as wrong"),
         (found.missing or 0, "not judged yet, in no score"),
         (found.without_answer, "without an answer, in no score"),
         (found.without_truth, "without a known truth, in no score"),
         (found.truth.unused, "of the truth not in this run"),
     ]
-    said = "; ".join(f"{number:,} {what}" for number, what in notes if number)
-    return [*lines, f"  {said}"] if said else lines
+    return "; ".join(f"{number:,} {what}" for number, what in notes if number)
 
 
 def _percent(share: float | None) -> str:

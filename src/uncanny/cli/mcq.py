@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from uncanny.cli.command import Group
-from uncanny.cli.models import model_options, read_models, read_run_options
+from uncanny.cli.models import several_models_options
 from uncanny.cli.numbers import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P
 from uncanny.cli.outputs import Output, check_outputs, check_run_folder, force_option
-from uncanny.cli.terminal import complain, harmless, layout, say, say_json
+from uncanny.cli.terminal import complain, harmless, layout, say
 from uncanny.errors import UsageError
+
+if TYPE_CHECKING:
+    from uncanny.runs.options import ModelOptions, RunOptions
 
 PATH = click.Path(path_type=Path)
 _ROOT = click.option(
@@ -38,7 +43,7 @@ def command() -> None:
 @command.command("run")
 @click.argument("items")
 @click.option("-o", "--run", "run", type=PATH, help="The run folder. Needed to run.")
-@model_options
+@several_models_options
 @_ROOT
 @click.option(
     "--temperature", type=TEMPERATURE, default=0.0, show_default=True, help="Sent where the model takes one."
@@ -54,42 +59,39 @@ def command() -> None:
 @force_option
 @click.option("--control", is_flag=True, help="Ask Q4 again without the image.")
 def run_command(items: str, run: Path | None, root: Path | None, force: bool, **options: Any) -> None:
-    """Ask every question of ITEMS, each in a call of its own; the same command goes on where it stopped."""
+    """Ask every question of ITEMS, each in a call of its own; the same command goes on where it stopped.
+
+    With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
+    """
     from uncanny.cli.mcq_items import named_items
+    from uncanny.cli.mcq_score import scores_of_runs
     from uncanny.cli.mcq_summary import McqSummary
-    from uncanny.cli.session import run_and_show
+    from uncanny.cli.several import Prepared, Scores, ask_models
     from uncanny.eval.mcq.forecast import forecast_mcq, forecast_mcq_text
     from uncanny.eval.mcq.run import McqJob, McqPlan, run_mcq
     from uncanny.records.run_folder import RunFolder
 
     if run is None and not options["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where answers go with -o runs/NAME.")
-    if run is not None and not options["dry_run"]:
-        check_run_folder(run, [Path(items)], report=False, force=force)
-    folder = run or Path("runs/unnamed")
     plan = McqPlan(options["temperature"], options["top_p"], options["max_output_tokens"], options["control"])
-    # A dry run leaves nothing behind, so the bundled set goes to a temporary place.
-    loaded, items_file = named_items(items, None if options["dry_run"] else run, root)
-    job = McqJob(
-        RunFolder(folder),
-        loaded,
-        items_file,
-        read_models(**options),
-        plan,
-        options=read_run_options(**options),
-        root=root,
+
+    def prepare(model: ModelOptions, folder: Path | None, limits: RunOptions) -> Prepared:
+        # A dry run leaves nothing behind, so the bundled set goes to a temporary place.
+        loaded, items_file = named_items(items, None if options["dry_run"] else folder, root)
+        target = RunFolder(folder or Path("runs/unnamed"))
+        job = McqJob(target, loaded, items_file, model, plan, options=limits, root=root)
+        return Prepared(
+            McqSummary(job, items), partial(run_mcq, job), partial(forecast_mcq, job), forecast_mcq_text
+        )
+
+    def score(folders: Sequence[Path]) -> Scores:
+        loaded, _ = named_items(items, root=root)
+        return scores_of_runs(loaded[: options["limit"]], items, folders)
+
+    check = partial(check_run_folder, inputs=[Path(items)], report=False, force=force)
+    raise click.exceptions.Exit(
+        ask_models(options.pop("models"), run, prepare, score, check=check, **options)
     )
-    if options["dry_run"]:
-        found = forecast_mcq(job)
-        say_json(found) if options["as_json"] else say(forecast_mcq_text(found))
-        return
-    code = run_and_show(
-        lambda started: run_mcq(job, started),
-        McqSummary(job, items),
-        as_json=options["as_json"],
-        quiet=options["quiet"],
-    )
-    raise click.exceptions.Exit(code)
 
 
 @command.command("score")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import orjson
 
 from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, page, scores_json
+from uncanny.cli.several import Scores
 from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.baselines import baseline_answers
@@ -98,6 +100,23 @@ def score_and_show(
             overlays=drawn if drawn.is_dir() else None,
         )
         say(harmless(f"Report   {target}"))
+
+
+def scores_of_runs(items: Sequence[Item], named: str, folders: Sequence[Path]) -> Scores:
+    """The table and the JSON of several runs of the same items, which the command line calls `named`.
+
+    Nothing where no run has an answer.
+    """
+    files = [folder / "answers.jsonl" for folder in folders]
+    answers = load_answers([file for file in files if file.is_file()])
+    if not answers:
+        return Scores((), None)
+    result = score_set(items, answers)
+    command = shlex.join(["uncanny", "mcq", "score", named, *map(str, folders)])
+    return Scores(
+        [*table(result).splitlines(), f"Score    {command}"],
+        report_json(result, items, answers, "exact"),
+    )
 
 
 def beside(answers: Path) -> Path:

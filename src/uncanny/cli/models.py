@@ -14,6 +14,15 @@ from uncanny.errors import UsageError
 F = TypeVar("F", bound=Callable[..., Any])
 
 _MODEL = click.option("--model", "-m", required=True, metavar="PROVIDER/NAME", help="The model to ask.")
+_MODELS = click.option(
+    "--model",
+    "-m",
+    "models",
+    multiple=True,
+    required=True,
+    metavar="PROVIDER/NAME",
+    help="The model to ask. Repeatable: a run of each, in folders of their own in RUN.",
+)
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 _OPTIONS = [
     click.option(
@@ -74,6 +83,11 @@ def model_options(command: F) -> F:
     return _decorated(command, [_MODEL, *_OPTIONS[:-1], _JSON, _OPTIONS[-1]])
 
 
+def several_models_options(command: F) -> F:
+    """The same for a command that asks any number of models, one after the other."""
+    return _decorated(command, [_MODELS, *_OPTIONS[:-1], _JSON, _OPTIONS[-1]])
+
+
 def options_where_asked(command: F, when: str) -> F:
     """The same for a command that asks a model only at times, and whose `--json` is another one."""
     model = click.option("--model", "-m", metavar="PROVIDER/NAME", help=f"The model to ask, {when}.")
@@ -99,32 +113,43 @@ def read_models(
 ) -> Any:
     """`ModelOptions` from the command line. Raises UsageError."""
     from uncanny.providers.address import parse_address
-    from uncanny.providers.registry import PROVIDERS, parse_model
+    from uncanny.providers.registry import PROVIDERS, ModelId, parse_model
     from uncanny.runs.options import ModelOptions
     from uncanny.settings import settings
 
-    main = parse_model(model)
+    def one(name: str) -> ModelId:
+        parts = [part.strip() for part in name.split(",")]
+        if len(parts) > 1 and all(part.partition("/")[0] in PROVIDERS for part in parts):
+            asked = " ".join(f"-m {part}" for part in parts)
+            raise UsageError(
+                f"{name!r} is {len(parts)} models and not the name of one",
+                remedy=f"Where a command asks several, write {asked}.",
+            )
+        return parse_model(name)
+
+    main = one(model)
     urls: dict[str, str] = {}
     for each in base_urls:
         provider, equals, url = each.partition("=")
-        if equals and provider in PROVIDERS:
-            urls[provider] = url
-        else:
-            urls[main.provider] = each
+        if not (equals and provider in PROVIDERS):
+            provider, url = main.provider, each
+        if urls.setdefault(provider, url) != url:
+            raise UsageError(f"--base-url gives {provider} two addresses", remedy="Leave one of them out.")
     for url in urls.values():
         parse_address(url)
-    named = {}
+    named: dict[str, ModelId] = {}
     for each in roles:
         role, equals, name = each.partition("=")
         if not equals:
             raise UsageError(f"--role {each!r} names no model", remedy="Write --role ROLE=PROVIDER/NAME.")
-        named[role] = parse_model(name)
+        if named.setdefault(role, one(name)) != one(name):
+            raise UsageError(f"--role gives {role} two models", remedy="Leave one of them out.")
     timeout_s = settings().timeout_s if timeout_s is None else timeout_s
     patience_s = settings().patience_s if patience_s is None else patience_s
     return ModelOptions(
         main,
         roles=named,
-        fallback=parse_model(fallback) if fallback else None,
+        fallback=one(fallback) if fallback else None,
         base_urls=urls,
         timeout_s=timeout_s,
         patience_s=patience_s,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from uncanny.cli.command import Group
-from uncanny.cli.models import model_options, read_models, read_run_options
+from uncanny.cli.models import several_models_options
 from uncanny.cli.numbers import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P
 from uncanny.cli.outputs import check_run_folder, force_option
 from uncanny.errors import UsageError
+
+if TYPE_CHECKING:
+    from uncanny.runs.options import ModelOptions, RunOptions
 
 PATH = click.Path(path_type=Path)
 
@@ -33,7 +37,7 @@ def command() -> None:
 @command.command("run")
 @click.argument("pairs", required=False)
 @click.option("-o", "--run", "run", type=PATH, help="The run folder. Needed to run.")
-@model_options
+@several_models_options
 @click.option("--original", type=PATH, help="In place of PAIRS: the folder of originals.")
 @click.option("--edited", type=PATH, help="In place of PAIRS: the folder of edits, of the same names.")
 @click.option(
@@ -62,10 +66,14 @@ def run_command(
     force: bool,
     **options: Any,
 ) -> None:
-    """Judge every pair of PAIRS, in one call or three each; the same command goes on where it stopped."""
+    """Judge every pair of PAIRS, in one call or three each; the same command goes on where it stopped.
+
+    With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
+    """
     from uncanny.cli.realism_pairs import named_pairs
+    from uncanny.cli.realism_score import scores_of_runs
     from uncanny.cli.realism_summary import RealismSummary
-    from uncanny.cli.session import run_and_show, show_forecast
+    from uncanny.cli.several import Prepared, ask_models
     from uncanny.eval.realism.forecast import forecast_realism, forecast_realism_text
     from uncanny.eval.realism.run import RealismJob, RealismPlan, run_realism
     from uncanny.records.run_folder import RunFolder
@@ -73,25 +81,23 @@ def run_command(
     dry = options["dry_run"]
     if run is None and not dry:
         raise UsageError("No run folder is named", remedy="Say where verdicts go with -o runs/NAME.")
-    if run is not None and not dry:
-        check_run_folder(run, [Path(pairs)] if pairs is not None else [], report=False, force=force)
-    job = RealismJob(
-        RunFolder(run or Path("runs/unnamed")),
-        named_pairs(pairs, original, edited, root, run, dry=dry),
-        read_models(**options),
-        RealismPlan(options["temperature"], options["top_p"], options["max_output_tokens"]),
-        options=read_run_options(**options),
-        root=root,
+    plan = RealismPlan(options["temperature"], options["top_p"], options["max_output_tokens"])
+
+    def prepare(model: ModelOptions, folder: Path | None, limits: RunOptions) -> Prepared:
+        found = named_pairs(pairs, original, edited, root, folder, dry=dry)
+        target = RunFolder(folder or Path("runs/unnamed"))
+        job = RealismJob(target, found, model, plan, options=limits, root=root)
+        return Prepared(
+            RealismSummary(job),
+            partial(run_realism, job),
+            partial(forecast_realism, job),
+            forecast_realism_text,
+        )
+
+    check = partial(
+        check_run_folder, inputs=[] if pairs is None else [Path(pairs)], report=False, force=force
     )
-    if dry:
-        code = show_forecast(forecast_realism(job), forecast_realism_text, as_json=options["as_json"])
-        raise click.exceptions.Exit(code)
-    code = run_and_show(
-        lambda started: run_realism(job, started),
-        RealismSummary(job),
-        as_json=options["as_json"],
-        quiet=options["quiet"],
-    )
+    code = ask_models(options.pop("models"), run, prepare, scores_of_runs, check=check, **options)
     raise click.exceptions.Exit(code)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import orjson
 
 from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, page, scores_json, table_csv
+from uncanny.cli.several import Scores
 from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.eval.mcq.result import Share
 from uncanny.eval.published import CAVEATS
@@ -15,6 +17,7 @@ from uncanny.eval.realism.human import HUMAN_LABELS, load_humans
 from uncanny.eval.realism.load import load_verdicts
 from uncanny.eval.realism.published import published_humans
 from uncanny.eval.realism.result import GroupScore, RealismScore, SetScore
+from uncanny.eval.realism.run import VERDICTS
 from uncanny.eval.realism.score import TWO_WAY, score_verdicts
 from uncanny.eval.realism.score_json import COLUMNS, report_csv, report_json
 from uncanny.graphs.ugda_cases import CASES, LABELS
@@ -76,6 +79,18 @@ def score_and_show(
         write_realism_page(score, target, root=root, published=published)
         if not piped:
             say(harmless(f"Report   {target}"))
+
+
+def scores_of_runs(folders: Sequence[Path]) -> Scores:
+    """The table and the JSON of several runs; nothing where none has a verdict."""
+    files = [folder / VERDICTS for folder in folders]
+    judged = [file for file in files if file.is_file() and file.stat().st_size]
+    if not judged:
+        return Scores((), None)
+    score = score_verdicts(load_verdicts(judged))
+    command = shlex.join(["uncanny", "realism", "score", *(str(file.parent) for file in judged)])
+    lines = [*tables(score, published=False).splitlines(), f"Score    {command}"]
+    return Scores(lines, report_json(score))
 
 
 def beside(verdicts: Path) -> Path:

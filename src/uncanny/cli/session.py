@@ -17,7 +17,8 @@ from uncanny.runs.options import ModelOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd
 
-RUN_CODES = {"usage": 2, "failures": 1, "storage": 1, "budget": 3, "interrupt": 130}
+INTERRUPTED = 130
+RUN_CODES = {"usage": 2, "failures": 1, "storage": 1, "budget": 3, "interrupt": INTERRUPTED}
 
 
 class Job(Protocol):
@@ -56,19 +57,41 @@ def run_and_show(
     run: Callable[[Callable[[Progress], None]], RunEnd], summary: Summary, *, as_json: bool, quiet: bool
 ) -> int:
     """Run with live progress and tell about it. Returns the exit code."""
+    return show_end(summary, run_with_progress(run, summary, quiet=quiet), as_json=as_json, quiet=quiet)
+
+
+def run_with_progress(
+    run: Callable[[Callable[[Progress], None]], RunEnd], summary: Summary, *, quiet: bool
+) -> RunEnd:
+    """Run, and show how far it is meanwhile."""
     with live_progress(about(summary.job), enabled=not quiet) as started:
-        end = run(started)
+        return run(started)
+
+
+def show_end(
+    summary: Summary,
+    end: RunEnd,
+    *,
+    as_json: bool,
+    quiet: bool,
+    name: str | None = None,
+    keep: Callable[[dict[str, Any]], object] = say_json,
+) -> int:
+    """Tell about a run that has ended, `name` among several. Returns the exit code.
+
+    The JSON, where it is wanted, goes to `keep`: to standard output unless told otherwise.
+    """
     page, end = _page(summary, end)
     code = exit_code(end)
     if end.lost:
         if as_json:
-            say_json({**end.manifest, "warnings": end.progress.warnings, "error": str(end.error)})
+            keep({**end.manifest, "warnings": end.progress.warnings, "error": str(end.error)})
     elif as_json:
-        say_json(summary.as_json(end, page))
+        keep(summary.as_json(end, page))
     elif not quiet and code != RUN_CODES["usage"]:
         # Of a run that never got going there is nothing to sum up; the complaint stands out better alone.
         say(summary.text(end, page))
-    complain_all(end)
+    complain_all(end, name)
     return code
 
 

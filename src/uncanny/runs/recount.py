@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from typing import Annotated
@@ -24,9 +25,13 @@ from uncanny.providers.call_log import CallRecord
 from uncanny.records.jsonl import append_whole, is_deleted, open_to_append, open_to_read
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest
+from uncanny.runs.options import RunOptions
 from uncanny.runs.progress import Served, Spending
 from uncanny.schema import as_count, as_dollars
 
+# A limit that is used up still lets a run that needs nothing more find that out.
+_NOTHING_LEFT_USD = 1e-12
+_NOTHING_LEFT_TOKENS = 1
 _Tokens = Annotated[int | None, BeforeValidator(lambda value: as_count(value, MOST_TOKENS))]
 
 
@@ -118,6 +123,23 @@ def spent(folder: RunFolder) -> Spending:
     for call in SpendingFile(folder.spending).uncounted(spending.calls):
         spending.add(call)
     return spending
+
+
+def what_is_left(options: RunOptions, others: Sequence[RunFolder]) -> RunOptions:
+    """The same options with what runs in the folders `others` have left of limits that hold for all together.
+
+    Raises UsageError.
+    """
+    usd, tokens = options.max_cost_usd, options.max_tokens_total
+    if usd is None and tokens is None:
+        return options
+    sums = [spent(each).sums for each in others]
+    if usd is not None:
+        usd = max(usd - sum(each["cost_usd"] for each in sums), _NOTHING_LEFT_USD)
+    if tokens is not None:
+        taken = sum(each["input_tokens"] + each["output_tokens"] for each in sums)
+        tokens = max(tokens - int(taken), _NOTHING_LEFT_TOKENS)
+    return replace(options, max_cost_usd=usd, max_tokens_total=tokens)
 
 
 class Recount:
