@@ -1,5 +1,18 @@
-"""`python -m uncanny`."""
+"""The command, and `python -m uncanny`. Imports come last: an interrupt while they go on is one line, too."""
 
-from uncanny.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line and exit."""
+    try:
+        from uncanny.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted.\n")
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -11,10 +12,12 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from tests.runs.e2e import (
+    PROGRESS,
     Done,
     Run,
     Server,
     check_no_traceback,
+    environment,
     finish,
     pictures,
     serving,
@@ -78,6 +81,32 @@ def test_most_of_what_was_asked_before_an_interrupt_belongs_to_finished_images(
         asked = server.requests()
     assert asked < number * an_image / 2
     assert len(run.records()) >= asked / an_image / 2
+
+
+def interrupted_at(module: str, *arguments: object) -> tuple[int, list[str]]:
+    """Exit code and standard error of a command that is interrupted once it has imported `module`."""
+    command = [sys.executable, "-X", "importtime", "-m", "uncanny", *map(str, arguments)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.rpartition("|")[2].strip() == module:
+                break
+        process.send_signal(signal.SIGINT)
+        told = [line for line in process.stderr if not line.startswith("import time:")]
+    return process.returncode, told
+
+
+@pytest.mark.parametrize("module", ["click", "uncanny.cli", "pydantic", "openai", "langgraph"])
+def test_an_interrupt_while_modules_are_imported_is_one_line(
+    module: str, tmp_path: Path, run: Run, httpserver: HTTPServer
+) -> None:
+    images = pictures(tmp_path / "in", 1)
+    model = ("--model", "openai/any", "--base-url", httpserver.url_for("/v1"))
+    code, told = interrupted_at(module, "annotate", images, *model, "-o", run.path)
+    assert [line for line in told if not PROGRESS.match(line)] == ["Interrupted.\n"]
+    # Where the signal came within `exec`, as of a data class, Python ends by it in spite of the exit code.
+    # To a shell both are 130.
+    assert code in (130, -signal.SIGINT)
 
 
 def test_an_interrupt_while_the_server_wants_a_pause(

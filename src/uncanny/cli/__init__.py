@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -44,6 +45,13 @@ class LazyGroup(Group):
         module, _ = COMMANDS[cmd_name]
         command: click.Command = import_module(f"uncanny.cli.{module}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            # click would print an empty line for it.
+            raise click.Abort from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
