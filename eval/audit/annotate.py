@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from uncanny.eval.audit.result import Provenance
 from uncanny.eval.audit.sources import SCENES, Source
 from uncanny.images import PixelPolicy
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_folder import RunFolder, copy_into
 from uncanny.runs.annotate_run import AnnotateJob
 from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.recount import what_is_left
@@ -41,7 +39,8 @@ class Annotating:
         folder = self.folder(source)
         paths = [source.path]
         if source.style is not None:
-            paths = _pictures(source.style) if dry else [_copied(source.style, folder.path / "images")]
+            bundled = _pictures(source.style)
+            paths = bundled if dry else [copy_into(folder.path / "images", bundled)]
         options = what_is_left(self.options, [self.folder(other) for other in others if other != source])
         prompts = self._prompts([source, *others])
         return AnnotateJob(folder, paths, self.models, self.plan, self.policy, options, prompts=prompts)
@@ -77,16 +76,3 @@ class Annotating:
 
 def _pictures(style: str) -> list[Path]:
     return [scene.image_path for scene in scenes() if style in (SCENES, scene.style)]
-
-
-def _copied(style: str, folder: Path) -> Path:
-    """The bundled pictures of a style, in a folder of their own."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for picture in _pictures(style):
-        target = folder / picture.name
-        if not target.exists():
-            # A picture that is copied only in part would stay so.
-            half = target.with_name(f".{target.name}.{os.getpid()}")
-            shutil.copyfile(picture, half)
-            half.replace(target)
-    return folder

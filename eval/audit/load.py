@@ -51,7 +51,7 @@ def load_generators(
     for source in sources:
         one = _open(source, root)
         files.append(one.file)
-        tally = Tally(one.place, pairing(pair_by), worst)
+        tally = Tally(one.place, pairing(pair_by), worst, of_run=one.run is not None)
         found = list(_read(one, tally, pair_by))
         problems += [_in_file(problem, one.file) for problem in found] if len(sources) > 1 else found
         if not found and not (len(tally.counts) or tally.left_out.total):

@@ -68,12 +68,14 @@ class NameCount:
 class WorstImage:
     """One of the images with the highest summed implausibility `u`.
 
-    `image` is the name in the record, `path` where the file ought to be: it may be missing. `anomalies` has
+    `image` is the name in the record, `path` where the file ought to be: it may be missing. `sha256` is what
+    it must have to be shown: "" where it may not, None where that is not known. `anomalies` has
     the most severe first. `prompt` is the key it is paired by, None where nothing is paired.
     """
 
     image: str
     path: Path
+    sha256: str | None
     width: int | None
     height: int | None
     u: float

@@ -23,11 +23,13 @@ class Tally:
     """One generator's records, added one by one; memory grows by a few numbers and a key an image.
 
     `key` gives what a record is paired by, None where nothing is paired; `place` says where its file is.
+    `of_run` says that they are a run's records, whose pictures have a digest.
     """
 
     place: Callable[[str], Path]
     key: Callable[[Annotation], str] | None = None
     most_worst: int = MOST_WORST
+    of_run: bool = False
     counts: array[int] = field(default_factory=lambda: array("q"))
     severity_sums: array[int] = field(default_factory=lambda: array("q"))
     keys: list[str] = field(default_factory=list)
@@ -98,6 +100,7 @@ class Tally:
         return WorstImage(
             image=record.image,
             path=self.place(record.image),
+            sha256=record.sha256 or ("" if self.of_run else None),
             width=record.width,
             height=record.height,
             u=sum(100 - anomaly.severity for anomaly in record.anomalies) / 100,

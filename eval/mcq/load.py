@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,6 +51,14 @@ def overlay_path(item: Item, items_file: Path, root: Path | None = None) -> Path
     if item.overlay is None:
         return None
     return (root if root is not None else items_file.parent) / item.overlay
+
+
+def item_files(items: Iterable[Item], items_file: Path, root: Path | None = None) -> Iterator[Path]:
+    """All images and stored overlays of a set."""
+    for item in items:
+        yield image_path(item, items_file, root)
+        if (overlay := overlay_path(item, items_file, root)) is not None:
+            yield overlay
 
 
 def load_answers(paths: Sequence[Path]) -> tuple[Answer, ...]:

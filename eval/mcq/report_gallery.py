@@ -17,7 +17,7 @@ from uncanny.eval.mcq.items import QUESTIONS, Answer, Item, Question
 from uncanny.eval.mcq.load import image_path
 from uncanny.eval.mcq.overlay import overlay_for
 from uncanny.eval.mcq.sheet import CODES, INVALID, MISSING, Key, Sheet
-from uncanny.eval.report.pictures import pictures
+from uncanny.eval.report.pictures import Shot, pictures
 
 MOST_SHOWN = 12
 _TITLES: Mapping[Question, str] = {
@@ -129,7 +129,7 @@ def _cards(
     with TemporaryDirectory() as scratch:
         drawn = [_overlay(item, items_file, root, overlays or Path(scratch)) for item in items]
         files = [image_path(item, items_file, root) for item in items]
-        seen = pictures([*files, *(path for path in drawn if path)], budget=0)
+        seen = pictures([Shot(path) for path in (*files, *drawn) if path], budget=0)
     overlay_pictures = iter(seen[len(items) :])
     return [
         Card(

@@ -13,7 +13,7 @@ from uncanny.eval.realism.records import Verdict
 from uncanny.eval.realism.result import VerdictSet
 from uncanny.eval.realism.run import VERDICTS
 from uncanny.graphs.ugda_cases import label_of
-from uncanny.records.run_folder import unfinished
+from uncanny.records.run_folder import RunFolder, unfinished
 
 
 def load_verdicts(paths: Sequence[Path]) -> tuple[VerdictSet, ...]:
@@ -23,6 +23,9 @@ def load_verdicts(paths: Sequence[Path]) -> tuple[VerdictSet, ...]:
     invalid line, repeated id, and stored label or case that disagrees with the answers of all files, and
     UsageError for a file that cannot be read, holds no verdicts, or is named twice.
     """
+    for path in paths:
+        if path.is_dir():
+            RunFolder(path).check_links()
     files = [path / VERDICTS if path.is_dir() else path for path in paths]
     if len({file.resolve() for file in files}) < len(files):
         raise UsageError("A verdict file is named twice", remedy="Name each file once.")

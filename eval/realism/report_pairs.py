@@ -10,7 +10,7 @@ from uncanny.agents.verdict import Asked
 from uncanny.errors import UncannyError
 from uncanny.eval.realism.records import Side, Verdict
 from uncanny.eval.realism.result import RealismScore, SetScore
-from uncanny.eval.report.pictures import pictures
+from uncanny.eval.report.pictures import Shot, pictures
 from uncanny.graphs.ugda_cases import Case, choice_of
 from uncanny.records.run_folder import RunFolder
 
@@ -84,7 +84,7 @@ def base_of(one: SetScore) -> Path:
 
 def _cards(verdicts: list[Verdict], base: Path) -> tuple[Card, ...]:
     sides = [side for verdict in verdicts for side in (verdict.original, verdict.edited)]
-    known = [base / side.image for side in sides if side is not None]
+    known = [Shot(base / side.image, side.sha256 or "") for side in sides if side is not None]
     thumbs = iter(pictures(known, budget=0))
 
     def thumb(side: Side | None) -> str | None:

@@ -19,7 +19,7 @@ from uncanny.eval.report.histogram import per_image_histogram, severity_histogra
 from uncanny.eval.report.load import open_run, stream_annotations
 from uncanny.eval.report.packed_calls import CallPacker
 from uncanny.eval.report.page_json import page_json
-from uncanny.eval.report.pictures import Picture, pictures
+from uncanny.eval.report.pictures import Picture, Shot, pictures
 from uncanny.eval.report.tally import STATUSES, select
 from uncanny.records.jsonl import write_atomically
 from uncanny.schema import Annotation
@@ -47,7 +47,8 @@ def write_report(run: Path, *, max_images: int = 300, out: Path | None = None) -
     read = open_run(run)
     shown, tally = select(stream_annotations(read.folder.annotations), max_images)
     index = index_calls(read.folder.calls, {record.image for record in shown})
-    seen = pictures([read.picture(record.image) for record in shown], PICTURE_BYTES)
+    shots = [Shot(read.picture(record.image), record.sha256 or "") for record in shown]
+    seen = pictures(shots, PICTURE_BYTES)
     packer = CallPacker(CALL_BYTES)
     details = _details(shown, seen, index, packer)
     page = (

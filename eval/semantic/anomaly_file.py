@@ -12,7 +12,7 @@ from uncanny.eval.metrics.detection import Source
 from uncanny.eval.semantic.entries import TEXT_KEYS, Entry, read_bytes, take_apart
 from uncanny.eval.semantic.read_anomaly import Allowances, FieldError, is_unicode, read_objects, read_text
 from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredAnomaly, ScoredImage
-from uncanny.records.run_folder import unfinished
+from uncanny.records.run_folder import RunFolder, unfinished
 from uncanny.scenes import scenes
 from uncanny.schema import Status
 
@@ -32,6 +32,8 @@ def load_anomalies(path: Path, role: Role) -> AnomalyFile:
     Raises ItemsError with everything that is wrong, repeated images too, UsageError for a file that cannot
     be read or holds no image.
     """
+    if path.is_dir():
+        RunFolder(path).check_links()
     file = path / "annotations.jsonl" if path.is_dir() else path
     data = read_bytes(file)
     of_run = file.name == "annotations.jsonl" and (file.parent / "run.json").is_file()

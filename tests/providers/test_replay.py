@@ -169,3 +169,27 @@ async def test_what_a_call_saw_is_told_of_the_replay_too(cache: AnswerCache) -> 
     scope = CallScope("a.png")
     await ask(Caller({"": [guarded(silent())]}, cache=cache), seeing, scope)
     assert [call.sees_image for call in scope.calls] == [True]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("outcome", ["answered"]),
+        ("outcome", "splendid"),
+        ("model", 5),
+        ("answer", None),
+        ("latency_s", "long"),
+        ("attempt", {}),
+        ("started", "yesterday"),
+        ("detail", []),
+    ],
+)
+async def test_kept_calls_that_are_none_are_asked_again(cache: AnswerCache, key: str, value: object) -> None:
+    own = guarded(ScriptedProvider(in_turn(said("1"), said("2"))))
+    await ask(Caller({"": [own]}, cache=cache))
+    kept = cache.get(cache_key(own, question()))
+    assert kept is not None
+    await cache.put(cache_key(own, question()), orjson.dumps([orjson.loads(kept)[0] | {key: value}]))
+    scope = CallScope("a.png")
+    assert await ask(Caller({"": [own]}, cache=cache), scope=scope) == 2
+    assert [call.replayed for call in scope.calls] == [False]

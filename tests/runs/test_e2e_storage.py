@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 import pytest
+from PIL import Image
 
 from tests.runs.e2e import (
     Done,
@@ -103,6 +104,35 @@ def test_so_do_the_other_protocols(protocol: str, tmp_path: Path) -> None:
         check_stopped(uncanny(*arguments, file_limit_kib=16), "cannot be written")
         done = uncanny_here(*arguments)
     assert done.code == 0, done.err
+
+
+@posix
+@pytest.mark.parametrize("failing", [False, True])
+def test_a_page_that_finds_no_room_costs_neither_records_nor_summary(
+    failing: bool, tmp_path: Path, run: Run
+) -> None:
+    images = pictures(tmp_path / "in", 1)
+    for number in range(2):  # of noise, which does not get smaller in a page
+        Image.effect_noise((900, 900), 90).save(images / f"noise{number}.png")
+    with serving(objects=1, faults={"refusal": 1.0} if failing else {}) as server:
+        arguments = command(images, server, run.path)
+        done = uncanny(*arguments, file_limit_kib=400)
+        check_no_traceback(done)
+        assert done.code == 1
+        assert done.told == (
+            f"Warning: {run.path / 'report.html'} could not be written: File too large; "
+            f"`uncanny report {run.path}` writes it again\n"
+        )
+        assert f"3 {'failed' if failing else 'ok'}" in done.out
+        assert "Report " not in done.out
+        assert run.statuses() == {"failed" if failing else "ok": 3}
+        assert run.manifest()["state"] == "finished"
+        as_json = uncanny(*arguments, "--keep-failed", "--json", file_limit_kib=400)
+        assert as_json.code == 1
+        assert as_json.json()["report"] is None
+        assert "report.html could not be written" in as_json.json()["warnings"][0]
+    assert uncanny_here("report", run.path).code == 0
+    assert (run.path / "report.html").stat().st_size > 400 * 1024
 
 
 def test_a_run_folder_that_is_deleted_stops_the_run_and_is_put_back(tmp_path: Path, run: Run) -> None:

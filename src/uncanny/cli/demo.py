@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import click
@@ -31,17 +30,12 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     """
     from uncanny.cli.session import annotate_and_show
     from uncanny.providers.registry import ModelId
-    from uncanny.records.run_folder import RunFolder
+    from uncanny.records.run_folder import RunFolder, copy_into
     from uncanny.runs.annotate_run import AnnotateJob
     from uncanny.runs.options import ModelOptions
     from uncanny.scenes import scenes
 
     check_run_folder(run, force=force)
-    images = run / "images"
-    images.mkdir(parents=True, exist_ok=True)
-    for scene in scenes():
-        target = images / scene.image_path.name
-        if not target.exists():
-            shutil.copyfile(scene.image_path, target)
+    images = copy_into(run / "images", (scene.image_path for scene in scenes()))
     job = AnnotateJob(RunFolder(run), [images], ModelOptions(ModelId("demo", "")))
     raise click.exceptions.Exit(annotate_and_show(job, as_json=as_json, quiet=quiet, report=True))

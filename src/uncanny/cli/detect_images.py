@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from uncanny.errors import UsageError
+from uncanny.records.run_folder import copy_into
 from uncanny.scenes import scenes
 
 SCENES = "scenes"
@@ -36,12 +36,5 @@ def named_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> Name
     if not copy or run is None:
         copied = run is not None and folder.is_dir()
         return NamedImages((folder if copied else scenes()[0].image_path.parent,), SCENES)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for scene in scenes():
-            target = folder / scene.image_path.name
-            if not target.exists():
-                shutil.copyfile(scene.image_path, target)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
+    copy_into(folder, (scene.image_path for scene in scenes()))
     return NamedImages((folder,), SCENES)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import orjson
-
 from uncanny.cli.outputs import check_outputs, the_same
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.flat_table import item_lines, write_items
 from uncanny.eval.mcq.from_annotations import draft_items
 from uncanny.records.jsonl import read_records
 from uncanny.records.run_folder import RunFolder
-from uncanny.schema import Annotation
+from uncanny.schema import Annotation, Record
+
+
+class _Review(Record):
+    """What a person decided about one anomaly; the rest is looked at where it is used."""
+
+    image: str
 
 
 def build_items(run: Path, out: Path, seed: int, *, force: bool = False) -> str:
@@ -30,9 +34,10 @@ def build_items(run: Path, out: Path, seed: int, *, force: bool = False) -> str:
     reviews = run / "reviews.jsonl"
     decided = None
     if reviews.is_file():
-        decided = [orjson.loads(line) for line in reviews.read_bytes().splitlines() if line.strip()]
-        for review in decided:
-            review["image"] = os.path.relpath(base / review["image"], out.parent)
+        decided = [
+            review.model_dump() | {"image": os.path.relpath(base / review.image, out.parent)}
+            for review in read_records(reviews, _Review)
+        ]
     items = draft_items(annotations, reviews=decided, seed=seed)
     content = b"".join(item_lines(items))
     check_outputs([the_same(out, content, "file of just these drafts")], [run], force=force)

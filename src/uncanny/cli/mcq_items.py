@@ -8,9 +8,11 @@ import tempfile
 from pathlib import Path
 
 from uncanny.eval.mcq.items import Item
-from uncanny.eval.mcq.load import load_items
+from uncanny.eval.mcq.load import item_files, load_items
+from uncanny.records.run_folder import check_no_links, check_within
 
 SCENES = "scenes"
+STORED = "items"
 
 
 def items_path(name: str, folder: Path | None = None) -> Path:
@@ -19,7 +21,8 @@ def items_path(name: str, folder: Path | None = None) -> Path:
         return Path(name)
     from uncanny.eval.mcq.from_scenes import scene_items
 
-    target = _for_now() if folder is None else folder / "items"
+    target = _for_now() if folder is None else folder / STORED
+    check_no_links(target)
     known = target / "items.jsonl"
     return known if known.is_file() else scene_items(target)
 
@@ -36,4 +39,8 @@ def named_items(
 ) -> tuple[tuple[Item, ...], Path]:
     """The items and the file their paths start from. Raises UsageError."""
     path = items_path(name, folder)
-    return load_items(path, root=root), path
+    items = load_items(path, root=root)
+    if folder is not None and str(path) != name:
+        remedy = f"It is not the bundled set: remove {path.parent}, or name another run with -o."
+        check_within(folder, path, item_files(items, path, root), remedy=remedy)
+    return items, path

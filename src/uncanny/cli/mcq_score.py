@@ -22,6 +22,7 @@ from uncanny.eval.mcq.published import published_caveat, published_scores
 from uncanny.eval.mcq.result import SetScore, Share
 from uncanny.eval.mcq.score import report_json, score_set
 from uncanny.records.jsonl import write_atomically
+from uncanny.records.run_folder import RunFolder
 
 # Column: heading, split, score.
 COLUMNS = (
@@ -130,6 +131,7 @@ def read_answers(files: Sequence[Path]) -> list[Answer]:
     answers: list[Answer] = []
     for file in files:
         if file.is_dir():
+            RunFolder(file).check_links()
             records.append(file / "answers.jsonl")
         elif _is_predictions(file):
             answers += load_predictions(file, model=file.stem)

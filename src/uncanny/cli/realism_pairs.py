@@ -14,6 +14,7 @@ from uncanny.eval.realism.pairs import (
     scene_pairs,
     store_scene_pairs,
 )
+from uncanny.records.run_folder import check_no_links, check_within
 
 STORED = "pairs"
 
@@ -44,4 +45,10 @@ def named_pairs(
         raise UsageError("--root does not go with the bundled pairs", remedy="Leave it out.")
     if run is None or (dry and not (run / STORED / PAIR_FILE).is_file()):
         return scene_pairs()
-    return load_pairs(store_scene_pairs(run / STORED))
+    check_no_links(run / STORED)
+    stored = store_scene_pairs(run / STORED)
+    pairs = load_pairs(stored)
+    remedy = f"It is not the bundled set: remove {stored.parent}, or name another run with -o."
+    files = (file for pair in pairs.pairs for file in (pair.original, pair.edited))
+    check_within(run, stored, files, remedy=remedy)
+    return pairs

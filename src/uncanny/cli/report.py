@@ -11,7 +11,7 @@ from uncanny.cli.numbers import Whole
 from uncanny.cli.outputs import check_outputs, force_option, page
 from uncanny.cli.terminal import harmless, say
 from uncanny.errors import UsageError
-from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_folder import RunFolder, check_within
 from uncanny.records.run_manifest import RunManifest
 
 
@@ -37,6 +37,7 @@ def command(run: Path, max_images: int, force: bool) -> None:
 
 def _write(run: Path, max_images: int) -> Path:
     folder = RunFolder(run)
+    folder.check_links()
     if folder.annotations.is_file():
         from uncanny.eval.report import write_report
 
@@ -56,7 +57,7 @@ def _write(run: Path, max_images: int) -> Path:
 
 
 def _mcq_page(run: Path, manifest: RunManifest, target: Path) -> Path:
-    from uncanny.eval.mcq.load import load_answers, load_items
+    from uncanny.eval.mcq.load import item_files, load_answers, load_items
     from uncanny.eval.mcq.report import write_mcq_report
     from uncanny.eval.mcq.score import score_set
 
@@ -68,6 +69,9 @@ def _mcq_page(run: Path, manifest: RunManifest, target: Path) -> Path:
         )
     base = Path(manifest.root) if manifest.root is not None else None
     items, answers = load_items(items_file, root=base), load_answers([run / "answers.jsonl"])
+    if items_file.resolve().is_relative_to(run.resolve()):
+        remedy = f"Name them yourself: uncanny mcq score ITEMS {run}"
+        check_within(run, items_file, item_files(items, items_file, base), remedy=remedy)
     overlays = run / "overlays"
     return write_mcq_report(
         score_set(items, answers),

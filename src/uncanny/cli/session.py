@@ -102,7 +102,8 @@ def _page(summary: Summary, end: RunEnd) -> tuple[Path | None, RunEnd]:
     except (OSError, UncannyError) as error:
         if isinstance(error, OSError):
             error = UsageError(f"{error.filename} could not be written: {error.strerror or error}")
-        end.progress.warnings.append(f"{error.message}. `uncanny report RUN` writes the page again")
+        again = f"`uncanny report {summary.job.folder.path}` writes it again"
+        end.progress.warnings.append(f"{error.message}; {again}")
         return None, replace(end, unwritten=(*end.unwritten, Path("report.html")))
 
 

@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from dataclasses import fields as dataclass_fields
 from datetime import UTC, datetime
+from functools import cache
 from itertools import count
 from typing import Any
 
 import orjson
+from pydantic import TypeAdapter
 
 from uncanny.errors import ENDS_RUN, AnswerError, ProviderError, RunError
 from uncanny.providers.base import MOST_TOKENS, Outcome, Reply, Tokens
@@ -69,7 +72,9 @@ class CallRecord:
         if None in (figures["input_tokens"], figures["output_tokens"]) and cost:
             cost = None  # it was counted from them
         started = datetime.fromisoformat(fields["started"])
-        return cls(**fields | figures | {"cost_usd": cost, "started": started})
+        if unknown := fields.keys() - {each.name for each in dataclass_fields(cls)}:
+            raise TypeError(f"of another version: {', '.join(unknown)}")
+        return _fields().validate_python(fields | figures | {"cost_usd": cost, "started": started})
 
     def cached_form(self) -> dict[str, Any]:
         """The part the answer cache keeps: what the same request on another day would not tell again."""
@@ -90,6 +95,11 @@ class CallRecord:
             "served_model": self.served_model,
             "request_id": self.request_id,
         }
+
+
+@cache
+def _fields() -> TypeAdapter[CallRecord]:
+    return TypeAdapter(CallRecord)
 
 
 def dump_calls(calls: Iterable[CallRecord]) -> bytes:

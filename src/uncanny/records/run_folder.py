@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,9 +85,7 @@ class RunFolder:
         for name in _FILES:
             _check_kind(self.path / name, stat.S_ISREG, "file")
         for name in _FOLDERS:
-            folder = self.path / name
-            if _check_kind(folder, stat.S_ISDIR, "folder"):
-                check_no_links(folder)
+            check_no_links(self.path / name)
 
     def begun(self) -> bool:
         """Whether anything was asked or recorded here."""
@@ -170,11 +168,46 @@ class RunFolder:
 
 
 def check_no_links(folder: Path) -> None:
-    """Raises UsageError where anything in `folder` is neither a file nor a folder; OSError."""
+    """Raises UsageError where `folder` or anything in it is a link, a pipe or a device; OSError."""
+    if not _check_kind(folder, stat.S_ISDIR, "folder"):
+        return
     with os.scandir(folder) as entries:
         for entry in entries:
-            if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
+            if entry.is_dir(follow_symlinks=False):
+                check_no_links(Path(entry.path))
+            elif not entry.is_file(follow_symlinks=False):
                 raise _not_plain(Path(entry.path), "file")
+
+
+def copy_into(folder: Path, files: Iterable[Path]) -> Path:
+    """Copy `files` into a folder of a run, which is returned; what is there already stays.
+
+    Raises UsageError where a link is in the way or the folder cannot be written.
+    """
+    try:
+        check_no_links(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            target = folder / file.name
+            if not target.exists():
+                write_atomically(target, [file.read_bytes()])
+    except OSError as error:
+        raise UsageError(
+            f"{folder} cannot be written: {error.strerror or error}",
+            remedy="Free some disk space, or name a folder that can be written with -o.",
+        ) from error
+    return folder
+
+
+def check_within(folder: Path, named_by: Path, paths: Iterable[Path], *, remedy: str) -> None:
+    """A set that lies in a run folder names its own files only: others would be sent to a model, or shown.
+
+    Raises UsageError for the first of `paths` that leads out of `folder`.
+    """
+    inside = folder.resolve()
+    for path in paths:
+        if not path.resolve().is_relative_to(inside):
+            raise UsageError(f"{named_by} names {path}, which is not in {folder}", remedy=remedy)
 
 
 def _check_kind(path: Path, is_kind: Any, kind: str) -> bool:

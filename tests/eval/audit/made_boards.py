@@ -140,7 +140,7 @@ def _worst(place: int, record: list[tuple[int, int]], u: float, pictures: Sequen
         )
         for kind, severity in sorted(record, key=lambda flaw: flaw[1])
     ]
-    return WorstImage(f"street/{place:04}.png", path, 640, 480, u, tuple(anomalies), f"{place:04}")
+    return WorstImage(f"street/{place:04}.png", path, None, 640, 480, u, tuple(anomalies), f"{place:04}")
 
 
 def _figures(

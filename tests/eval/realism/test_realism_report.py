@@ -40,10 +40,17 @@ def page_of(folder: Path, score: RealismScore, **options: Any) -> Page:
 
 
 def sides(files: Sequence[Path]) -> dict[str, Any]:
-    """What a record says of its two files."""
+    """What a record says of its two files; those of the scenes have their digest."""
     names = ("original", "edited")
+    digests = {scene.image_path.name: scene.sha256 for scene in scenes()}
     return {
-        name: {"image": str(file), "sha256": None, "width": 768, "height": 576, "changes": []}
+        name: {
+            "image": str(file),
+            "sha256": digests.get(file.name),
+            "width": 768,
+            "height": 576,
+            "changes": [],
+        }
         for name, file in zip(names, files, strict=True)
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Callable
@@ -141,13 +142,14 @@ def calls(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 def make_run(folder: Path, records: list[dict[str, Any]], *, pictures: bool = True, **info: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
+    for number, record in enumerate(records if pictures else []):
+        if record["status"] != "unreadable":
+            draw(folder / record["image"], number)
+            record["sha256"] = hashlib.sha256((folder / record["image"]).read_bytes()).hexdigest()
     rows = [row for record in records for row in calls(record)]
     for name, lines in (("annotations.jsonl", records), ("calls.jsonl", rows)):
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         (folder / name).write_text(text, encoding="utf-8")
-    for number, record in enumerate(records if pictures else []):
-        if record["status"] != "unreadable":
-            draw(folder / record["image"], number)
     outcomes = {"answered": 590, "unparseable": 4, "refused": 1, "error": 5}
     told = {
         "format": 1,
