@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from uncanny.errors import ImageError
+from uncanny.errors import ImageError, StorageError
 from uncanny.eval.mcq.items import Box, Item, Option
 from uncanny.eval.mcq.load import image_path, overlay_path
 from uncanny.eval.mcq.problems import Problem
@@ -83,6 +83,8 @@ def _size(item: Item, field: str, path: Path) -> tuple[Size | None, Problem | No
             decoded = decode(data, header)
             (width, height), turned = decoded.image.size, decoded.orientation
             del decoded
+    except StorageError:
+        raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files
         told: ImageError = explain(error, data)
         advice = f"; {told.remedy}" if told.remedy else ""

@@ -18,7 +18,7 @@
     │       ├── QuotaError         the account has no credit left
     │       └── ModelDownError     the breaker gave up on a model that only fails
     ├── BudgetError                the user's own limit on cost or tokens is reached
-    └── StorageError               a run under way can write no more: full disk, folder deleted
+    └── StorageError               a run under way can write no more, or open no more files
 
 Each message says what happened, where, and, as `remedy`, what to do about it.
 """
@@ -41,6 +41,8 @@ ImageFault = Literal[
     "truncated",
     "damaged",
     "bomb",
+    "io_error",
+    "memory",
 ]
 
 
@@ -155,7 +157,7 @@ class BudgetError(UncannyError):
 
 
 class StorageError(UncannyError):
-    """A run under way cannot keep results any more; it stops asking, and can go on another time."""
+    """A run under way cannot keep results or open files any more; it stops, and can go on another time."""
 
 
 # What no input can do anything about: it ends the run, which can be continued.

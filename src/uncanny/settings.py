@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from uncanny.errors import UsageError
@@ -19,7 +19,7 @@ WEEK_S = 7 * 24 * 3600.0
 
 
 class Settings(BaseSettings):
-    """Read from `UNCANNY_…` variables.
+    """Read from `UNCANNY_…` variables; an empty one counts as unset.
 
     `concurrency`: most calls in flight at each model. `timeout_s`: seconds for one call. `patience_s`:
     seconds without one good answer before a failing model is given up. `cache_dir`: a folder of answers
@@ -39,6 +39,11 @@ class Settings(BaseSettings):
     vllm_args: str | None = None
     embeddings_dir: Path | None = None
     embeddings_gb: Annotated[float, Field(ge=0, le=1e9)] = 10.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty_ones(cls, given: dict[str, object]) -> dict[str, object]:
+        return {name: value for name, value in given.items() if not isinstance(value, str) or value.strip()}
 
 
 @cache

@@ -13,11 +13,20 @@ _ADVICE = {"model": "This command asks one model; make a run for each."}
 
 
 class Command(click.Command):
-    """Refuses an option that is given twice and takes one value: nobody would know which one holds."""
+    """Refuses an option that is given twice and takes one value: nobody would know which one holds.
+
+    And a path that is empty: it would be the current folder.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
-            _, _, given = self.make_parser(ctx).parse_args(list(args))
+            values, _, given = self.make_parser(ctx).parse_args(list(args))
+            for parameter in self.get_params(ctx):
+                if isinstance(parameter.type, click.Path) and _is_empty(values.get(parameter.name or "")):
+                    raise UsageError(
+                        f"{_shown(parameter)} is empty",
+                        remedy="Is a variable unset? The folder here is called `.`.",
+                    )
             for parameter, times in Counter(given).items():
                 if times > 1 and isinstance(parameter, click.Option) and _takes_one_value(parameter):
                     advice = _ADVICE.get(parameter.name or "", "Give it once.")
@@ -40,6 +49,15 @@ class Group(click.Group):
             advice = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(known)}."
             raise click.UsageError(f"No such command {name!r}. {advice}", ctx)
         return super().resolve_command(ctx, args)
+
+
+def _is_empty(given: object) -> bool:
+    # What is not given is None, or a mark of click's own.
+    return given == "" or (isinstance(given, list | tuple) and "" in given)
+
+
+def _shown(parameter: click.Parameter) -> str:
+    return parameter.opts[0] if isinstance(parameter, click.Option) else (parameter.name or "").upper()
 
 
 def _takes_one_value(option: click.Option) -> bool:

@@ -235,7 +235,8 @@ def explain(error: Exception, data: bytes, suffix: str = "") -> ImageError:
             "the file declares far more pixels than the limit", kind="bomb", remedy=_RAISE_PIXELS
         )
     if isinstance(error, MemoryError):
-        return ImageError("the picture needs more memory than there is", kind="bomb")
+        remedy = "Run the same command again with more of it, or make the picture smaller."
+        return ImageError("the picture needs more memory than there is", kind="memory", remedy=remedy)
     name = sniff(data)
     if name is None:
         return _no_image(data, suffix)

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
-from uncanny.errors import ImageError, ImageFault
+from uncanny.errors import ImageError, ImageFault, StorageError
+from uncanny.images.naming import short_path
 
 _FAULTS: dict[int, tuple[ImageFault, str, str | None]] = {
     errno.ENOENT: ("missing", "the file does not exist", "Was it moved, or is it a link to nowhere?"),
@@ -24,8 +26,12 @@ _FAULTS: dict[int, tuple[ImageFault, str, str | None]] = {
     errno.EACCES: ("permission", "no permission to read the file", "Check its mode and its folder's."),
     errno.EPERM: ("permission", "no permission to read the file", "Check its mode and its folder's."),
     errno.EISDIR: ("not_a_file", "this is a folder, not a file", None),
+    errno.ENOMEM: ("memory", "there is no memory left to read the file", "Run the same command again."),
 }
-
+# That too many files are open says nothing of this one: others will be closed.
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
+PATIENCE_S = 20.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 
 # Two changes within one tick of a file system's clock leave the same times; none ticks slower than this.
 _TICK_NS = 2 * 10**9
@@ -75,7 +81,7 @@ def changed_files(files: Iterable[RecordedFile]) -> set[RecordedFile]:
 
     A file whose size, times and inode are those of its stamp is not read; all others are. Copies with the
     times of the original, and clocks that were set back, so change nothing. Files that are gone or out of
-    reach are left out: the record of what they were stands.
+    reach are left out: the record of what they were stands. Raises StorageError when no file can be opened.
     """
     unsure = [file for file in files if not _as_stamped(file)]
     if not unsure:
@@ -104,7 +110,7 @@ def _holds_others(file: RecordedFile) -> bool:
             return True
         if file.stamp is not None and not file.stamp.startswith(f"{status.st_size:x}-"):
             return True
-        with open(file.path, "rb", opener=_open_without_waiting) as content:
+        with _open(file.path) as content:
             return hashlib.file_digest(content, "sha256").hexdigest() != file.sha256
     except (OSError, ValueError):
         return False
@@ -112,10 +118,13 @@ def _holds_others(file: RecordedFile) -> bool:
 
 @contextmanager
 def open_image_file(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
-    """The regular file of at most `max_bytes`, to be read. Raises `ImageError`, also where reading fails."""
+    """The regular file of at most `max_bytes`, to be read.
+
+    Raises `ImageError`, also where reading fails, and `StorageError` where too many files stay open.
+    """
     try:
         _check(path.stat(), max_bytes)
-        with open(path, "rb", opener=_open_without_waiting) as file:
+        with _open(path) as file:
             # Looked at again: the name may stand for another file than a moment ago.
             _check(os.fstat(file.fileno()), max_bytes)
             yield file
@@ -123,6 +132,26 @@ def open_image_file(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
         raise _from_os(error) from error
     except ValueError as error:  # a name with a zero byte in it
         raise ImageError(f"the name is not valid: {error}", kind="missing") from error
+
+
+def _open(path: Path) -> BufferedReader:
+    """Waits where too many files are open, until others are closed. Raises OSError, at last StorageError."""
+    until, pause_s = time.monotonic() + PATIENCE_S, _FIRST_PAUSE_S
+    while True:
+        try:
+            return open(path, "rb", opener=_open_without_waiting)
+        except OSError as error:
+            if error.errno not in _TOO_MANY:
+                raise
+            if time.monotonic() >= until:
+                remedy = (
+                    "Allow more of them (ulimit -n) or lower --concurrency, and run the same command again."
+                )
+                raise StorageError(
+                    f"{short_path(path)} cannot be opened: {error.strerror}", remedy=remedy
+                ) from error
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
 def _open_without_waiting(name: str, flags: int) -> int:
@@ -147,7 +176,11 @@ def _too_large(size: int, max_bytes: int) -> ImageError:
 
 
 def _from_os(error: OSError) -> ImageError:
-    kind, message, remedy = _FAULTS.get(
-        error.errno or 0, ("damaged", f"the file cannot be read: {error.strerror or error}", None)
+    # What is not about the name or the rights is about the disk, or a drive on the network.
+    other: tuple[ImageFault, str, str | None] = (
+        "io_error",
+        f"the file cannot be read: {error.strerror or error}",
+        "Check the disk or the drive on the network, and run the same command again.",
     )
+    kind, message, remedy = _FAULTS.get(error.errno or 0, other)
     return ImageError(message, kind=kind, remedy=remedy)

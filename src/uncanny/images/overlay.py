@@ -13,7 +13,7 @@ from typing import Final
 
 from PIL import Image
 
-from uncanny.errors import ImageError, UsageError
+from uncanny.errors import ImageError, StorageError, UsageError
 from uncanny.images.decode import PIXELS, Header, decode, explain, read_header
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.glyphs import Letter, glyph
@@ -71,7 +71,7 @@ def draw_boxes(image: bytes | Path, boxes: Mapping[Letter, Box], policy: PixelPo
         header = read_header(data, policy.max_pixels)
         with PIXELS.hold(header.pixels):
             return _drawn(_picture(data, header), boxes)
-    except UsageError:
+    except (UsageError, StorageError):
         raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files
         told = explain(error, data)

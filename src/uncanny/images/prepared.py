@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from uncanny.errors import ImageError
+from uncanny.errors import ImageError, StorageError
 from uncanny.images.decode import PIXELS, Header, check_whole, decode, explain, header_size, read_header
 from uncanny.images.encode import encode
 from uncanny.images.file_bytes import open_image_file, read_stamped
@@ -47,7 +47,7 @@ def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImag
 
     The pixels are gone through whole in any case, so that what is sent is known to be readable. They are kept
     in memory only where they have to be, and those of few pictures at a time. Raises `ImageError` and nothing
-    else, whatever the file holds.
+    else, whatever the file holds; `StorageError` where no file can be opened any more.
     """
     data = b""
     try:
@@ -57,19 +57,26 @@ def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImag
         file = read_stamped(path, policy.max_file_bytes)
         data = file.data
         return replace(_prepare(data, policy, limits), stamp=file.stamp)
+    except StorageError:
+        raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files
         told = explain(error, data, path.suffix.lower())
         raise ImageError(f"{short_path(path)}: {told.message}", kind=told.kind, remedy=told.remedy) from error
 
 
 def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int] | None:
-    """Width and height in pixels by the file's header, None where it cannot be read. Nothing is decoded."""
+    """Width and height in pixels by the file's header, None where it cannot be read. Nothing is decoded.
+
+    Raises `StorageError` where no file can be opened any more.
+    """
     policy = policy or PixelPolicy()
     if path.suffix.lower() in RAW_SUFFIXES:
         return None
     try:
         with open_image_file(path, policy.max_file_bytes) as file:
             size = header_size(file)
+    except StorageError:
+        raise
     except Exception:  # decoders raise all kinds of errors on hostile files
         return None
     return size if size[0] * size[1] <= policy.max_pixels else None
