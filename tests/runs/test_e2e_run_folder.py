@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -155,6 +156,49 @@ def test_a_run_that_version_0_1_0_left_killed_is_counted_as_it_was_then(tmp_path
         assert totals["calls"] > len(lines) > 0
         assert totals["calls"] >= server.requests() + len(lines)
     assert run.statuses() == {"ok": 6}
+
+
+def test_calls_that_cannot_be_read_are_not_passed_over_in_silence(
+    server: Server, images: Path, run: Run
+) -> None:
+    arguments = command(images, server, run)
+    assert uncanny_here(*arguments).code == 0
+    calls = run.path / "calls.jsonl"
+    lines = calls.read_bytes().splitlines(keepends=True)
+    calls.write_bytes(b"".join([b'{"started": 5}\n', *lines[2:-1], b"what\n", lines[-1]]))
+    (run.path / "run.json").unlink()
+    done = uncanny_here(*arguments)
+    assert done.code == 0
+    assert f"{calls} has 2 lines that are no calls; what they cost is not counted" in done.told
+    assert run.manifest()["totals"]["calls"] == len(lines) - 2
+
+
+# The answer cache
+
+
+@pytest.mark.parametrize("pages", [range(1, 2), range(3, 4), range(2, 8)], ids=str)
+def test_a_damaged_answer_cache_costs_a_warning_and_some_calls(
+    pages: range, server: Server, images: Path, run: Run
+) -> None:
+    arguments = command(images, server, run)
+    assert uncanny_here(*arguments).code == 0
+    database = run.path / "answers" / "answers.db"
+    with database.open("r+b") as file:
+        for page in pages:
+            file.seek(page * 4096)
+            file.write(os.urandom(4096))
+    (run.path / "annotations.jsonl").write_bytes(b"")  # so that all answers are looked up
+    asked = server.requests()
+    done = uncanny_here(*arguments)
+    assert done.code == 0
+    # Page 1 leads to all others of the table.
+    assert server.requests() - asked < 3 * AN_IMAGE + (1 in pages)
+    (warning,) = [line for line in done.told.splitlines() if line.startswith("Warning: ")]
+    assert f"{database} is damaged" in warning
+    assert "may be deleted" in warning
+    again = uncanny_here(*arguments)
+    assert (again.code, again.told) == (0, "")
+    assert run.statuses() == {"ok": 3}
 
 
 # A dry run

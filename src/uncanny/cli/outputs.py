@@ -24,7 +24,8 @@ STANDARD_OUTPUT = Path("-")
 _HEAD_BYTES = 8192
 # Files that commands find in a folder they are given.
 _RECORDS = (
-    *("annotations.jsonl", "answers.jsonl", "verdicts.jsonl", "calls.jsonl", "reviews.jsonl"),
+    *("annotations.jsonl", "answers.jsonl", "verdicts.jsonl", "calls.jsonl", "spending.jsonl"),
+    "reviews.jsonl",
     *("items.jsonl", "pairs.jsonl", "run.json"),
 )
 _MANIFEST = frozenset({"format", "uncanny", "task"})

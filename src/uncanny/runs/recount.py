@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
@@ -149,7 +149,7 @@ class Recount:
     answer cache as replays; they were paid for by this run, so each is counted once, by the moment it
     started. With a cache shared between runs a replay may be another run's expense and counts as none.
     `served` is what `run.json` knew of who answered. `first` is when the first call started, in seconds since
-    the epoch, None where there is none.
+    the epoch, None where there is none. `unread` counts lines of `calls.jsonl` that are no calls.
     """
 
     def __init__(
@@ -158,15 +158,20 @@ class Recount:
         """`since`, in seconds since the epoch, is when the run began. Raises UsageError."""
         self.spending = Spending(served=served)
         self.first: float | None = None
+        self.unread = 0
         self._since, self._own_cache = since, own_cache
         self._seen: set[float] = set()
-        for path in (calls, spending):
-            for call in read_paid(path):
-                self._count(call)
+        for call in read_paid(calls, self._note_unread):
+            self._count(call)
+        for call in read_paid(spending):
+            self._count(call)
 
     def paid_here(self, call: CallRecord) -> bool:
         """Whether a replayed call is this run's own expense, not counted yet; says so once."""
         return self._first_time(call.started.timestamp())
+
+    def _note_unread(self) -> None:
+        self.unread += 1
 
     def _count(self, call: PaidCall) -> None:
         moment = call.started.timestamp()
@@ -186,8 +191,8 @@ class Recount:
         return True
 
 
-def read_paid(path: Path) -> Iterator[PaidCall]:
-    """The calls in a file; lines that are none are passed over, as half a line is. Raises UsageError."""
+def read_paid(path: Path, wrong: Callable[[], None] = lambda: None) -> Iterator[PaidCall]:
+    """The calls in a file; `wrong` is called for each whole line that is none. Raises UsageError."""
     reader = open_to_read(path)
     if reader is None:
         return
@@ -196,4 +201,5 @@ def read_paid(path: Path) -> Iterator[PaidCall]:
             try:
                 yield PaidCall.model_validate_json(line)
             except ValidationError:
-                continue
+                if line.endswith(b"\n") and line.strip():
+                    wrong()

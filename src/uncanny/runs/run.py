@@ -209,6 +209,11 @@ def _take_up_spending(
     served = manifest.spending.served
     recount = Recount(folder.calls, folder.spending, since=since, own_cache=own_cache, served=served)
     progress.spending, progress.paid_before = recount.spending, recount.paid_here
+    if recount.unread:
+        lines = (
+            "1 line that is no call" if recount.unread == 1 else f"{recount.unread:,} lines that are no calls"
+        )
+        progress.warnings.append(f"{folder.calls} has {lines}; what they cost is not counted")
     if not known and recount.first is not None:
         manifest.began(min(max(recount.first, 0.0), manifest.started))
 
