@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from uncanny.errors import RunLockedError, RunMismatchError, UsageError
+from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import RunManifest
 
@@ -132,3 +133,39 @@ def test_each_other_setting_is_named(folder: RunFolder) -> None:
     ):
         assert told in str(caught.value)
     assert "plan" not in str(caught.value)
+
+
+def test_a_folder_that_was_deleted_is_put_back_and_held_again(folder: RunFolder) -> None:
+    with folder.locked():
+        assert not folder.lost()
+        assert not folder.put_back()
+        shutil.rmtree(folder.path)
+        assert folder.lost()
+        with pytest.raises(StorageError, match="was deleted or moved"):
+            folder.write_manifest({})
+        assert folder.put_back()
+        assert not folder.lost()
+        folder.write_manifest({"state": "running"})
+        with pytest.raises(RunLockedError), RunFolder(folder.path).locked():
+            pass
+    with folder.locked():
+        pass
+
+
+def test_a_folder_that_cannot_be_put_back_stays_lost(folder: RunFolder) -> None:
+    with folder.locked():
+        shutil.rmtree(folder.path.parent)
+        folder.path.parent.write_text("in the way")
+        assert not folder.put_back()
+        assert folder.lost()
+
+
+def test_a_folder_that_was_moved_or_replaced_is_not_put_back(folder: RunFolder) -> None:
+    with folder.locked():
+        folder.path.rename(folder.path.with_name("moved"))
+        assert folder.lost()
+        assert not folder.put_back()
+        folder.path.mkdir()
+        assert folder.lost()
+        assert not folder.put_back()
+    assert not list(folder.path.iterdir())

@@ -143,12 +143,18 @@ class RunFolder:
             return True
 
     def put_back(self) -> bool:
-        """Make the folder again if it was deleted; False where it was moved, or has a successor already."""
+        """Make the folder again if it was deleted; False where it was moved, replaced, or cannot be made."""
         if self._descriptor is None or os.fstat(self._descriptor).st_nlink or self.path.exists():
             return False
-        self._let_go()
-        self.path.mkdir(parents=True)
-        self._take()
+        deleted, lock = self._descriptor, self._lock
+        try:
+            self.path.mkdir(parents=True)
+            self._take()
+        except (OSError, Timeout):
+            return False
+        os.close(deleted)
+        if lock is not None:
+            lock.release()
         return True
 
     def _take(self) -> None:

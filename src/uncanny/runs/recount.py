@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import FileIO
@@ -114,7 +115,8 @@ class SpendingFile:
             self._file.close()
             self._file = None
         if counted:
-            self.path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # what `run.json` counts is not counted again
+                self.path.unlink()
 
 
 def spent(folder: RunFolder) -> Spending:
