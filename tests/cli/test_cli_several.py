@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import orjson
 import pytest
 
 from tests.cli.complaints import one_line
-from tests.runs.e2e import pictures, serving, uncanny_here
+from tests.runs.e2e import finish, pictures, serving, start, uncanny_here
 
 TASKS = {
     "mcq run": ("mcq", "run", "scenes"),
@@ -139,6 +140,21 @@ def test_names_that_are_not_clear_start_nothing(
 ) -> None:
     one_line(uncanny_here(*TASKS[task], *options, "-o", tmp_path / "runs"), *words)
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_interruption_ends_the_command(tmp_path: Path) -> None:
+    with serving(latency_ms=60_000.0) as server:
+        asked = ("-m", "openai/a", "-m", "openai/b", "--base-url", server.v1)
+        process = start("mcq", "run", "scenes", *asked, "-o", tmp_path / "runs")
+        assert process.stderr is not None
+        while not process.stderr.readline().startswith(b"76 questions"):
+            pass
+        process.send_signal(signal.SIGINT)
+        done = finish(process)
+    assert done.code == 130
+    assert "Interrupted" in done.err
+    assert "openai/b" not in done.err
+    assert list(states(tmp_path / "runs")) == ["openai_a"]
 
 
 def test_commas_belong_to_names_that_are_no_providers(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from uncanny.cli.inputs import at_rest
 from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, page, scores_json
 from uncanny.cli.several import Scores
 from uncanny.cli.terminal import harmless, layout, say, say_json
@@ -129,7 +130,7 @@ def read_answers(files: Sequence[Path]) -> list[Answer]:
     """Answers from record files, prediction files and run folders. Raises UsageError."""
     records: list[Path] = []
     answers: list[Answer] = []
-    for file in files:
+    for file in map(at_rest, files):
         if file.is_dir():
             RunFolder(file).check_links()
             records.append(file / "answers.jsonl")

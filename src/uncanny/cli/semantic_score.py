@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from uncanny.cli.inputs import at_rest
 from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, page, rows_jsonl, scores_json
 from uncanny.cli.semantic_names import named_predictions
 from uncanny.cli.semantic_progress import image_progress
@@ -49,7 +50,7 @@ def score_and_show(
     """Returns the exit code. Raises UsageError before anything is scored or written."""
     settings = ScoreSettings(thresholds, balance, resamples, seed)
     told = json_file != STANDARD_OUTPUT
-    named = named_predictions(predictions)
+    named = {name: at_rest(path) for name, path in named_predictions(predictions).items()}
     # Whoever pipes figures on gets a page only where one is asked for.
     target = None if no_report or not (told or report) else report or beside(next(iter(named.values())))
     check_outputs(

@@ -8,6 +8,7 @@ that takes no Unicode gets the nearest ASCII, one that is closed gets nothing.
 from __future__ import annotations
 
 import codecs
+import contextlib
 import logging
 import os
 import re
@@ -48,8 +49,9 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print to standard error, at once."""
-    _print(text, sys.stderr)
+    """Print to standard error, at once. One that takes nothing any more changes nothing else."""
+    with contextlib.suppress(OSError):
+        _print(text, sys.stderr)
 
 
 def say_json(content: object) -> None:
