@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.runs.e2e import Done, check_no_traceback, environment, pictures, serving, uncanny_here
@@ -37,6 +37,7 @@ def test_what_a_terminal_would_obey_is_shown() -> None:
     assert harmless("Ünï – 你好 👩\u200d🚀") == "Ünï – 你好 👩\u200d🚀"
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(), max_size=5))
 def test_a_line_stays_a_line(lines: list[str]) -> None:
     text = layout(lines)

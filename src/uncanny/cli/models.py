@@ -133,10 +133,9 @@ def read_models(
         provider, equals, url = each.partition("=")
         if not (equals and provider in PROVIDERS):
             provider, url = main.provider, each
+        parse_address(url)
         if urls.setdefault(provider, url) != url:
             raise UsageError(f"--base-url gives {provider} two addresses", remedy="Leave one of them out.")
-    for url in urls.values():
-        parse_address(url)
     named: dict[str, ModelId] = {}
     for each in roles:
         role, equals, name = each.partition("=")
