@@ -21,7 +21,7 @@ from uncanny.runs.options import ModelOptions
 from uncanny.runs.progress import Progress, Spending
 
 State = Literal["running", "finished", "interrupted", "budget", "stopped"]
-_LIBRARIES = ("langgraph", "openai", "anthropic", "pydantic", "pillow", "orjson", "vllm")
+_LIBRARIES = ("langgraph", "openai", "anthropic", "pydantic", "pillow", "orjson", "genai-prices", "vllm")
 
 
 class Manifest:
