@@ -118,7 +118,8 @@ def _parse(text: str, without: tuple[str, ...]) -> Address:
     for end in without:
         path = path.rstrip("/").removesuffix(end)
     netloc = host if port is None else f"{host}:{port}"
-    url = _as_sent(f"{parts.scheme}://{netloc}{path.rstrip('/')}/")
+    # Slashes at the end are dropped once more: `//.` has them only after its dot is resolved.
+    url = _as_sent(f"{parts.scheme}://{netloc}{path.rstrip('/')}/").rstrip("/") + "/"
     parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
     known = {name: value for name, value in parameters.items() if not _CREDENTIALS.search(name)}
     identity = url.rstrip("/") if urlsplit(url).path == "/" else url
