@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from uncanny.agents.failure import PROBLEMS, kind_of
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
 from uncanny.errors import AnswerError, RefusedError
+from uncanny.models.base import Message, Part, Request, Sampling, SentImage
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.providers.base import Message, Part, Request, Sampling, SentImage
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.caller import Caller
 
 AGENT = "ArtifactAnswerer"
 ROLES = {"answerer": AGENT}

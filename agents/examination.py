@@ -12,12 +12,12 @@ from pydantic import BaseModel
 from uncanny.agents.failure import PROBLEMS, StepFailedError
 from uncanny.agents.plan import AnnotatePlan
 from uncanny.answers import FORMS, ListForm, own_schema, read_list, shared_schema
-from uncanny.answers.plain import read_text
+from uncanny.answers.json_text import read_text
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
 from uncanny.errors import AnswerError
+from uncanny.models.base import AnswerSchema, Message, Part, Request, Sampling, SentImage
 from uncanny.prompts import Prompt, PromptSet, prompt_set
-from uncanny.providers.base import AnswerSchema, Message, Part, Request, Sampling, SentImage
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.caller import Caller
 
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")

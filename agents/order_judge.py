@@ -6,7 +6,7 @@ from typing import Literal
 
 from uncanny.agents.verdict import ROLES, Check, Judged, Judging, judged
 from uncanny.answers.realism_verdict import Position, read_position
-from uncanny.providers.base import SentImage
+from uncanny.models.base import SentImage
 
 Order = Literal["original_first", "edited_first"]
 ORDERS: tuple[Order, Order] = ("original_first", "edited_first")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uncanny.agents.verdict import ROLES, Check, Judged, Judging, judged
 from uncanny.answers.realism_verdict import Realistic, read_realistic
-from uncanny.providers.base import SentImage
+from uncanny.models.base import SentImage
 
 CHECK: Check[Realistic] = Check(ROLES["realism"], "first_check", "`Yes` or `No`", read_realistic)
 

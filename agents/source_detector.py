@@ -14,14 +14,13 @@ from typing import TypeVar
 from uncanny.agents.detect_plan import DetectPlan
 from uncanny.agents.failure import PROBLEMS, StepFailedError
 from uncanny.answers import ANOMALIES, read_list
-from uncanny.answers.jsontext import without_thinking
-from uncanny.answers.plain import read_text
+from uncanny.answers.json_text import read_text, without_thinking
 from uncanny.answers.source_verdict import read_source
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
 from uncanny.errors import AnswerError, RefusedError
+from uncanny.models.base import Message, Request, Sampling, SentImage
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.providers.base import Message, Request, Sampling, SentImage
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.caller import Caller
 from uncanny.schema import Anomaly, Source
 
 AGENT = "SourceDetector"

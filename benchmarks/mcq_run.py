@@ -104,9 +104,9 @@ def ours(url: str, items_file: Path, run: Path) -> Measured:
     """A whole run: images checked, answer cache, calls and answers on disk."""
     from uncanny.eval.mcq.load import load_items
     from uncanny.eval.mcq.run import McqJob, run_mcq
-    from uncanny.providers.registry import parse_model
+    from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.options import ModelOptions, RunOptions
+    from uncanny.runs.config import ModelOptions, RunOptions
 
     models = ModelOptions(parse_model("openai/gpt-4o"), base_urls={"openai": f"{url}/v1"})
     began, cpu = time.perf_counter(), time.process_time()

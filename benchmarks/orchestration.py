@@ -15,10 +15,10 @@ ROUNDS = 5
 
 def run(folder: Path, run: Path, *, cache: bool) -> tuple[float, int]:
     """CPU milliseconds an image, and calls an image."""
-    from uncanny.providers.registry import parse_model
+    from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder
     from uncanny.runs.annotate_run import AnnotateJob, annotate
-    from uncanny.runs.options import ModelOptions, RunOptions
+    from uncanny.runs.config import ModelOptions, RunOptions
 
     options = RunOptions(concurrency=64, cache=cache)
     job = AnnotateJob(RunFolder(run), [folder], ModelOptions(parse_model("noop")), options=options)

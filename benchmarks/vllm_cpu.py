@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest.mock import patch
 
-from uncanny.providers import registry
-from uncanny.providers.base import Message, Provider, Reply, Request, Traits
-from uncanny.providers.vllm_server import VllmServer
+from uncanny.models import registry
+from uncanny.models.base import Message, Provider, Reply, Request, Traits
+from uncanny.models.vllm.server import VllmServer
 
 VENV_VARIABLE = "UNCANNY_VLLM_VENV"
 TOOLS = Path(__file__).parents[1] / "tests" / "vllm_cpu"
@@ -167,10 +167,10 @@ def counters(server: VllmServer) -> dict[str, float]:
 
 def measure(server: VllmServer, run: Path, arrange: Arrange | None, limit: int | None = None) -> Figures:
     from uncanny.agents.plan import AnnotatePlan
+    from uncanny.demo.scenes import scenes
     from uncanny.records.run_folder import RunFolder
     from uncanny.runs.annotate_run import AnnotateJob, annotate
-    from uncanny.runs.options import ModelOptions, RunOptions
-    from uncanny.scenes import scenes
+    from uncanny.runs.config import ModelOptions, RunOptions
 
     plain = registry.PROVIDERS["vllm"]
 

@@ -13,9 +13,9 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from uncanny.agents.artifact_answerer import Asked, Given, ask
-from uncanny.providers.base import Sampling
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.caller import Caller
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
+from uncanny.models.base import Sampling
 
 
 @dataclass(frozen=True, slots=True)

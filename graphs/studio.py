@@ -18,6 +18,10 @@ from langgraph.types import Send
 
 from uncanny.agents.examination import Examination
 from uncanny.agents.plan import AnnotatePlan
+from uncanny.client.budget import worst_case
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
+from uncanny.client.endpoint import lane
 from uncanny.graphs.annotate import (
     AnnotateState,
     Branch,
@@ -29,13 +33,8 @@ from uncanny.graphs.annotate import (
 )
 from uncanny.graphs.object_step import ObjectState, attribute_step, integrate_step, relation_step
 from uncanny.images import PixelPolicy, SendLimits, prepare
-from uncanny.providers.base import Provider, Tokens
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.caller import Caller
-from uncanny.providers.encode import encode_image
-from uncanny.providers.lane import lane
-from uncanny.providers.registry import Access, open_model, parse_model
-from uncanny.providers.worst_case import worst_case
+from uncanny.models.base import Provider, Tokens, encode_image
+from uncanny.models.registry import Access, open_model, parse_model
 
 KEPT_IMAGES = 8
 

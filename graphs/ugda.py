@@ -20,7 +20,7 @@ from uncanny.agents.realism_judge import judge_realism
 from uncanny.agents.verdict import Judged, Judging
 from uncanny.answers.realism_verdict import Position, Realistic
 from uncanny.graphs.ugda_cases import Labelled, label_of
-from uncanny.providers.base import SentImage
+from uncanny.models.base import SentImage
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,12 @@ def test_the_layers_are_kept() -> None:
         timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 kept, 0 broken" in done.stdout
+    assert "2 kept, 0 broken" in done.stdout
 
 
 def test_every_package_has_a_layer() -> None:
     config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    (contract,) = config["tool"]["importlinter"]["contracts"]
+    contract = config["tool"]["importlinter"]["contracts"][0]
     layered = {
         name.strip().removeprefix("uncanny.")
         for layer in contract["layers"]

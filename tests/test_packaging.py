@@ -71,8 +71,8 @@ def imported_with(module: str) -> set[str]:
         ),
         ("uncanny.runs.annotate_run", "torch vllm ray openai anthropic langgraph langchain_core"),
         ("uncanny.agents", "torch vllm ray openai anthropic langgraph langchain_core"),
-        ("uncanny.providers.caller", "openai anthropic langgraph pydantic_settings PIL"),
-        ("uncanny.scenes", "openai anthropic langgraph PIL"),
+        ("uncanny.client.client", "openai anthropic langgraph pydantic_settings PIL"),
+        ("uncanny.demo.scenes", "openai anthropic langgraph PIL"),
     ],
 )
 def test_importing_a_part_does_not_import_what_only_others_need(module: str, too_heavy: str) -> None:

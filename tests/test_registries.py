@@ -13,7 +13,7 @@ import uncanny.cli
 from uncanny.agents import ROLES
 from uncanny.cli import COMMANDS
 from uncanny.cli.annotate import command as annotate
-from uncanny.providers.registry import PROVIDERS
+from uncanny.models.registry import PROVIDERS
 
 ROOT = Path(__file__).parents[1]
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from uncanny.agents.plan import AnnotatePlan
+from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.audit.load import as_texts, settings_of, together
 from uncanny.eval.audit.result import Provenance
@@ -15,10 +16,9 @@ from uncanny.images import PixelPolicy
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder, copy_into
 from uncanny.runs.annotate_run import AnnotateJob
-from uncanny.runs.options import ModelOptions, RunOptions
-from uncanny.runs.recount import what_is_left
+from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.progress import what_is_left
 from uncanny.runs.run import prompts_of
-from uncanny.scenes import scenes
 
 
 @dataclass(frozen=True, slots=True)

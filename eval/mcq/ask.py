@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from uncanny.agents.artifact_answerer import Asked, Given
+from uncanny.client.calls import CallScope, dump_calls
 from uncanny.errors import ENDS_RUN, StorageError, UncannyError
 from uncanny.eval.mcq.items import Answer, AskedQuestion, Item
 from uncanny.eval.mcq.load import image_path, overlay_path
@@ -17,11 +18,9 @@ from uncanny.eval.mcq.run import McqJob, PendingItem
 from uncanny.eval.mcq.texts import asked_digest, content_digest, prompt_id, question_text, system_text
 from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
 from uncanny.images import RecordedFile, prepare
+from uncanny.models.base import SentImage
 from uncanny.prompts import PromptSet
-from uncanny.providers.base import SentImage
-from uncanny.providers.call_log import CallScope, dump_calls
-from uncanny.records.call_file import CallFile
-from uncanny.records.record_file import RecordFile
+from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.runs.annotate_image import sent_image
 from uncanny.runs.engine import Engine
 from uncanny.runs.progress import Progress

@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from uncanny.agents.artifact_answerer import own_texts
+from uncanny.client.prices import PriceTable
+from uncanny.client.tokens import InputEstimate, image_tokens, input_words, notes_of, text_tokens
 from uncanny.eval.mcq.items import AskedQuestion, Item
 from uncanny.eval.mcq.load import image_path
 from uncanny.eval.mcq.run import McqJob, McqTask
 from uncanny.eval.mcq.texts import question_text, system_text
 from uncanny.images import stored_size
-from uncanny.providers.base import Tokens
-from uncanny.providers.estimate import InputEstimate, input_words, notes_of, text_tokens
-from uncanny.providers.image_tokens import image_tokens
-from uncanny.providers.prices import PriceTable
-from uncanny.providers.registry import missing_addresses
+from uncanny.models.base import Tokens
+from uncanny.models.registry import missing_addresses
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import prompts_of
 

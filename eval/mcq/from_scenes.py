@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from uncanny.demo.scenes import Scene, scenes
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.flat_table import ITEMS_FILE, write_items
 from uncanny.eval.mcq.items import Item
 from uncanny.records.jsonl import write_atomically
-from uncanny.scenes import Scene, scenes
 
 
 def scene_items(folder: Path) -> Path:

@@ -11,8 +11,8 @@ from uncanny.errors import ImageError, UsageError
 from uncanny.eval.mcq.items import Box, Item, Option
 from uncanny.eval.mcq.load import image_path, overlay_path
 from uncanny.images import PixelPolicy, RecordedFile
+from uncanny.images.discover import short_path
 from uncanny.images.file_bytes import read_stamped
-from uncanny.images.naming import short_path
 from uncanny.images.overlay import draw_boxes
 from uncanny.records.jsonl import write_atomically
 

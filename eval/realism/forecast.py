@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from uncanny.agents.verdict import own_texts
+from uncanny.client.prices import PriceTable
+from uncanny.client.tokens import InputEstimate, image_tokens, input_words, notes_of, text_tokens
 from uncanny.eval.realism.pairs import PairFiles
 from uncanny.eval.realism.run import RealismJob, RealismTask
 from uncanny.images import SkippedInputs, stored_size
+from uncanny.models.base import Tokens
+from uncanny.models.registry import missing_addresses
 from uncanny.prompts import PromptSet
-from uncanny.providers.base import Tokens
-from uncanny.providers.estimate import InputEstimate, input_words, notes_of, text_tokens
-from uncanny.providers.image_tokens import image_tokens
-from uncanny.providers.prices import PriceTable
-from uncanny.providers.registry import missing_addresses
 from uncanny.runs.inputs import skipped_figures, skipped_line
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import prompts_of

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from uncanny.agents.verdict import Judged, Judging
+from uncanny.client.calls import CallScope, dump_calls, usage
 from uncanny.errors import ENDS_RUN, ImageError
 from uncanny.eval.realism.pairs import PairFiles
 from uncanny.eval.realism.records import CheckError, Outcome, Side, Verdict
@@ -18,12 +19,9 @@ from uncanny.eval.realism.run import RealismJob, note_verdict
 from uncanny.graphs.ugda import PairContext, PairState, pair_graph
 from uncanny.graphs.ugda_cases import UNDETERMINED
 from uncanny.images import PreparedImage, prepare
+from uncanny.models.base import SentImage, encode_image
 from uncanny.prompts import PromptSet
-from uncanny.providers.base import SentImage
-from uncanny.providers.call_log import CallScope, dump_calls, usage
-from uncanny.providers.encode import encode_image
-from uncanny.records.call_file import CallFile
-from uncanny.records.record_file import RecordFile
+from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.runs.engine import Engine
 from uncanny.runs.progress import Progress
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import orjson
 
+from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.load import parse_records
 from uncanny.eval.mcq.problems import ItemsError, Problem
 from uncanny.eval.realism.records import Pair
 from uncanny.images import SkippedInputs, discover, display_path
 from uncanny.records.jsonl import write_atomically
-from uncanny.scenes import scenes
 
 SCENES = "scenes"
 PAIR_FILE = "pairs.jsonl"

@@ -14,17 +14,15 @@ from uncanny.agents.verdict import ROLES, own_texts
 from uncanny.eval.realism.pairs import PairFiles, PairSet
 from uncanny.eval.realism.records import Outcome, Verdict
 from uncanny.images import PixelPolicy, RecordedFile, changed_files
+from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet
-from uncanny.providers.base import Sampling
-from uncanny.records.call_file import CallFile
-from uncanny.records.record_file import RecordFile
+from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import ModelOptions, RunOptions, SamplingPlan
 from uncanny.runs.inputs import Names, note_skipped
 from uncanny.runs.manifest import recorded_prompts
-from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd, run_task
-from uncanny.runs.sampling_plan import SamplingPlan
 
 if TYPE_CHECKING:
     from uncanny.runs.engine import Engine

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from uncanny.providers.base import MOST_TOKENS
+from uncanny.models.base import MOST_TOKENS
 from uncanny.schema import as_count, as_dollars
 
 _TEXTS = ("agent", "object", "model", "served_model", "request_id", "prompt", "outcome", "detail")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from uncanny.demo.scenes import scenes
 from uncanny.errors import AnswerError, UsageError
 from uncanny.eval.mcq.problems import ItemsError, Problem, shown
 from uncanny.eval.metrics.detection import Source
@@ -13,7 +14,6 @@ from uncanny.eval.semantic.entries import TEXT_KEYS, Entry, read_bytes, take_apa
 from uncanny.eval.semantic.read_anomaly import Allowances, FieldError, is_unicode, read_objects, read_text
 from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredAnomaly, ScoredImage
 from uncanny.records.run_folder import RunFolder, unfinished
-from uncanny.scenes import scenes
 from uncanny.schema import Status
 
 Role = Literal["predictions", "truth"]

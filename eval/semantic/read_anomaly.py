@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from uncanny.answers import ANOMALIES, ListForm, make_form, read_list, read_severity
-from uncanny.answers.listform import Kind, label_key
+from uncanny.answers.forms import Kind, label_key
 from uncanny.errors import AnswerError
 from uncanny.eval.mcq.problems import shown
 from uncanny.eval.semantic.scored_image import ScoredAnomaly

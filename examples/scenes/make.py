@@ -1,6 +1,6 @@
 """Make the bundled scenes: `python make.py` for all, `python make.py r01 d03` for some pairs.
 
-Writes pictures, masks and truth files under src/uncanny/scenes/data and, when all are made, the contact
+Writes pictures, masks and truth files under src/uncanny/demo/data and, when all are made, the contact
 sheet docs/images/scenes.webp.
 """
 
@@ -23,7 +23,7 @@ from sketch import draw
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-DATA = ROOT / "src" / "uncanny" / "scenes" / "data"
+DATA = ROOT / "src" / "uncanny" / "demo" / "data"
 ROLES = ("anomalous", "clean")
 CLEAN_SPLIT = {"art_dg": "ref_real", "art_pg": "ref_pg"}
 SAVE: dict[str, dict[str, Any]] = {

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import orjson
 
-from tests.providers.scripted import TRAITS, Line, ScriptedProvider, guarded, picture, said
+from tests.client.scripted import TRAITS, Line, ScriptedProvider, guarded, picture, said
 from uncanny.agents import Agent, AnnotatePlan, Examination
-from uncanny.providers.base import Reply, Request, SentImage, Traits
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.caller import Caller
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
+from uncanny.models.base import Reply, Request, SentImage, Traits
 from uncanny.schema import SceneObject
 
 Answer = Callable[[Request], Line | Awaitable[Line]]

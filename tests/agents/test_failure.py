@@ -7,13 +7,13 @@ import asyncio
 import pytest
 
 from tests.agents.specialists import Specialists, scene_object
-from tests.providers.scripted import Line, busy, said
+from tests.client.scripted import Line, busy, said
 from tests.virtual_time import virtual_time
 from uncanny.agents.attribute_analyzer import analyze_attributes
 from uncanny.agents.failure import StepFailedError
 from uncanny.agents.object_perceiver import perceive
 from uncanny.errors import ModelUnusableError, QuotaError, RequestRejectedError
-from uncanny.providers.base import Request
+from uncanny.models.base import Request
 from uncanny.schema import StepError
 
 

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from tests.agents.specialists import Specialists, listed, scene_object, user_parts
-from tests.providers.scripted import picture, texts
+from tests.client.scripted import picture, texts
 from uncanny.agents import AnnotatePlan
 from uncanny.agents.anomaly_formatter import format_anomalies
 from uncanny.agents.anomaly_integrator import integrate
@@ -17,7 +17,7 @@ from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.agents.scene_scanner import scan_scene
 from uncanny.answers import AttributeFinding, Finding, RelationFinding
 from uncanny.graphs.annotate import bulk_graph
-from uncanny.providers.base import Request, Sampling, SentImage
+from uncanny.models.base import Request, Sampling, SentImage
 
 CUP, TABLE = scene_object("cup", "It is blue."), scene_object("table", "It has $5 legs.")
 CRACKED = AttributeFinding(name="crack", observed="a crack <of light>", explanation="x")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.providers.scripted import (
+from tests.client.scripted import (
     Line,
     Script,
     ScriptedProvider,
@@ -17,11 +17,11 @@ from tests.providers.scripted import (
 from uncanny.agents.detect_plan import DetectPlan
 from uncanny.agents.failure import StepFailedError
 from uncanny.agents.source_detector import AGENT, Conversation, Verdict
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
 from uncanny.errors import RequestRejectedError
+from uncanny.models.base import Request, Sampling
 from uncanny.prompts import prompt_set
-from uncanny.providers.base import Request, Sampling
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.caller import Caller
 
 IMAGE = picture(b"one")
 LIST = "@1. Name: Hand\nPhenomenon: six fingers\nReasoning: five is right\nSeverity Score: 12"

@@ -13,13 +13,13 @@ import pytest
 from tests.growth import check_linear
 from uncanny.agents.object_list import object_key
 from uncanny.answers import ANOMALIES, FORMS, RELATIONS, ListForm, read_list, read_severity
-from uncanny.answers.plain import read_text
+from uncanny.answers.json_text import read_text
 from uncanny.answers.realism_verdict import read_position, read_realistic
 from uncanny.answers.source_verdict import read_source
+from uncanny.demo.prompts import Turn, read_question
 from uncanny.errors import AnswerError
 from uncanny.eval.mcq.letters import read_choice
-from uncanny.providers.demo_question import Turn, read_question
-from uncanny.providers.server_words import one_line, read_words
+from uncanny.models.error_body import one_line, read_words
 
 KEY = "sk-0123456789abcdef"
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.answers.source_verdict import read_source
-from uncanny.answers.verdict_words import NO, YES
+from uncanny.answers.source_verdict import NO, YES, read_source
 
 CASES: list[dict[str, Any]] = [
     json.loads(line)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.complaints import one_line, problems
 from tests.runs.e2e import pictures, serving, uncanny_here
-from uncanny.scenes import scenes
+from uncanny.demo.scenes import scenes
 
 DETECT = ("detect", "--model", "demo")
 

@@ -15,12 +15,15 @@ from uncanny import __version__
 from uncanny.agents import ROLES, AnnotatePlan
 from uncanny.agents.failure import Kind
 from uncanny.cli.session import RUN_CODES
+from uncanny.client.calls import CallRecord
+from uncanny.client.prices import Price, PriceTable
 from uncanny.errors import ImageFault
-from uncanny.providers import anthropic, compatible, openai, vllm, vllm_server
-from uncanny.providers.base import Outcome
-from uncanny.providers.call_log import CallRecord
-from uncanny.providers.prices import Price, PriceTable
-from uncanny.providers.registry import PROVIDERS, WITHOUT_NAME
+from uncanny.models import anthropic, openai
+from uncanny.models import openai_compatible as compatible
+from uncanny.models.base import Outcome
+from uncanny.models.registry import PROVIDERS, WITHOUT_NAME
+from uncanny.models.vllm import model as vllm
+from uncanny.models.vllm import server as vllm_server
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.manifest import State
 from uncanny.schema import Annotation, Anomaly, Pixels, SentPixels, Status, StepError, Usage

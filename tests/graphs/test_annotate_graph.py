@@ -10,12 +10,12 @@ import orjson
 import pytest
 
 from tests.agents.specialists import Answer, Specialists, listed
-from tests.providers.scripted import Line, said, texts
+from tests.client.scripted import Line, said, texts
 from uncanny.agents import Agent, AnnotatePlan
 from uncanny.agents.failure import PROBLEMS
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError
 from uncanny.graphs.annotate import AnnotateState, bulk_graph
-from uncanny.providers.base import Request
+from uncanny.models.base import Request
 
 NO = RequestRejectedError("no")
 FAILING: Answer = lambda _: NO  # noqa: E731

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.agents.test_source_detector import LIST, Talk
-from tests.providers.scripted import Line, said
+from tests.client.scripted import Line, said
 from uncanny.agents.source_detector import Verdict
 from uncanny.errors import ModelUnusableError, RequestRejectedError
 from uncanny.graphs.detect import detect_graph

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from tests.agents.specialists import Specialists
-from tests.providers.scripted import Line, ScriptedProvider, busy, guarded, picture, question, said
+from tests.client.scripted import Line, ScriptedProvider, busy, guarded, picture, question, said
 from tests.virtual_time import in_virtual_time
 from uncanny.agents import Agent, AnnotatePlan, Examination
 from uncanny.agents.artifact_answerer import Asked
 from uncanny.agents.verdict import Judging
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
 from uncanny.errors import BudgetError, ModelUnusableError
 from uncanny.graphs import studio
 from uncanny.graphs.annotate import bulk_graph
 from uncanny.graphs.mcq import ItemContext, item_graph
 from uncanny.graphs.studio import StudioContext, studio_graph
 from uncanny.graphs.ugda import PairContext, pair_graph
-from uncanny.providers.base import Request, Sampling
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.caller import Caller
+from uncanny.models.base import Request, Sampling
 from uncanny.records.answer_cache import AnswerCache
 
 SAMPLING = Sampling(0.0, None, 100)

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from uncanny.agents.artifact_answerer import Asked, Given
+from uncanny.client.calls import CallScope
 from uncanny.errors import AnswerError, BudgetError, RefusedError, RequestRejectedError
 from uncanny.graphs.mcq import ItemContext, item_graph
-from uncanny.providers.base import Request, Sampling, SentImage
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.encode import encode_image
+from uncanny.models.base import Request, Sampling, SentImage, encode_image
 
 SAMPLING = Sampling(0.0, None, 100)
 

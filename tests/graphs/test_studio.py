@@ -11,15 +11,15 @@ import orjson
 import pytest
 
 from tests.agents.specialists import Specialists
-from tests.providers.scripted import guarded
+from tests.client.scripted import guarded
 from uncanny.agents import Agent, AnnotatePlan, Examination
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
+from uncanny.demo.scenes import Scene, scenes
 from uncanny.errors import ImageError, RequestRejectedError, UsageError
 from uncanny.graphs import studio
 from uncanny.graphs.annotate import AnnotateState, bulk_graph
 from uncanny.graphs.studio import StudioContext, examination, studio_graph
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.caller import Caller
-from uncanny.scenes import Scene, scenes
 
 
 @pytest.fixture(autouse=True)

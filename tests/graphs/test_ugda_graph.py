@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.providers.scripted import ScriptedProvider, guarded, picture, said, texts
+from tests.client.scripted import ScriptedProvider, guarded, picture, said, texts
 from uncanny.agents.verdict import ROLES, Judged, Judging
 from uncanny.answers.realism_verdict import Position
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
 from uncanny.errors import ModelUnusableError, RequestRejectedError
 from uncanny.graphs.ugda import PairContext, PairState, pair_graph
 from uncanny.graphs.ugda_cases import label_of
-from uncanny.providers.base import Reply, Request, Sampling, SentImage
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.caller import Caller
+from uncanny.models.base import Reply, Request, Sampling, SentImage
 
 ORIGINAL, EDITED = picture(b"original"), picture(b"edited")
 SAMPLING = Sampling(0.1, 1.0, 2_048)

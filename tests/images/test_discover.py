@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from uncanny.errors import UsageError
 from uncanny.images import Skipped, discover, display_path
-from uncanny.images.discover import MOST_LISTED
-from uncanny.images.naming import short_path
+from uncanny.images.discover import MOST_LISTED, short_path
 
 
 def touch(folder: Path, *names: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import uncanny.prompts
 from tests.agents.specialists import Specialists, listed
-from tests.providers.scripted import in_turn, said, texts
+from tests.client.scripted import in_turn, said, texts
 from uncanny.agents import AnnotatePlan
 from uncanny.graphs.annotate import bulk_graph
 from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set

@@ -8,8 +8,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from uncanny.records import call_file
-from uncanny.records.call_file import CallFile
+from uncanny.records import record_file as call_file
+from uncanny.records.record_file import CallFile
 
 
 def block(image: str, calls: int, size: int = 0) -> bytes:

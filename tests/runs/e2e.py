@@ -25,9 +25,9 @@ import pytest
 from PIL import Image
 
 from uncanny.cli import main
+from uncanny.demo.server.app import FakeServerOptions, running
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.schema import Annotation
-from uncanny.service.fake_server import FakeServerOptions, running
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROVIDERS = ("OPENAI", "ANTHROPIC", "VLLM", "OPENAI_COMPATIBLE")

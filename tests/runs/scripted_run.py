@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.specialists import Specialists
-from tests.providers.scripted import guarded
+from tests.client.scripted import guarded
 from tests.runs.e2e import pictures
 from uncanny.agents import AnnotatePlan
+from uncanny.client.client import Caller
+from uncanny.client.endpoint import Lane
+from uncanny.client.prices import PriceTable
 from uncanny.images import PixelPolicy, PreparedImage
-from uncanny.providers.caller import Caller
-from uncanny.providers.lane import Lane
-from uncanny.providers.prices import PriceTable
-from uncanny.providers.registry import ModelId
+from uncanny.models.registry import ModelId
 from uncanny.records.record_file import RecordFile
 from uncanny.runs.annotate_image import Annotated, ImageAnnotator
 from uncanny.runs.engine import Engine, common_limits

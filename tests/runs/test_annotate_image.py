@@ -8,13 +8,13 @@ import pytest
 from PIL import Image
 
 from tests.agents.specialists import Specialists, listed
-from tests.providers.scripted import guarded, said
+from tests.client.scripted import guarded, said
 from tests.runs.e2e import check_record
 from tests.runs.scripted_run import annotated, annotator, image_files
 from uncanny.errors import ModelUnusableError, RequestRejectedError
 from uncanny.images import PreparedImage
+from uncanny.models.base import Tokens
 from uncanny.prompts import prompt_set
-from uncanny.providers.base import Tokens
 from uncanny.runs.inputs import ImageFile
 from uncanny.schema import Annotation
 

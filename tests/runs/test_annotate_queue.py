@@ -15,12 +15,11 @@ from tests.agents.specialists import Specialists
 from tests.runs.scripted_run import annotator, image_files, record, records_of
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError, StorageError
 from uncanny.images import PreparedImage
-from uncanny.records.call_file import CallFile
-from uncanny.records.record_file import RecordFile
+from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.runs.annotate_image import Annotated, ImageAnnotator
-from uncanny.runs.annotate_queue import ImageQueue
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.progress import Progress
+from uncanny.runs.queue import ImageQueue
 from uncanny.schema import Annotation
 
 

@@ -28,10 +28,10 @@ from tests.runs.e2e import (
 )
 from uncanny.answers import ANOMALIES, read_list
 from uncanny.answers.source_verdict import read_source
-from uncanny.providers.demo_mistakes import DETECT_MISTAKES
-from uncanny.scenes import scenes
+from uncanny.demo.scenes import scenes
+from uncanny.demo.server.app import FaultName
+from uncanny.demo.views import DETECT_MISTAKES
 from uncanny.schema import Detection
-from uncanny.service.fake_options import FaultName
 
 PROTOCOLS = ["openai", "anthropic"]
 FAULTS: tuple[FaultName, ...] = ("429", "500", "hang", "malformed", "refusal")

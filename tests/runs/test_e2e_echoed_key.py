@@ -12,11 +12,11 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.providers.scripted import ScriptedProvider, ask, guarded, in_turn, said
+from tests.client.scripted import ScriptedProvider, ask, guarded, in_turn, said
 from tests.runs.e2e import Done, check_no_traceback, pictures, uncanny_here
-from uncanny.providers.call_log import CallScope
-from uncanny.providers.caller import Caller
-from uncanny.providers.server_words import KeyMask
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
+from uncanny.models.error_body import KeyMask
 from uncanny.records.answer_cache import AnswerCache
 
 KEY = "sk-proj/Zq7_0123456789-abcdefXYZ"

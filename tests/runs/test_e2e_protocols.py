@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.runs.e2e import Run, Server, pictures, serving, uncanny_here
-from uncanny.scenes import scenes
+from uncanny.demo.scenes import scenes
 
 PROVIDERS = ["openai", "anthropic", "vllm", "openai-compatible"]
 

@@ -12,8 +12,8 @@ import pytest
 from filelock import FileLock
 
 from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, uncanny_here
+from uncanny.demo.server.app import FaultName
 from uncanny.schema import Annotation
-from uncanny.service.fake_options import FaultName
 
 AN_IMAGE = 3 + 6 * 2 + 1
 

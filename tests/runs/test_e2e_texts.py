@@ -14,11 +14,11 @@ from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, unc
 from uncanny.agents.plan import AnnotatePlan
 from uncanny.eval.mcq.load import load_items
 from uncanny.eval.mcq.run import McqJob, McqTask
+from uncanny.models.registry import parse_model
 from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
-from uncanny.providers.registry import parse_model
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.annotate_run import AnnotateJob, annotate
-from uncanny.runs.options import ModelOptions, RunOptions
+from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.run import run_task
 
 EARLIER = Path(__file__).parents[1] / "data" / "runs_0.1.0"

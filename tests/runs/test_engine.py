@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from tests.providers.scripted import TRAITS, ScriptedProvider, guarded, in_turn
+from tests.client.scripted import TRAITS, ScriptedProvider, guarded, in_turn
 from uncanny.agents import ROLES
+from uncanny.client.budget import Budget
+from uncanny.client.endpoint import Lane
+from uncanny.demo.model import DemoProvider
 from uncanny.errors import ModelUnusableError, UsageError
-from uncanny.providers.base import Sampling
-from uncanny.providers.budget import Budget
-from uncanny.providers.demo import DemoProvider
-from uncanny.providers.lane import Lane
-from uncanny.providers.registry import parse_model
+from uncanny.models.base import Sampling
+from uncanny.models.registry import parse_model
+from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.engine import Engine, check_roles, common_limits, open_engine
-from uncanny.runs.options import ModelOptions, RunOptions
 
 LOCAL = {"openai": "http://127.0.0.1:9/v1", "vllm": "http://127.0.0.1:9/v1"}
 

@@ -10,11 +10,11 @@ import pytest
 from tests.runs.e2e import pictures
 from uncanny.agents.plan import AnnotatePlan
 from uncanny.errors import UsageError
-from uncanny.providers.registry import parse_model
+from uncanny.models.registry import parse_model
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.annotate_run import AnnotateJob, annotate
+from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.forecast import forecast
-from uncanny.runs.options import ModelOptions, RunOptions
 
 GPT = ModelOptions(parse_model("openai/gpt-4o"))
 

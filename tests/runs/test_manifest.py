@@ -11,12 +11,12 @@ import pytest
 from uncanny.agents.plan import AnnotatePlan
 from uncanny.errors import RunMismatchError
 from uncanny.images import PixelPolicy
+from uncanny.models.registry import parse_model
 from uncanny.prompts import prompt_set
-from uncanny.providers.registry import parse_model
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import RunManifest
+from uncanny.runs.config import ModelOptions
 from uncanny.runs.manifest import Manifest, image_protocol
-from uncanny.runs.options import ModelOptions
 from uncanny.runs.progress import Progress
 
 ANNOTATE = prompt_set("annotate")

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
-from tests.providers.scripted import ScriptedProvider, ask, guarded, question, said
+from tests.client.scripted import ScriptedProvider, ask, guarded, question, said
 from tests.virtual_time import in_virtual_time
+from uncanny.client.client import Caller
 from uncanny.errors import BudgetError, ModelUnusableError
-from uncanny.providers.base import Reply, Request
-from uncanny.providers.caller import Caller
-from uncanny.runs.pool import GRACE_S, work_through
+from uncanny.models.base import Reply, Request
+from uncanny.runs.queue import GRACE_S, work_through
 from uncanny.runs.stop import Stop
 
 Work = Callable[[int], Awaitable[None]]

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from uncanny.providers.base import Outcome
-from uncanny.providers.call_log import CallRecord
+from uncanny.client.calls import CallRecord
+from uncanny.models.base import Outcome
 from uncanny.records.run_manifest import RunManifest
 from uncanny.runs.progress import Progress, Spending
 

@@ -11,10 +11,9 @@ import pytest
 
 from tests.runs.scripted_run import image_files, record, records_of
 from uncanny.records.record_file import RecordFile
-from uncanny.runs.inputs import ImageFile
-from uncanny.runs.options import RunOptions
+from uncanny.runs.config import RunOptions
+from uncanny.runs.inputs import ImageFile, Standing, take_up
 from uncanny.runs.progress import Progress
-from uncanny.runs.resume import Standing, take_up
 from uncanny.schema import Annotation
 
 ANOMALY = {"name": "odd", "phenomenon": "x", "reasoning": "x", "severity": 1}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from uncanny.providers.vllm_server import VllmServer
+from uncanny.models.vllm.server import VllmServer
 
 HERE = Path(__file__).parent
 VENV_VARIABLE = "UNCANNY_VLLM_VENV"

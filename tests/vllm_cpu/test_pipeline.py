@@ -19,8 +19,8 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.runs.e2e import Done, Run, check_no_traceback, finish, start, uncanny
-from uncanny.providers.vllm_server import COMMAND_VARIABLE, VllmServer
-from uncanny.scenes import scenes
+from uncanny.demo.scenes import scenes
+from uncanny.models.vllm.server import COMMAND_VARIABLE, VllmServer
 
 pytestmark = pytest.mark.vllm
 

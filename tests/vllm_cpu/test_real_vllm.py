@@ -14,10 +14,8 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 from PIL import Image
 
-from uncanny.answers.forms import FORMS
-from uncanny.answers.listform import ListForm
-from uncanny.answers.schemas import own_schema, shared_schema
-from uncanny.providers.vllm_server import VllmServer, prefix_cache_counters, served_models
+from uncanny.answers.forms import FORMS, ListForm, own_schema, shared_schema
+from uncanny.models.vllm.server import VllmServer, prefix_cache_counters, served_models
 
 pytestmark = pytest.mark.vllm
 

@@ -1,7 +1,7 @@
 """Reading model answers: from whatever text came back to validated items, or to one `AnswerError`.
 
 `read_list(text, form)` reads; `uncanny.answers.forms` holds the forms of the pipeline's steps;
-`uncanny.answers.schemas` says the same forms as JSON schema, for backends that can constrain an answer.
+`uncanny.answers.forms` says the same forms as JSON schema, for backends that can constrain an answer.
 """
 
 from uncanny.answers.forms import (
@@ -13,12 +13,14 @@ from uncanny.answers.forms import (
     RELATIONS,
     AttributeFinding,
     Finding,
+    ItemField,
+    ListForm,
     RelationFinding,
+    make_form,
+    own_schema,
+    shared_schema,
 )
-from uncanny.answers.listform import ItemField, ListForm, make_form
-from uncanny.answers.read import read_list
-from uncanny.answers.schemas import own_schema, shared_schema
-from uncanny.answers.severity import read_severity
+from uncanny.answers.lists import read_list, read_severity
 
 __all__ = [
     "ANOMALIES",

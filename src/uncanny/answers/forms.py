@@ -1,13 +1,111 @@
-"""The answers of the annotation pipeline's structured steps."""
+"""What an answer that is a list of items looks like: said once for JSON, labelled text and schemas.
+
+The answers of the annotation pipeline's structured steps.
+
+The forms as JSON schema, within what OpenAI, Anthropic and vLLM all take for constrained output.
+
+That is: every key required, no additional ones, and no defaults, bounds, tuples or patterns."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, create_model
 
-from uncanny.answers.listform import MAX_NAMES, ItemField, ListForm, make_form
 from uncanny.schema import Anomaly, Name, SceneObject, Text
+
+T = TypeVar("T", bound=BaseModel)
+
+# Some ten times what the longest answers list. A longer list repeats itself, or is meant to do harm.
+MAX_ITEMS = 500
+MAX_NAMES = 100
+
+Kind = Literal["text", "names", "severity"]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemField:
+    """One field of an item.
+
+    `kind` is what it holds: a string, a list of names, or a severity. `labels` are other words models use for
+    it, as JSON keys or as labels in text; the field's own name always counts and needs no entry. Labels are
+    compared by their letters and digits alone, in any case.
+    """
+
+    name: str
+    kind: Kind = "text"
+    labels: tuple[str, ...] = ()
+    required: bool = True
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListForm(Generic[T]):
+    """A JSON object with one key that holds a list of `MAX_ITEMS` items at most; made by `make_form`.
+
+    `fields` are in the order in which models are to write them. `title` names the field that an unlabelled
+    heading gives (`1. Extra finger`), None where a heading says nothing certain. `nouns` are the words for
+    the items in answers such as "no anomalies found". `item` validates one item, `answer` and `wrapped` a
+    whole JSON answer, bare or as `{"answer": …}`; they are built once, since that costs milliseconds.
+    """
+
+    key: str
+    model: type[T]
+    fields: tuple[ItemField, ...]
+    nouns: tuple[str, ...]
+    title: str | None
+    item: TypeAdapter[T] = field(repr=False)
+    answer: TypeAdapter[Any] = field(repr=False)
+    wrapped: TypeAdapter[Any] = field(repr=False)
+    by_label: dict[str, ItemField] = field(repr=False)
+
+
+def make_form(
+    key: str,
+    model: type[T],
+    fields: tuple[ItemField, ...],
+    *,
+    nouns: tuple[str, ...] = (),
+    title: str | None = None,
+    check: Callable[[T], T] | None = None,
+) -> ListForm[T]:
+    """Build a form. `check` tightens what `model` alone lets pass; it raises ValueError.
+
+    Two fields must not share a label: ValueError.
+    """
+    checked: Any = Annotated[model, AfterValidator(check)] if check else model
+    items: Any = Annotated[tuple[checked, ...], Field(max_length=MAX_ITEMS)]
+    answer = create_model(f"{model.__name__}Answer", **{key: (items, ...)})  # type: ignore[call-overload]
+    wrapped = create_model(f"{model.__name__}Wrapped", answer=(answer, ...))
+    by_label: dict[str, ItemField] = {}
+    for one in fields:
+        for label in (one.name, *one.labels):
+            if by_label.setdefault(label_key(label), one) is not one:
+                raise ValueError(f"label {label!r} of field {one.name!r} belongs to another field too")
+    return ListForm(
+        key=key,
+        model=model,
+        fields=fields,
+        nouns=nouns or (key,),
+        title=title,
+        item=TypeAdapter(checked),
+        answer=TypeAdapter(answer),
+        wrapped=TypeAdapter(wrapped),
+        by_label=by_label,
+    )
+
+
+_PARENTHESES = re.compile(r"[(（][^()（）]*[)）]")
+_NOT_WORD = re.compile(r"[\W_]+")
+
+
+def label_key(label: str) -> str:
+    """A label reduced to what tells it from others: `Severity Score (0-100)` and `severity_score` are one."""
+    return _NOT_WORD.sub(" ", _PARENTHESES.sub(" ", label)).strip().casefold()
+
 
 Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=MAX_NAMES)]
 
@@ -125,3 +223,35 @@ ANOMALIES: ListForm[Anomaly] = make_form(
 )
 
 FORMS: tuple[ListForm[Any], ...] = (OBJECTS, ATTRIBUTES, RELATIONS, FINDINGS, ANOMALIES)
+
+
+def own_schema(form: ListForm[Any]) -> dict[str, Any]:
+    """The schema of one form's answer, `{form.key: [item, …]}`."""
+    item = _closed({each.name: _field(each) for each in form.fields})
+    return _closed({form.key: {"type": "array", "items": item}})
+
+
+def shared_schema(forms: tuple[ListForm[Any], ...] = FORMS) -> dict[str, Any]:
+    """One schema for all `forms`, by default the pipeline's five: `{"answer": <any one of them>}`."""
+    return _closed({"answer": {"anyOf": [own_schema(form) for form in forms]}})
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _field(field: ItemField) -> dict[str, Any]:
+    schema: dict[str, Any]
+    match field.kind:
+        case "text":
+            schema = {"type": "string"}
+        case "names":
+            schema = {"type": "array", "items": {"type": "string"}}
+        case "severity":
+            schema = {"type": "integer"}
+    return {**schema, "description": field.note} if field.note else schema

@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from uncanny.answers.excerpt import excerpt
-from uncanny.answers.jsontext import without_thinking
+from uncanny.answers.json_text import excerpt, without_thinking
 from uncanny.errors import AnswerError
 
 Realistic = Literal["yes", "no"]

@@ -29,11 +29,11 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     on purpose, so that what it finds is neither perfect nor empty.
     """
     from uncanny.cli.session import annotate_and_show
-    from uncanny.providers.registry import ModelId
+    from uncanny.demo.scenes import scenes
+    from uncanny.models.registry import ModelId
     from uncanny.records.run_folder import RunFolder, copy_into
     from uncanny.runs.annotate_run import AnnotateJob
-    from uncanny.runs.options import ModelOptions
-    from uncanny.scenes import scenes
+    from uncanny.runs.config import ModelOptions
 
     check_run_folder(run, force=force)
     images = copy_into(run / "images", (scene.image_path for scene in scenes()))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.records.run_folder import copy_into
-from uncanny.scenes import scenes
 
 SCENES = "scenes"
 

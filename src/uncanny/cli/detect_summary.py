@@ -13,11 +13,11 @@ from uncanny.cli.figures import cost, count
 from uncanny.cli.several import Scores
 from uncanny.cli.summary import MOST_FAILURES, skipped_lines, spending_lines, why_failed
 from uncanny.cli.terminal import layout
+from uncanny.client.tokens import input_words, notes_of
 from uncanny.eval.detect.score import DetectScore, score, score_json
 from uncanny.eval.detect.truth import SourceTruth
 from uncanny.eval.metrics.accuracy import JUDGED, SOURCES
 from uncanny.eval.semantic.anomaly_file import SCENES
-from uncanny.providers.estimate import input_words, notes_of
 from uncanny.records.jsonl import read_records
 from uncanny.runs.detect_run import DetectJob
 from uncanny.runs.inputs import skipped_line

@@ -63,8 +63,7 @@ def command(
       OPENAI_API_KEY=any uncanny annotate photos/ --model openai/any \\
           --base-url http://127.0.0.1:8766/v1 -o runs/dry
     """
-    from uncanny.service.fake_options import FakeServerOptions, parse_faults
-    from uncanny.service.fake_server import serve
+    from uncanny.demo.server.app import FakeServerOptions, parse_faults, serve
 
     serve(
         FakeServerOptions(

@@ -17,7 +17,7 @@ from uncanny.cli.terminal import complain, harmless, layout, say
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncanny.runs.options import ModelOptions, RunOptions
+    from uncanny.runs.config import ModelOptions, RunOptions
 
 PATH = click.Path(path_type=Path)
 _ROOT = click.option(

@@ -112,9 +112,9 @@ def read_models(
     **_: object,
 ) -> Any:
     """`ModelOptions` from the command line. Raises UsageError."""
-    from uncanny.providers.address import parse_address
-    from uncanny.providers.registry import PROVIDERS, ModelId, parse_model
-    from uncanny.runs.options import ModelOptions
+    from uncanny.models.addresses import parse_address
+    from uncanny.models.registry import PROVIDERS, ModelId, parse_model
+    from uncanny.runs.config import ModelOptions
     from uncanny.settings import settings
 
     def one(name: str) -> ModelId:
@@ -168,7 +168,7 @@ def read_run_options(
     **_: object,
 ) -> Any:
     """`RunOptions` from the command line."""
-    from uncanny.runs.options import RunOptions
+    from uncanny.runs.config import RunOptions
     from uncanny.settings import settings
 
     concurrency = settings().concurrency if concurrency is None else concurrency

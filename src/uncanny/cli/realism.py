@@ -15,7 +15,7 @@ from uncanny.cli.outputs import check_run_folder, force_option
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncanny.runs.options import ModelOptions, RunOptions
+    from uncanny.runs.config import ModelOptions, RunOptions
 
 PATH = click.Path(path_type=Path)
 

@@ -13,7 +13,7 @@ from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.annotate_run import AnnotateJob, annotate
-from uncanny.runs.options import ModelOptions
+from uncanny.runs.config import ModelOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd
 

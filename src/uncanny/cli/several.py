@@ -25,11 +25,10 @@ from uncanny.cli.session import (
 )
 from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
-from uncanny.providers.registry import PROVIDERS, ModelId
+from uncanny.models.registry import PROVIDERS, ModelId
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.options import ModelOptions, RunOptions
-from uncanny.runs.progress import Progress
-from uncanny.runs.recount import what_is_left
+from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.progress import Progress, what_is_left
 from uncanny.runs.run import RunEnd
 
 _LONGEST_NAME = 120

@@ -9,7 +9,7 @@ from typing import Any
 
 from uncanny.cli.figures import cost, count, duration, share
 from uncanny.cli.terminal import layout
-from uncanny.providers.estimate import input_words, notes_of
+from uncanny.client.tokens import input_words, notes_of
 from uncanny.records.jsonl import read_records
 from uncanny.runs.annotate_run import AnnotateJob
 from uncanny.runs.inputs import skipped_line

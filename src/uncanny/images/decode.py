@@ -26,10 +26,10 @@ from PIL import (
 )
 
 from uncanny.errors import ImageError
-from uncanny.images.png_check import check_png_rows
 from uncanny.images.signature import (
     UNREAD_SUFFIXES,
     Format,
+    check_png_rows,
     look_of,
     looks_cut_off,
     no_image,

@@ -10,7 +10,7 @@ from typing import Literal
 from PIL import Image
 
 from uncanny.errors import ImageError
-from uncanny.images.policy import PixelPolicy, SendLimits
+from uncanny.images.prepared import PixelPolicy, SendLimits
 from uncanny.images.signature import MEDIA_TYPES, Format
 
 Target = Literal["PNG", "JPEG", "WEBP"]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from uncanny.errors import ImageError, ImageFault, StorageError
-from uncanny.images.naming import short_path
+from uncanny.images.discover import short_path
 
 _FAULTS: dict[int, tuple[ImageFault, str, str | None]] = {
     errno.ENOENT: ("missing", "the file does not exist", "Was it moved, or is it a link to nowhere?"),

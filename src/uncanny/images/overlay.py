@@ -1,13 +1,16 @@
 """Boxes with letters drawn onto a picture, for a model to choose between.
 
 Source: SalArt-VQA, question 3: A red, B blue, C teal, D orange; widths and letters grow with the picture.
-"""
+
+Small pictures for reports."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +18,12 @@ from PIL import Image
 
 from uncanny.errors import ImageError, StorageError, UsageError
 from uncanny.images.decode import PIXELS, Header, decode, explain, read_header
+from uncanny.images.discover import short_path
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.glyphs import Letter, glyph
-from uncanny.images.naming import short_path
-from uncanny.images.plain import plain
+from uncanny.images.pixels import plain
 from uncanny.images.png import write_png
-from uncanny.images.policy import PixelPolicy
+from uncanny.images.prepared import PixelPolicy
 
 Box = tuple[float, float, float, float]
 _Colour = tuple[int, int, int]
@@ -192,3 +195,28 @@ def _shared(one: _Place, other: _Place) -> int:
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
     return max(0, width) * max(0, height)
+
+
+def thumbnail(
+    path: Path, side: int = 320, policy: PixelPolicy | None = None, *, sha256: str | None = None
+) -> bytes | None:
+    """The picture upright as WebP, at most `side` pixels long and never enlarged; None when unreadable.
+
+    Lossy: for people, not for models. Of `policy` only the limits on size count. With `sha256` it is None
+    for a file of other bytes, too.
+    """
+    policy = policy or PixelPolicy()
+    try:
+        data = read_image_file(path, policy.max_file_bytes)
+        if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+            return None
+        header = read_header(data, policy.max_pixels)
+        with PIXELS.hold(header.pixels):
+            image, _, _ = plain(decode(data, header, draft=side))
+            image.thumbnail((side, side), Image.Resampling.LANCZOS)
+        image.info = {}
+        out = BytesIO()
+        image.save(out, "WEBP", quality=80, method=4)
+    except Exception:  # a report goes without this picture, whatever is wrong with it
+        return None
+    return out.getvalue()

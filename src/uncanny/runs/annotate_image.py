@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from uncanny.agents import AnnotatePlan, Examination
+from uncanny.client.calls import CallRecord, usage
 from uncanny.errors import ImageError
 from uncanny.graphs.annotate import AnnotateState, bulk_graph
 from uncanny.images import PixelPolicy, PreparedImage, prepare
+from uncanny.models.base import SentImage, encode_image
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.providers.base import SentImage
-from uncanny.providers.call_log import CallRecord, usage
-from uncanny.providers.encode import encode_image
 from uncanny.runs.engine import Engine
 from uncanny.runs.inputs import ImageFile
 from uncanny.schema import Annotation, Pixels, SentPixels, StepError

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from uncanny.client.prices import PriceTable
+from uncanny.client.tokens import InputEstimate, image_tokens, text_tokens
+from uncanny.models.base import Tokens
+from uncanny.models.registry import missing_addresses
 from uncanny.prompts import prompt_set
-from uncanny.providers.base import Tokens
-from uncanny.providers.estimate import InputEstimate, text_tokens
-from uncanny.providers.image_tokens import image_tokens
-from uncanny.providers.prices import PriceTable
-from uncanny.providers.registry import missing_addresses
 from uncanny.runs.detect_run import DetectJob
 from uncanny.runs.forecast import PREFIXES
-from uncanny.runs.inputs import skipped_figures
-from uncanny.runs.resume import still_pending
-from uncanny.runs.sample_sizes import mean_size, sample_sizes
+from uncanny.runs.inputs import mean_size, sample_sizes, skipped_figures, still_pending
 from uncanny.schema import Detection
 
 # One word, then a list of some anomalies or a few sentences; reasoning models use far more.

@@ -9,11 +9,11 @@ from typing import Any
 
 from uncanny.agents.detect_plan import DetectPlan
 from uncanny.agents.source_detector import Conversation
+from uncanny.client.calls import CallRecord, usage
 from uncanny.errors import ImageError
 from uncanny.graphs.detect import DetectState, detect_graph
 from uncanny.images import PixelPolicy, PreparedImage, prepare
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.providers.call_log import CallRecord, usage
 from uncanny.runs.annotate_image import Annotated, pixels, sent_image
 from uncanny.runs.engine import Engine
 from uncanny.runs.inputs import ImageFile

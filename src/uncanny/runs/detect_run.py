@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from uncanny.agents.detect_plan import DetectPlan
 from uncanny.images import PixelPolicy
+from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.providers.base import Sampling
-from uncanny.records.call_file import CallFile
-from uncanny.records.record_file import RecordFile
+from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
+from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped, take_up
 from uncanny.runs.manifest import image_protocol
-from uncanny.runs.options import ModelOptions, RunOptions
 from uncanny.runs.progress import Progress
-from uncanny.runs.resume import take_up
 from uncanny.runs.run import RunEnd, run_task
 from uncanny.schema import Detection
 
@@ -104,8 +102,8 @@ class DetectTask:
     def open(
         self, engine: Engine, records: RecordFile[Detection], calls: CallFile, progress: Progress
     ) -> Callable[[ImageFile], Awaitable[None]]:
-        from uncanny.runs.annotate_queue import ImageQueue
         from uncanny.runs.detect_image import ImageDetector
+        from uncanny.runs.queue import ImageQueue
 
         job = self.job
         detector = ImageDetector(engine, job.plan, job.policy, str(job.models.model), self.prompts)

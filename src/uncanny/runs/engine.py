@@ -10,18 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from uncanny.client.budget import Budget, worst_case
+from uncanny.client.calls import CallRecord
+from uncanny.client.client import Caller
+from uncanny.client.endpoint import Lane, lane
+from uncanny.client.prices import PriceTable
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.images import SendLimits
-from uncanny.providers.base import Provider, Request, Sampling, Tokens, Traits
-from uncanny.providers.budget import Budget
-from uncanny.providers.call_log import CallRecord
-from uncanny.providers.caller import Caller
-from uncanny.providers.lane import Lane, lane
-from uncanny.providers.prices import PriceTable
-from uncanny.providers.registry import Access, ModelId, open_model
-from uncanny.providers.worst_case import worst_case
+from uncanny.models.base import Provider, Request, Sampling, Tokens, Traits
+from uncanny.models.registry import Access, ModelId, open_model
 from uncanny.records.answer_cache import AnswerCache
-from uncanny.runs.options import ModelOptions, RunOptions
+from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.settings import settings
 
 SELF_HOSTED = frozenset({"vllm", "openai-compatible", "demo", "noop"})
@@ -180,7 +179,7 @@ def check_prices(models: ModelOptions, run: RunOptions, prices: PriceTable) -> N
 
 @asynccontextmanager
 async def _own_server(model: ModelId, log: Path | None) -> AsyncIterator[str]:
-    from uncanny.providers.vllm_server import VllmServer
+    from uncanny.models.vllm.server import VllmServer
 
     more = shlex.split(settings().vllm_args or "")
     async with VllmServer(model.name, log_path=log or Path("vllm.log"), extra_args=more) as server:

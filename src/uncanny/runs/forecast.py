@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from uncanny.agents.plan import AnnotatePlan
+from uncanny.client.prices import PriceTable
+from uncanny.client.tokens import InputEstimate, image_tokens, text_tokens
+from uncanny.models.base import Tokens
+from uncanny.models.registry import missing_addresses
 from uncanny.prompts import prompt_set
-from uncanny.providers.base import Tokens
-from uncanny.providers.estimate import InputEstimate, text_tokens
-from uncanny.providers.image_tokens import image_tokens
-from uncanny.providers.prices import PriceTable
-from uncanny.providers.registry import missing_addresses
 from uncanny.runs.annotate_run import OBJECTS_AN_IMAGE, AnnotateJob
-from uncanny.runs.inputs import skipped_figures
-from uncanny.runs.resume import still_pending
-from uncanny.runs.sample_sizes import mean_size, sample_sizes
+from uncanny.runs.inputs import mean_size, sample_sizes, skipped_figures, still_pending
 from uncanny.schema import Annotation
 
 # Prefixes of one image that are computed anew: free and constrained answers differ where schemas count.

@@ -16,8 +16,8 @@ from uncanny.images import PixelPolicy, SkippedInputs
 from uncanny.prompts import PromptSet, earlier_set, make_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import FORMAT, RunManifest, Totals
+from uncanny.runs.config import ModelOptions
 from uncanny.runs.inputs import Names
-from uncanny.runs.options import ModelOptions
 from uncanny.runs.progress import Progress, Spending
 
 State = Literal["running", "finished", "interrupted", "budget", "stopped"]

@@ -16,20 +16,18 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from uncanny.errors import RunError, StorageError, UsageError
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.records.call_file import CallFile
-from uncanny.records.record_file import RecordFile
+from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import RunManifest, Totals
+from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.manifest import Manifest, State, begun_with
-from uncanny.runs.options import ModelOptions, RunOptions
-from uncanny.runs.progress import Progress
-from uncanny.runs.recount import Recount, SpendingFile
+from uncanny.runs.progress import Progress, Recount, SpendingFile
 from uncanny.runs.stop import Reason, Stop
 
 if TYPE_CHECKING:
-    from uncanny.providers.base import Sampling
-    from uncanny.providers.budget import Budget
-    from uncanny.providers.call_log import CallRecord
+    from uncanny.client.budget import Budget
+    from uncanny.client.calls import CallRecord
+    from uncanny.models.base import Sampling
     from uncanny.runs.engine import Engine
 
 Item = TypeVar("Item")
@@ -282,7 +280,7 @@ class _Session(Generic[Item]):
 
     async def work(self, pending: Sequence[Item], on_ready: Callable[[], None]) -> RunEnd:
         from uncanny.runs.engine import open_engine
-        from uncanny.runs.pool import work_through
+        from uncanny.runs.queue import work_through
 
         stop = Stop()
         folder, options, task, progress = self.folder, self.options, self.task, self.progress
@@ -330,7 +328,7 @@ class _Session(Generic[Item]):
         self.spending.clear()
 
     def _budget(self) -> Budget:
-        from uncanny.providers.budget import Budget, Spend
+        from uncanny.client.budget import Budget, Spend
 
         spent = self.progress.spending.sums
         return Budget(

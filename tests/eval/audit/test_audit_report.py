@@ -16,6 +16,7 @@ from tests.eval.audit.made_boards import (
     with_second_assessor,
 )
 from tests.eval.report.page_text import Page, check_static_page
+from uncanny.demo.scenes import scenes
 from uncanny.eval.audit.report import write_audit_page
 from uncanny.eval.audit.report_plane import spread
 from uncanny.eval.audit.report_words import amount, ends, signed
@@ -27,7 +28,6 @@ from uncanny.eval.audit.result import (
     LeftOut,
     Mixed,
 )
-from uncanny.scenes import scenes
 
 FIFTEEN = [f"generator-{place}" for place in range(13)] + ["七本の指/" + "long-" * 40, HOSTILE]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.detect.truth import SourceTruth, find_truth
 from uncanny.runs.inputs import ImageFile
-from uncanny.scenes import scenes
 
 GOOD = '{"image": "a.png", "source": "real"}'
 

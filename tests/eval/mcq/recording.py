@@ -16,9 +16,9 @@ import orjson
 from aiohttp import web
 
 from tests.runs.e2e import Server
+from uncanny.demo.server.app import FakeServerOptions, application
 from uncanny.eval.mcq.items import Answer, Item
 from uncanny.eval.mcq.run import answer_key
-from uncanny.service.fake_server import FakeServerOptions, application
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 # Servers of tests end by themselves, whatever becomes of the test.

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from uncanny.demo.scenes import scenes
 from uncanny.eval.mcq.check import check_file, check_items
 from uncanny.eval.mcq.check_images import box_fault
 from uncanny.eval.mcq.from_scenes import scene_items
 from uncanny.eval.mcq.items import Item
 from uncanny.eval.mcq.load import load_items
-from uncanny.scenes import scenes
 
 Line = dict[str, Any]
 Change = Callable[[Line], object]

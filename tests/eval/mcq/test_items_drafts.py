@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uncanny.demo.scenes import DATA, scenes
 from uncanny.eval.mcq.check import check_items
 from uncanny.eval.mcq.from_annotations import Boxes, draft_items
 from uncanny.eval.mcq.items import Item
-from uncanny.scenes import scenes
-from uncanny.scenes.truth import DATA
 from uncanny.schema import Annotation, Anomaly, SceneObject
 
 

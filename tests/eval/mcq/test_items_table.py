@@ -16,6 +16,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from PIL import Image
 
+from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.mcq import table_rows
 from uncanny.eval.mcq.check import check_file
@@ -26,7 +27,6 @@ from uncanny.eval.mcq.items import Item
 from uncanny.eval.mcq.load import image_path, load_items, overlay_path
 from uncanny.eval.mcq.problems import ItemsError
 from uncanny.eval.mcq.table_pairs import Outline, Place, places
-from uncanny.scenes import scenes
 
 Row = dict[str, Any]
 

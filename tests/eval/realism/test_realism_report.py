@@ -12,6 +12,7 @@ import pytest
 
 from tests.eval.realism.made_verdicts import hand_worked, line, written
 from tests.eval.report.page_text import Page, check_static_page
+from uncanny.demo.scenes import scenes
 from uncanny.eval.mcq.report_table import interval_words
 from uncanny.eval.realism.human import HumanAnswer
 from uncanny.eval.realism.load import load_verdicts
@@ -20,7 +21,6 @@ from uncanny.eval.realism.report_pairs import MOST_SHOWN
 from uncanny.eval.realism.result import RealismScore
 from uncanny.eval.realism.score import score_verdicts
 from uncanny.eval.report.figures import percent
-from uncanny.scenes import scenes
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 PEOPLE = [

@@ -1,0 +1,312 @@
+"""From the text of an answer to validated items.
+
+Validating the items of an answer, with messages that a model can act upon.
+
+Reading a severity score: an integer from 0, completely unreal, to 100, fully realistic."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any, TypeVar
+
+import orjson
+from pydantic import BaseModel, ValidationError
+
+from uncanny.answers.forms import MAX_ITEMS, MAX_NAMES, ItemField, ListForm, label_key
+from uncanny.answers.json_text import check_length, excerpt, json_values, opening, without_thinking
+from uncanny.answers.labelled_text import has_labels, labelled_items, says_nothing
+from uncanny.errors import AnswerError
+
+T = TypeVar("T", bound=BaseModel)
+
+MAX_MESSAGE = 600
+_MISSING = object()
+
+
+def read_list(text: str, form: ListForm[T]) -> tuple[T, ...]:
+    """The items `text` gives, in its order, exact duplicates once; empty where it says that there are none.
+
+    Takes the JSON object that was asked for, also as `{"answer": …}`, in code fences or in prose, a bare
+    list of items, and items as labelled text (`@1. Name: … Severity Score: 20`). Of several JSON objects with
+    the asked key, the last counts: what comes before is a draft. JSON goes before labelled text.
+
+    All or nothing: an answer that is cut off, has an invalid item, or is not clearly an answer raises
+    `AnswerError`, and nothing else is ever raised. Its message is at most 600 characters and names item and
+    field, so that it can be sent back to the model.
+    """
+    check_length(text)
+    exact = _exact(text, form)
+    if exact is not None:
+        return exact
+    try:
+        whole = text.encode("utf-8", "replace").decode()
+        return read_items(_found(_decoded(without_thinking(whole)), form), form)
+    except AnswerError as error:
+        if len(error.message) <= MAX_MESSAGE:
+            raise
+        raise AnswerError(error.message[: MAX_MESSAGE - 1] + "…") from None
+
+
+def _exact(text: str, form: ListForm[T]) -> tuple[T, ...] | None:
+    """The usual case, a valid JSON answer and nothing else, in one pass."""
+    if text.count(f'"{form.key}"') > 1:
+        return None  # the key may be there twice, of which this parser would drop one in silence
+    try:
+        if '"answer"' in text[:32]:
+            items = getattr(form.wrapped.validate_json(text, extra="ignore").answer, form.key)
+        else:
+            items = getattr(form.answer.validate_json(text, extra="ignore"), form.key)
+    except (ValidationError, UnicodeError):
+        return None
+    return tuple(dict.fromkeys(items)) if len(items) > 1 else tuple(items)
+
+
+def _decoded(text: str) -> str:
+    """The JSON inside a JSON string, which is what some servers send; else `text` itself."""
+    text = trim(text)
+    if not text.startswith('"{'):
+        return text
+    try:
+        inner = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+    return str(inner)
+
+
+def _found(text: str, form: ListForm[Any]) -> Iterable[object]:
+    if not text:
+        raise AnswerError(f'the answer is empty; expected a JSON object with the key "{form.key}"')
+    if says_nothing(text, form):
+        return []
+    first = opening(text)
+    try:
+        found = _from_json(text, form)
+    except AnswerError:
+        # Labelled text may quote a piece of code; JSON that comes first may not be given up for it.
+        if first is None or not has_labels(text[:first], form):
+            raise
+        found = None
+    if found is None:
+        return _from_labels(text, form)
+    return found
+
+
+def _from_labels(text: str, form: ListForm[Any]) -> Iterable[object]:
+    items = labelled_items(text, form)
+    first = next(items, None)
+    if first is None:
+        raise AnswerError(
+            f'expected a JSON object with the key "{form.key}" that holds a list; '
+            f"the answer starts with {excerpt(text)}"
+        )
+    return chain((first,), items)
+
+
+def _from_json(text: str, form: ListForm[Any]) -> list[Any] | None:
+    """The list in the last JSON value that has one; None where `text` has no JSON.
+
+    A bare list must not be empty: `[]` in prose may mean anything.
+    """
+    keyed: list[Any] | None = None
+    bare: list[Any] | None = None
+    seen = False
+    for value, start, end in json_values(text):
+        seen = seen or bool(value) or end - start == len(text)
+        if isinstance(value, dict) and (inner := _under_key(value, "answer")) is not _MISSING:
+            value = inner
+        if isinstance(value, dict) and (under := _under_key(value, form.key)) is not _MISSING:
+            keyed = _list(under, form)
+        elif isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+            bare = value
+    if keyed is None and bare is None and seen:
+        raise AnswerError(f'the JSON has no list under the key "{form.key}"')
+    return bare if keyed is None else keyed
+
+
+def _under_key(value: dict[Any, Any], key: str) -> Any:
+    if key in value:
+        return value[key]
+    return next((each for name, each in value.items() if label_key(str(name)) == key), _MISSING)
+
+
+def _list(value: object, form: ListForm[Any]) -> list[Any]:
+    if not isinstance(value, list):
+        raise AnswerError(f'"{form.key}" must hold a list')
+    return value
+
+
+MAX_PROBLEMS = 3
+
+_BLANK = " \t\r\n\x00\x0b\x0c\x85\xa0\u2028\u2029\u3000\u200b\u2060\ufeff"
+_BETWEEN_NAMES = (re.compile(r"[;；\n]"), re.compile(r"[,，、]"))
+_AROUND_NAME = _BLANK + "[]\"'*`•-"
+_SAY = {
+    "string_too_short": "is empty",
+    "string_too_long": "is longer than {max_length} characters",
+    "too_long": "has more than {max_length} entries",
+    "too_short": "must name at least one",
+    "string_type": "must be a string",
+    "string_unicode": "holds characters that are not valid Unicode",
+    "tuple_type": "must be a list of strings",
+}
+
+
+def trim(text: str) -> str:
+    """`text` without white space, NULs and zero-width characters at both ends."""
+    return text.strip(_BLANK).strip()
+
+
+def read_items(found: Iterable[object], form: ListForm[T]) -> tuple[T, ...]:
+    """Validate all of `found`, of which there may be `MAX_ITEMS`; exact duplicates count once.
+
+    One wrong item makes the whole answer wrong, since leaving it out would lose a finding silently. Raises
+    `AnswerError` that names the first `MAX_PROBLEMS` problems by item, from 1, and field.
+    """
+    items: dict[T, None] = {}
+    problems: list[str] = []
+    for number, raw in enumerate(found, start=1):
+        if number > MAX_ITEMS:
+            problems.insert(0, f"there are more than {MAX_ITEMS} items; list each once, {MAX_ITEMS} at most")
+            break
+        try:
+            items[_item(raw, form)] = None
+        except AnswerError as error:
+            problems.append(f"item {number}: {error.message}")
+            if len(problems) == MAX_PROBLEMS:
+                break
+    if problems:
+        raise AnswerError("; ".join(problems))
+    return tuple(items)
+
+
+def _item(raw: object, form: ListForm[T]) -> T:
+    if not isinstance(raw, Mapping):
+        raise AnswerError("is not an object with the fields " + ", ".join(each.name for each in form.fields))
+    given = _by_field(raw, form)
+    values: dict[str, Any] = {}
+    missing = [each.name for each in form.fields if each.required and given.get(each.name) is None]
+    if missing:
+        raise AnswerError(f"{missing[0]} is missing" if len(missing) == 1 else _all(missing) + " are missing")
+    for each in form.fields:
+        if given.get(each.name) is not None:
+            values[each.name] = _value(given[each.name], each)
+    try:
+        return form.item.validate_python(values, extra="ignore")
+    except ValidationError as error:
+        raise AnswerError(_said(error)) from None
+
+
+def _by_field(raw: Mapping[Any, object], form: ListForm[T]) -> dict[str, object]:
+    """The values under the fields' own names; a field's own name goes before its other labels."""
+    given: dict[str, object] = {each.name: raw[each.name] for each in form.fields if each.name in raw}
+    for key, value in raw.items():
+        field = form.by_label.get(label_key(str(key)))
+        if field is not None:
+            given.setdefault(field.name, value)
+    return given
+
+
+def _value(value: object, field: ItemField) -> object:
+    if field.kind == "severity":
+        return read_severity(value)
+    if field.kind == "names":
+        return _names(value, field)
+    if not isinstance(value, str):
+        raise AnswerError(f"{field.name} must be a string")
+    text = trim(value)
+    if field.required and not text:
+        raise AnswerError(f"{field.name} is empty")
+    return text
+
+
+def _names(value: object, field: ItemField) -> tuple[str, ...]:
+    if isinstance(value, str):
+        between = next((each for each in _BETWEEN_NAMES if each.search(trim(value))), None)
+        parts = [part.strip(_AROUND_NAME) for part in (between.split(value) if between else [value])]
+    elif isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        parts = [trim(each) for each in value]
+    else:
+        raise AnswerError(f"{field.name} must be a list of strings")
+    names = tuple(dict.fromkeys(part for part in parts if part))
+    if len(names) > MAX_NAMES:
+        raise AnswerError(f"{field.name} names more than {MAX_NAMES}")
+    return names
+
+
+def _all(names: list[str]) -> str:
+    return ", ".join(names[:-1]) + " and " + names[-1]
+
+
+def _said(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    field = str(first["loc"][0]) if first["loc"] else "it"
+    reason = _SAY.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
+    return f"{field} {reason}"[:150]
+
+
+_NUMBER = re.compile(
+    r"""(?:severity(?:\s++(?:score|rating|level))?|score)?\s*+[:=]?\s*+
+        (?P<sign>[-+]?)(?P<digits>\d+)(?:\.(?P<decimals>\d+))?
+        (?:\s*+(?:/|out\ of)\s*+(?P<scale>\d+)|\s*+%)?
+        (?P<rest>.*)""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+# What may follow the number: a comment that is set apart and holds no other number outside parentheses.
+_COMMENT = re.compile(
+    r"\s*+(?:[.!]?\s*+|[.;,:\s]*+\([^()]*+\)\s*+\.?\s*+|[.;,:]?\s*+[-–—:;,.]\D*+)", re.DOTALL
+)
+# More than that is no severity and no comment on one.
+_LONGEST = 2_000
+_MARKUP = re.compile(r"[*_`\"“”]+")
+
+
+def read_severity(value: object) -> int:
+    """The severity `value` says, 0–100.
+
+    Takes integers, integral floats, and text such as `20`, `20/100`, `5/100 (very unreal)`,
+    `Severity: 20`, `20 - clearly impossible`. `20%` is 20: a percentage is by definition out of 100.
+    Other scales (`7/10`), fractions (`0.2`), ranges (`20-30`) and words (`high`) are not converted, since
+    what they mean here is a guess. Nothing is clipped and nothing has a default.
+
+    Raises `AnswerError` for everything else; its message can be shown to the model.
+    """
+    if value is None:
+        raise AnswerError("severity is missing")
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise AnswerError("severity must be an integer from 0 to 100")
+    if isinstance(value, str):
+        return _within(_from_text(value))
+    if isinstance(value, float):
+        if not math.isfinite(value) or not value.is_integer():
+            raise AnswerError(f"severity {value!r} is not a whole number from 0 to 100")
+        return _within(int(value))
+    return _within(value)
+
+
+def _from_text(text: str) -> int:
+    shown = excerpt(text, 26)
+    plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text[:_LONGEST])).strip()[:_LONGEST]
+    if not plain:
+        raise AnswerError("severity is missing")
+    found = _NUMBER.fullmatch(plain)
+    if found is None or not _COMMENT.fullmatch(found["rest"]):
+        raise AnswerError(f"severity {shown} is not a single whole number from 0 to 100")
+    if found["scale"] is not None and found["scale"] != "100":
+        raise AnswerError(f"severity {shown} is on another scale; give an integer from 0 to 100")
+    if found["decimals"] is not None and found["decimals"].strip("0"):
+        raise AnswerError(f"severity {shown} is not a whole number from 0 to 100")
+    if len(found["digits"]) > 9:
+        raise AnswerError(f"severity {shown} is outside 0–100")
+    number = int(found["digits"])
+    return -number if found["sign"] == "-" else number
+
+
+def _within(number: int) -> int:
+    if not 0 <= number <= 100:
+        shown = str(number) if -(10**12) < number < 10**12 else "with so many digits"
+        raise AnswerError(f"severity {shown} is outside 0–100")
+    return number

@@ -1,0 +1,172 @@
+"""The user's own limit on what a run may cost.
+
+The most one request can use: what budgets hold back before a call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+
+from uncanny.client.tokens import image_tokens
+from uncanny.client.waiting import Ticket, WaitingQueue
+from uncanny.errors import BudgetError
+from uncanny.models.base import Request, Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """An amount of tokens and, where the model has a price, of US dollars."""
+
+    tokens: float = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Spend) -> Spend:
+        return Spend(self.tokens + other.tokens, self.cost_usd + other.cost_usd)
+
+    def __sub__(self, other: Spend) -> Spend:
+        return Spend(self.tokens - other.tokens, self.cost_usd - other.cost_usd)
+
+    def __mul__(self, factor: float) -> Spend:
+        return Spend(self.tokens * factor, self.cost_usd * factor)
+
+
+class Budget:
+    """A hard limit over all calls of a run, earlier sittings included.
+
+    Before a call its worst case is reserved (all output tokens it may use); a call that does not fit waits
+    until running ones have settled for less, and fails with `BudgetError` once none is left to wait for.
+    So the limit is kept as far as the token estimate of the input is right. None means no limit.
+
+    Calls about earlier inputs go first. Where money is short a call also leaves what the inputs before its
+    own will probably still need: better one whole than parts of several. `usual_calls` is how many an input
+    takes, for as long as none of this sitting is finished; 0 for not known.
+    """
+
+    def __init__(
+        self,
+        max_cost_usd: float | None = None,
+        max_tokens: int | None = None,
+        spent: Spend | None = None,
+        *,
+        usual_calls: int = 0,
+    ) -> None:
+        self.max_cost_usd, self.max_tokens = max_cost_usd, max_tokens
+        self.spent = spent or Spend()
+        self._held = Spend()
+        self._running = 0
+        self._waiting = WaitingQueue[Spend]()
+        # For what inputs still need: all calls that are paid for, and those of inputs not yet finished.
+        self._spent_before = self.spent
+        self._paid = 0
+        self._dearest = Spend()
+        self._calls_of = Counter[int]()
+        self._usual_calls = usual_calls
+        self._finished = self._calls_of_finished = 0
+
+    @property
+    def limited(self) -> bool:
+        return self.max_cost_usd is not None or self.max_tokens is not None
+
+    async def reserve(self, worst: Spend, ticket: Ticket) -> None:
+        """Hold `worst`, waiting for running calls if need be. Raises `BudgetError` when it cannot fit."""
+        first = self._waiting.first() is None
+        if self._free(worst) or (first and self._fits(worst + self._needed_before(ticket))):
+            self._hold(worst, ticket)
+            return
+        granted = self._waiting.enter(ticket, worst)
+        self._serve()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled() and granted.exception() is None:
+                self.settle(worst, Spend())
+            else:
+                self._serve()  # the next one may need less
+            raise
+
+    def settle(self, worst: Spend, actual: Spend) -> None:
+        """Give back what was reserved and book what was used."""
+        self._running -= 1
+        self._held -= worst
+        self.spent += actual
+        self._paid += actual != Spend()
+        # Not at once: the question after this one, of the same input, may be on its way.
+        if self._waiting.first() is not None:
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    def close(self, number: int, *, finished: bool) -> None:
+        """No more calls come from this input; `finished` says that it had all it needed."""
+        calls = self._calls_of.pop(number, 0)
+        if calls and finished:
+            self._finished += 1
+            self._calls_of_finished += calls
+        self._serve()
+
+    def _hold(self, worst: Spend, ticket: Ticket) -> None:
+        self._running += 1
+        self._held += worst
+        self._calls_of[ticket.input] += 1
+        self._dearest = max(self._dearest, worst, key=lambda spend: (spend.cost_usd, spend.tokens))
+
+    def _serve(self) -> None:
+        while (waiter := self._waiting.first()) is not None:
+            worst = waiter.wanted
+            if not self._fits(worst + self._needed_before(waiter.ticket)):
+                if self._running:
+                    return
+                # What is left for others may be left for ever: whoever is first has it when nothing runs.
+                if not self._fits(worst):
+                    remedy = "Raise the limit and run the same command to go on."
+                    waiter.granted.set_exception(BudgetError(self._says(), remedy=remedy))
+                    continue
+            self._hold(worst, waiter.ticket)
+            waiter.granted.set_result(None)
+
+    def _needed_before(self, ticket: Ticket) -> Spend:
+        """What the inputs before this one will probably still use, and the most a single call reserves."""
+        each = self._calls_of_finished / self._finished if self._finished else self._usual_calls
+        missing = [each - calls for number, calls in self._calls_of.items() if number < ticket.order]
+        if not (missing and each and self._paid):
+            return Spend()
+        a_call = (self.spent - self._spent_before) * (1 / self._paid)
+        return self._dearest + a_call * sum(max(0.0, calls) for calls in missing)
+
+    def _free(self, wanted: Spend) -> bool:
+        tokens = self.max_tokens is not None and wanted.tokens
+        return not tokens and (self.max_cost_usd is None or not wanted.cost_usd)
+
+    def _fits(self, wanted: Spend) -> bool:
+        total = self.spent + self._held + wanted
+        if self.max_tokens is not None and total.tokens > self.max_tokens:
+            return False
+        return self.max_cost_usd is None or wanted.cost_usd == 0 or total.cost_usd <= self.max_cost_usd
+
+    def _says(self) -> str:
+        limits = []
+        if self.max_cost_usd is not None:
+            limits.append(f"${self.spent.cost_usd:.4f} of ${self.max_cost_usd:.4f}")
+        if self.max_tokens is not None:
+            limits.append(f"{round(self.spent.tokens):,} of {self.max_tokens:,} tokens")
+        return "The budget does not cover another call: " + " and ".join(limits) + " spent"
+
+
+# Dense text, such as JSON or a script without spaces, has fewer characters a token than prose has.
+_CHARACTERS_PER_TOKEN = 3
+_TURN_TOKENS = 8
+_UNKNOWN_IMAGE_TOKENS = 4_000
+
+
+def worst_case(model: str, request: Request) -> Tokens:
+    """Input as an upper estimate, output at its limit, nothing cached."""
+    total = 0
+    for message in request.messages:
+        total += _TURN_TOKENS
+        for part in message.parts:
+            if isinstance(part, str):
+                total += len(part) // _CHARACTERS_PER_TOKEN + 1
+            else:
+                total += image_tokens(model, part.width, part.height) or _UNKNOWN_IMAGE_TOKENS
+    if request.schema is not None:
+        total += 600
+    return Tokens(input=total, output=request.sampling.max_output_tokens, cached=0, cache_written=0)

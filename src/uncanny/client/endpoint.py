@@ -1,0 +1,267 @@
+"""One model as a run uses it: the provider with everything that guards it.
+
+How many calls one model gets at once: additive increase, multiplicative decrease.
+
+Slow start from half the ceiling, at least `START`; a server that says it is overloaded takes the limit to 0.7
+of what it was, at most once a second, and a Retry-After pauses all calls. Servers that queue (vLLM) get a
+fixed limit. Who waits for a slot gets it in order of tickets.
+
+When to stop asking a model at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import NoReturn
+
+from uncanny.client.budget import Spend
+from uncanny.client.waiting import Ticket, WaitingQueue
+from uncanny.errors import ModelDownError, ModelUnusableError, RequestRejectedError, TransientError
+from uncanny.models.base import Provider, Request, Tokens
+
+PATIENCE_S = 120.0
+
+
+@dataclass(slots=True)
+class Lane:
+    """A provider, its limiter and breaker, and what it costs.
+
+    `price` gives US dollars for tokens, None where the model has no known price. `worst_case` estimates the
+    most one request can use, for budgets. `endpoint` stands for the server in the answer cache's keys. `dead`
+    is why the model is not asked any more.
+    """
+
+    provider: Provider
+    limiter: Limiter
+    breaker: Breaker
+    price: Callable[[Tokens], float | None]
+    worst_case: Callable[[Request], Tokens]
+    endpoint: str | None
+    dead: ModelUnusableError | None = field(default=None)
+
+    @property
+    def name(self) -> str:
+        return self.provider.name
+
+    def spend(self, tokens: Tokens) -> Spend:
+        """What the budget books. Unknown prices count as nothing: a cost limit refuses them at the start."""
+        return Spend((tokens.input or 0) + (tokens.output or 0), self.price(tokens) or 0.0)
+
+
+def lane(
+    provider: Provider,
+    concurrency: int,
+    *,
+    price: Callable[[Tokens], float | None],
+    worst_case: Callable[[Request], Tokens],
+    patience_s: float = PATIENCE_S,
+    endpoint: str | None = None,
+) -> Lane:
+    """Build one. `endpoint` replaces the provider's own where that changes from start to start."""
+    limiter = Limiter(concurrency, fixed=provider.traits.fixed_concurrency)
+    breaker = Breaker(provider.name, patience_s)
+    return Lane(provider, limiter, breaker, price, worst_case, endpoint or provider.endpoint)
+
+
+START = 8
+DECREASE = 0.7
+DECREASE_INTERVAL_S = 1.0
+
+
+class Limiter:
+    """`async with limiter.slot(ticket):` holds one slot. Not shared between event loops."""
+
+    def __init__(self, ceiling: int, *, fixed: bool = False) -> None:
+        if ceiling < 1:
+            raise ValueError(f"concurrency must be at least 1, not {ceiling!r}")
+        self.ceiling = ceiling
+        self.fixed = fixed
+        self.limit = float(ceiling if fixed else min(max(START, ceiling // 2), ceiling))
+        self.active = 0
+        self._slow_start = not fixed
+        self._waiting = WaitingQueue[None]()
+        self._decreased_at = float("-inf")
+        self._paused_until = float("-inf")
+        self._closed = self._waking = False
+
+    def slot(self, ticket: Ticket) -> Slot:
+        return Slot(self, ticket)
+
+    async def acquire(self, ticket: Ticket) -> None:
+        """Take a slot, in turn; to be given back with `release`."""
+        if self._has_room() and self._waiting.first() is None:
+            self.active += 1
+            return
+        granted = self._waiting.enter(ticket, None)
+        self._wake()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Give a slot back. Who does has until the loop's next turn to go on with it, if its turn it is."""
+        self.active -= 1
+        self._wake_soon()
+
+    def succeeded(self) -> None:
+        """A call came back well: allow more, one each while starting slowly, one a round trip after."""
+        if self.limit < self.ceiling:
+            self.limit = min(
+                float(self.ceiling), self.limit + (1.0 if self._slow_start else 1.0 / self.limit)
+            )
+            self._wake()
+
+    def overloaded(self, retry_after: float | None = None) -> None:
+        """The server wants fewer calls; with `retry_after` seconds above 0, none at all until then."""
+        now = asyncio.get_running_loop().time()
+        if retry_after is not None and retry_after > 0:
+            self._pause_until(now + retry_after)
+        if not self.fixed and now - self._decreased_at >= DECREASE_INTERVAL_S:
+            self._decreased_at = now
+            self._slow_start = False
+            self.limit = max(1.0, self.limit * DECREASE)
+
+    def close(self) -> None:
+        """Give out no more slots; whoever waits for one waits until cancelled."""
+        self._closed = True
+
+    def _pause_until(self, moment: float) -> None:
+        if moment > self._paused_until:
+            self._paused_until = moment
+            asyncio.get_running_loop().call_at(moment, self._resume, moment)
+
+    def _resume(self, moment: float) -> None:
+        # The clock is not asked: timers may fire a little early, and nobody would wake the waiting again.
+        if moment == self._paused_until:
+            self._paused_until = float("-inf")
+            self._wake()
+
+    def _has_room(self) -> bool:
+        paused = self._paused_until > float("-inf")
+        return not self._closed and not paused and self.active < int(self.limit)
+
+    def _wake_soon(self) -> None:
+        if not self._waking:
+            self._waking = True
+            asyncio.get_running_loop().call_soon(self._wake)
+
+    def _wake(self) -> None:
+        self._waking = False
+        while self._has_room() and (waiter := self._waiting.first()) is not None:
+            self.active += 1
+            waiter.granted.set_result(None)
+
+
+class Slot:
+    """A slot of a limiter while this is open."""
+
+    __slots__ = ("_limiter", "_ticket")
+
+    def __init__(self, limiter: Limiter, ticket: Ticket) -> None:
+        self._limiter, self._ticket = limiter, ticket
+
+    async def __aenter__(self) -> None:
+        await self._limiter.acquire(self._ticket)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._limiter.release()
+
+
+FAILURES = 10
+UNREACHED_FAILURES = 5
+UNREACHED_S = 5.0
+LONGEST_ALONE_S = 600.0
+
+
+class Breaker:
+    """Counts failures in a row and gives up on a model that only fails.
+
+    A model is given `patience_s` seconds and at least `FAILURES` failures without one good answer between
+    them. A server that was never reached is given `UNREACHED_S` seconds: most often it was not started.
+    Requests rejected as wrong from the first on, `FAILURES` of them, mean that the whole run would fail the
+    same way. Failures about one image only, by a server that can be reached, are that image's, not the
+    model's: its questions end when patience does, and the model goes on.
+
+    `answers` counts what came back, rejections too: whoever rejects is there. `clock` is the event loop's.
+    """
+
+    def __init__(self, model: str, patience_s: float, *, clock: Callable[[], float] | None = None) -> None:
+        self._model, self._patience_s = model, patience_s
+        self.clock = clock or (lambda: asyncio.get_running_loop().time())
+        self.answers = 0
+        self._answered = False
+        self._rejections = 0
+        self._failures = 0
+        self._since = 0.0
+        self._images: set[str] = set()
+
+    def succeeded(self) -> None:
+        self._answered = True
+        self._is_there()
+
+    def failed(self, error: TransientError | RequestRejectedError, image: str) -> None:
+        """Count one failed attempt at a question about `image`.
+
+        Raises `ModelDownError` when it is time to give up.
+        """
+        if isinstance(error, RequestRejectedError):
+            self._rejected(error)
+            return
+        # Patience with the model begins when a second image fails: until then it may be the image.
+        if not self._failures or (image not in self._images and len(self._images) == 1):
+            self._failures, self._since = 0, self.clock()
+        self._images.add(image)
+        self._failures += 1
+        unreached = error.kind == "connection"
+        if unreached and not self._answered:
+            if self._failures >= UNREACHED_FAILURES and self._lasted() >= UNREACHED_S:
+                self._give_up_unreached(error)
+        elif (
+            (unreached or len(self._images) > 1)
+            and self._failures >= FAILURES
+            and self._lasted() >= self._patience_s
+        ):
+            self._give_up(error)
+
+    def out_of_patience_with(self, image: str) -> bool:
+        """Whether patience is over and every failure of that time was about `image`: its questions end."""
+        if self._images != {image} or self._lasted() < self._patience_s:
+            return False
+        return self._failures >= FAILURES or self._lasted() >= LONGEST_ALONE_S
+
+    def _lasted(self) -> float:
+        return self.clock() - self._since
+
+    def _is_there(self) -> None:
+        self.answers += 1
+        self._failures = 0
+        self._images.clear()
+
+    def _rejected(self, error: RequestRejectedError) -> None:
+        self._is_there()
+        self._rejections += 1
+        if not self._answered and self._rejections >= FAILURES:
+            raise ModelDownError(
+                f"{self._model} rejected each of the first {self._rejections} requests: {error.message}",
+                remedy="Check the parameters and whether the model takes images.",
+            ) from error
+
+    def _give_up_unreached(self, error: TransientError) -> NoReturn:
+        raise ModelDownError(
+            f"{self._model} cannot be reached: {error.message}",
+            remedy="Check that the server is up and --base-url right, then run the command again.",
+        ) from error
+
+    def _give_up(self, error: TransientError) -> NoReturn:
+        how = f"{self._failures} times in a row over {self._lasted():.0f} s"
+        raise ModelDownError(
+            f"{self._model} failed {how}: {error.message}",
+            remedy="Run the same command again when it is back; no answer is asked for twice.",
+        ) from error

@@ -1,0 +1,112 @@
+"""Answers to and from the answer cache, with the record of how they came about.
+
+Under which key a finished answer is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import orjson
+
+from uncanny.client.calls import CallRecord, CallScope
+from uncanny.client.endpoint import Lane
+from uncanny.errors import AnswerError
+from uncanny.models.base import Request
+from uncanny.records.answer_cache import AnswerCache
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed(Generic[T]):
+    """An answer read again, and how many call records it stands for."""
+
+    value: T
+    calls: int
+
+
+async def store_answer(cache: AnswerCache, key: str, calls: Sequence[CallRecord]) -> None:
+    """Keep the calls that led to a validated answer; the last one carries it."""
+    await cache.put(key, orjson.dumps([call.cached_form() for call in calls]))
+
+
+def load_answer(
+    cache: AnswerCache,
+    key: str,
+    request: Request,
+    scope: CallScope,
+    read: Callable[[str], T],
+    prompt: str,
+    mask: Callable[[str], str] = str,
+) -> Replayed[T] | None:
+    """The stored answer, its calls appended to `scope` as replayed; None if none is kept that still reads."""
+    stored = cache.get(key)
+    if stored is None:
+        return None
+    try:
+        calls = [_replayed(call, request, scope.image, prompt) for call in orjson.loads(stored)]
+        for call in calls:
+            # Version 0.1.0 kept answers as they came.
+            call.answer, call.detail = mask(call.answer), call.detail and mask(call.detail)
+        value = read(calls[-1].answer)
+    except (AnswerError, LookupError, TypeError, ValueError, AttributeError):
+        return None  # kept by another version or damaged on disk: ask again
+    scope.calls += calls
+    return Replayed(value, len(calls))
+
+
+def _replayed(kept: dict[str, Any], request: Request, image: str, prompt: str) -> CallRecord:
+    now = {
+        "image": image,
+        "agent": request.agent,
+        "step": request.step,
+        "object": request.subject,
+        "sample": request.sample,
+        "prompt": prompt,
+        "asked": asked_text(request),
+        "sees_image": sees(request),
+        "replayed": True,
+    }
+    return CallRecord.read(kept | now)
+
+
+def asked_text(request: Request) -> str:
+    """The text of the last user turn, as records show it."""
+    return "\n\n".join(part for part in request.messages[-1].parts if isinstance(part, str))
+
+
+def sees(request: Request) -> bool:
+    return any(not isinstance(part, str) for message in request.messages for part in message.parts)
+
+
+SCHEMA_VERSION = 1
+
+
+def cache_key(lane: Lane, request: Request) -> str:
+    """SHA-256 of everything the answer depends on, the image's own digest in the image's place."""
+    provider = lane.provider
+    sampling = request.sampling
+    schema = request.schema
+    content = [
+        SCHEMA_VERSION,
+        provider.name,
+        lane.endpoint,
+        [
+            sampling.temperature if provider.traits.temperature else None,
+            sampling.top_p if provider.traits.top_p else None,
+            sampling.max_output_tokens,
+        ],
+        [
+            [
+                message.role,
+                [part if isinstance(part, str) else [part.sha256, part.media_type] for part in message.parts],
+            ]
+            for message in request.messages
+        ],
+        None if schema is None else [schema.name, schema.own],
+        request.sample,
+    ]
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -1,0 +1,200 @@
+"""How many input tokens an image takes, by model family.
+
+OpenAI's and Anthropic's formulas are those of their vision guides; where measurements on the API published by
+users disagree with the guide (gpt-5-mini and -nano), the measurement is taken. Bills count what the API
+reports, never this.
+
+Rough numbers of input tokens before anything is asked, for `--dry-run`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from uncanny.models.base import Detail, Request
+
+_Formula = Callable[[int, int, Detail], int]
+
+
+def image_tokens(model: str, width: int, height: int, detail: Detail = "high") -> int | None:
+    """Estimate the tokens of an image of `width` × `height` pixels for `provider/model`; None if unknown.
+
+    `detail` is OpenAI's. Raises `ValueError` for sizes below 1.
+    """
+    if width < 1 or height < 1:
+        raise ValueError(f"an image of {width} × {height} pixels has no tokens")
+    for pattern, formula in _FAMILIES:
+        if pattern.search(model.lower()):
+            return formula(width, height, detail)
+    return None
+
+
+def _tiles(base: int, tile: int) -> _Formula:
+    """Tiles of 512 pixels, after fitting into 2048² and making the shorter side at most 768."""
+
+    def tokens(width: int, height: int, detail: Detail) -> int:
+        if detail == "low":
+            return base
+        scale = min(1.0, 2048 / max(width, height))
+        scale = min(scale, 768 / min(width, height))
+        return base + tile * _cells(width, 512, scale) * _cells(height, 512, scale)
+
+    return tokens
+
+
+def _patches(multiplier: float, most: int) -> _Formula:
+    """Patches of 32 pixels, at most `most` unless the original size is asked for, times a multiplier."""
+
+    def tokens(width: int, height: int, detail: Detail) -> int:
+        scale = 1.0
+        if detail != "original" and _cells(width, 32) * _cells(height, 32) > most:
+            scale = math.sqrt(most * 32 * 32 / (width * height))
+            across, down = width * scale / 32, height * scale / 32
+            # One side is made a whole number of patches.
+            fitted = min(math.floor(across) / across, math.floor(down) / down)
+            scale *= fitted or 1.0
+        return math.ceil(round(_cells(width, 32, scale) * _cells(height, 32, scale) * multiplier, 6))
+
+    return tokens
+
+
+def _claude(longest: int, most: int) -> _Formula:
+    """Cells of 28 pixels, after fitting into `longest` pixels and `most` cells."""
+
+    def tokens(width: int, height: int, _detail: Detail) -> int:
+        scale = min(1.0, longest / max(width, height), math.sqrt(most * 28 * 28 / (width * height)))
+        while _cells(width, 28, scale) * _cells(height, 28, scale) > most:
+            scale *= 0.995
+        return _cells(width, 28, scale) * _cells(height, 28, scale)
+
+    return tokens
+
+
+def _claude_3(width: int, height: int, _detail: Detail) -> int:
+    scale = min(1.0, 1568 / max(width, height))
+    return min(math.ceil(width * height * scale * scale / 750), 1600)
+
+
+def _qwen(cell: int) -> _Formula:
+    """Cells of `cell` pixels, both sides rounded to whole cells; 4 to 16,384 of them."""
+
+    def tokens(width: int, height: int, _detail: Detail) -> int:
+        count = max(1, round(width / cell)) * max(1, round(height / cell))
+        return min(max(count, 4), 16_384)
+
+    return tokens
+
+
+def _cells(length: int, cell: int, scale: float = 1.0) -> int:
+    # Rounding first: 768.0000000001 pixels are 768.
+    return max(1, math.ceil(round(length * scale / cell, 6)))
+
+
+# The first that matches counts, so exceptions stand before their family.
+_FAMILIES: tuple[tuple[re.Pattern[str], _Formula], ...] = tuple(
+    (re.compile(pattern), formula)
+    for pattern, formula in (
+        (r"^openai/gpt-4o-mini", _tiles(2833, 5667)),
+        (r"^openai/gpt-4\.1-mini", _patches(1.62, 1536)),
+        (r"^openai/gpt-4\.1-nano", _patches(2.46, 1536)),
+        (r"^openai/(chat)?gpt-(4o|4\.1|4\.5|4-turbo)", _tiles(85, 170)),
+        (r"^openai/o4-mini", _patches(1.72, 1536)),
+        (r"^openai/o[13](?!-mini)", _tiles(75, 150)),
+        (r"^openai/gpt-5-mini", _patches(1.2, 1536)),
+        (r"^openai/gpt-5-nano", _patches(1.5, 1536)),
+        (r"^openai/gpt-5(\.1)?(?![.\d])", _tiles(70, 140)),
+        (r"^openai/gpt-5\.([23]|\d+-(mini|nano))", _patches(1.2, 1536)),
+        (r"^openai/gpt-(5\.[45]|6)(?!\d)", _patches(1.2, 2500)),
+        (r"^anthropic/claude-3", _claude_3),
+        (r"^anthropic/claude-(opus-4-[78]|[a-z]+-5)", _claude(2000, 4784)),
+        (r"^anthropic/claude-[a-z]+-4", _claude(1568, 1568)),
+        (r"qwen2(\.5)?-?vl", _qwen(28)),
+        (r"qwen3-?vl", _qwen(32)),
+    )
+)
+
+
+CHARACTERS_PER_TOKEN = 4
+
+
+def text_tokens(text: str) -> int:
+    """Tokens of a text, taken as four characters each.
+
+    An estimate: right within a fifth or so for English prose, too low for code and for most other scripts.
+    """
+    return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
+
+
+def input_tokens(model: str, request: Request) -> int | None:
+    """Estimate the input tokens of a request to `provider/model`; None where its image's are not known."""
+    total = 0
+    for message in request.messages:
+        for part in message.parts:
+            tokens = (
+                text_tokens(part) if isinstance(part, str) else image_tokens(model, part.width, part.height)
+            )
+            if tokens is None:
+                return None
+            total += tokens
+    return total
+
+
+@dataclass(slots=True)
+class InputEstimate:
+    """Input tokens of many calls, those of text and those of images apart.
+
+    How many tokens an image takes is not known for every model. Of such a model's images only the number is
+    counted, in `uncounted`, and the model is in `models`.
+    """
+
+    text: int = 0
+    images: int = 0
+    uncounted: int = 0
+    models: set[str] = field(default_factory=set)
+
+    def add(self, model: str, text: int, *images: int | None, calls: int = 1) -> None:
+        """So many calls with `text` tokens of text and an image for each of `images`; None is not known."""
+        self.text += calls * text
+        for tokens in images:
+            if tokens is None:
+                self.uncounted += calls
+                if calls:
+                    self.models.add(model)
+            else:
+                self.images += calls * tokens
+
+    @property
+    def total(self) -> int | None:
+        """All of them; None where those of some images are not known."""
+        return None if self.uncounted else self.text + self.images
+
+    def as_json(self, suffix: str = "") -> dict[str, Any]:
+        return {
+            f"input_tokens{suffix}": self.total,
+            f"input_tokens_known{suffix}": self.text + self.images,
+            f"images_uncounted{suffix}": self.uncounted,
+        }
+
+
+def input_words(found: dict[str, Any], form: Callable[[int], str], *suffixes: str) -> str:
+    """The estimate of `InputEstimate.as_json` as it is shown; with suffixes, from the least to the most."""
+    suffixes = suffixes or ("",)
+    known = _range([form(found[f"input_tokens_known{suffix}"]) for suffix in suffixes])
+    images = _range([f"{found[f'images_uncounted{suffix}']:,}" for suffix in suffixes])
+    if not any(found[f"images_uncounted{suffix}"] for suffix in suffixes):
+        return f"{known} in"
+    return f"{known} in, and {images} images on top"
+
+
+def notes_of(found: dict[str, Any]) -> list[str]:
+    """What an estimate leaves open, a line each: images of unknown tokens, addresses that are missing."""
+    models = ", ".join(found["image_tokens_unknown"])
+    why = f"How many tokens an image takes is not known for {models}; the cost is not, either."
+    return [*([why] if models else []), *found["missing"]]
+
+
+def _range(ends: list[str]) -> str:
+    return " to ".join(dict.fromkeys(ends))

@@ -1,0 +1,155 @@
+"""The truth about one bundled picture: its objects, its anomalies and the answers to Q1–Q4.
+
+Finding the bundled scenes. They are read once and kept; the pictures themselves are not opened."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from uncanny.schema import Anomaly, Name, Severity, Text
+
+DATA = Path(str(files("uncanny.demo"))) / "data"
+
+Region = Literal["A", "B", "C", "D"]
+Answer = Literal["A", "B", "C", "D", "E"]
+Pixel = Annotated[int, Field(ge=0)]
+# x0, y0, x1, y1 in pixels; x1 and y1 are the first column and row outside.
+Box = tuple[Pixel, Pixel, Pixel, Pixel]
+
+Style = Literal["rendered", "drawn"]
+Role = Literal["anomalous", "clean"]
+Split = Literal["art_dg", "art_pg", "ref_real", "ref_pg"]
+ArtifactType = Literal["count", "topology", "local_render", "anatomy", "plausibility", "other"]
+
+PARTNER_SPLIT: dict[Split, Split] = {"art_dg": "ref_real", "art_pg": "ref_pg"}
+
+
+class _Truth(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SceneTruthObject(_Truth):
+    """An object or person in the picture; `box` encloses what is visible of it."""
+
+    name: Name
+    description: Text
+    box: Box
+
+
+class AnomalyTruth(_Truth):
+    """A deliberate anomaly. `severity` runs from 0, completely unreal, to 100, fully realistic.
+
+    `kind` is `attribute` when one object is wrong in itself and `relation` when it is wrong with respect to
+    others. Where something is missing, the mask is where it ought to be.
+    """
+
+    name: Name
+    phenomenon: Text
+    reasoning: Text
+    severity: Severity
+    objects: tuple[Name, ...] = Field(min_length=1)
+    box: Box
+    mask: str
+    kind: Literal["attribute", "relation"]
+
+    @property
+    def mask_path(self) -> Path:
+        """The 1-bit PNG of the picture's size; white is the anomaly."""
+        return DATA / self.mask
+
+    def quadruple(self) -> Anomaly:
+        """The record an annotation of this picture ought to hold."""
+        return Anomaly(
+            name=self.name,
+            phenomenon=self.phenomenon,
+            reasoning=self.reasoning,
+            severity=self.severity,
+            objects=self.objects,
+        )
+
+
+class Presence(_Truth):
+    """Q1: is anything wrong? Datasets do not ask this of `ref_pg`; the answer is given all the same."""
+
+    answer: Literal["yes", "no"]
+
+
+class TextChoice(_Truth):
+    """Q2 or Q4: four texts and the right letter; E means that none of them holds."""
+
+    options: dict[Region, Text] = Field(min_length=4)
+    answer: Answer
+
+
+class BoxChoice(_Truth):
+    """Q3: four boxes and the right letter; E means that none of them holds."""
+
+    boxes: dict[Region, Box] = Field(min_length=4)
+    answer: Answer
+
+
+class McqTruth(_Truth):
+    """Answers to the four questions. A letter is the same candidate region in q2, q3 and q4."""
+
+    q1: Presence
+    q2: TextChoice
+    q3: BoxChoice
+    q4: TextChoice
+
+
+class Scene(_Truth):
+    """One bundled picture. Both pictures of a pair have the same `pair_id` and the same options."""
+
+    id: str
+    image: str
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    width: Annotated[int, Field(gt=0)]
+    height: Annotated[int, Field(gt=0)]
+    style: Style
+    pair_id: str
+    role: Role
+    split: Split
+    artifact_type: ArtifactType | None
+    objects: tuple[SceneTruthObject, ...]
+    anomalies: tuple[AnomalyTruth, ...]
+    mcq: McqTruth
+
+    @property
+    def image_path(self) -> Path:
+        """The picture's file, in the format its suffix says."""
+        return DATA / self.image
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> Self:
+        known = {entry.name for entry in self.objects}
+        unknown = [name for anomaly in self.anomalies for name in anomaly.objects if name not in known]
+        if unknown:
+            raise ValueError(f"{self.id}: anomalies name unknown objects {unknown}")
+        if (self.role == "anomalous") != bool(self.anomalies):
+            raise ValueError(f"{self.id}: role {self.role} with {len(self.anomalies)} anomalies")
+        letters = {self.mcq.q2.answer, self.mcq.q3.answer, self.mcq.q4.answer}
+        if len(letters) != 1 or (letters == {"E"}) != (self.role == "clean"):
+            raise ValueError(f"{self.id}: letters {sorted(letters)} do not fit role {self.role}")
+        return self
+
+
+@cache
+def scenes() -> tuple[Scene, ...]:
+    """Every bundled scene, sorted by id. Never empty."""
+    found = (Scene.model_validate_json(path.read_bytes()) for path in (DATA / "truth").glob("*.json"))
+    return tuple(sorted(found, key=lambda scene: scene.id))
+
+
+@cache
+def _by_sha256() -> dict[str, Scene]:
+    return {scene.sha256: scene for scene in scenes()}
+
+
+def scene_by_sha256(digest: str) -> Scene | None:
+    """The scene whose image file has this SHA-256 (hexadecimal, any case); None for any other image."""
+    return _by_sha256().get(digest.lower())

@@ -1,0 +1,188 @@
+"""The Anthropic messages protocol, as far as the fake server speaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import Discriminator, Field
+
+from uncanny.demo.prompts import BrainRequest, Turn, text_tokens
+from uncanny.demo.server.call import (
+    Answered,
+    Body,
+    Call,
+    ImageDigests,
+    Limit,
+    measure,
+    read_body,
+    schema_form,
+)
+
+MODEL = "fake-model"
+
+_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    529: "overloaded_error",
+}
+
+
+class _Text(Body):
+    type: Literal["text"]
+    text: str
+    cache_control: dict[str, Any] | None = None
+
+
+class _Source(Body):
+    type: Literal["base64"]
+    media_type: str
+    data: str
+
+
+class _Image(Body):
+    type: Literal["image"]
+    source: _Source
+    cache_control: dict[str, Any] | None = None
+
+
+class _Message(Body):
+    role: Literal["user", "assistant"]
+    content: str | list[Annotated[_Text | _Image, Discriminator("type")]]
+
+
+class _Body(Body):
+    messages: Annotated[list[_Message], Field(min_length=1)]
+    max_tokens: Limit
+    model: str = MODEL
+    system: str | list[_Text] | None = None
+    stream: bool | None = None
+    cache_control: dict[str, Any] | None = None
+
+
+class AnthropicDialect:
+    """`/v1/messages`; constrained answers through `output_config.format`."""
+
+    name = "anthropic"
+
+    def __init__(self, digests: ImageDigests) -> None:
+        self._digests = digests
+
+    def read(self, body: Mapping[str, Any]) -> Call:
+        """Raises `BadCallError` for anything the protocol does not allow."""
+        asked = read_body(_Body, body)
+        system = _text(asked.system or "")
+        parts = [part for message in asked.messages for part in self._parts(message)]
+        turns = tuple(Turn(message.role, _text(message.content)) for message in asked.messages)
+        schema = _schema(body)
+        prefix, prefix_tokens, input_tokens = measure(self.name, asked.model, schema, system, parts)
+        images = tuple(text for _, kind, text in parts if kind == "image")
+        return Call(
+            BrainRequest((Turn("system", system), *turns), images, schema_form(schema), asked.max_tokens),
+            asked.model,
+            prefix,
+            prefix_tokens,
+            input_tokens,
+            writes_cache=_asks_for_cache(asked),
+            stream=bool(asked.stream),
+        )
+
+    def write(self, call: Call, said: Answered) -> bytes:
+        """The body of the answer, or all server-sent events of it."""
+        text = said.answer.text if said.refusal is None else said.refusal
+        message: dict[str, Any] = {
+            "id": f"msg_fake_{said.number}",
+            "type": "message",
+            "role": "assistant",
+            "model": call.model,
+            "content": [{"type": "text", "text": text}],
+            "stop_reason": _stop_reason(said),
+            "stop_sequence": None,
+            "usage": _usage(call, said),
+        }
+        return _stream(message, text) if call.stream else orjson.dumps(message)
+
+    def error(self, status: int, message: str, number: int) -> bytes:
+        error = {"type": _ERRORS[status], "message": message}
+        return orjson.dumps({"type": "error", "error": error, "request_id": f"req_fake_{number}"})
+
+    def models(self) -> bytes:
+        return orjson.dumps({"data": [_model(MODEL)], "has_more": False, "first_id": MODEL, "last_id": MODEL})
+
+    def model(self, name: str) -> bytes:
+        return orjson.dumps(_model(name))
+
+    def _parts(self, message: _Message) -> list[tuple[str, str, str]]:
+        if isinstance(message.content, str):
+            return [(message.role, "text", message.content)]
+        return [
+            (message.role, "text", part.text)
+            if isinstance(part, _Text)
+            else (message.role, "image", self._digests.of(part.source.data))
+            for part in message.content
+        ]
+
+
+def _text(content: str | Sequence[_Text | _Image]) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.text for part in content if isinstance(part, _Text))
+
+
+def _schema(body: Mapping[str, Any]) -> Any:
+    match body:
+        case {"output_config": {"format": {"type": "json_schema", "schema": schema}}}:
+            return schema
+        case {"output_format": {"type": "json_schema", "schema": schema}}:
+            return schema
+    return None
+
+
+def _asks_for_cache(asked: _Body) -> bool:
+    contents = [asked.system, *(message.content for message in asked.messages)]
+    blocks = [block for content in contents if content and not isinstance(content, str) for block in content]
+    return any((asked.cache_control, *(block.cache_control for block in blocks)))
+
+
+def _stop_reason(said: Answered) -> str:
+    if said.refusal is not None:
+        return "refusal"
+    return "max_tokens" if said.answer.finish == "length" else "end_turn"
+
+
+def _usage(call: Call, said: Answered) -> dict[str, int]:
+    read = (said.cached or 0) if call.writes_cache else 0
+    written = call.prefix_tokens if call.writes_cache and not read else 0
+    return {
+        "input_tokens": call.input_tokens - read - written,
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read,
+        "output_tokens": text_tokens(said.answer.text if said.refusal is None else said.refusal),
+    }
+
+
+def _stream(message: Mapping[str, Any], text: str) -> bytes:
+    start = {**message, "content": [], "stop_reason": None, "usage": {**message["usage"], "output_tokens": 1}}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": start},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    ]
+    for at in range(0, len(text), 200):
+        delta = {"type": "text_delta", "text": text[at : at + 200]}
+        events.append({"type": "content_block_delta", "index": 0, "delta": delta})
+    ending = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    events += [
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": ending, "usage": message["usage"]},
+        {"type": "message_stop"},
+    ]
+    return b"".join(b"event: %b\ndata: %b\n\n" % (e["type"].encode(), orjson.dumps(e)) for e in events)
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"type": "model", "id": name, "display_name": name, "created_at": "2025-01-01T00:00:00Z"}

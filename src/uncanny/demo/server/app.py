@@ -1,0 +1,309 @@
+"""`uncanny fake-server`: two model protocols on loopback, answered by the demo model, with faults on demand.
+
+See docs/fake-server.md. Nothing it is sent is kept, except digests for the counts in `/stats`.
+
+What the fake server can be told, checked before it starts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args
+
+import orjson
+from aiohttp import web
+
+from uncanny.demo.model import answer
+from uncanny.demo.server.anthropic import AnthropicDialect
+from uncanny.demo.server.call import Answered, BadCallError, Call, Dialect, ImageDigests
+from uncanny.demo.server.faults import MESSAGES, STATUSES, Plan, plan
+from uncanny.demo.server.openai import OpenAIDialect
+from uncanny.errors import RequestRejectedError, UsageError
+
+__all__ = ["FakeServerOptions", "FaultName", "application", "parse_faults", "running", "serve"]
+
+MAX_BODY: Final = 128 * 1024 * 1024
+WRONG_KEY: Final = "wrong-key"
+UNKNOWN_MODEL: Final = "unknown-model"
+_HANG_SECONDS: Final = 600.0
+_HOST: Final = "127.0.0.1"
+
+
+class FakeServer:
+    """The state of one server: counts, digests of prefixes seen, and the protocols it speaks."""
+
+    def __init__(self, options: FakeServerOptions) -> None:
+        digests = ImageDigests()
+        self.openai, self.anthropic = OpenAIDialect(digests), AnthropicDialect(digests)
+        self._options = options
+        self._requests = self._open = self._most_open = 0
+        self._prefixes: set[bytes] = set()
+        self._finished: set[bytes] = set()
+        self._faults: Counter[FaultName] = Counter(dict.fromkeys(options.faults, 0))
+
+    def stats(self) -> dict[str, Any]:
+        """The counts of `/stats`; `faults` has every fault asked for, with 0 where none struck yet."""
+        return {
+            "requests": self._requests,
+            "unique_prefixes": len(self._prefixes),
+            "max_concurrent": self._most_open,
+            "faults": dict(self._faults),
+        }
+
+    async def handle(self, request: web.Request, dialect: Dialect) -> web.StreamResponse:
+        """Answer one request to a model."""
+        number = self._requests
+        self._requests += 1
+        self._open += 1
+        self._most_open = max(self._most_open, self._open)
+        try:
+            return await self._answer(request, dialect, number)
+        finally:
+            self._open -= 1
+
+    async def _answer(self, request: web.Request, dialect: Dialect, number: int) -> web.StreamResponse:
+        try:
+            call = await self._read(request, dialect)
+        except BadCallError as error:
+            return _error(dialect, 400, str(error), number)
+        except web.HTTPRequestEntityTooLarge:
+            return _error(dialect, 413, f"The body is larger than {MAX_BODY} bytes", number)
+        if (problem := _turned_away(request, call.model)) is not None:
+            return _error(dialect, *problem, number)
+        self._prefixes.add(call.prefix)
+        due = plan(self._options, number)
+        if due.fault is not None:
+            self._faults[due.fault] += 1
+        await asyncio.sleep(due.delay)
+        if due.fault in STATUSES:
+            return _status_fault(dialect, due, number)
+        if due.fault == "hang":
+            await asyncio.sleep(_HANG_SECONDS)
+            return await _cut(request, b"", "application/json")
+        return await self._say(request, dialect, call, due, number)
+
+    async def _say(
+        self, request: web.Request, dialect: Dialect, call: Call, due: Plan, number: int
+    ) -> web.StreamResponse:
+        try:
+            spoken = answer(call.brain, synthetic_objects=self._options.objects)
+        except RequestRejectedError as error:
+            return _error(dialect, 400, str(error), number)
+        cached = call.prefix_tokens if call.prefix in self._finished else None
+        self._finished.add(call.prefix)
+        body = dialect.write(call, due.spoil(Answered(spoken, number, cached)))
+        kind = "text/event-stream" if call.stream else "application/json"
+        if due.fault == "cut":
+            return await _cut(request, body, kind)
+        if due.fault == "truncated-json":
+            body = body[: len(body) // 2]
+        return web.Response(body=body, content_type=kind, headers=_ids(number))
+
+    async def _read(self, request: web.Request, dialect: Dialect) -> Call:
+        try:
+            body = orjson.loads(await request.read())
+        except orjson.JSONDecodeError as error:
+            raise BadCallError(f"The body is not valid JSON: {error}") from None
+        except web.RequestPayloadError as error:
+            raise BadCallError(f"The body cannot be read: {error}") from None
+        if not isinstance(body, dict):
+            raise BadCallError("The body must be a JSON object")
+        return dialect.read(body)
+
+
+def application(options: FakeServerOptions) -> web.Application:
+    """The server as an aiohttp application."""
+    server = FakeServer(options)
+    app = web.Application(client_max_size=MAX_BODY)
+
+    def dialect_of(request: web.Request) -> Dialect:
+        return server.anthropic if "anthropic-version" in request.headers else server.openai
+
+    async def completions(request: web.Request) -> web.StreamResponse:
+        return await server.handle(request, server.openai)
+
+    async def messages(request: web.Request) -> web.StreamResponse:
+        return await server.handle(request, server.anthropic)
+
+    async def models(request: web.Request) -> web.StreamResponse:
+        dialect = dialect_of(request)
+        if (problem := _turned_away(request, "")) is not None:
+            return _error(dialect, *problem, 0)
+        return web.Response(body=dialect.models(), content_type="application/json")
+
+    async def model(request: web.Request) -> web.StreamResponse:
+        dialect, name = dialect_of(request), request.match_info["name"]
+        if (problem := _turned_away(request, name)) is not None:
+            return _error(dialect, *problem, 0)
+        return web.Response(body=dialect.model(name), content_type="application/json")
+
+    async def stats(_request: web.Request) -> web.StreamResponse:
+        return web.Response(body=orjson.dumps(server.stats()), content_type="application/json")
+
+    async def health(_request: web.Request) -> web.StreamResponse:
+        return web.Response()
+
+    app.router.add_post("/v1/chat/completions", completions)
+    app.router.add_post("/v1/messages", messages)
+    app.router.add_get("/v1/models", models)
+    app.router.add_get("/v1/models/{name:.+}", model)
+    app.router.add_get("/stats", stats)
+    app.router.add_get("/health", health)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def running(options: FakeServerOptions) -> AsyncIterator[str]:
+    """A server in this event loop; gives its base URL, `http://127.0.0.1:PORT`. Leaving ends it at once.
+
+    Raises `UsageError` where the port is taken.
+    """
+    # Without handler_cancellation a hanging answer would outlive its client.
+    runner = web.AppRunner(
+        application(options), access_log=None, handler_cancellation=True, shutdown_timeout=0.1
+    )
+    await runner.setup()
+    try:
+        await _listen(runner, options.port)
+        yield f"http://{_HOST}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def _listen(runner: web.AppRunner, port: int) -> None:
+    try:
+        await web.TCPSite(runner, _HOST, port, backlog=4096).start()
+    except OSError as error:
+        raise UsageError(
+            f"The fake server cannot listen on port {port}: {error.strerror or error}",
+            remedy="Choose another port, or 0 for any free one.",
+        ) from error
+
+
+def serve(options: FakeServerOptions) -> None:
+    """Serve until SIGINT, SIGTERM or `max_seconds`; the first line printed says where it listens."""
+    asyncio.run(_serve(options))
+
+
+async def _serve(options: FakeServerOptions) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with running(options) as url:
+        print(f"listening on {url}", flush=True)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), options.max_seconds)
+
+
+def _turned_away(request: web.Request, model: str) -> tuple[int, str] | None:
+    key = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
+    if key == WRONG_KEY:
+        return 401, f"The API key {WRONG_KEY!r} is not valid; the fake server takes any other"
+    if model == UNKNOWN_MODEL:
+        return 404, f"The model {UNKNOWN_MODEL!r} does not exist; the fake server takes any other name"
+    return None
+
+
+def _ids(number: int) -> dict[str, str]:
+    return {"x-request-id": f"req_fake_{number}", "request-id": f"req_fake_{number}"}
+
+
+def _error(dialect: Dialect, status: int, message: str, number: int) -> web.Response:
+    body = dialect.error(status, message, number)
+    return web.Response(status=status, body=body, content_type="application/json", headers=_ids(number))
+
+
+def _status_fault(dialect: Dialect, due: Plan, number: int) -> web.Response:
+    status = STATUSES[due.fault] if due.fault else 500
+    response = _error(dialect, status, MESSAGES[status], number)
+    if due.fault == "429-retry-after":
+        response.headers["Retry-After"] = "1"
+        response.headers["retry-after-ms"] = str(due.retry_after_ms)
+    return response
+
+
+async def _cut(request: web.Request, body: bytes, kind: str) -> web.StreamResponse:
+    """Promise the whole body, send half of it, and drop the connection."""
+    response = web.StreamResponse(headers={"Content-Type": kind, "Content-Length": str(max(len(body), 2))})
+    await response.prepare(request)
+    await response.write(body[: len(body) // 2])
+    if request.transport is not None:
+        # Closing flushes what was written first; aborting would drop it.
+        request.transport.close()
+    return response
+
+
+FaultName = Literal[
+    "429", "429-retry-after", "500", "529", "hang", "cut", "truncated-json", "malformed", "refusal", "length"
+]
+FAULT_NAMES: Final[tuple[FaultName, ...]] = get_args(FaultName)
+MAX_OBJECTS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FakeServerOptions:
+    """Settings of one fake server; raises `UsageError` for values out of range.
+
+    `port` 0 takes a free one. `latency_ms` (≥ 0) is waited before each answer, and up to `jitter_ms` more.
+    `faults` maps a fault's name to the share of requests it strikes, 0–1, together at most 1; at most one
+    fault strikes a request. `objects` (1–200) is the number of objects made up in an unknown image. The same
+    `seed` gives the n-th request the same fault and latency. `max_seconds` ends the server by itself.
+    """
+
+    port: int = 0
+    latency_ms: float = 0.0
+    jitter_ms: float = 0.0
+    faults: Mapping[FaultName, float] = field(default_factory=dict)
+    objects: int = 8
+    seed: int = 0
+    max_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for what, value, good in (
+            ("port", self.port, 0 <= self.port <= 65535),
+            ("latency", self.latency_ms, self.latency_ms >= 0),
+            ("jitter", self.jitter_ms, self.jitter_ms >= 0),
+            ("number of objects", self.objects, 1 <= self.objects <= MAX_OBJECTS),
+            ("number of seconds", self.max_seconds, self.max_seconds is None or self.max_seconds > 0),
+        ):
+            if not good:
+                raise UsageError(f"The fake server cannot work with a {what} of {value!r}")
+        _check_rates(self.faults)
+
+
+def parse_faults(text: str) -> dict[FaultName, float]:
+    """Read `NAME=RATE,…`; an empty text gives no faults. Raises `UsageError` that names the valid faults."""
+    faults: dict[FaultName, float] = {}
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        name, _, rate = (part.strip() for part in item.partition("="))
+        try:
+            faults[_fault_name(name)] = float(rate)
+        except ValueError:
+            raise UsageError(
+                f"No rate in {item!r}", remedy="Write NAME=RATE, as in 429=0.1,hang=0.02."
+            ) from None
+    _check_rates(faults)
+    return faults
+
+
+def _fault_name(name: str) -> FaultName:
+    for known in FAULT_NAMES:
+        if name == known:
+            return known
+    raise UsageError(f"Unknown fault {name!r}", remedy=f"The faults are: {', '.join(FAULT_NAMES)}.")
+
+
+def _check_rates(faults: Mapping[FaultName, float]) -> None:
+    for name, rate in faults.items():
+        _fault_name(name)
+        if not 0 <= rate <= 1:
+            raise UsageError(f"The rate of fault {name!r} is {rate!r}", remedy="Rates go from 0 to 1.")
+    if sum(faults.values()) > 1 + 1e-9:
+        raise UsageError(
+            f"The rates of the faults add up to {sum(faults.values()):g}", remedy="Keep them within 1."
+        )

@@ -1,0 +1,189 @@
+"""The OpenAI chat-completions protocol, as far as the fake server speaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import Discriminator, Field
+
+from uncanny.demo.prompts import BrainRequest, Turn, text_tokens
+from uncanny.demo.server.call import (
+    Answered,
+    BadCallError,
+    Body,
+    Call,
+    ImageDigests,
+    Limit,
+    measure,
+    read_body,
+    schema_form,
+)
+
+MODEL = "fake-model"
+CREATED = 1_750_000_000
+
+_ERRORS = {
+    400: ("invalid_request_error", None),
+    401: ("invalid_request_error", "invalid_api_key"),
+    404: ("invalid_request_error", "model_not_found"),
+    413: ("invalid_request_error", "request_too_large"),
+    429: ("requests", "rate_limit_exceeded"),
+    500: ("server_error", None),
+    529: ("overloaded_error", "overloaded"),
+}
+
+
+class _Text(Body):
+    type: Literal["text"]
+    text: str
+
+
+class _Url(Body):
+    url: str
+
+
+class _Image(Body):
+    type: Literal["image_url"]
+    image_url: _Url
+
+
+_Part = Annotated[_Text | _Image, Discriminator("type")]
+
+
+class _Message(Body):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[_Part] | None = None
+
+    @property
+    def speaker(self) -> Literal["system", "user", "assistant"]:
+        return self.role if self.role in ("user", "assistant") else "system"
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.content, str) or self.content is None:
+            return self.content or ""
+        return "\n".join(part.text for part in self.content if isinstance(part, _Text))
+
+
+class _StreamOptions(Body):
+    include_usage: bool | None = None
+
+
+class _Body(Body):
+    messages: Annotated[list[_Message], Field(min_length=1)]
+    model: str = MODEL
+    max_completion_tokens: Limit | None = None
+    max_tokens: Limit | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+
+
+class OpenAIDialect:
+    """`/v1/chat/completions`; constrained answers through `response_format` or vLLM's parameters."""
+
+    name = "openai"
+
+    def __init__(self, digests: ImageDigests) -> None:
+        self._digests = digests
+
+    def read(self, body: Mapping[str, Any]) -> Call:
+        """Raises `BadCallError` for anything the protocol does not allow."""
+        asked = read_body(_Body, body)
+        parts = [part for message in asked.messages for part in self._parts(message)]
+        turns = tuple(Turn(message.speaker, message.text) for message in asked.messages)
+        system = "\n".join(text for role, kind, text in parts if role == "system" and kind == "text")
+        rest = [part for part in parts if part[0] != "system"]
+        schema = _schema(body)
+        prefix, prefix_tokens, input_tokens = measure(self.name, asked.model, schema, system, rest)
+        images = tuple(text for _, kind, text in rest if kind == "image")
+        limit = asked.max_completion_tokens or asked.max_tokens
+        return Call(
+            BrainRequest(turns, images, schema_form(schema), limit),
+            asked.model,
+            prefix,
+            prefix_tokens,
+            input_tokens,
+            stream=bool(asked.stream),
+            stream_usage=bool(asked.stream_options and asked.stream_options.include_usage),
+        )
+
+    def write(self, call: Call, said: Answered) -> bytes:
+        """The body of the answer, or all server-sent events of it."""
+        finish = said.answer.finish
+        head = {"id": f"chatcmpl-fake-{said.number}", "created": CREATED, "model": call.model}
+        if call.stream:
+            return _stream(call, said, head)
+        message = {"role": "assistant", "content": said.answer.text, "refusal": None}
+        if said.refusal is not None:
+            message |= {"content": None, "refusal": said.refusal}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+        return orjson.dumps(
+            {**head, "object": "chat.completion", "choices": [choice], "usage": _usage(call, said)}
+        )
+
+    def error(self, status: int, message: str, number: int) -> bytes:
+        del number
+        kind, code = _ERRORS[status]
+        return orjson.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
+
+    def models(self) -> bytes:
+        return orjson.dumps({"object": "list", "data": [_model(MODEL)]})
+
+    def model(self, name: str) -> bytes:
+        return orjson.dumps(_model(name))
+
+    def _parts(self, message: _Message) -> list[tuple[str, str, str]]:
+        role = message.speaker
+        if isinstance(message.content, str) or message.content is None:
+            return [(role, "text", message.content or "")]
+        return [
+            (role, "text", part.text) if isinstance(part, _Text) else (role, "image", self._image(part))
+            for part in message.content
+        ]
+
+    def _image(self, part: _Image) -> str:
+        url = part.image_url.url
+        if not url.startswith("data:image/") or ";base64," not in url[:64]:
+            raise BadCallError("images must be base64 data URLs: the fake server fetches nothing")
+        return self._digests.of(url[url.index(",") + 1 :])
+
+
+def _schema(body: Mapping[str, Any]) -> Any:
+    match body:
+        case {"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}:
+            return schema
+        case {"structured_outputs": {"json": schema}} | {"guided_json": schema}:
+            return schema
+    return None
+
+
+def _usage(call: Call, said: Answered) -> dict[str, Any]:
+    output = text_tokens(said.answer.text)
+    return {
+        "prompt_tokens": call.input_tokens,
+        "completion_tokens": output,
+        "total_tokens": call.input_tokens + output,
+        "prompt_tokens_details": {"cached_tokens": said.cached or 0},
+    }
+
+
+def _stream(call: Call, said: Answered, head: Mapping[str, Any]) -> bytes:
+    text = said.refusal if said.refusal is not None else said.answer.text
+    key = "content" if said.refusal is None else "refusal"
+    pieces = [{key: text[start : start + 200]} for start in range(0, len(text), 200)]
+    deltas: list[tuple[Any, str | None]] = [({"role": "assistant", "content": ""}, None)]
+    deltas += [(piece, None) for piece in pieces]
+    deltas.append(({}, said.answer.finish))
+    chunks: list[Any] = [
+        {**head, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": d, "finish_reason": f}]}
+        for d, f in deltas
+    ]
+    if call.stream_usage:
+        chunks.append({**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(call, said)})
+    return b"".join(b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": CREATED, "owned_by": "uncanny fake-server"}

@@ -1,0 +1,233 @@
+"""Models hosted by Anthropic. The key comes from `ANTHROPIC_API_KEY`.
+
+The messages protocol of Anthropic: bodies out, replies in."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from anthropic import AsyncAnthropic
+
+from uncanny.models.addresses import parse_address
+from uncanny.models.base import Finish, Message, Reply, Request, Sampling, SentImage, Tokens, Traits
+from uncanny.models.error_body import one_line
+from uncanny.models.http import environment_key, exchange, http_client
+from uncanny.models.http_errors import Flagged, Rejection, Where, bad_body, missing_key
+from uncanny.models.openai_chat import count
+
+KEY_VARIABLE = "ANTHROPIC_API_KEY"
+URL_VARIABLE = "ANTHROPIC_BASE_URL"
+DEFAULT_URL = "https://api.anthropic.com"
+# What calls add to a base URL, in the order in which it is taken off where users have it in theirs.
+OWN_PATHS = ("/messages", "/v1")
+MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+# The limit of 5 MB is on the base64 text.
+LARGEST_IMAGE = 5 * 1024 * 1024 * 3 // 4
+
+_FINE_SIGHTED = re.compile(r"^claude-(opus-4-[789]|[a-z]+-[5-9])")
+_NOT_TAKEN = re.compile(r"not support|unsupported|not permitted", re.IGNORECASE)
+
+
+class AnthropicProvider:
+    """A model of the Anthropic API, `anthropic/<model>`.
+
+    It takes no sampling parameters: repeats differ by their wording alone. Answers follow the task's shared
+    schema, wrapped as `{"answer": …}`. `base_url` defaults to `ANTHROPIC_BASE_URL`, then to Anthropic; a
+    `/v1` at its end is left out, since calls add it. Raises `ModelUnusableError` without a key, and
+    `UsageError` for an address that nothing can be sent to.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 600.0,
+    ) -> None:
+        name = f"anthropic/{model}"
+        key = api_key or environment_key(KEY_VARIABLE)
+        if key is None:
+            raise missing_key(name, KEY_VARIABLE)
+        self._address = address = parse_address(
+            base_url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL, without=OWN_PATHS
+        )
+        self._client = AsyncAnthropic(
+            api_key=key,
+            base_url=address.url,
+            default_query=dict(address.parameters),
+            default_headers=None
+            if address.authorization is None
+            else {
+                # Where user and password take the header the SDK sends the key in, the API knows another.
+                "Authorization": address.authorization,
+                "X-Api-Key": key,
+            },
+            max_retries=0,
+            timeout=timeout_s,
+            http_client=http_client(address, timeout_s),
+        )
+        self._where = Where.at(address, name, model, KEY_VARIABLE, key)
+        self._timeout_s = timeout_s
+        self._constrained = True
+        self._traits = Traits(
+            media_types=MEDIA_TYPES,
+            max_image_bytes=LARGEST_IMAGE,
+            max_image_side=largest_side(model),
+            temperature=False,
+            top_p=False,
+            structured=True,
+            schema_in_prefix=True,
+            prefix_cache=True,
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._where.name!r} at {self._where.endpoint})"
+
+    @property
+    def name(self) -> str:
+        return self._where.name
+
+    @property
+    def traits(self) -> Traits:
+        return self._traits
+
+    @property
+    def endpoint(self) -> str | None:
+        return self._address.identity
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self._where.secrets
+
+    def sent(self, sampling: Sampling) -> dict[str, Any]:
+        """The sampling parameters as they go over the wire."""
+        return {"max_tokens": sampling.max_output_tokens}
+
+    async def ask(self, request: Request) -> Reply:
+        """Make one call; see `Provider.ask`. A model without constrained answers is asked again without."""
+        if not self._constrained:
+            request = replace(request, schema=None)
+        try:
+            return await self._ask(request)
+        except Flagged as flagged:
+            return Reply("", "refusal", Tokens(), reason=flagged.reason)
+        except Rejection as rejection:
+            words = rejection.words.message
+            if request.schema is None or "output" not in words.lower() or not _NOT_TAKEN.search(words):
+                raise
+        self._constrained = False
+        return await self.ask(request)
+
+    async def _ask(self, request: Request) -> Reply:
+        content, headers = await exchange(
+            self._client,
+            "/v1/messages",
+            messages_body(request, self._where.model),
+            where=self._where,
+            timeout_s=self._timeout_s,
+        )
+        return read_message(content, headers.get("request-id"), self._where)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def largest_side(model: str) -> int:
+    """Pixels of an image's longer side above which the server makes it smaller without a word."""
+    return 2000 if _FINE_SIGHTED.match(model) else 1568
+
+
+_BREAKPOINT = {"type": "ephemeral"}
+_FINISH: dict[str, Finish] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
+
+
+def messages_body(request: Request, model: str) -> bytes:
+    """The JSON body; what differs between requests about one image comes last.
+
+    Cache breakpoints stand on the last image and after the shared parts of the first message that has any:
+    two of the four the API allows.
+    """
+    body: dict[str, Any] = {"model": model, "max_tokens": request.sampling.max_output_tokens}
+    if request.schema is not None:
+        body["output_config"] = {"format": {"type": "json_schema", "schema": request.schema.shared}}
+    system = [part for turn in request.messages if turn.role == "system" for part in turn.parts]
+    if system:
+        body["system"] = "\n\n".join(part for part in system if isinstance(part, str))
+    turns = [turn for turn in request.messages if turn.role != "system"]
+    breaks = _breakpoints(turns)
+    body["messages"] = [
+        {
+            "role": turn.role,
+            "content": [_block(part, marked=(i, j) in breaks) for j, part in enumerate(turn.parts) if part],
+        }
+        for i, turn in enumerate(turns)
+    ]
+    return orjson.dumps(body)
+
+
+def _breakpoints(turns: list[Message]) -> set[tuple[int, int]]:
+    images = [
+        (i, j)
+        for i, turn in enumerate(turns)
+        for j, part in enumerate(turn.parts)
+        # Writing to the cache costs extra: not for an image that no other request begins with.
+        if isinstance(part, SentImage) and j < turn.shared
+    ]
+    shared = [(i, min(turn.shared, len(turn.parts)) - 1) for i, turn in enumerate(turns) if turn.shared > 0]
+    return {*images[-1:], *shared[:1]}
+
+
+def _block(part: str | SentImage, *, marked: bool) -> dict[str, Any]:
+    block: dict[str, Any]
+    if isinstance(part, str):
+        block = {"type": "text", "text": part}
+    else:
+        data = orjson.Fragment(b'"' + part.base64 + b'"')
+        block = {"type": "image", "source": {"type": "base64", "media_type": part.media_type, "data": data}}
+    return block | {"cache_control": _BREAKPOINT} if marked else block
+
+
+def read_message(content: dict[str, Any], request_id: str | None, where: Where) -> Reply:
+    """The reply in a message; raises `TransientError` where there is none."""
+    blocks = content.get("content")
+    if content.get("type") != "message" or not isinstance(blocks, list):
+        raise bad_body(
+            where, f"no message in it (fields: {one_line(', '.join(sorted(content)[:8]), where.secrets)})"
+        )
+    texts = [
+        block["text"]
+        for block in blocks
+        if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+    ]
+    model, reason = content.get("model"), content.get("stop_reason")
+    return Reply(
+        text="".join(texts),
+        finish=_FINISH.get(reason, "stop") if isinstance(reason, str) else "stop",
+        tokens=_tokens(content.get("usage")),
+        model=model if isinstance(model, str) else None,
+        request_id=request_id,
+    )
+
+
+def _tokens(usage: object) -> Tokens:
+    if not isinstance(usage, dict):
+        return Tokens()
+    plain = count(usage.get("input_tokens"))
+    cached = count(usage.get("cache_read_input_tokens"))
+    written = count(usage.get("cache_creation_input_tokens"))
+    return Tokens(
+        # The API's own input tokens are those neither read from the cache nor written to it.
+        input=None if plain is None else plain + (cached or 0) + (written or 0),
+        output=count(usage.get("output_tokens")),
+        cached=cached,
+        cache_written=written,
+    )

@@ -1,0 +1,202 @@
+"""The one protocol between agents and models: a `Request` with images in, a `Reply` with usage out.
+
+A provider makes exactly one HTTP call per `ask` and never retries: retries, caching, budgets, repair
+questions and fallbacks are `uncanny.client.client`'s, once for all providers.
+
+Images made ready to be sent: the costly encoding happens here, once an image."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import orjson
+
+from uncanny.schema import as_count
+
+Finish = Literal["stop", "length", "refusal"]
+Outcome = Literal["answered", "unparseable", "refused", "error"]
+# How closely a server looks at an image, where it lets callers say.
+Detail = Literal["low", "high", "auto", "original"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SentImage:
+    """An image as models see it: encoded once, then shared by every request about it.
+
+    `sha256` is that of the bytes as sent. `base64` is ASCII. `data_url` is a ready JSON string (with its
+    quotes), so that a request body is serialised without touching the megabyte inside it again.
+    """
+
+    sha256: str
+    media_type: str
+    width: int
+    height: int
+    base64: bytes
+    data_url: orjson.Fragment = field(repr=False)
+
+
+Part = str | SentImage
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn. The first `shared` parts are the same in many requests: worth a cache breakpoint."""
+
+    role: Literal["system", "user", "assistant"]
+    parts: tuple[Part, ...]
+    shared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSchema:
+    """What a constrained answer must look like, as JSON schema.
+
+    `own` describes this step's answer alone. `shared` is one schema for all steps of a task, under which the
+    same answer is wrapped as `{"answer": …}`: providers that render the schema ahead of the prompt keep
+    their prefix cache only if all requests carry the same one.
+    """
+
+    name: str
+    own: dict[str, Any]
+    shared: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling parameters; None leaves the provider's default. `max_output_tokens` is always sent."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model. `sample` tells repeats of the same question apart: three drafts stay three.
+
+    `agent`, `step` and `subject` (an object's name) say who asks; they are for records, not for the model.
+    """
+
+    messages: tuple[Message, ...]
+    sampling: Sampling
+    schema: AnswerSchema | None = None
+    sample: int = 0
+    agent: str = ""
+    step: int = 1
+    subject: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Usage of one call, as the provider reports it; None where it does not.
+
+    `input` includes `cached` (read from the provider's prefix cache) and `cache_written`.
+    """
+
+    input: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    cache_written: int | None = None
+
+
+# Of one call. What is more was not measured: it would end a run by its budget, or in no number at all.
+MOST_TOKENS = 1_000_000_000
+
+
+def credible(tokens: Tokens) -> Tokens:
+    """Usage as a provider reports it, without the figures that cannot be true."""
+    figures = (tokens.input, tokens.output, tokens.cached, tokens.cache_written)
+    if all(type(figure) is int and 0 <= figure <= MOST_TOKENS for figure in figures if figure is not None):
+        return tokens
+    return Tokens(*(as_count(figure, MOST_TOKENS) for figure in figures))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back from one call. `text` is empty when the model refused without words.
+
+    `reason` is why the server refused in the model's place, in the server's words; None where it did not say.
+    """
+
+    text: str
+    finish: Finish
+    tokens: Tokens
+    model: str | None = None
+    request_id: str | None = None
+    reason: str | None = None
+
+
+def masked(reply: Reply, mask: Callable[[str], str]) -> Reply:
+    """The reply with what `mask` leaves of its texts."""
+    return replace(
+        reply,
+        text=mask(reply.text),
+        model=reply.model and mask(reply.model),
+        request_id=reply.request_id and mask(reply.request_id),
+        reason=reply.reason and mask(reply.reason),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a provider takes. Limits are None where there is none.
+
+    `structured`: answers can be constrained to a schema. `schema_in_prefix`: the schema is rendered ahead of
+    the messages. `prefix_cache`: repeated prefixes are cheaper once one call with them has come back.
+    `fixed_concurrency`: the server queues instead of refusing, so concurrency is not adapted.
+    """
+
+    media_types: frozenset[str]
+    max_image_bytes: int | None
+    max_image_side: int | None
+    temperature: bool
+    top_p: bool
+    structured: bool
+    schema_in_prefix: bool
+    prefix_cache: bool
+    fixed_concurrency: bool = False
+
+
+class Provider(Protocol):
+    """A model behind some API. `name` is `provider/model`, as the user wrote it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def traits(self) -> Traits: ...
+
+    @property
+    def endpoint(self) -> str | None:
+        """Base URL the calls go to, None for models in this process; part of the answer cache's key."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must be repeated nowhere, such as the key; empty for models in this process."""
+
+    async def ask(self, request: Request) -> Reply:
+        """Make one call.
+
+        Raises `TransientError`, `RequestRejectedError` or `ModelUnusableError` (or a subclass), nothing else.
+        A refusal or a cut-off answer is a `Reply` with that `finish`, not an exception.
+        """
+
+    async def close(self) -> None: ...
+
+
+def encode_image(*, sha256: str, media_type: str, width: int, height: int, data: bytes) -> SentImage:
+    """Encode the bytes of an image file; `sha256` is their digest, `width` and `height` are in pixels."""
+    encoded = base64.b64encode(data)
+    # Base64 and media types need no JSON escapes, so the quotes are all that is missing.
+    data_url = b"".join((b'"data:', media_type.encode("ascii"), b";base64,", encoded, b'"'))
+    return SentImage(
+        sha256=sha256,
+        media_type=media_type,
+        width=width,
+        height=height,
+        base64=encoded,
+        data_url=orjson.Fragment(data_url),
+    )

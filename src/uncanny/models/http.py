@@ -1,0 +1,195 @@
+"""One HTTP exchange through an SDK: its authentication and errors, our bytes out and their bytes back.
+
+What is sent goes to the address the user gave and nowhere else: redirects are not followed, and a proxy of
+the environment is not used within this machine. What comes back is bounded in time and in size.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import zlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any
+
+import httpx2
+import orjson
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI, DefaultAioHttpClient
+
+from uncanny.errors import ModelUnusableError, ProviderError
+from uncanny.models.addresses import Address
+from uncanny.models.error_body import one_line, read_words
+from uncanny.models.http_errors import (
+    HTTP_ERRORS,
+    UnreadableResponseError,
+    Where,
+    bad_body,
+    from_exception,
+    from_response,
+)
+
+Exchanged = tuple[dict[str, Any], httpx2.Headers]
+CONNECT_S = 15.0
+_MOST_DIGITS = 18
+# Below the 5 s after which common servers close idle connections: a reused one is not lost to that race.
+KEEPALIVE_S = 4.0
+LARGEST_RESPONSE = 8 * 1024 * 1024
+"""Bytes of a response, decompressed, after which no more is read. The longest answers have some 500 kB."""
+
+
+def http_client(address: Address, timeout_s: float) -> httpx2.AsyncClient:
+    """A client on aiohttp, which costs a fraction of the default one's time with hundreds of calls open."""
+    proxy = address.proxy
+    return DefaultAioHttpClient(
+        timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S)),
+        limits=httpx2.Limits(max_connections=1000, keepalive_expiry=KEEPALIVE_S),
+        follow_redirects=False,
+        # What the address says of proxies holds, not what the client would find itself.
+        mounts=dict.fromkeys(("all://", "http://", "https://")) if proxy is None else None,
+        proxy=None if proxy is None else proxy.url,
+        headers={"Accept-Encoding": "identity"},
+        event_hooks={"response": [_bounded]},
+    )
+
+
+_GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
+
+
+async def _bounded(response: httpx2.Response) -> None:
+    encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _BoundedStream(response.stream, encoding, cut=response.is_error)
+
+
+class _BoundedStream(httpx2.AsyncByteStream):
+    """A response's body, decompressed here: the usual decoders make a gigabyte of one small piece.
+
+    A body that is too large or cannot be decompressed raises `UnreadableResponseError`; where `cut`, it ends
+    there instead, since the beginning of an error says enough, and its status alone says much.
+    """
+
+    def __init__(self, stream: httpx2.AsyncByteStream, encoding: str, *, cut: bool) -> None:
+        self._stream, self._cut = stream, cut
+        self._inflater = None if encoding in ("", "identity") else _Inflater(encoding)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = LARGEST_RESPONSE
+        try:
+            async for chunk in self._stream:
+                for piece in [chunk] if self._inflater is None else self._inflater.pieces(chunk, left):
+                    if len(piece) > left:
+                        raise UnreadableResponseError(f"it has more than {LARGEST_RESPONSE:,} bytes")
+                    left -= len(piece)
+                    yield piece
+            if self._inflater is not None and not self._inflater.whole:
+                raise UnreadableResponseError("its compressed body was cut off")
+        except UnreadableResponseError:
+            if not self._cut:
+                raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Inflater:
+    """Decompresses gzip or zlib, member after member; what follows them is left out, as others do."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._member = zlib.decompressobj(_GZIP_OR_ZLIB)
+        self.whole = False
+
+    def pieces(self, chunk: bytes, most: int) -> Iterator[bytes]:
+        """What comes of `chunk`; the last piece ends one byte after `most` if there is more than that."""
+        if self._encoding not in ("gzip", "x-gzip", "deflate"):
+            raise UnreadableResponseError(f"it is compressed, unasked, as {self._encoding[:20]!r}")
+        while chunk:
+            try:
+                piece = self._member.decompress(chunk, most + 1)
+            except zlib.error as error:
+                if self.whole:
+                    return
+                raise UnreadableResponseError(f"its compressed body is broken: {error}") from None
+            yield piece
+            most -= len(piece)
+            chunk, self.whole = self._member.unused_data, self._member.eof
+            if self._member.eof:
+                self._member = zlib.decompressobj(_GZIP_OR_ZLIB)
+
+
+def environment_key(variable: str) -> str | None:
+    """The key in the environment, None where there is none; keys come from nowhere else.
+
+    Raises `ModelUnusableError` for text that no header can carry, such as a key in typographic quotes.
+    """
+    key = os.environ.get(variable, "").strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise ModelUnusableError(
+            f"{variable} holds characters that no key has", remedy="Copy the key again, without quotes."
+        )
+    return key or None
+
+
+async def exchange(
+    client: AsyncOpenAI | AsyncAnthropic, path: str, body: bytes, *, where: Where, timeout_s: float
+) -> Exchanged:
+    """Post `body` and return the JSON object that comes back, with the headers.
+
+    `timeout_s` is for the whole exchange: a server that sends a byte now and then does not hold a slot
+    for ever. Raises the errors of `faults`, with nothing of the SDK's (which carry the key) attached.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            response = await client.post(path, cast_to=httpx2.Response, content=body)
+    except HTTP_ERRORS as error:
+        fault = from_exception(error, where)
+    else:
+        return read_body(response.content, response.headers, where), response.headers
+    raise fault
+
+
+def read_body(body: bytes, headers: Mapping[str, str], where: Where) -> dict[str, Any]:
+    """The JSON object in the body of a response with status 200. Raises the errors of `faults`."""
+    # Parsed here: the SDKs hand back broken JSON and HTML pages as a string, without an error.
+    try:
+        content = _parsed(body)
+    except ValueError:
+        kind = headers.get("content-type", "no content type")
+        start = one_line(body[:100].decode("utf-8", "replace"), where.secrets)
+        fault: ProviderError = bad_body(
+            where, f"no valid JSON ({kind[:100]}, {len(body)} bytes, begins {start!r})"
+        )
+    else:
+        if isinstance(content, dict) and not content.get("error"):
+            return content
+        fault = _error_within(content, body, headers, where)
+    raise fault
+
+
+def _parsed(body: bytes) -> object:
+    """Raises ValueError. A number beyond all bounds, which `orjson` refuses, must not cost the answer."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if "infinity" not in str(error):
+            raise
+    try:
+        return json.loads(body, parse_int=_whole)
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+
+
+def _whole(digits: str) -> float:
+    return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
+
+
+def _error_within(content: object, body: bytes, headers: Mapping[str, str], where: Where) -> ProviderError:
+    """Gateways report upstream errors in the body of a response with status 200."""
+    error = content.get("error") if isinstance(content, dict) else None
+    status = error.get("code") if isinstance(error, dict) else None
+    if isinstance(status, int) and 400 <= status < 600:
+        return from_response(status, headers, body, where)
+    return bad_body(where, read_words(body, where.secrets).message)

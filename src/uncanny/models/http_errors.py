@@ -1,0 +1,331 @@
+"""From what SDKs and servers report to the errors of `uncanny.errors`, for all providers alike."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+import aiohttp
+import anthropic
+import httpx2
+import openai
+
+from uncanny.errors import (
+    ModelUnusableError,
+    ProviderError,
+    QuotaError,
+    RequestRejectedError,
+    TransientError,
+)
+from uncanny.models.addresses import Address, redacted
+from uncanny.models.error_body import ServerWords, one_line, read_words
+
+LONGEST_WAIT_S = 120.0
+_MOST_OF_DOTENV = 1 << 20
+
+_TRANSIENT = frozenset({408, 409, 425, 429})
+_OVERLOADED = frozenset({408, 429, 503, 504, 524, 529})
+# What a proxy in between says itself, too.
+_PROXIES_SAY = frozenset({403, 502, 503, 504})
+# By code alone: ordinary rate-limit messages mention billing pages and quotas, too.
+_QUOTA_CODES = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
+)
+_LOW_CREDIT = "credit balance is too low"
+
+# Statuses with which servers turn down a question whose content their moderation objects to.
+_MODERATING = frozenset({400, 403, 422, 451})
+# Compared without case, hyphens and underscores. 1301 is Zhipu's.
+_MODERATION_CODES = frozenset(
+    {
+        "1301",
+        "contentblocked",
+        "contentfilter",
+        "contentmoderation",
+        "contentpolicyviolation",
+        "datainspectionfailed",
+        "invalidprompt",
+        "moderationblocked",
+        "prohibitedcontent",
+        "responsibleaipolicyviolation",
+        "sensitivecontent",
+    }
+)
+# What is said of a question's content. "Request" is not among it: firewalls block requests for other reasons.
+_ABOUT_CONTENT = re.compile(
+    r"\b(?:content|input|prompt|image|message|output|text|data)s?\b[^.!?]{0,60}"
+    r"\b(?:flagged|inappropriate|filtered|moderat|unsafe|harmful|sensitive (?:content|information|words?)"
+    r"|violat\w*[^.!?]{0,60}\b(?:polic|guideline|terms|safety|standards))"
+    r"|\bcontent[ _-](?:filter|moderation|(?:management |safety |usage )?polic)|\bprohibited[ _]content\b"
+    r"|\bdata inspection|\bsafety (?:system|filter|check|polic|reasons)|\bresponsible ai\b"
+    r"|\bmoderation\b|\bconsidered high risk\b|\busage guidelines\b",
+    re.IGNORECASE,
+)
+# What is said of whoever asks, or of the request's form, and holds for all questions alike.
+_ABOUT_ACCESS = re.compile(
+    r"\b(?:your|this|the) (?:api[ -]?)?(?:account|organi[sz]ation|project|team|workspace|user|key|access"
+    r"|subscription|region|country)\b|\bpermission|\bauthori[sz]|\bnot have access\b|\bnot supported\b"
+    r"|\bunsupported\b|\bunknown\b|\bunrecogni[sz]ed\b|\bparameter\b|\bextra inputs\b",
+    re.IGNORECASE,
+)
+
+
+class UnreadableResponseError(Exception):
+    """A body of which no more is read; its text says why."""
+
+
+HTTP_ERRORS = (
+    UnreadableResponseError,
+    openai.OpenAIError,
+    anthropic.AnthropicError,
+    httpx2.HTTPError,
+    httpx2.InvalidURL,
+    aiohttp.ClientError,
+    OSError,  # with TimeoutError
+    ValueError,  # what sockets and their libraries say of names and numbers
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which model at which server an error is about, and where its key comes from.
+
+    `endpoint` is the address as it may be shown. `secrets` are the key and whatever else must not be repeated
+    from a server's words. `proxy` is that between, None without one.
+    """
+
+    name: str
+    model: str
+    endpoint: str
+    key_variable: str
+    secrets: tuple[str, ...] = field(repr=False)
+    proxy: str | None = None
+
+    @classmethod
+    def at(cls, address: Address, name: str, model: str, key_variable: str, key: str) -> Where:
+        """For calls to `address` with `key`."""
+        proxy = address.proxy
+        secrets = (key, *address.secrets, *(proxy.secrets if proxy else ()))
+        return cls(name, model, address.shown, key_variable, secrets, proxy.shown if proxy else None)
+
+
+class Rejection(RequestRejectedError):
+    """A rejected request with the server's words, for providers that can say the same in another way."""
+
+    def __init__(self, message: str, *, words: ServerWords, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.words = words
+
+
+class NothingThereError(ModelUnusableError):
+    """The server has nothing at this path, or no such model, which is certain where `unknown_model`."""
+
+    def __init__(self, message: str, *, unknown_model: bool, remedy: str | None = None) -> None:
+        super().__init__(message, remedy=remedy)
+        self.unknown_model = unknown_model
+
+
+class Flagged(RequestRejectedError):
+    """The server's moderation turned this one question down. Providers make a refusal of it.
+
+    `reason` is the server's message, with what it flagged where it says so.
+    """
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def from_exception(error: BaseException, where: Where) -> ProviderError:
+    """The error for anything in `HTTP_ERRORS`."""
+    if isinstance(error, openai.APIStatusError | anthropic.APIStatusError):
+        response = error.response
+        return from_response(response.status_code, response.headers, response.content, where)
+    if isinstance(error, anthropic.CredentialsError):
+        return _no_key(where, one_line(str(error), where.secrets))
+    if isinstance(error, openai.APIResponseValidationError | anthropic.APIResponseValidationError):
+        return bad_body(where, one_line(str(error), where.secrets))
+    chain = list(_causes(error))
+    for cause in chain:
+        if isinstance(cause, UnreadableResponseError):
+            return bad_body(where, str(cause))
+    through = f" through the proxy {where.proxy}" if where.proxy else ""
+    check_proxy = (
+        f" If {where.proxy} is not meant to be between, list the host in NO_PROXY." if where.proxy else ""
+    )
+    if any(isinstance(cause, aiohttp.ClientHttpProxyError) and cause.status == 407 for cause in chain):
+        return _proxy_key(where)
+    reason = one_line(str(chain[-1]) or type(chain[-1]).__name__, where.secrets)
+    if any(isinstance(cause, aiohttp.ClientPayloadError) for cause in chain):
+        return bad_body(where, "the answer was cut off")
+    if _timed_out(chain):
+        return TransientError(
+            f"{where.name}: no answer from {where.endpoint}{through} in time",
+            kind="timeout",
+            overloaded=True,
+            remedy="Raise the timeout if the model is slow." + check_proxy,
+        )
+    return TransientError(
+        f"{where.name}: the connection to {where.endpoint}{through} failed ({reason})",
+        kind="connection",
+        remedy="Check that the server runs and can be reached." + check_proxy,
+    )
+
+
+def from_response(status: int, headers: Mapping[str, str], body: bytes, where: Where) -> ProviderError:
+    """The error for a response that is not a 2xx one."""
+    words = read_words(body, where.secrets)
+    message = f"{where.name}: HTTP {status}: {words.message or 'no reason given'}"
+    if where.proxy and status in _PROXIES_SAY:
+        message += f" (through the proxy {where.proxy})"
+    advice = headers.get("x-should-retry")
+    if status == 402 or words.codes & _QUOTA_CODES or _LOW_CREDIT in words.message:
+        return QuotaError(message, remedy=f"Add credit to the account behind {where.key_variable}.")
+    if _moderated(status, words):
+        flagged = f" (flagged: {', '.join(words.reasons)})" if words.reasons else ""
+        return Flagged(message + flagged, reason=f"HTTP {status}: {words.message}{flagged}")
+    if 300 <= status < 400:
+        return _redirected(status, headers.get("location"), where)
+    if status == 407:
+        return _proxy_key(where)
+    if status in (401, 403):
+        unset = not os.environ.get(where.key_variable, "").strip()
+        return ModelUnusableError(
+            message,
+            remedy=(_load_dotenv(where.key_variable) if unset else None)
+            or f"Set {where.key_variable} to a key that may use {where.model!r}.",
+        )
+    unknown_model = "model_not_found" in words.codes
+    if status in (404, 405) or unknown_model:
+        # Of a path that is not there, servers do not say so with a model's name.
+        unknown_model |= bool(where.model) and where.model in words.message
+        return NothingThereError(
+            message,
+            unknown_model=unknown_model,
+            remedy=f"Check the model name {where.model!r} and the address {where.endpoint}.",
+        )
+    transient = status in _TRANSIENT or status >= 500
+    if advice == "true" or (transient and advice != "false"):
+        return TransientError(
+            message,
+            kind=f"http_{status}",
+            retry_after=retry_after(headers) or within_reason(words.wait_s),
+            overloaded=status in _OVERLOADED,
+        )
+    return Rejection(message, words=words)
+
+
+def _redirected(status: int, location: str | None, where: Where) -> ModelUnusableError:
+    """Image, question and key go where the user sent them, or nowhere, be it the same host."""
+    target = one_line(redacted(location or "").partition("?")[0], where.secrets)
+    return ModelUnusableError(
+        f"{where.name}: {where.endpoint} redirects to {target or 'nowhere'} (HTTP {status}), and redirects "
+        "are not followed: image and key would go there",
+        remedy="If that is the right server, give its address as --base-url.",
+    )
+
+
+def _proxy_key(where: Where) -> ModelUnusableError:
+    return ModelUnusableError(
+        f"{where.name}: the proxy {where.proxy or 'before ' + where.endpoint} wants a user and a password",
+        remedy="Write them into the proxy's variable, or list the host in NO_PROXY.",
+    )
+
+
+def bad_body(where: Where, reason: str) -> TransientError:
+    """The error for a response that came through but cannot be read as an answer."""
+    return TransientError(f"{where.name}: the response is not an answer: {reason}", kind="bad_body")
+
+
+def missing_key(name: str, variable: str) -> ModelUnusableError:
+    """The error for a hosted provider without its key."""
+    return ModelUnusableError(
+        f"{name} needs a key and {variable} is not set",
+        remedy=_load_dotenv(variable) or f"Set the environment variable {variable}.",
+    )
+
+
+def _load_dotenv(variable: str) -> str | None:
+    """How to load the key from `.env` here, if it is in there: the file is never read for its values."""
+    file = Path(".env")
+    try:
+        lines = file.read_bytes()[:_MOST_OF_DOTENV].splitlines() if file.is_file() else []
+    except OSError:
+        return None
+    names = {
+        line.partition(b"=")[0].strip().removeprefix(b"export ").strip() for line in lines if b"=" in line
+    }
+    if variable.encode() not in names:
+        return None
+    return "It stands in .env here, which is not read by itself: load it with `set -a; . ./.env; set +a`."
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait as the server asks, above 0 and at most 120; None where it asks nothing readable.
+
+    A time that is no wait at all, zero, negative or past, is None as well: callers then wait as usual.
+    """
+    seconds = _number(headers.get("retry-after-ms"))
+    if seconds is not None:
+        seconds /= 1000
+    else:
+        text = headers.get("retry-after")
+        seconds = _number(text)
+        if seconds is None and text is not None:
+            try:
+                seconds = parsedate_to_datetime(text).timestamp() - time.time()
+            except (ValueError, TypeError, OverflowError, IndexError):
+                return None
+    return within_reason(seconds)
+
+
+def within_reason(seconds: float | None) -> float | None:
+    """A wait above 0 and at most 120 s; None for one that is none."""
+    return min(seconds, LONGEST_WAIT_S) if seconds is not None and seconds > 0 else None
+
+
+def _moderated(status: int, words: ServerWords) -> bool:
+    """Whether a response is about what one question contains, not about the key nor the request's form."""
+    if status not in _MODERATING:
+        return False
+    if words.reasons or any(
+        re.sub(r"[^a-z0-9]", "", code.lower()) in _MODERATION_CODES for code in words.codes
+    ):
+        return True
+    return bool(_ABOUT_CONTENT.search(words.message)) and not _ABOUT_ACCESS.search(words.message)
+
+
+def _no_key(where: Where, reason: str) -> ModelUnusableError:
+    return ModelUnusableError(f"{where.name}: {reason}", remedy=f"Set {where.key_variable}.")
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        value = float(text) if text is not None else math.nan
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
+
+
+def _timed_out(chain: list[BaseException]) -> bool:
+    if any(isinstance(cause, TimeoutError) for cause in chain):
+        return True
+    # The SDKs' aiohttp transport reports refused and dropped connections as connect timeouts, so its own
+    # word counts only where no aiohttp error lies beneath.
+    return not any(isinstance(cause, aiohttp.ClientError) for cause in chain) and any(
+        isinstance(cause, httpx2.TimeoutException | openai.APITimeoutError | anthropic.APITimeoutError)
+        for cause in chain
+    )

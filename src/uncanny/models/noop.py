@@ -1,0 +1,70 @@
+"""The `noop` provider: eight objects, one finding each, at once and for nothing.
+
+It answers every step of the annotation with fixed text, so that what remains to be measured of a run is
+uncanny's own work: 3 drafts + 6 calls for each of 8 objects + 1 = 52 calls an image.
+"""
+
+from __future__ import annotations
+
+import orjson
+
+from uncanny.models.base import Reply, Request, Tokens, Traits
+
+OBJECTS = 8
+_TOKENS = Tokens(input=0, output=0, cached=0, cache_written=0)
+_TEXT = Reply("Nothing was looked at.", "stop", _TOKENS, "noop")
+_ANSWERS: dict[str, object] = {
+    "attributes": [{"name": "Placeholder", "observed": "Nothing.", "explanation": "Nothing was looked at."}],
+    "relations": [{"objects": ["object 1"], "observed": "Nothing.", "reasoning": "Nothing was looked at."}],
+    "findings": [{"object": "object 1", "phenomenon": "Nothing.", "explanation": "Nothing was looked at."}],
+    "anomalies": [
+        {
+            "name": "Placeholder",
+            "phenomenon": "Nothing.",
+            "reasoning": "Nothing was looked at.",
+            "severity": 100,
+            "objects": ["object 1"],
+        }
+    ],
+}
+_REPLIES = {
+    key: Reply(orjson.dumps({key: items}).decode(), "stop", _TOKENS, "noop")
+    for key, items in _ANSWERS.items()
+}
+
+
+def _objects(request: Request) -> Reply:
+    """Objects described by the image's digest, so that no two images ask the same question."""
+    digests = [part.sha256 for part in request.messages[-1].parts if not isinstance(part, str)]
+    description = f"A placeholder in {digests[0] if digests else 'no image'}."
+    objects = [{"name": f"object {n}", "description": description} for n in range(1, OBJECTS + 1)]
+    return Reply(orjson.dumps({"objects": objects}).decode(), "stop", _TOKENS, "noop")
+
+
+class NoopProvider:
+    """Implements `Provider`; its answers mean nothing and its images are never decoded further than sent."""
+
+    name = "noop"
+    endpoint = None
+    secrets: tuple[str, ...] = ()
+    traits = Traits(
+        media_types=frozenset(
+            {"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/avif"}
+        ),
+        max_image_bytes=None,
+        max_image_side=None,
+        temperature=True,
+        top_p=True,
+        structured=True,
+        schema_in_prefix=False,
+        prefix_cache=False,
+        fixed_concurrency=True,
+    )
+
+    async def ask(self, request: Request) -> Reply:
+        if request.schema is None:
+            return _TEXT
+        return _REPLIES.get(request.schema.name) or _objects(request)
+
+    async def close(self) -> None:
+        return None

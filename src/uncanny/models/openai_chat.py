@@ -1,0 +1,384 @@
+"""The chat completions protocol, which OpenAI defines and many servers speak: bodies out, replies in.
+
+A model behind the chat completions protocol; hosted OpenAI, vLLM and others differ in a `Dialect` only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import orjson
+from openai import AsyncOpenAI
+
+from uncanny.errors import ProviderError, TransientError
+from uncanny.models.addresses import Address
+from uncanny.models.base import (
+    AnswerSchema,
+    Detail,
+    Finish,
+    Message,
+    Reply,
+    Request,
+    Sampling,
+    SentImage,
+    Tokens,
+    Traits,
+)
+from uncanny.models.error_body import ServerWords, one_line
+from uncanny.models.http import Exchanged, exchange
+from uncanny.models.http_errors import Flagged, NothingThereError, Rejection, Where, bad_body
+
+LimitName = Literal["max_tokens", "max_completion_tokens"]
+
+# One name for all steps: it is rendered ahead of the prompt, too.
+SHARED_NAME = "answer"
+# Reasons to finish that mean that a filter, not the model, ended an answer; some servers add which one.
+_FILTERED = frozenset(
+    {
+        "content_filter",
+        "safety",
+        "sensitive",
+        "prohibited_content",
+        "blocklist",
+        "recitation",
+        "spii",
+        "image_safety",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one family of servers wants the same request.
+
+    `shared_schema`: the task's one schema is sent, the answer wrapped, not the step's own. `image_uuid`: the
+    image's digest goes beside its bytes. `cache_key`: requests about one image are routed to one cache.
+    """
+
+    limit: LimitName
+    detail: Detail | None
+    shared_schema: bool
+    image_uuid: bool = False
+    cache_key: bool = False
+
+
+def chat_body(
+    request: Request, model: str, dialect: Dialect, parameters: dict[str, Any], left_out: frozenset[str]
+) -> bytes:
+    """The JSON body. What differs between requests about one image comes last, in the messages and after.
+
+    `left_out` names fields the server does not take.
+    """
+    body: dict[str, Any] = {"model": model}
+    if request.schema is not None and "response_format" not in left_out:
+        body["response_format"] = _response_format(request.schema, dialect)
+    detail = None if "detail" in left_out else dialect.detail
+    uuid = dialect.image_uuid and "uuid" not in left_out
+    body["messages"] = [_message(message, detail, uuid) for message in request.messages]
+    body |= parameters
+    image = _first_image(request)
+    if dialect.cache_key and image is not None and "prompt_cache_key" not in left_out:
+        # Half of the digest: keys of more than 64 characters are refused, this leaves room on all sides.
+        body["prompt_cache_key"] = image.sha256[:32]
+    return orjson.dumps(body)
+
+
+def _response_format(schema: AnswerSchema, dialect: Dialect) -> dict[str, Any]:
+    name, content = (SHARED_NAME, schema.shared) if dialect.shared_schema else (schema.name, schema.own)
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": content}}
+
+
+def _message(message: Message, detail: Detail | None, uuid: bool) -> dict[str, Any]:
+    texts = [part for part in message.parts if isinstance(part, str)]
+    if len(texts) == len(message.parts):
+        # A plain string is what every server takes.
+        return {"role": message.role, "content": "\n\n".join(texts)}
+    return {"role": message.role, "content": [_part(part, detail, uuid) for part in message.parts]}
+
+
+def _part(part: str | SentImage, detail: Detail | None, uuid: bool) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    image_url: dict[str, Any] = {"url": part.data_url}
+    if detail is not None:
+        image_url["detail"] = detail
+    content: dict[str, Any] = {"type": "image_url", "image_url": image_url}
+    return content | {"uuid": part.sha256} if uuid else content
+
+
+def _first_image(request: Request) -> SentImage | None:
+    for message in request.messages:
+        for part in message.parts:
+            if isinstance(part, SentImage):
+                return part
+    return None
+
+
+def read_chat(content: dict[str, Any], request_id: str | None, where: Where) -> Reply:
+    """The reply in a chat completion; raises `TransientError` where there is none.
+
+    A completion without a choice that was billed or that says why is a refusal: Gemini answers a blocked
+    question so.
+    """
+    tokens = _tokens(content.get("usage"))
+    model = _string(content.get("model"))
+    request_id = request_id or _string(content.get("id"))
+    choices = content.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict):
+        blocked = _blocked(content, tokens, where) if choices in (None, []) else None
+        if blocked is not None:
+            return Reply("", "refusal", tokens, model, request_id, blocked)
+        raise bad_body(where, f"no choices in it (fields: {_fields(content, where)})")
+    reason = _string(choice.get("finish_reason")) or ""
+    message = choice.get("message")
+    filtered = reason.lower().partition(":")[0] in _FILTERED
+    if not isinstance(message, dict):
+        if not filtered:
+            raise bad_body(where, f"no message in it (fields: {_fields(choice, where)})")
+        message = {}
+    if reason in ("error", "abort"):
+        raise bad_body(where, f"generation ended with {reason!r}")
+    finish: Finish = "length" if reason == "length" else "stop"
+    text = _text(message.get("content"))
+    refusal = message.get("refusal")
+    if refusal or filtered:
+        finish, text = "refusal", refusal if isinstance(refusal, str) else text
+    return Reply(
+        text=text,
+        finish=finish,
+        tokens=tokens,
+        model=model,
+        request_id=request_id,
+        reason=one_line(f"the server stopped it: {reason}", where.secrets) if filtered else None,
+    )
+
+
+def _blocked(content: dict[str, Any], tokens: Tokens, where: Where) -> str | None:
+    """Why a completion without choices is a refusal; None where it is just broken."""
+    feedback = content.get("promptFeedback", content.get("prompt_feedback"))
+    if isinstance(feedback, dict):
+        block = (
+            _string(feedback.get("blockReason")) or _string(feedback.get("block_reason")) or "no reason given"
+        )
+        return one_line(f"the server blocked the question: {block}", where.secrets)
+    if tokens.input:
+        return "the server took the question and gave no answer"
+    return None
+
+
+def _fields(content: dict[str, Any], where: Where) -> str:
+    return one_line(", ".join(sorted(content)[:8]), where.secrets)
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "".join(part["text"] for part in content if isinstance(part, dict) and _string(part.get("text")))
+
+
+def _tokens(usage: object) -> Tokens:
+    if not isinstance(usage, dict):
+        return Tokens()
+    details = usage.get("prompt_tokens_details")
+    if not isinstance(details, dict):
+        details = {}
+    return Tokens(
+        input=count(usage.get("prompt_tokens")),
+        output=count(usage.get("completion_tokens")),
+        cached=count(details.get("cached_tokens")),
+        cache_written=count(details.get("cache_write_tokens")),
+    )
+
+
+def count(value: object) -> int | None:
+    """`value` if it is a number of tokens, None otherwise."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _string(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+# In the order in which they are given up when a message names several.
+_ADAPTABLE = (
+    "max_completion_tokens",
+    "max_tokens",
+    "prompt_cache_key",
+    "detail",
+    "uuid",
+    "top_p",
+    "temperature",
+)
+_OPTIONAL = frozenset({"response_format", "prompt_cache_key", "detail", "uuid"})
+OWN_PATH = "/chat/completions"
+"""What calls add to a base URL; users paste it with the rest."""
+
+_NOT_TAKEN = re.compile(
+    r"unsupported|not support|n't support|unknown|unrecogni[sz]ed|unexpected|extra inputs|not permitted"
+    r"|not allowed|only the default|cannot both",
+    re.IGNORECASE,
+)
+_SCHEMA_WORDS = re.compile(r"response_format|json_schema|structured output|guided|grammar", re.IGNORECASE)
+
+
+def _says_nothing_is_there(error: ProviderError) -> bool:
+    """Whether an error may be about the path: also some servers' status 200 without an answer."""
+    if isinstance(error, NothingThereError):
+        return not error.unknown_model
+    return isinstance(error, TransientError) and error.kind == "bad_body"
+
+
+class ChatModel:
+    """A `Provider` over an SDK client; one HTTP call per question.
+
+    A server that answers 400 naming a parameter it does not take is asked again without that parameter, once
+    for each, and is not sent it any more: `sent` says what goes out. Where there is nothing at an address
+    whose path names no version, `/v1` is tried once, and kept if something answers there; `notices` says so.
+    `traits` and `endpoint` stay as they are, because answers are kept under them.
+    """
+
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        *,
+        address: Address,
+        where: Where,
+        traits: Traits,
+        dialect: Dialect,
+        timeout_s: float,
+    ) -> None:
+        self._client, self._address, self._where, self._traits = client, address, where, traits
+        self._dialect, self._timeout_s = dialect, timeout_s
+        self._endpoint = address.identity
+        self._left_out: frozenset[str] = frozenset()
+        self._in_doubt = not address.has_version
+        self.notices: list[str] = []
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._where.name!r} at {self._where.endpoint})"
+
+    @property
+    def name(self) -> str:
+        return self._where.name
+
+    @property
+    def traits(self) -> Traits:
+        return self._traits
+
+    @property
+    def endpoint(self) -> str | None:
+        return self._endpoint
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self._where.secrets
+
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Fields of a request the server turned out not to take."""
+        return self._left_out
+
+    def sent(self, sampling: Sampling) -> dict[str, Any]:
+        """The sampling parameters as they go over the wire."""
+        wanted = {
+            "temperature": sampling.temperature if self._traits.temperature else None,
+            "top_p": sampling.top_p if self._traits.top_p else None,
+            self._limit(): sampling.max_output_tokens,
+        }
+        left_out = self._left_out - {self._limit()}
+        return {name: value for name, value in wanted.items() if value is not None and name not in left_out}
+
+    async def ask(self, request: Request) -> Reply:
+        """Make one call; see `Provider.ask`."""
+        while True:
+            left_out, parameters = self._left_out, self.sent(request.sampling)
+            body = chat_body(request, self._where.model, self._dialect, parameters, left_out)
+            try:
+                content, headers = await self._exchange(body)
+            except Flagged as flagged:
+                return Reply("", "refusal", Tokens(), reason=flagged.reason)
+            except Rejection as rejection:
+                carried = (_OPTIONAL | parameters.keys()) - left_out
+                if request.schema is None:
+                    carried -= {"response_format"}
+                refused = self._not_taken(rejection.words, carried)
+                if refused is None:
+                    raise
+                self._left_out |= {refused}
+            else:
+                return read_chat(content, headers.get("x-request-id"), self._where)
+
+    async def _exchange(self, body: bytes) -> Exchanged:
+        client = self._client
+        try:
+            found = await self._post(body, client, self._where)
+        except (NothingThereError, TransientError) as error:
+            if not _says_nothing_is_there(error):
+                raise
+            first = error
+        else:
+            self._in_doubt = False
+            return found
+        if self._client is not client:  # another call has found the place meanwhile
+            return await self._post(body, self._client, self._where)
+        if not self._in_doubt:
+            raise first
+        return await self._below_version(body, first)
+
+    async def _below_version(self, body: bytes, first: ProviderError) -> Exchanged:
+        """The same call with `/v1` in the path. Raises `first` if there is nothing either."""
+        address = self._address.with_version()
+        client = self._client.with_options(base_url=address.url)
+        where = replace(self._where, endpoint=address.shown)
+        try:
+            found = await self._post(body, client, where)
+        except ProviderError as error:
+            if _says_nothing_is_there(error):
+                first.message += f" ({address}, tried as well, is no better)"
+                raise first from None
+            if not isinstance(error, TransientError):
+                self._move(address, client, where)
+            raise
+        self._move(address, client, where)
+        return found
+
+    def _move(self, address: Address, client: AsyncOpenAI, where: Where) -> None:
+        if self._in_doubt:
+            self._in_doubt = False
+            self.notices.append(
+                f"{where.name}: nothing is at {self._address}; {address} was used: give that as --base-url"
+            )
+            self._address, self._client, self._where = address, client, where
+
+    async def _post(self, body: bytes, client: AsyncOpenAI, where: Where) -> Exchanged:
+        return await exchange(client, OWN_PATH, body, where=where, timeout_s=self._timeout_s)
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _limit(self) -> LimitName:
+        first = self._dialect.limit
+        if first not in self._left_out:
+            return first
+        return "max_tokens" if first == "max_completion_tokens" else "max_completion_tokens"
+
+    def _not_taken(self, words: ServerWords, carried: Set[str]) -> str | None:
+        """Which of the fields `carried` the server does not take; None where it objects to something else."""
+        unsupported = _NOT_TAKEN.search(words.message) is not None
+        # Servers without constrained decoding say so in many ways; what OpenAI has against a schema is to be
+        # seen.
+        about_schema = words.parameter == "response_format" or _SCHEMA_WORDS.search(words.message)
+        if about_schema and "response_format" in carried and (unsupported or not self._dialect.shared_schema):
+            return "response_format"
+        if not unsupported:
+            return None
+        for field in _ADAPTABLE:
+            named = re.search(rf"\b{field}\b", words.parameter or words.message)
+            if named and field in carried:
+                return field
+        return None

@@ -1,0 +1,103 @@
+"""Any server that speaks the chat completions protocol: LM Studio, llama.cpp, Ollama, OpenRouter, …
+
+Clients for servers that speak OpenAI's protocol without being OpenAI: they learn nothing of an account."""
+
+from __future__ import annotations
+
+import os
+from typing import cast
+
+from openai import AsyncOpenAI, Omit
+
+from uncanny.errors import UsageError
+from uncanny.models.addresses import Address, parse_address
+from uncanny.models.base import Detail, Traits
+from uncanny.models.http import environment_key, http_client
+from uncanny.models.http_errors import Where
+from uncanny.models.openai import MEDIA_TYPES
+from uncanny.models.openai_chat import OWN_PATH, ChatModel, Dialect
+from uncanny.models.registry import COMPATIBLE_URL_VARIABLE
+
+URL_VARIABLE = COMPATIBLE_URL_VARIABLE
+KEY_VARIABLE = "OPENAI_COMPATIBLE_API_KEY"
+
+
+class CompatibleProvider(ChatModel):
+    """A model of some server, `openai-compatible/<model>`.
+
+    The base URL is given or in `OPENAI_COMPATIBLE_BASE_URL`, the key in `OPENAI_COMPATIBLE_API_KEY` if the
+    server wants one; OpenAI's own key is never sent. Constrained answers are asked for until the server says
+    that it has none. Raises `UsageError` without a base URL.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 600.0,
+        detail: Detail = "high",
+    ) -> None:
+        name = f"openai-compatible/{model}"
+        text = base_url or os.environ.get(URL_VARIABLE, "").strip()
+        if not text:
+            raise UsageError(
+                f"{name} needs the server's address", remedy=f"Give --base-url or set {URL_VARIABLE}."
+            )
+        address = parse_address(text, without=(OWN_PATH,))
+        key = foreign_key(address, api_key, KEY_VARIABLE)
+        client = foreign_client(address, key, timeout_s)
+        super().__init__(
+            client,
+            address=address,
+            where=Where.at(address, name, model, KEY_VARIABLE, key),
+            traits=Traits(
+                media_types=MEDIA_TYPES,
+                max_image_bytes=None,
+                max_image_side=None,
+                temperature=True,
+                top_p=True,
+                structured=True,
+                schema_in_prefix=False,
+                prefix_cache=True,
+            ),
+            dialect=Dialect("max_tokens", detail, shared_schema=False),
+            timeout_s=timeout_s,
+        )
+
+
+NO_KEY = "none"
+
+
+def foreign_key(address: Address, key: str | None, variable: str) -> str:
+    """The key to send: `key`, else that of the environment, else `NO_KEY`.
+
+    Raises `UsageError` where the address has a user and password as well: they take the same header.
+    """
+    key = key or environment_key(variable)
+    if key and address.authorization:
+        raise UsageError(
+            f"{variable} is set, and {address} has a user and a password: one header is to carry both",
+            remedy="Leave one of them out.",
+        )
+    return key or NO_KEY
+
+
+def foreign_client(address: Address, key: str, timeout_s: float) -> AsyncOpenAI:
+    """A client that sends `key` and none of the headers the SDK takes from OpenAI's own variables."""
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
+    ambient = {line.partition(":")[0].strip() for line in lines if ":" in line}
+    headers: dict[str, str | Omit] = dict.fromkeys(ambient, Omit())
+    headers |= {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
+    headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
+    headers["Authorization"] = address.authorization or f"Bearer {key}"
+    return AsyncOpenAI(
+        api_key=key,
+        base_url=address.url,
+        default_query=dict(address.parameters),
+        max_retries=0,
+        timeout=timeout_s,
+        http_client=http_client(address, timeout_s),
+        default_headers=cast(dict[str, str], headers),
+    )

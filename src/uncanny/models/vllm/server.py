@@ -1,0 +1,263 @@
+"""A vLLM server that lives exactly as long as the run that started it, and what can be asked of any one.
+
+The server is started through `vllm_watch`, a small process between it and us. It ends the server's whole
+process group when the pipe to us breaks, so that no engine or worker process stays behind: not after an
+exception, a second Ctrl-C or even SIGKILL. (vLLM's main process leaves its children alive when it is killed.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx2
+import orjson
+
+from uncanny.errors import ModelUnusableError, UsageError
+from uncanny.models.addresses import Address, parse_address
+from uncanny.models.error_body import one_line
+from uncanny.models.http import http_client
+from uncanny.models.http_errors import HTTP_ERRORS
+from uncanny.models.vllm import watcher as vllm_watch
+from uncanny.models.vllm.watcher import telling_lines
+
+COMMAND_VARIABLE = "UNCANNY_VLLM_COMMAND"
+
+DEFAULT_ARGUMENTS = (
+    "--enable-prompt-tokens-details",  # without it, usage does not say how many tokens the cache held
+    "--structured-outputs-config",
+    '{"backend":"guidance"}',  # xgrammar lets raw control characters into strings of limited length
+)
+
+_HOST = "127.0.0.1"
+_POLL_S = 0.2
+_QUESTION_S = 10.0
+_LOG_READ = 1_000_000
+_COUNTER = re.compile(r"^vllm:prefix_cache_(queries|hits)_total(?:\{.*\})? (\S+)", re.MULTILINE)
+
+
+def vllm_command() -> tuple[str, ...]:
+    """The command to start vLLM with: `$UNCANNY_VLLM_COMMAND`, or `vllm` beside this Python, or on the path.
+
+    Raises `UsageError` when there is none.
+    """
+    if given := os.environ.get(COMMAND_VARIABLE):
+        return tuple(shlex.split(given))
+    beside = Path(sys.executable).with_name("vllm")
+    if found := str(beside) if os.access(beside, os.X_OK) else shutil.which("vllm"):
+        return (found,)
+    raise UsageError(
+        "vLLM is not installed here",
+        remedy="pip install 'uncanny[vllm]', or start a server yourself and pass its --base-url",
+    )
+
+
+class VllmServer:
+    """Starts `vllm serve MODEL` on the loopback address and stops it; use as `async with`.
+
+    `command` comes before `serve`; None looks for it (`vllm_command`). `port` 0 takes a free one. Later
+    `extra_args` win over `DEFAULT_ARGUMENTS`. `env` is added to this process's environment. The server's
+    output is appended to `log_path`. Entering waits until the server is ready, at most `ready_timeout_s`
+    seconds; it raises `UsageError` when there is no vLLM or the port is taken, and `ModelUnusableError`, with
+    the end of the log, when the server exits or is not ready in time.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        log_path: Path,
+        command: Sequence[str] | None = None,
+        port: int = 0,
+        extra_args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        ready_timeout_s: float = 900,
+    ) -> None:
+        self.model = model
+        self.log_path = log_path
+        self._command = command
+        self._port = port
+        self._extra_args = tuple(extra_args)
+        self._env = dict(env or {})
+        self._ready_timeout_s = ready_timeout_s
+        self._watcher: subprocess.Popen[bytes] | None = None
+        self._group: int | None = None
+        self._log_start = 0
+
+    @property
+    def base_url(self) -> str:
+        """Where the OpenAI-compatible interface is, as clients want it: `http://127.0.0.1:PORT/v1`."""
+        return f"http://{_HOST}:{self._port}/v1"
+
+    @property
+    def group(self) -> int | None:
+        """Process group of the server, which is also its main process's id; None before it was started."""
+        return self._group
+
+    async def __aenter__(self) -> Self:
+        self._port = _free_port(self._port)
+        self._start()
+        try:
+            await self._wait_until_ready()
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    def _start(self) -> None:
+        command = tuple(self._command) if self._command is not None else vllm_command()
+        address = ("--host", _HOST, "--port", str(self._port))
+        serve = (*command, "serve", self.model, *address, *DEFAULT_ARGUMENTS, *self._extra_args)
+        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        with self.log_path.open("ab") as log:
+            self._log_start = log.tell()
+            self._watcher = subprocess.Popen(
+                (sys.executable, vllm_watch.__file__, *serve),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, **self._env},
+                start_new_session=True,  # Ctrl-C in the terminal is ours to answer, not the server's
+            )
+
+    async def _wait_until_ready(self) -> None:
+        assert self._watcher is not None
+        assert self._watcher.stdout is not None
+        line = await asyncio.to_thread(self._watcher.stdout.readline)
+        self._group = int(line) if line.strip() else None
+        deadline = time.monotonic() + self._ready_timeout_s
+        async with httpx2.AsyncClient(trust_env=False, timeout=5) as client:
+            while self._watcher.poll() is None:
+                with contextlib.suppress(httpx2.HTTPError):
+                    if (await client.get(f"http://{_HOST}:{self._port}/health")).is_success:
+                        return
+                if time.monotonic() > deadline:
+                    raise self._unusable(f"was not ready after {self._ready_timeout_s:g} seconds")
+                await asyncio.sleep(_POLL_S)
+        raise self._unusable(f"ended with exit code {self._watcher.returncode} before it was ready")
+
+    def _unusable(self, what: str) -> ModelUnusableError:
+        with self.log_path.open("rb") as log:
+            log.seek(max(self._log_start, self.log_path.stat().st_size - _LOG_READ))
+            lines = log.read().decode(errors="replace").splitlines()
+        said = " | ".join(telling_lines(lines)) or "nothing"
+        return ModelUnusableError(
+            f"The vLLM server for {self.model!r} {what}; its log {self.log_path} says: {said}",
+            remedy="Mend what it names, or start a server by hand and pass its --base-url",
+        )
+
+    async def _stop(self) -> None:
+        """Let the watcher end the group, and wait for it. Cancelling this leaves the watcher at its work."""
+        watcher = self._watcher
+        if watcher is None:
+            return
+        assert watcher.stdin is not None
+        assert watcher.stdout is not None
+        watcher.stdin.close()
+        watcher.stdout.close()
+        deadline = time.monotonic() + vllm_watch.GRACE_S + 2 * vllm_watch.LEFT_OVER_S + 5
+        while watcher.poll() is None and time.monotonic() < deadline:  # noqa: ASYNC110 - no task of ours
+            await asyncio.sleep(_POLL_S)
+        self._kill_what_is_left(watcher)
+        self._watcher = None
+
+    def _kill_what_is_left(self, watcher: subprocess.Popen[bytes]) -> None:
+        """Act for a watcher that hangs or was killed itself."""
+        if watcher.returncode is None:
+            watcher.kill()
+            watcher.wait()
+        if self._group is not None and watcher.returncode < 0:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._group, signal.SIGKILL)
+
+
+def _free_port(wanted: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, wanted))
+        except OSError as error:
+            raise UsageError(
+                f"Port {wanted} on {_HOST} is not free: {error.strerror}",
+                remedy="Give another port, or 0 for any",
+            ) from error
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def served_models(server: str | Address, *, api_key: str | None = None) -> tuple[str, ...]:
+    """Names of the models that the server behind a base URL offers; empty when it offers none.
+
+    Raises `ModelUnusableError` when nothing answers there, or something that is no such server, and
+    `UsageError` for what is no base URL.
+    """
+    address = parse_address(server) if isinstance(server, str) else server
+    try:
+        answer = await _get(address, f"{address.url}models", api_key)
+        answer.raise_for_status()
+        return tuple(str(model["id"]) for model in orjson.loads(answer.content)["data"])
+    except (*HTTP_ERRORS, ValueError, KeyError, TypeError) as error:
+        reason = one_line(f"{type(error).__name__}: {error}", (api_key or "", *address.secrets))
+    raise ModelUnusableError(
+        f"{address} does not list its models: {reason}", remedy="Check --base-url and that the server runs"
+    )
+
+
+async def _get(address: Address, url: str, api_key: str | None) -> httpx2.Response:
+    """Raises `HTTP_ERRORS`; a status is not among them."""
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    if address.authorization:
+        headers["Authorization"] = address.authorization
+    async with http_client(address, _QUESTION_S) as client:
+        return await client.get(url, headers=headers, params=address.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixCache:
+    """What vLLM's prefix cache did since the server was started, in tokens: looked up, and found."""
+
+    queries: int
+    hits: int
+
+
+async def prefix_cache_counters(base_url: str) -> PrefixCache | None:
+    """Read the server's counters, summed over its engines; None when it does not expose them.
+
+    Raises `UsageError` for what is no base URL.
+    """
+    address = parse_address(base_url)
+    try:
+        answer = await _get(address, f"{address.url.rstrip('/').removesuffix('/v1')}/metrics", None)
+    except HTTP_ERRORS:
+        return None
+    totals: dict[str, float] = {}
+    for which, value in _COUNTER.findall(answer.text):
+        with contextlib.suppress(ValueError):
+            totals[which] = totals.get(which, 0.0) + float(value)
+    if (
+        not answer.is_success
+        or totals.keys() != {"queries", "hits"}
+        or not all(map(isfinite, totals.values()))
+    ):
+        return None
+    return PrefixCache(queries=int(totals["queries"]), hits=int(totals["hits"]))

@@ -1,1 +1,0 @@
-"""Models behind one protocol: see `uncanny.providers.base`."""

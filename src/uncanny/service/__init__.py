@@ -1,1 +1,0 @@
-"""Long-running servers: the fake model server, the review page and the annotation service."""

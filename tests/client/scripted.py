@@ -1,0 +1,149 @@
+"""A model that follows a script, and what a test needs to ask it through the real `Caller`."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
+from uncanny.client.endpoint import Lane, lane
+from uncanny.errors import AnswerError, ProviderError, TransientError
+from uncanny.models.base import (
+    Finish,
+    Message,
+    Provider,
+    Reply,
+    Request,
+    Sampling,
+    SentImage,
+    Tokens,
+    Traits,
+    encode_image,
+)
+
+Line = Reply | ProviderError
+Script = Callable[[Request], Line | Awaitable[Line]]
+
+TRAITS = Traits(
+    media_types=frozenset({"image/png", "image/webp", "image/jpeg"}),
+    max_image_bytes=None,
+    max_image_side=None,
+    temperature=True,
+    top_p=True,
+    structured=True,
+    schema_in_prefix=False,
+    prefix_cache=False,
+)
+WARMING = replace(TRAITS, prefix_cache=True)
+TOKENS = Tokens(input=100, output=10, cached=0, cache_written=0)
+
+
+class ScriptedProvider:
+    """A `Provider`. `requests` is all it was asked, `most` the most calls at once."""
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        name: str = "script/one",
+        traits: Traits = TRAITS,
+        endpoint: str | None = None,
+        secrets: tuple[str, ...] = (),
+    ) -> None:
+        self._script = script
+        self.name, self.traits, self.endpoint, self.secrets = name, traits, endpoint, secrets
+        self.requests: list[Request] = []
+        self.now = self.most = 0
+
+    async def ask(self, request: Request) -> Reply:
+        self.requests.append(request)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            await asyncio.sleep(0)
+            line = self._script(request)
+            if inspect.isawaitable(line):
+                line = await line
+            if isinstance(line, ProviderError):
+                raise line
+            return line
+        finally:
+            self.now -= 1
+
+    async def close(self) -> None:
+        return None
+
+
+def in_turn(*lines: Line) -> Script:
+    """The lines one after the other; asking once more is an error of the test's."""
+    following = iter(lines)
+    return lambda _request: next(following)
+
+
+def said(text: str, finish: Finish = "stop", tokens: Tokens = TOKENS) -> Reply:
+    return Reply(text, finish, tokens, "script-2026")
+
+
+def busy(retry_after: float | None = None, kind: str = "rate_limit") -> TransientError:
+    """The server wants fewer calls."""
+    return TransientError("try again", kind=kind, retry_after=retry_after, overloaded=True)
+
+
+def picture(data: bytes = b"\x89PNG pixels") -> SentImage:
+    digest = hashlib.sha256(data).hexdigest()
+    return encode_image(sha256=digest, media_type="image/png", width=4, height=3, data=data)
+
+
+def question(text: str = "What is it?", image: SentImage | None = None, **more: Any) -> Request:
+    parts = (text,) if image is None else (image, text)
+    messages = (Message("system", ("You look.",)), Message("user", parts, shared=len(parts) - 1))
+    return Request(messages, more.pop("sampling", Sampling(0.3, 0.95, 2_000)), **more)
+
+
+def guarded(
+    provider: Provider, *, concurrency: int = 8, price: float | None = None, worst: int = 1_000
+) -> Lane:
+    """`price` is dollars a token, `worst` what each request is thought to use at most."""
+
+    def cost(tokens: Tokens) -> float | None:
+        if price is None or tokens.input is None or tokens.output is None:
+            return None
+        return price * (tokens.input + tokens.output)
+
+    return lane(
+        provider, concurrency, price=cost, worst_case=lambda _: Tokens(worst, 0, 0, 0), patience_s=60.0
+    )
+
+
+def number(text: str) -> int:
+    """Reads whole numbers and nothing else."""
+    try:
+        return int(text)
+    except ValueError:
+        raise AnswerError(f"{text!r} is no number") from None
+
+
+async def ask(
+    caller: Caller, request: Request | None = None, scope: CallScope | None = None, prompt: str = "count@1"
+) -> int:
+    return await caller.ask(
+        question() if request is None else request,
+        number,
+        prompt=prompt,
+        repair=lambda error: f"Again: {error.message}",
+        scope=CallScope("a.png") if scope is None else scope,
+    )
+
+
+def texts(request: Request, role: Literal["system", "user", "assistant"] | None = None) -> list[str]:
+    """The text of each turn, of one role or of all."""
+    return [
+        "\n".join(part for part in turn.parts if isinstance(part, str))
+        for turn in request.messages
+        if role in (None, turn.role)
+    ]

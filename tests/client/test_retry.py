@@ -1,0 +1,228 @@
+"""How often and after how long a call is tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.client.scripted import Line, ScriptedProvider, ask, busy, guarded, in_turn, question, said
+from tests.virtual_time import virtual_time
+from uncanny.client.calls import CallScope
+from uncanny.client.client import Caller
+from uncanny.client.endpoint import FAILURES, Breaker
+from uncanny.client.generation import (
+    ATTEMPTS,
+    FIRST_WAIT_S,
+    LONGEST_ASKED_WAIT_S,
+    LONGEST_WAIT_S,
+    TOTAL_S,
+    retrying,
+)
+from uncanny.errors import (
+    AnswerError,
+    ModelDownError,
+    ProviderError,
+    RefusedError,
+    RequestRejectedError,
+    TransientError,
+    TruncatedError,
+    UncannyError,
+)
+from uncanny.models.base import Reply, Request
+
+PATIENCE_S = 60.0  # that of `guarded`
+
+
+class Attempts:
+    """Fails with the given errors in turn, then answers. `waits` are the seconds slept between.
+
+    After each failure the model answers somebody else, unless `outage`.
+    """
+
+    def __init__(self, *errors: UncannyError, outage: bool = False) -> None:
+        self.errors = list(errors)
+        self.outage = outage
+        self.breaker = Breaker("any/model", PATIENCE_S)
+        self.made = 0
+        self.waits: list[float] = []
+
+    async def call(self) -> str:
+        self.made += 1
+        if not self.outage:
+            self.breaker.succeeded()
+        if self.errors:
+            raise self.errors.pop(0)
+        return "answer"
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    async def run(self) -> str:
+        return await retrying(self.breaker, "a.png").copy(sleep=self.sleep)(self.call)
+
+
+def failure(number: int, retry_after: float | None = None) -> TransientError:
+    return TransientError(f"failure {number}", kind="server", retry_after=retry_after)
+
+
+@virtual_time
+async def test_nothing_is_slept_without_a_failure() -> None:
+    attempts = Attempts()
+    assert await attempts.run() == "answer"
+    assert (attempts.made, attempts.waits) == (1, [])
+
+
+@virtual_time
+async def test_it_waits_as_long_as_the_server_asks_within_reason() -> None:
+    attempts = Attempts(failure(1, 7.5), failure(2, 86_400.0))
+    assert await attempts.run() == "answer"
+    assert attempts.waits == [7.5, LONGEST_ASKED_WAIT_S]
+
+
+@pytest.mark.parametrize("asked", [None, 0.0, 1e-9])
+@virtual_time
+async def test_left_to_itself_it_waits_a_random_time_below_a_growing_bound(asked: float | None) -> None:
+    attempts = Attempts(*(failure(number, asked) for number in range(100)), outage=True)
+    assert await attempts.run() == "answer"
+    bounds = [min(FIRST_WAIT_S * 2**number, LONGEST_WAIT_S) for number in range(100)]
+    assert all(0 < wait <= bound for wait, bound in zip(attempts.waits, bounds, strict=True))
+    assert len(set(attempts.waits)) == len(attempts.waits)
+    assert max(attempts.waits) > LONGEST_WAIT_S / 2
+
+
+@virtual_time
+async def test_after_the_last_attempt_the_last_error_is_raised() -> None:
+    attempts = Attempts(*(failure(number) for number in range(1, 20)))
+    with pytest.raises(TransientError, match=f"failure {ATTEMPTS}"):
+        await attempts.run()
+    assert attempts.made == ATTEMPTS == 6
+
+
+@virtual_time
+async def test_attempts_that_take_long_are_fewer() -> None:
+    attempts = Attempts(*(failure(number) for number in range(20)))
+    at_once = attempts.call
+
+    async def slow() -> str:
+        await asyncio.sleep(TOTAL_S / 3)
+        return await at_once()
+
+    with pytest.raises(TransientError):
+        await retrying(attempts.breaker, "a.png")(slow)
+    assert attempts.made == 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RequestRejectedError("x"),
+        RefusedError("x"),
+        TruncatedError("x"),
+        ModelDownError("x"),
+        AnswerError("x"),
+        ProviderError("x"),
+    ],
+)
+@virtual_time
+async def test_only_what_may_pass_is_tried_again(error: UncannyError) -> None:
+    attempts = Attempts(error)
+    with pytest.raises(type(error)):
+        await attempts.run()
+    assert (attempts.made, attempts.waits) == (1, [])
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def during(
+    begin_s: float, end_s: float, line: Line, every_s: float = 0.1
+) -> Callable[[Request], Awaitable[Line]]:
+    """A model that answers after `every_s`, but says `line` from `begin_s` to `end_s`."""
+
+    async def answer(_: Request) -> Reply | ProviderError:
+        await asyncio.sleep(every_s)
+        return line if begin_s <= now() < end_s else said("1")
+
+    return answer
+
+
+async def asked(caller: Caller, image: str, questions: int) -> int:
+    """How many of so many questions about an image, one after the other, were answered."""
+    scope = CallScope(image)
+    for number in range(questions):
+        await ask(caller, question(f"{image} {number}"), scope)
+    return len([call for call in scope.calls if call.outcome == "answered"])
+
+
+CONNECTION = TransientError("refused", kind="connection")
+DOWN = TransientError("status 500", kind="http_500")
+
+
+@pytest.mark.parametrize("line", [DOWN, CONNECTION, busy(), busy(0.5)], ids=str)
+@pytest.mark.parametrize("lasts_s", [8, 30, PATIENCE_S - 2])
+@virtual_time
+async def test_an_outage_shorter_than_patience_fails_nothing(line: TransientError, lasts_s: float) -> None:
+    model = ScriptedProvider(during(2, 2 + lasts_s, line))
+    caller = Caller({"": [guarded(model)]})
+    answered = await asyncio.gather(*(asked(caller, f"{n}.png", 30) for n in range(30)))
+    assert answered == [30] * 30
+
+
+@pytest.mark.parametrize("line", [DOWN, CONNECTION], ids=str)
+@virtual_time
+async def test_an_outage_longer_than_patience_ends_the_model_then(line: TransientError) -> None:
+    caller = Caller({"": [guarded(ScriptedProvider(during(2, 1e9, line)))]})
+    ended = await asyncio.gather(*(asked(caller, f"{n}.png", 99) for n in range(30)), return_exceptions=True)
+    assert {type(end) for end in ended} == {ModelDownError}
+    assert PATIENCE_S <= now() - 2 < 2 * PATIENCE_S + LONGEST_WAIT_S
+
+
+@virtual_time
+async def test_an_image_a_server_stumbles_over_fails_soon_while_others_are_answered() -> None:
+    async def answer(request: Request) -> Reply | ProviderError:
+        await asyncio.sleep(0.2)
+        return DOWN if "bad.png" in str(request.messages[-1].parts) else said("1")
+
+    model = ScriptedProvider(answer)
+    caller = Caller({"": [guarded(model)]})
+    others = asyncio.gather(*(asked(caller, f"{n}.png", 200) for n in range(5)))
+    with pytest.raises(TransientError, match="status 500"):
+        await asked(caller, "bad.png", 1)
+    assert now() < 20
+    assert sum("bad.png" in str(request.messages[-1].parts) for request in model.requests) == ATTEMPTS
+    assert await others == [200] * 5
+
+
+@virtual_time
+async def test_an_image_alone_that_a_server_stumbles_over_fails_when_patience_is_over() -> None:
+    scope = CallScope("bad.png")
+    own = guarded(ScriptedProvider(lambda _: DOWN))
+    caller = Caller({"": [own]})
+    ended = await asyncio.gather(
+        *(ask(caller, question(str(n)), scope) for n in range(6)), return_exceptions=True
+    )
+    assert {type(end) for end in ended} == {TransientError}
+    assert PATIENCE_S <= now() < PATIENCE_S + LONGEST_WAIT_S
+    assert len(scope.calls) >= FAILURES
+    assert own.dead is None
+
+
+@virtual_time
+async def test_calls_that_hang_for_ever_end_an_image_too() -> None:
+    async def hang(_: Request) -> ProviderError:
+        await asyncio.sleep(120)
+        return TransientError("no answer", kind="timeout", overloaded=True)
+
+    with pytest.raises(TransientError, match="no answer"):
+        await asked(Caller({"": [guarded(ScriptedProvider(hang))]}), "bad.png", 1)
+    assert now() < 900
+
+
+@virtual_time
+async def test_a_server_that_says_zero_is_not_asked_six_times_at_once() -> None:
+    model = ScriptedProvider(in_turn(*[busy(0.0)] * 5, said("1")))
+    assert await ask(Caller({"": [guarded(model)]})) == 1
+    assert now() > 0.5

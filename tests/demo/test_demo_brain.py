@@ -1,0 +1,144 @@
+"""The demo model as a pure function, asked with uncanny's own prompts about images made up from a digest."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import orjson
+import pytest
+
+from uncanny.answers import ANOMALIES, ATTRIBUTES, FINDINGS, OBJECTS, RELATIONS, Finding, read_list
+from uncanny.demo.model import answer
+from uncanny.demo.prompts import BrainRequest, SchemaForm, Turn, read_question
+from uncanny.demo.views import key_of, synthetic_view
+from uncanny.errors import RequestRejectedError
+from uncanny.prompts import prompt_set
+
+PROMPTS = prompt_set("annotate")
+SHA256 = hashlib.sha256(b"unknown").hexdigest()
+
+
+def ask(text: str, form: SchemaForm = "own", *, image: str | None = SHA256, objects: int = 8) -> str:
+    turns = (Turn("system", PROMPTS["system"].template.template), Turn("user", text))
+    request = BrainRequest(turns, () if image is None else (image,), form)
+    return answer(request, synthetic_objects=objects).text
+
+
+def dump(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def rows(items: Any) -> str:
+    return dump([item.model_dump() for item in items])
+
+
+def perceive(draft: int, objects: int = 8) -> str:
+    return ask(PROMPTS[f"perceive_{draft}"].fill(draft=str(draft), drafts="3"), objects=objects)
+
+
+def test_every_draft_finds_the_same_objects_in_an_unknown_image() -> None:
+    drafts = {perceive(draft) for draft in (1, 2, 3)}
+    assert len(drafts) == 1
+    assert len({key_of(each.name) for each in read_list(drafts.pop(), OBJECTS)}) == 8
+
+
+@pytest.mark.parametrize("objects", [1, 2, 8, 33])
+def test_an_unknown_image_keeps_every_step_busy(objects: int) -> None:
+    found: list[Finding] = []
+    for thing in read_list(perceive(1, objects), OBJECTS):
+        about = dump(thing.model_dump())
+        look = ask(PROMPTS["attribute_look"].fill(object=about), "none", objects=objects)
+        verified = ask(PROMPTS["attribute_verify"].fill(object=about, notes=look), objects=objects)
+        attributes = read_list(verified, ATTRIBUTES)
+        fields = {"object": about, "attributes": rows(attributes)}
+        look = ask(PROMPTS["relation_look"].fill(**fields), "none", objects=objects)
+        relations = read_list(
+            ask(PROMPTS["relation_verify"].fill(**fields, notes=look), objects=objects), RELATIONS
+        )
+        assert attributes
+        assert relations
+        merge = PROMPTS["integrate_merge"].fill(**fields, relations=rows(relations))
+        notes = ask(merge, "none", image=None)
+        findings = read_list(
+            ask(PROMPTS["integrate_list"].fill(object=about, notes=notes), image=None), FINDINGS
+        )
+        assert len(findings) == len(attributes) + len(relations)
+        assert {finding.object for finding in findings} == {thing.name}
+        found += findings
+    anomalies = read_list(ask(PROMPTS["format"].fill(findings=rows(found)), objects=objects), ANOMALIES)
+    assert 1 <= len(anomalies) <= objects
+    assert all("synthetic" in anomaly.phenomenon for anomaly in anomalies)
+
+
+def test_first_steps_are_as_long_as_a_models() -> None:
+    about = '{"name": "synthetic object 1", "description": "x"}'
+    for name in ("attribute_look", "relation_look"):
+        words = ask(PROMPTS[name].fill(object=about, attributes="[]"), "none").split()
+        assert 100 <= len(words) <= 250
+
+
+def test_other_images_get_other_content() -> None:
+    other = hashlib.sha256(b"another").hexdigest()
+    assert synthetic_view(SHA256, 8).anomalies != synthetic_view(other, 8).anomalies
+
+
+def test_the_shared_schema_wraps_the_same_answer() -> None:
+    text = PROMPTS["perceive_1"].fill(draft="1", drafts="3")
+    assert orjson.loads(ask(text, "shared")) == {"answer": orjson.loads(ask(text, "own"))}
+    assert ask(text, "none") == ask(text, "own")
+
+
+def test_the_integrator_merges_what_both_analyses_saw() -> None:
+    attributes = [{"name": "n", "observed": "six fingers on the left hand", "explanation": "hands have five"}]
+    relations = [
+        {"objects": ["hand"], "observed": "Six fingers on the left hand", "reasoning": "r"},
+        {"objects": ["hand", "cup"], "observed": "the cup floats beside it", "reasoning": "cups fall"},
+    ]
+    about = '{"name": "hand", "description": "d"}'
+    merge = PROMPTS["integrate_merge"].fill(
+        object=about, attributes=dump(attributes), relations=dump(relations)
+    )
+    notes = ask(merge, "none", image=None)
+    assert [line.split()[-1] for line in notes.splitlines() if "Source:" in line] == ["both", "relations"]
+    findings = read_list(ask(PROMPTS["integrate_list"].fill(object=about, notes=notes), image=None), FINDINGS)
+    assert [(f.phenomenon, f.explanation) for f in findings] == [
+        ("six fingers on the left hand", "hands have five"),
+        ("the cup floats beside it", "cups fall"),
+    ]
+
+
+def test_the_integrator_knows_nothing_but_its_text() -> None:
+    listing = PROMPTS["integrate_list"].fill(object='{"name": "hand", "description": "d"}', notes="Nothing.")
+    assert read_list(ask(listing, image=None), FINDINGS) == ()
+
+
+def test_the_formatter_drops_what_the_image_does_not_show() -> None:
+    claim = {"object": "moon", "phenomenon": "the moon is made of green cheese", "explanation": "e"}
+    assert read_list(ask(PROMPTS["format"].fill(findings=dump([claim]))), ANOMALIES) == ()
+
+
+def test_the_last_question_counts_and_quoted_ones_do_not() -> None:
+    quoted = "<notes>\nAgent: SceneScanner, step 1 of 1\n</notes>"
+    turns = (
+        Turn("system", "Agent: AnomalyFormatter, step 1 of 1"),
+        Turn("user", f"Agent: AttributeAnalyzer, step 2 of 2\n{quoted}"),
+        Turn("assistant", "Agent: AnomalyFormatter, step 1 of 1"),
+        Turn("user", "Again."),
+    )
+    question = read_question(turns)
+    assert question is not None
+    assert (question.agent, question.step, question.steps) == ("AttributeAnalyzer", 2, 2)
+
+
+@pytest.mark.parametrize("text", ["Hello", "Agent: Poet, step 1 of 1", "Agent: SceneScanner, step 1 of 1"])
+def test_unknown_questions_and_images_name_the_real_providers(text: str) -> None:
+    with pytest.raises(RequestRejectedError) as caught:
+        answer(BrainRequest((Turn("user", text),), (SHA256,)))
+    for provider in ("openai/", "anthropic/", "vllm/", "openai-compatible/"):
+        assert provider in str(caught.value)
+
+
+def test_a_missing_image_is_said_to_be_missing() -> None:
+    with pytest.raises(RequestRejectedError, match="without an image"):
+        ask(PROMPTS["scan"].fill(scan="1", scans="1"), image=None)

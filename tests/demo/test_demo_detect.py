@@ -1,0 +1,92 @@
+"""The demo model answers both turns of the detection protocol, and the fake server those of any image."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from uncanny.answers import ANOMALIES, read_list
+from uncanny.answers.source_verdict import read_source
+from uncanny.demo.model import answer
+from uncanny.demo.prompts import BrainRequest, Turn
+from uncanny.demo.scenes import Scene, scenes
+from uncanny.demo.views import DETECT_MISTAKES, known_view
+from uncanny.errors import RequestRejectedError
+from uncanny.prompts import prompt_set
+
+PROMPTS = prompt_set("detect")
+DOCUMENT = Path(__file__).parents[2] / "docs" / "demo.md"
+SCENES = scenes()
+by_id = pytest.mark.parametrize("scene", SCENES, ids=[scene.id for scene in SCENES])
+
+
+def ask(name: str, image: str, *, first: str = "yes", objects: int | None = None) -> str:
+    turns = [Turn("system", PROMPTS["system"].fill()), Turn("user", PROMPTS["source"].fill())]
+    if name != "source":
+        turns += [Turn("assistant", first), Turn("user", PROMPTS[name].fill())]
+    return answer(BrainRequest(tuple(turns), (image,)), synthetic_objects=objects).text
+
+
+def right(scene: Scene) -> str:
+    return "generated" if scene.role == "anomalous" else "real"
+
+
+def test_scenes_are_judged_right_but_for_the_listed_mistakes() -> None:
+    said = {scene.id: ask("source", scene.sha256) for scene in SCENES}
+    wrong = {scene.id: said[scene.id] for scene in SCENES if read_source(said[scene.id]) != right(scene)}
+    assert wrong == DETECT_MISTAKES
+
+
+def test_the_mistakes_are_one_of_each_kind() -> None:
+    rights = {scene.id: right(scene) for scene in SCENES}
+    kinds = {(rights[scene], read_source(given)) for scene, given in DETECT_MISTAKES.items()}
+    assert kinds == {("generated", "real"), ("real", "generated"), ("real", None)}
+
+
+def test_every_mistake_is_documented() -> None:
+    table = re.findall(
+        r"^\| `([^`]+)` \| `source` \| (\w+) \| (.+) \|$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    by_scene = {scene.id: right(scene) for scene in SCENES}
+    assert sorted(table) == sorted(
+        (scene, by_scene[scene], given) for scene, given in DETECT_MISTAKES.items()
+    )
+
+
+@by_id
+def test_anomalies_are_those_the_model_sees(scene: Scene) -> None:
+    view = known_view(scene.sha256)
+    assert view is not None
+    found = read_list(ask("anomalies", scene.sha256), ANOMALIES)
+    assert [(each.name, each.severity) for each in found] == [(a.name, a.severity) for a in view.anomalies]
+
+
+@by_id
+def test_content_names_the_objects(scene: Scene) -> None:
+    said = ask("content", scene.sha256, first="no")
+    assert said.startswith(f"The picture shows {scene.objects[0].name}")
+    assert said.endswith(".")
+
+
+def test_an_image_it_does_not_know_is_turned_down_by_the_demo_and_made_up_by_the_server() -> None:
+    digests = [hashlib.sha256(b"picture %d" % number).hexdigest() for number in range(200)]
+    with pytest.raises(RequestRejectedError, match="bundled scenes only"):
+        ask("source", digests[0])
+    said = [ask("source", digest, objects=8) for digest in digests]
+    assert said == [ask("source", digest, objects=8) for digest in digests]
+    counts = Counter(read_source(each) for each in said)
+    assert set(counts) == {"generated", "real", None}
+    assert counts[None] < 30
+    assert min(counts["generated"], counts["real"]) > 60
+    assert read_list(ask("anomalies", digests[0], objects=8), ANOMALIES)
+    assert "synthetic answer" in ask("content", digests[0], objects=8)
+
+
+def test_an_unknown_question_is_turned_down() -> None:
+    turns = (Turn("user", "Agent: SourceDetector, step 1 of 2\nQuestion: weather"),)
+    with pytest.raises(RequestRejectedError, match="'weather'; it knows source, anomalies, content"):
+        answer(BrainRequest(turns, (SCENES[0].sha256,)))

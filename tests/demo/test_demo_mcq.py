@@ -1,0 +1,195 @@
+"""The demo model answers the multiple-choice questions, and the fake server any question of that kind."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import orjson
+import pytest
+
+from uncanny.demo.model import answer
+from uncanny.demo.prompts import BrainRequest, SchemaForm, Turn
+from uncanny.demo.scenes import Scene, scenes
+from uncanny.demo.views import MCQ_MISTAKES, mcq_mistakes_in
+from uncanny.errors import RequestRejectedError
+from uncanny.eval.mcq.letters import read_choice
+from uncanny.eval.mcq.overlay import render_overlay
+from uncanny.prompts import prompt_set
+
+PROMPTS = prompt_set("mcq")
+DOCUMENT = Path(__file__).parents[2] / "docs" / "demo.md"
+SCENES = scenes()
+QUESTIONS = ("q1", "q2", "q3", "q4")
+
+
+def digest(seed: int) -> str:
+    return hashlib.sha256(b"image %d" % seed).hexdigest()
+
+
+def ask(
+    text: str,
+    *images: str,
+    objects: int | None = None,
+    schema: SchemaForm = "none",
+    system: str = "Answer each question.",
+) -> str:
+    request = BrainRequest((Turn("system", system), Turn("user", text)), images, schema)
+    return answer(request, synthetic_objects=objects).text
+
+
+def text_of(name: str, scene: Scene = SCENES[0]) -> str:
+    if name in ("q1", "q3"):
+        return PROMPTS[name].fill()
+    texts = scene.mcq.q2.options if name == "q2" else scene.mcq.q4.options
+    options = {**{str(letter): text for letter, text in texts.items()}, "E": "none of these"}
+    if name == "q4_no_image":
+        options["F"] = "no picture"
+    return PROMPTS[name].fill(options=orjson.dumps(options).decode())
+
+
+@cache
+def overlays() -> dict[str, str]:
+    """Scene → the digest of what the protocol sends for Q3."""
+    pictures = {scene.id: render_overlay(scene.image_path, scene.mcq.q3.boxes) for scene in SCENES}
+    return {scene: hashlib.sha256(data).hexdigest() for scene, data in pictures.items()}
+
+
+def said(scene: Scene, name: str) -> str:
+    images = [] if name == "q4_no_image" else [overlays()[scene.id] if name == "q3" else scene.sha256]
+    return ask(text_of(name, scene), *images)
+
+
+def right(scene: Scene, name: str) -> str:
+    return "F" if name == "q4_no_image" else str(getattr(scene.mcq, name).answer)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_scenes_are_answered_right_but_for_the_listed_mistakes(name: str) -> None:
+    expected = {scene.id: mcq_mistakes_in(scene.id).get(name, right(scene, name)) for scene in SCENES}
+    assert {scene.id: said(scene, name) for scene in SCENES} == expected
+
+
+def test_without_an_image_only_the_listed_pair_is_guessed() -> None:
+    guessed = {scene.pair_id for scene in SCENES if said(scene, "q4_no_image") != "F"}
+    assert guessed == {scene.pair_id for scene in SCENES if "q4_no_image" in mcq_mistakes_in(scene.id)}
+    assert len(guessed) == 1
+
+
+def test_every_wrong_answer_is_wrong_and_documented() -> None:
+    table = re.findall(
+        r"^\| `([^`]+)` \| (q\w+) \| (\S+) \| (.+) \|$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    by_id = {scene.id: scene for scene in SCENES}
+    made = [
+        (scene, name, right(by_id[scene], name), given)
+        for scene, answers in MCQ_MISTAKES.items()
+        for name, given in answers.items()
+    ]
+    assert all(expected != given for _, _, expected, given in made)
+    assert sorted(table) == sorted(made)
+
+
+def test_no_figure_is_empty_or_perfect() -> None:
+    # `ref_pg` is not asked Q1: a mistake there would show nowhere.
+    splits = {scene.id: scene.split for scene in SCENES}
+    assert all(splits[scene] != "ref_pg" for scene, answers in MCQ_MISTAKES.items() if "q1" in answers)
+    wrong = {(splits[scene][:3], name) for scene, answers in MCQ_MISTAKES.items() for name in answers}
+    assert wrong >= {*(("art", name) for name in QUESTIONS), *(("ref", name) for name in QUESTIONS)}
+    invalid = [text for answers in MCQ_MISTAKES.values() for text in answers.values() if len(text) > 3]
+    assert [read_choice(text, "q4", "letter").choice for text in invalid] == [None]
+
+
+@pytest.mark.parametrize("schema", ["own", "shared"])
+def test_a_schema_gets_an_object(schema: SchemaForm) -> None:
+    assert orjson.loads(ask(text_of("q1"), SCENES[0].sha256, schema=schema)) == {"answer": "no"}
+
+
+def test_a_picture_with_boxes_counts_for_question_three_only() -> None:
+    with pytest.raises(RequestRejectedError, match="bundled scenes only"):
+        ask(text_of("q2"), overlays()[SCENES[0].id])
+    with pytest.raises(RequestRejectedError, match="bundled scenes only"):
+        ask(text_of("q3"), digest(1))
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_needs_its_image(name: str) -> None:
+    with pytest.raises(RequestRejectedError, match="without an image"):
+        ask(text_of(name))
+
+
+def test_an_unknown_question_is_turned_down() -> None:
+    with pytest.raises(RequestRejectedError, match="'q9'; it knows q1, q2"):
+        ask("Agent: ArtifactAnswerer, step 1 of 1\nQuestion: q9", SCENES[0].sha256)
+
+
+def test_the_demo_turns_foreign_texts_down() -> None:
+    with pytest.raises(RequestRejectedError, match="without an `Agent:` line"):
+        ask("Does it look real? Answer yes or no.", SCENES[0].sha256)
+
+
+@pytest.mark.parametrize("name", [*QUESTIONS, "q4_no_image"])
+def test_the_fake_server_makes_up_choices_for_unknown_images(name: str) -> None:
+    question = "q4" if name == "q4_no_image" else name
+    given = []
+    for seed in range(160):
+        images = [] if name == "q4_no_image" else [digest(seed)]
+        options = {letter: f"{letter} {seed}" for letter in "ABCDEF"}
+        fields = {"options": orjson.dumps(options).decode()} if name in ("q2", "q4", "q4_no_image") else {}
+        text = PROMPTS[name].fill(**fields)
+        once = ask(text, *images, objects=8)
+        assert ask(text, *images, objects=8) == once
+        given.append(read_choice(once, question, "letter", letters="ABCDEF").choice)
+    counts = Counter(given)
+    if name == "q4_no_image":
+        assert 120 <= counts["F"] < 160
+        return
+    assert counts.keys() - {None} == ({"yes", "no"} if name == "q1" else set("ABCDE"))
+    assert 1 <= counts[None] <= 30
+    assert max(counts.values()) <= (110 if name == "q1" else 60)
+
+
+FOREIGN = {
+    "lines": "Where is it?\nA. the hand\nB. the cup\nC. the sky\nD. the dog\nE. none of these\nOne letter.",
+    "brackets": "Pick one: (A) hand (B) cup (C) sky (D) dog (E) none",
+    "object": '{"A": "hand", "B": "cup", "C": "sky", "D": "dog", "E": "none"}',
+    "range": "Which of the drawn boxes A-D holds it? E if none does.",
+    "words": "Which box: A to E?",
+}
+
+
+@pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN.keys())
+def test_foreign_options_get_one_of_their_letters(text: str) -> None:
+    given = [ask(text, digest(seed), objects=8) for seed in range(80)]
+    assert {read_choice(each, "q2", "letter").choice for each in given} >= set("ABCDE")
+    assert given == [ask(text, digest(seed), objects=8) for seed in range(80)]
+    with_f = f"{text}\nF. no image was provided"
+    assert not any("F" in ask(with_f, digest(seed), objects=8) for seed in range(80))
+    assert ask(with_f, objects=8) == "F"
+
+
+def test_foreign_yes_or_no_gets_one_of_them() -> None:
+    text = "Is there A visible fault in this picture? Reply with Yes or No."
+    given = {read_choice(ask(text, digest(seed), objects=8), "q1", "letter").choice for seed in range(60)}
+    assert given >= {"yes", "no"}
+
+
+@pytest.mark.parametrize("where", ["system", "user"])
+def test_foreign_texts_that_ask_for_json_get_it(where: str) -> None:
+    form = 'Reply as {"answer": "<letter>"}.'
+    text, system = FOREIGN["lines"], "Look."
+    if where == "user":
+        text = f"{text}\n{form}"
+    else:
+        system = form
+    given = orjson.loads(ask(text, digest(3), objects=8, system=system))
+    assert given.keys() == {"answer"}
+    assert re.search(r"\b[A-E]\b", given["answer"])
+
+
+@pytest.mark.parametrize("text", ["Hello", "Describe A and B, no more.", "Agent: Poet, step 1 of 1"])
+def test_anything_else_gets_the_marked_sentence(text: str) -> None:
+    assert "synthetic answer of the fake server" in ask(text, digest(1), objects=8)

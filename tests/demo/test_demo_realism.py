@@ -1,0 +1,120 @@
+"""The demo model judges pairs: the truth about the bundled ones but for the listed mistakes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from uncanny.answers.realism_verdict import read_position, read_realistic
+from uncanny.demo.model import answer
+from uncanny.demo.prompts import BrainRequest, Turn
+from uncanny.demo.scenes import scenes
+from uncanny.demo.views import REALISM_MISTAKES, realism_mistakes_in
+from uncanny.errors import AnswerError, RequestRejectedError
+from uncanny.eval.realism.pairs import PairFiles, scene_pairs
+from uncanny.graphs.ugda_cases import label_of
+from uncanny.prompts import prompt_set
+
+PROMPTS = prompt_set("realism")
+DOCUMENT = Path(__file__).parents[2] / "docs" / "demo.md"
+PAIRS = scene_pairs().pairs
+RIGHT = {"first": "No", "original_first": "First", "edited_first": "Second"}
+
+
+def digest(content: bytes | Path) -> str:
+    return hashlib.sha256(content.read_bytes() if isinstance(content, Path) else content).hexdigest()
+
+
+def ask(prompt: str, *images: str, objects: int | None = None) -> str:
+    request = BrainRequest((Turn("user", PROMPTS[prompt].fill()),), images)
+    return answer(request, synthetic_objects=objects).text
+
+
+def said(pair: PairFiles) -> dict[str, str | None]:
+    one, other = digest(pair.original), digest(pair.edited)
+    found: dict[str, str | None] = {"first": read_realistic(ask("first_check", other))}
+    for name, images in (("original_first", (one, other)), ("edited_first", (other, one))):
+        try:
+            found[name] = read_position(ask("second_check", *images))
+        except AnswerError:
+            found[name] = None
+    return found
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.id)
+def test_pairs_are_judged_right_but_for_the_listed_mistakes(pair: PairFiles) -> None:
+    wanted = RIGHT | realism_mistakes_in(pair.edited.stem)
+    expected = {name: None if word == "no verdict" else word.lower() for name, word in wanted.items()}
+    assert said(pair) == expected
+
+
+def test_every_label_and_case_comes_up() -> None:
+    found = Counter(label_of(**said(pair)) for pair in PAIRS)  # type: ignore[arg-type]
+    assert {(label, case): count for (label, case), count in found.items()} == {
+        ("non_deceiving", None): 3,
+        ("intermediate", None): 2,
+        ("deceiving", 1): 1,
+        ("deceiving", 2): 1,
+        ("deceiving", 3): 1,
+        ("deceiving", 4): 1,
+        ("undetermined", None): 1,
+    }
+
+
+def test_every_mistake_is_one_and_documented() -> None:
+    table = re.findall(
+        r"^\| `([^`]+)` \| `(first|original_first|edited_first)` \| (\w+) \| (.+) \|$",
+        DOCUMENT.read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    made = [
+        (scene, name, RIGHT[name], given)
+        for scene, mistakes in REALISM_MISTAKES.items()
+        for name, given in mistakes.items()
+    ]
+    assert sorted(table) == sorted(made)
+    assert all(right != given for _, _, right, given in made)
+    assert set(REALISM_MISTAKES) <= {pair.edited.stem for pair in PAIRS}
+
+
+def test_scenes_of_two_pairs_are_compared_by_their_anomalies() -> None:
+    clean = [scene.sha256 for scene in scenes() if not scene.anomalies][:2]
+    odd = [scene.sha256 for scene in scenes() if scene.anomalies][:2]
+    assert read_position(ask("second_check", *clean)) == "both"
+    assert read_position(ask("second_check", *odd)) == "both"
+    assert read_position(ask("second_check", clean[1], odd[0])) == "first"
+    assert read_position(ask("second_check", odd[0], clean[1])) == "second"
+
+
+def test_unknown_images_are_rejected_in_process_and_made_up_by_the_server() -> None:
+    one, other = digest(b"one"), digest(b"other")
+    with pytest.raises(RequestRejectedError, match="bundled scenes only"):
+        ask("first_check", one)
+    assert read_realistic(ask("first_check", one, objects=3)) in ("yes", "no")
+    assert ask("second_check", one, other, objects=3) == ask("second_check", one, other, objects=3)
+
+
+def test_made_up_answers_give_every_label() -> None:
+    found: Counter[str] = Counter()
+    for number in range(200):
+        one, other = digest(b"o%d" % number), digest(b"e%d" % number)
+        first = read_realistic(ask("first_check", other, objects=1))
+        orders = [read_position(ask("second_check", *p, objects=1)) for p in ((one, other), (other, one))]
+        label, case = label_of(first, orders[0], orders[1])
+        found[f"{label} {case}"] += 1
+    assert set(found) >= {
+        "non_deceiving None",
+        "intermediate None",
+        *(f"deceiving {n}" for n in (1, 2, 3, 4)),
+    }
+    assert max(found.values()) < 150
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_the_second_check_needs_two_images(number: int) -> None:
+    with pytest.raises(RequestRejectedError):
+        ask("second_check", *[scenes()[n].sha256 for n in range(number)])
