@@ -56,9 +56,8 @@ def write_sets(folder: Path, generators: int) -> None:
 
 
 def measure(folder: Path, pair_by: str | None) -> None:
-    from uncanny.eval.audit.load import load_generators
+    from uncanny.eval.audit.data import load_generators, read_sources
     from uncanny.eval.audit.score import audit
-    from uncanny.eval.audit.sources import read_sources
 
     sources = read_sources([f"{path.stem}={path}" for path in sorted(folder.glob("*.jsonl"))])
     began, busy = time.perf_counter(), time.process_time()

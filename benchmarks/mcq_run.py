@@ -55,7 +55,7 @@ class Measured:
 
 def make_items(folder: Path, questions: int) -> Path:
     """An item file for that many questions, with pictures and overlays; its path."""
-    from uncanny.eval.mcq.overlay import render_overlay
+    from uncanny.eval.mcq.data.overlay import render_overlay
 
     boxes: dict[Any, Any] = {letter: (20 + 50 * n, 30, 60 + 50 * n, 200) for n, letter in enumerate("ABCD")}
     choice = {"options": {letter: f"the {letter}th part, at the left of the car" for letter in "ABCD"}}
@@ -81,8 +81,8 @@ def make_items(folder: Path, questions: int) -> Path:
 
 def questions_of(items_file: Path) -> list[dict[str, str]]:
     """What the others are given: file, system text and text of each question."""
-    from uncanny.eval.mcq.load import load_items
-    from uncanny.eval.mcq.texts import question_text, system_text
+    from uncanny.eval.mcq.data.items import question_text, system_text
+    from uncanny.eval.mcq.data.load import load_items
 
     found = []
     for item in load_items(items_file):
@@ -102,7 +102,7 @@ def questions_of(items_file: Path) -> list[dict[str, str]]:
 
 def ours(url: str, items_file: Path, run: Path) -> Measured:
     """A whole run: images checked, answer cache, calls and answers on disk."""
-    from uncanny.eval.mcq.load import load_items
+    from uncanny.eval.mcq.data.load import load_items
     from uncanny.eval.mcq.run import McqJob, run_mcq
     from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder

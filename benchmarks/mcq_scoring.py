@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from uncanny.eval.mcq.items import Answer, Item, Split
+from uncanny.eval.mcq.data.items import Answer, Item, Split
 
 MODELS = 20
 SIZES: dict[Split, int] = {"art_dg": 356, "art_pg": 119, "ref_real": 356, "ref_pg": 119}
@@ -36,8 +36,7 @@ def release_like() -> list[Item]:
 
 
 def measure() -> None:
-    from uncanny.eval.mcq.baselines import baseline_answers
-    from uncanny.eval.mcq.score import score
+    from uncanny.eval.mcq.score.score import baseline_answers, score
 
     items = release_like()
     answers: list[Answer] = []

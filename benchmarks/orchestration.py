@@ -15,9 +15,9 @@ ROUNDS = 5
 
 def run(folder: Path, run: Path, *, cache: bool) -> tuple[float, int]:
     """CPU milliseconds an image, and calls an image."""
+    from uncanny.eval.annotate.run import AnnotateJob, annotate
     from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.annotate_run import AnnotateJob, annotate
     from uncanny.runs.config import ModelOptions, RunOptions
 
     options = RunOptions(concurrency=64, cache=cache)

@@ -60,9 +60,9 @@ async def bare_loop(url: str, data_urls: list[str], calls: list[bool]) -> float:
 
 def whole_run(url: str, folder: Path, run: Path) -> tuple[float, int]:
     """CPU seconds and calls of an annotation run, answer cache, records and all."""
+    from uncanny.eval.annotate.run import AnnotateJob, annotate
     from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.annotate_run import AnnotateJob, annotate
     from uncanny.runs.config import ModelOptions, RunOptions
 
     models = ModelOptions(parse_model("openai/gpt-4o"), base_urls={"openai": f"{url}/v1"})

@@ -168,8 +168,8 @@ def counters(server: VllmServer) -> dict[str, float]:
 def measure(server: VllmServer, run: Path, arrange: Arrange | None, limit: int | None = None) -> Figures:
     from uncanny.agents.plan import AnnotatePlan
     from uncanny.demo.scenes import scenes
+    from uncanny.eval.annotate.run import AnnotateJob, annotate
     from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.annotate_run import AnnotateJob, annotate
     from uncanny.runs.config import ModelOptions, RunOptions
 
     plain = registry.PROVIDERS["vllm"]

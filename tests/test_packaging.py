@@ -69,7 +69,7 @@ def imported_with(module: str) -> set[str]:
             "uncanny.cli",
             "torch vllm ray openai anthropic langgraph langchain_core pydantic PIL aiohttp httpx",
         ),
-        ("uncanny.runs.annotate_run", "torch vllm ray openai anthropic langgraph langchain_core"),
+        ("uncanny.eval.annotate.run", "torch vllm ray openai anthropic langgraph langchain_core"),
         ("uncanny.agents", "torch vllm ray openai anthropic langgraph langchain_core"),
         ("uncanny.client.client", "openai anthropic langgraph pydantic_settings PIL"),
         ("uncanny.demo.scenes", "openai anthropic langgraph PIL"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from uncanny.errors import UsageError
-from uncanny.eval.audit.load import Loaded
+from uncanny.eval.audit.data import Loaded
 from uncanny.eval.audit.result import Aspect, Mixed, Provenance
 
 _MOST_SHOWN = 3

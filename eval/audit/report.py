@@ -1,8 +1,15 @@
-"""The HTML page of an audit: one file that needs nothing else and asks nothing of the network."""
+"""The HTML page of an audit: one file that needs nothing else and asks nothing of the network.
+
+The tables of the audit page: leaderboard rows, differences of all pairs, names that generators share.
+
+The worst images of each generator as small pictures with what is wrong with them.
+
+The published audit of 15 generators by two assessors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,16 +17,25 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny import __version__
-from uncanny.eval.audit import report_words as words
-from uncanny.eval.audit.report_board import left_out, matrix, published_rows, rows, scale, shared_names
-from uncanny.eval.audit.report_plane import plane
-from uncanny.eval.audit.report_ranks import ranks
-from uncanny.eval.audit.report_severity import severities
-from uncanny.eval.audit.report_worst import shots
-from uncanny.eval.audit.result import AuditResult
-from uncanny.eval.published import CAVEATS
-from uncanny.eval.report.page import score_page
-from uncanny.eval.report.run_report import stamp
+from uncanny.eval.annotate.report import stamp
+from uncanny.eval.audit import words
+from uncanny.eval.audit.plots import plane, ranks, severities
+from uncanny.eval.audit.result import (
+    RANKED,
+    Agreement,
+    AuditResult,
+    Board,
+    Difference,
+    Estimate,
+    GeneratorScore,
+    PublishedRow,
+    PublishedTable,
+    WorstImage,
+)
+from uncanny.eval.audit.words import difference_words
+from uncanny.eval.common.page import Shot, pictures, score_page
+from uncanny.eval.common.published import CAVEATS, published
+from uncanny.eval.metrics.significance import rank_agreement
 from uncanny.records.jsonl import write_atomically
 
 
@@ -90,3 +106,167 @@ def _environment() -> Environment:
     environment = score_page("uncanny.eval.audit", ("audit.css",), filters)
     environment.globals |= {"signed_ends": words.signed_ends, "difference_words": words.difference_words}
     return environment
+
+
+MOST_SHARED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A figure and its interval drawn on a scale that all rows share, in percent of the width."""
+
+    at: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the leaderboard; `rank` is None without a CAP. `tie` says why it equals the next line."""
+
+    rank: int | None
+    score: GeneratorScore
+    strip: Strip | None
+    tie: str | None
+
+
+def rows(board: Board) -> list[Row]:
+    """All generators in the order of the board."""
+    alike = {one.first: difference_words(one) for one in board.alike}
+    low, high = scale(board)
+    found = []
+    for place, name in enumerate(board.order, 1):
+        score = board.generators[name]
+        has = score.cap.value is not None
+        strip = _strip(score.cap, low, high) if has else None
+        found.append(Row(place if has else None, score, strip, alike.get(name)))
+    return found
+
+
+def scale(board: Board) -> tuple[float, float]:
+    """The lowest and highest end of any interval of CAP; 0 to 1 without any figure."""
+    caps = [score.cap for score in board.generators.values() if score.cap.value is not None]
+    ends = [one.value for one in caps if one.value is not None]
+    ends += [end for one in caps if one.interval for end in one.interval]
+    return (min(ends), max(ends)) if ends else (0.0, 1.0)
+
+
+def _strip(cap: Estimate, low: float, high: float) -> Strip:
+    def place(value: float) -> float:
+        return round(3 + 94 * (value - low) / (high - low), 2) if high > low else 50.0
+
+    assert cap.value is not None
+    if cap.interval is None:
+        return Strip(place(cap.value), None, None)
+    return Strip(place(cap.value), place(cap.interval[0]), place(cap.interval[1]))
+
+
+def matrix(board: Board) -> list[tuple[str, list[Difference | None]]] | None:
+    """For each generator its differences to all others as row minus column, None on the diagonal.
+
+    None where fewer than two were compared, or not every pair was.
+    """
+    names = [name for name in board.order if board.generators[name].cap.value is not None]
+    pairs = {(one.first, one.second): one for one in board.differences}
+    if len(names) < 2 or len(pairs) < len(names) * (len(names) - 1) // 2:
+        return None
+    return [
+        (row, [pairs.get((row, column)) or _turned(pairs.get((column, row))) for column in names])
+        for row in names
+    ]
+
+
+def _turned(one: Difference | None) -> Difference | None:
+    if one is None:
+        return None
+    mai, af, cap = (_negative(figure) for figure in (one.mai, one.af, one.cap))
+    return Difference(one.second, one.first, one.paired, mai, af, cap, one.apart)
+
+
+def _negative(figure: Estimate) -> Estimate:
+    value = None if figure.value is None else 0.0 - figure.value
+    return Estimate(value, figure.interval and (0.0 - figure.interval[1], 0.0 - figure.interval[0]))
+
+
+def shared_names(board: Board) -> list[tuple[str, list[float | None]]]:
+    """Names among the most frequent of at least two generators, by generator in the order of the board.
+
+    In anomalies a hundred images; None where a name is not among a generator's most frequent. The most
+    frequent one over all comes first, at most `MOST_SHARED`.
+    """
+    found: dict[str, dict[str, float]] = {}
+    shown: dict[str, str] = {}
+    for name in board.order:
+        score = board.generators[name]
+        for one in score.names:
+            key = one.name.casefold()
+            shown.setdefault(key, one.name)
+            found.setdefault(key, {})[name] = 100 * one.anomalies / score.images
+    several = [key for key, by in found.items() if len(by) > 1]
+    several.sort(key=lambda key: -sum(found[key].values()))
+    return [(shown[key], [found[key].get(name) for name in board.order]) for key in several[:MOST_SHARED]]
+
+
+def left_out(board: Board) -> Sequence[GeneratorScore]:
+    """The generators of which some records are in no figure."""
+    return [score for name in board.order if (score := board.generators[name]).left_out.total]
+
+
+def published_rows(result: AuditResult) -> list[tuple[str, list[tuple[str, float, float, float]]]]:
+    """The published rows by assessor, lowest CAP first; empty where they were not asked for."""
+    if result.published is None:
+        return []
+    tables: dict[str, list[tuple[str, float, float, float]]] = {}
+    for row in sorted(result.published.rows, key=lambda row: row.cap):
+        tables.setdefault(row.assessor, []).append((row.generator, row.cap, row.mai, row.af))
+    return sorted(tables.items())
+
+
+# So many pictures in the whole page, and so many of one generator.
+MOST_SHOWN, MOST_EACH = 64, 8
+LEAST_EACH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pictured:
+    """One image; `thumb` is a data URI, None where the file is missing, was changed or cannot be read."""
+
+    worst: WorstImage
+    thumb: str | None
+
+
+def shots(board: Board) -> dict[str, list[Pictured]]:
+    """For each generator with anomalies its worst images, in the order of the board."""
+    each = max(LEAST_EACH, min(MOST_EACH, MOST_SHOWN // max(len(board.order), 1)))
+    chosen = {
+        name: [one for one in board.generators[name].worst if one.anomalies][:each] for name in board.order
+    }
+    files = [Shot(one.path, one.sha256) for worst in chosen.values() for one in worst]
+    thumbs = iter(pictures(files, budget=0))
+    return {
+        name: [Pictured(one, next(thumbs).small) for one in worst] for name, worst in chosen.items() if worst
+    }
+
+
+SOURCE = "the AnomReason paper, table 3: 246 prompts a generator"
+ASSESSORS = ("AnomReasonor", "AnomAgent")
+
+
+def published_table() -> PublishedTable:
+    """Table 3 of the AnomReason paper, in its order, and how its assessors agree on the ranks."""
+    held = published("generator_audit")
+    rows = tuple(
+        PublishedRow(row["generator"], assessor, **row[assessor])
+        for row in held["rows"]
+        for assessor in ASSESSORS
+    )
+    return PublishedTable(SOURCE, rows, tuple(_agreement(held["rows"])))
+
+
+def _agreement(rows: list[dict[str, dict[str, float]]]) -> list[Agreement]:
+    first, second = ASSESSORS
+    found = []
+    for figure in RANKED:
+        ranks = rank_agreement([row[first][figure] for row in rows], [row[second][figure] for row in rows])
+        found.append(Agreement(figure, len(rows), ranks.spearman, ranks.kendall))
+    return found

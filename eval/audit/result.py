@@ -1,12 +1,22 @@
-"""What an audit finds, as values that a terminal, a file or a page can use directly."""
+"""What an audit finds, as values that a terminal, a file or a page can use directly.
+
+An audit as the JSON of `audit --json`.
+
+Beside the keys of the format: in a generator `unfinished`, `anomalies`, `flawless`, `prompts`, `severities`,
+`names`, `worst` and how its annotations were made; `differences`, the neighbours that are `alike`, `mixed`,
+`notices`, how intervals were computed, and, where asked for, `against`, `agreement` and `published`.
+
+An audit as a table for a spreadsheet: a row a generator and assessor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Anomaly
@@ -257,3 +267,158 @@ class AuditResult:
     against: Board | None = None
     agreement: tuple[Agreement, ...] = ()
     published: PublishedTable | None = None
+
+
+def audit_json(result: AuditResult) -> dict[str, Any]:
+    """Everything but the paths of pictures; what was not measured is None."""
+    held = {
+        **_board(result.board),
+        "resamples": result.resamples,
+        "seed": result.seed,
+        "level": result.level,
+        "pair_by": result.pair_by,
+        "allow_mixed": result.allow_mixed,
+    }
+    if result.against is not None:
+        held["against"] = _board(result.against)
+        held["agreement"] = _agreement(result.agreement)
+    if result.published is not None:
+        held["published"] = _published(result.published)
+    return held
+
+
+def _board(board: Board) -> dict[str, Any]:
+    return {
+        "generators": {name: _generator(score) for name, score in board.generators.items()},
+        "order": list(board.order),
+        "alike": [[one.first, one.second] for one in board.alike],
+        "differences": [_difference(one) for one in board.differences],
+        "mixed": [
+            {"aspect": one.aspect, "what": one.what, "values": _lists(dict(one.values))}
+            for one in board.mixed
+        ],
+        "notices": list(board.notices),
+    }
+
+
+def _generator(score: GeneratorScore) -> dict[str, Any]:
+    return {
+        "images": score.images,
+        "left_out": asdict(score.left_out),
+        "unfinished": None if score.unfinished is None else asdict(score.unfinished),
+        **{name: score.figure(name).value for name in FIGURES},
+        "ci": {name: _ends(score.figure(name).interval) for name in FIGURES},
+        "anomalies": score.anomalies,
+        "flawless": score.flawless,
+        "prompts": score.prompts,
+        "severities": list(score.severities),
+        "names": [asdict(name) for name in score.names],
+        "worst": [_worst(image) for image in score.worst],
+        "source": str(score.source),
+        "made_with": _made_with(score.provenance),
+    }
+
+
+def _worst(image: WorstImage) -> dict[str, Any]:
+    return {
+        "image": image.image,
+        "u": image.u,
+        "anomalies": [anomaly.model_dump() for anomaly in image.anomalies],
+    }
+
+
+def _made_with(made: Provenance) -> dict[str, Any]:
+    return {
+        "models": list(made.models),
+        "served_as": {model: list(names) for model, names in made.served.items()},
+        "prompts": list(made.prompts),
+        "changes": None if made.changes is None else list(made.changes),
+        "policy": None if made.policy is None else dict(made.policy),
+        "settings": None if made.settings is None else dict(made.settings),
+    }
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    return {
+        "first": one.first,
+        "second": one.second,
+        "paired": one.paired,
+        **{name: getattr(one, name).value for name in RANKED},
+        "ci": {name: _ends(getattr(one, name).interval) for name in RANKED},
+        "apart": one.apart,
+    }
+
+
+def _agreement(found: tuple[Agreement, ...]) -> dict[str, Any]:
+    return {
+        one.figure: {"generators": one.generators, "spearman": one.spearman, "kendall": one.kendall}
+        for one in found
+    }
+
+
+def _published(table: PublishedTable) -> dict[str, Any]:
+    return {
+        "source": table.source,
+        "rows": [asdict(row) for row in table.rows],
+        "agreement": _agreement(table.agreement),
+    }
+
+
+def _ends(interval: tuple[float, float] | None) -> list[float] | None:
+    return None if interval is None else list(interval)
+
+
+def _lists(values: dict[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    return {name: list(held) for name, held in values.items()}
+
+
+COLUMNS = (
+    *("source", "assessor", "rank", "generator", "images"),
+    *("failed", "partial", "unreadable", "unclear", "anomalies"),
+    *(f"{figure}{end}" for figure in FIGURES for end in ("", "_low", "_high")),
+    "like_the_one_before",
+)
+
+
+def audit_csv(result: AuditResult) -> str:
+    """With a head line, lowest CAP first, full precision; a cell without a measured value is empty."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    table.writeheader()
+    table.writerows(_rows(result.board))
+    if result.against is not None:
+        table.writerows(_rows(result.against))
+    if result.published is not None:
+        table.writerows(_published_rows(result.published))
+    return text.getvalue()
+
+
+def _rows(board: Board) -> Iterator[dict[str, object]]:
+    alike = {one.second for one in board.alike}
+    for rank, name in enumerate(board.order, 1):
+        score = board.generators[name]
+        row: dict[str, object] = {
+            "source": "own",
+            "assessor": " + ".join(score.provenance.models),
+            "rank": rank,
+            "generator": name,
+            "images": score.images,
+            "failed": score.left_out.failed,
+            "partial": score.left_out.partial,
+            "unreadable": score.left_out.unreadable,
+            "unclear": score.left_out.unclear,
+            "anomalies": score.anomalies,
+            "like_the_one_before": "yes" if name in alike else "no" if rank > 1 else "",
+        }
+        for figure in FIGURES:
+            estimate = score.figure(figure)
+            low, high = estimate.interval or ("", "")
+            value = "" if estimate.value is None else estimate.value
+            row |= {figure: value, f"{figure}_low": low, f"{figure}_high": high}
+        yield row
+
+
+def _published_rows(table: PublishedTable) -> Iterator[dict[str, object]]:
+    for row in table.rows:
+        figures: dict[str, object] = {figure: getattr(row, figure) for figure in RANKED}
+        yield {"source": "published", "assessor": row.assessor, "generator": row.generator, **figures}

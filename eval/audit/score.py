@@ -8,10 +8,10 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from uncanny.errors import UsageError
+from uncanny.eval.audit.aggregate import Interval, Pair, Resampled
+from uncanny.eval.audit.data import Loaded
 from uncanny.eval.audit.guard import check_alike, provenances, unchecked
-from uncanny.eval.audit.load import Loaded
-from uncanny.eval.audit.published import published_table
-from uncanny.eval.audit.resample import Interval, Pair, Resampled
+from uncanny.eval.audit.report import published_table
 from uncanny.eval.audit.result import (
     RANKED,
     Agreement,
@@ -23,7 +23,7 @@ from uncanny.eval.audit.result import (
 )
 from uncanny.eval.metrics.audit import AuditFigures, audit_figures
 from uncanny.eval.metrics.bootstrap import LEVEL, RESAMPLES
-from uncanny.eval.metrics.rank_agreement import rank_agreement
+from uncanny.eval.metrics.significance import rank_agreement
 
 ALL_PAIRS_UP_TO = 16
 

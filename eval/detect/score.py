@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from uncanny.eval.detect.truth import SourceTruth
-from uncanny.eval.metrics.accuracy import JUDGED, SOURCES, Accuracy, accuracy
+from uncanny.eval.detect.data import SourceTruth
+from uncanny.eval.metrics.detection import JUDGED, SOURCES, Accuracy, accuracy
 from uncanny.schema import Detection
 
 

@@ -1,19 +1,83 @@
-"""Scores that count only where the source of an image is recognised: accuracy, cSemAP, cSemF1 (section 4.2).
+"""How often a picture's source is recognised: accuracy, and precision and recall of each class.
+
+Scores that count only where the source of an image is recognised: accuracy, cSemAP, cSemF1 (section 4.2).
 
 Columns have one entry an image. A source is `generated`, `real`, or the empty string: of the truth, where it
-does not say; of a prediction, where no clear answer was given, which is never right.
-"""
+does not say; of a prediction, where no clear answer was given, which is never right."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.eval.metrics.semap import ProtocolName
+from uncanny.eval.metrics.shares import wilson_interval
+from uncanny.schema import Source
 
-Source = Literal["generated", "real"]
+SOURCES: Final[tuple[Source, ...]] = ("generated", "real")
+Judged = Source | Literal["unparseable"]
+JUDGED: Final[tuple[Judged, ...]] = (*SOURCES, "unparseable")
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Counts of (true source, what was judged), and what follows from them; every share is in 0–1.
+
+    An answer that says neither clearly is `unparseable` and wrong: it is in the denominators of accuracy and
+    recall, and no prediction of any class. A share of nothing is None.
+    """
+
+    counts: Counter[tuple[Source, Judged]]
+
+    @property
+    def images(self) -> int:
+        return self.counts.total()
+
+    @property
+    def right(self) -> int:
+        return sum(self.counts[source, source] for source in SOURCES)
+
+    @property
+    def unparseable(self) -> int:
+        return sum(self.counts[source, "unparseable"] for source in SOURCES)
+
+    @property
+    def accuracy(self) -> float | None:
+        return _share(self.right, self.images)
+
+    def precision(self, source: Source) -> float | None:
+        """Of the images judged to be `source`, those that are."""
+        return _share(self.counts[source, source], sum(self.counts[true, source] for true in SOURCES))
+
+    def recall(self, source: Source) -> float | None:
+        """Of the images that are `source`, those judged to be."""
+        return _share(self.counts[source, source], sum(self.counts[source, judged] for judged in JUDGED))
+
+    def f1(self, source: Source) -> float | None:
+        """2·TP over predicted and true ones together; None where the truth has none of the class."""
+        true = sum(self.counts[source, judged] for judged in JUDGED)
+        predicted = sum(self.counts[other, source] for other in SOURCES)
+        return _share(2 * self.counts[source, source], true + predicted) if true else None
+
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of the accuracy, Wilson's; None without images."""
+        return wilson_interval(self.right, self.images)
+
+
+def accuracy(judged: Iterable[tuple[Source, Source | None]]) -> Accuracy:
+    """Count pairs of the true source and the model's, None where its answer is not clearly one of both."""
+    return Accuracy(Counter((true, said or "unparseable") for true, said in judged))
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
 Sources = NDArray[np.str_]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]

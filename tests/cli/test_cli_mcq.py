@@ -11,9 +11,9 @@ import pytest
 from tests.cli.complaints import BAD_ITEMS, one_line, problems
 from tests.eval.mcq.recording import McqRun
 from tests.runs.e2e import check_no_traceback, serving, uncanny_here
-from uncanny.eval.mcq.from_scenes import scene_items
-from uncanny.eval.mcq.items import Item
-from uncanny.eval.mcq.load import load_items
+from uncanny.eval.mcq.data.items import Item
+from uncanny.eval.mcq.data.load import load_items
+from uncanny.eval.mcq.data.scenes import scene_items
 
 QUESTIONS = 76
 

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.complaints import BAD_ITEMS, one_line, problems
 from tests.eval.mcq.recording import McqRun, recording, rewritten
 from tests.runs.e2e import uncanny_here
-from uncanny.eval.mcq.items import Item
+from uncanny.eval.mcq.data.items import Item
 
 
 @pytest.fixture(scope="module")

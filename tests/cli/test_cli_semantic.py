@@ -12,14 +12,14 @@ import pytest
 
 from tests.cli.complaints import one_line, problems
 from tests.runs.e2e import Done, uncanny_here
-from uncanny.cli.semantic_names import named_predictions
+from uncanny.cli.semantic import named_predictions
 from uncanny.cli.semantic_table import score_text
 from uncanny.errors import UsageError
-from uncanny.eval.published import CAVEATS
-from uncanny.eval.semantic.anomaly_file import load_truth, scenes_truth
-from uncanny.eval.semantic.result import SemanticScore
-from uncanny.eval.semantic.score import ScoreSettings, score_semantic
-from uncanny.eval.semantic.similarity import MeasureOptions, open_measure
+from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.semantic.data.files import load_truth, scenes_truth
+from uncanny.eval.semantic.score.result import SemanticScore
+from uncanny.eval.semantic.score.score import ScoreSettings, score_semantic
+from uncanny.eval.semantic.similarity.base import MeasureOptions, open_measure
 
 CHRF = ("--similarity", "chrf", "--resamples", "20", "--no-report")
 

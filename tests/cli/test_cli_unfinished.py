@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from tests.runs.e2e import uncanny_here
+from uncanny.eval.detect.data import SourceTruth
 from uncanny.eval.detect.score import score, score_json
-from uncanny.eval.detect.truth import SourceTruth
 
 RECORDS = {"demo": "annotations.jsonl", "realism": "verdicts.jsonl", "mcq": "answers.jsonl"}
 

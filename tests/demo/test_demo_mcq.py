@@ -16,8 +16,8 @@ from uncanny.demo.prompts import BrainRequest, SchemaForm, Turn
 from uncanny.demo.scenes import Scene, scenes
 from uncanny.demo.views import MCQ_MISTAKES, mcq_mistakes_in
 from uncanny.errors import RequestRejectedError
-from uncanny.eval.mcq.letters import read_choice
-from uncanny.eval.mcq.overlay import render_overlay
+from uncanny.eval.mcq.data.overlay import render_overlay
+from uncanny.eval.mcq.score.answers import read_choice
 from uncanny.prompts import prompt_set
 
 PROMPTS = prompt_set("mcq")

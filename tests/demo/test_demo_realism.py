@@ -15,7 +15,7 @@ from uncanny.demo.prompts import BrainRequest, Turn
 from uncanny.demo.scenes import scenes
 from uncanny.demo.views import REALISM_MISTAKES, realism_mistakes_in
 from uncanny.errors import AnswerError, RequestRejectedError
-from uncanny.eval.realism.pairs import PairFiles, scene_pairs
+from uncanny.eval.realism.data import PairFiles, scene_pairs
 from uncanny.graphs.ugda_cases import label_of
 from uncanny.prompts import prompt_set
 

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from uncanny.cli import uncanny
-from uncanny.cli.models import read_models, read_run_options
+from uncanny.cli.options import read_models, read_run_options
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]

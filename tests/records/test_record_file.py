@@ -193,7 +193,7 @@ FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
 from pydantic import BaseModel
-from uncanny.records.call_file import CallFile
+from uncanny.records.record_file import CallFile
 from uncanny.records.record_file import RecordFile
 
 class Row(BaseModel):

@@ -12,12 +12,13 @@ from uncanny.agents import AnnotatePlan
 from uncanny.client.client import Caller
 from uncanny.client.endpoint import Lane
 from uncanny.client.prices import PriceTable
+from uncanny.eval.annotate.run import ImageAnnotator
 from uncanny.images import PixelPolicy, PreparedImage
 from uncanny.models.registry import ModelId
 from uncanny.records.record_file import RecordFile
-from uncanny.runs.annotate_image import Annotated, ImageAnnotator
 from uncanny.runs.engine import Engine, common_limits
 from uncanny.runs.inputs import ImageFile
+from uncanny.runs.queue import Annotated
 from uncanny.schema import Annotation
 
 

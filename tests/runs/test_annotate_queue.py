@@ -14,12 +14,12 @@ import pytest
 from tests.agents.specialists import Specialists
 from tests.runs.scripted_run import annotator, image_files, record, records_of
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError, StorageError
+from uncanny.eval.annotate.run import ImageAnnotator
 from uncanny.images import PreparedImage
 from uncanny.records.record_file import CallFile, RecordFile
-from uncanny.runs.annotate_image import Annotated, ImageAnnotator
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.progress import Progress
-from uncanny.runs.queue import ImageQueue
+from uncanny.runs.queue import Annotated, ImageQueue
 from uncanny.schema import Annotation
 
 

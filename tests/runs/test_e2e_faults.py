@@ -11,7 +11,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
-from uncanny.demo.server.app import FAULT_NAMES, FaultName
+from uncanny.demo.server.faults import FAULT_NAMES, FaultName
 
 KINDS = {"unparseable", "refused", "truncated", "infrastructure", "rejected"}
 

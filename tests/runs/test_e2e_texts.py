@@ -12,12 +12,12 @@ import pytest
 
 from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.agents.plan import AnnotatePlan
-from uncanny.eval.mcq.load import load_items
+from uncanny.eval.annotate.run import AnnotateJob, annotate
+from uncanny.eval.mcq.data.load import load_items
 from uncanny.eval.mcq.run import McqJob, McqTask
 from uncanny.models.registry import parse_model
 from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.annotate_run import AnnotateJob, annotate
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.run import run_task
 

@@ -1,16 +1,33 @@
-"""`uncanny annotate`."""
+"""`uncanny annotate`.
+
+What a run says of itself in the end."""
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from uncanny.cli.annotate_options import annotate_options, read_plan, read_policy
 from uncanny.cli.command import Command
-from uncanny.cli.models import model_options, read_models, read_run_options
+from uncanny.cli.options import (
+    annotate_options,
+    model_options,
+    read_models,
+    read_plan,
+    read_policy,
+    read_run_options,
+)
 from uncanny.cli.outputs import check_run_folder, force_option
+from uncanny.cli.terminal import cost, count, duration, layout, share
+from uncanny.client.tokens import input_words, notes_of
+from uncanny.eval.annotate.run import AnnotateJob
+from uncanny.records.jsonl import read_records
+from uncanny.runs.inputs import skipped_line
+from uncanny.runs.run import RunEnd
+from uncanny.schema import Annotation
 
 
 @click.command("annotate", cls=Command)
@@ -42,8 +59,8 @@ def command(
     """
     from uncanny.cli.session import annotate_and_show, dry_run
     from uncanny.errors import UsageError
+    from uncanny.eval.annotate.run import AnnotateJob
     from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.annotate_run import AnnotateJob
 
     if run is None and not options["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
@@ -63,3 +80,156 @@ def command(
     else:
         code = annotate_and_show(job, as_json=options["as_json"], quiet=options["quiet"], report=report)
     raise click.exceptions.Exit(code)
+
+
+MOST_SHOWN = 12
+MOST_FAILURES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotateSummary:
+    """What an annotation run says of itself; `report` False writes no page."""
+
+    job: AnnotateJob
+    report: bool
+
+    def page(self) -> Path | None:
+        folder = self.job.folder
+        if not self.report or not folder.annotations.stat().st_size:
+            return None
+        from uncanny.eval.annotate.report import write_report
+
+        return write_report(folder.path)
+
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
+        return _summary_json(self.job, end, page)
+
+    def text(self, end: RunEnd, page: Path | None) -> str:
+        return _summary_text(self.job, end, page)
+
+
+def _summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str, Any]:
+    return {
+        "run": str(job.folder.path),
+        "state": end.manifest.get("state"),
+        "annotations": str(job.folder.annotations),
+        "report": None if page is None else str(page),
+        "totals": end.manifest.get("totals"),
+        "failures": [
+            {
+                "image": record.image,
+                "status": record.status,
+                "errors": [e.model_dump() for e in record.errors],
+            }
+            for record in read_records(job.folder.annotations, Annotation)
+            if record.status != "ok"
+        ],
+        "skipped": dict(end.progress.skipped.counts) if end.progress.skipped else {},
+        "warnings": end.progress.warnings,
+        "error": None if end.error is None else str(end.error),
+    }
+
+
+def _summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
+    progress = end.progress
+
+    def where(image: str) -> str:
+        # Records name images from the run folder or the root, people from where they are.
+        return os.path.relpath(job.folder.path / image if job.root is None else job.root / image)
+
+    shown: list[str] = []
+    failed: list[str] = []
+    with_anomalies = 0
+    for record in read_records(job.folder.annotations, Annotation):
+        if record.status != "ok" and len(failed) <= MOST_FAILURES:
+            failed.append(f"  {record.status:<10}  {why_failed(record, where(record.image))}")
+        if record.anomalies:
+            with_anomalies += 1
+            if with_anomalies <= MOST_SHOWN:
+                shown += _findings(record, where(record.image))
+    lines = [*shown]
+    if with_anomalies > MOST_SHOWN:
+        lines.append(f"  … and {with_anomalies - MOST_SHOWN:,} more images with anomalies")
+    if failed:
+        lines += ["", "Not annotated, or in part only:", *failed[:MOST_FAILURES]]
+        if progress.failures > MOST_FAILURES:
+            lines.append(f"  … and {progress.failures - MOST_FAILURES:,} more, in {job.folder.annotations}")
+    lines += ["", *_totals(end), "", f"Records  {job.folder.annotations}"]
+    if page is not None:
+        lines.append(f"Report   {page}")
+    return layout(lines)
+
+
+def _findings(record: Annotation, place: str) -> list[str]:
+    worst_first = sorted(record.anomalies, key=lambda one: one.severity)
+    return [place, *(f"  {anomaly.severity:>3}/100  {anomaly.name}" for anomaly in worst_first)]
+
+
+def why_failed(record: Annotation, place: str) -> str:
+    """The first error of a record in words; `place` is where its image is."""
+    if not record.errors:
+        return place
+    first = record.errors[0]
+    more = f" (and {len(record.errors) - 1} more)" if len(record.errors) > 1 else ""
+    if first.agent == "image":
+        return f"{first.message}{more}"  # names the file itself
+    return f"{place}  {first.agent} {first.step}: {first.message}{more}"
+
+
+def _totals(end: RunEnd) -> list[str]:
+    progress = end.progress
+    statuses = progress.statuses
+    images = ", ".join(f"{statuses[name]:,} {name}" for name in progress.kinds if statuses[name])
+    left = progress.total - progress.done
+    lines = [
+        f"Images   {progress.total:,}: {images or 'none done'}"
+        + (f", {left:,} not done" if left else "")
+        + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else ""),
+        *skipped_lines(end),
+        f"Found    {progress.items_found:,} {'anomaly' if progress.items_found == 1 else 'anomalies'} "
+        "(severity 0 = unreal, 100 = real)",
+    ]
+    return lines + spending_lines(end)
+
+
+def skipped_lines(end: RunEnd) -> list[str]:
+    """What lay beside the inputs, on one line; none where there was nothing."""
+    skipped = end.progress.skipped
+    return [f"{line}; listed in run.json" for line in skipped_line(skipped.counts)] if skipped else []
+
+
+def spending_lines(end: RunEnd) -> list[str]:
+    """Calls, tokens, cost and time, a line each."""
+    progress, spending = end.progress, end.progress.spending
+    outcomes = ", ".join(
+        f"{number:,} {name}" for name, number in spending.outcomes.items() if number and name != "answered"
+    )
+    tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
+    from_cache = spending.figure("cached_tokens")
+    cached = " (cached share not reported)" if from_cache is None else ""
+    if from_cache is not None and tokens_in:
+        cached = f" ({share(from_cache, tokens_in)} cached)"
+    return [
+        f"Calls    {spending.calls:,}"
+        + (f", {spending.replayed:,} answers reused" if spending.replayed else "")
+        + (f" ({outcomes})" if outcomes else ""),
+        f"Tokens   {count(tokens_in)} in{cached}, {count(tokens_out)} out",
+        f"Cost     {cost(spending.figure('cost_usd'))}",
+        f"Time     {duration(progress.seconds_before + progress.seconds())}"
+        + (f", {duration(progress.seconds())} of it now" if progress.seconds_before else ""),
+    ]
+
+
+def forecast_text(found: dict[str, Any]) -> str:
+    """A dry run in words."""
+    lines = [
+        f"Images   {found['images']:,}, {found['pending']:,} to do"
+        + (f", {found['unreadable']:,} unreadable" if found["unreadable"] else ""),
+        *skipped_line(found["skipped"]),
+        f"Calls    about {found['calls']:,} at {found['objects_per_image']} objects an image "
+        f"(between {found['calls_least']:,} and {found['calls_most']:,})",
+        f"Tokens   about {input_words(found, count)}, {count(found['output_tokens'])} out",
+        f"Cost     {cost(found['cost_usd'])}, {cost(found['cost_usd_uncached'])} without the prefix cache",
+    ]
+    lines += notes_of(found)
+    return layout([*lines, "Nothing was asked. These are estimates; --limit 5 gives real figures."])

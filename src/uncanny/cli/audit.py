@@ -1,17 +1,52 @@
-"""`uncanny audit`."""
+"""`uncanny audit`.
+
+The image folders of an audit, annotated one after the other at the terminal.
+
+An audit at the terminal: annotate what has to be, score, and tell about it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+import orjson
 
-from uncanny.cli.annotate_options import annotate_options
+from uncanny.cli.audit_table import leaderboard
 from uncanny.cli.command import Command
-from uncanny.cli.models import options_where_asked
-from uncanny.cli.numbers import RESAMPLES, SEED, Whole
-from uncanny.cli.outputs import force_option
+from uncanny.cli.options import (
+    RESAMPLES,
+    SEED,
+    Whole,
+    annotate_options,
+    options_where_asked,
+    read_models,
+    read_plan,
+    read_policy,
+    read_run_options,
+)
+from uncanny.cli.outputs import (
+    STANDARD_OUTPUT,
+    Output,
+    check_outputs,
+    check_run_folder,
+    force_option,
+    page,
+    scores_json,
+    table_csv,
+)
+from uncanny.cli.session import RUN_CODES, about, complain_all, exit_code, live_progress, show_forecast
+from uncanny.cli.terminal import complain, harmless, layout, say, say_json
+from uncanny.errors import UsageError
+from uncanny.eval.annotate.run import annotate
+from uncanny.eval.audit.data import Loaded, Source, load_generators, read_sources
+from uncanny.eval.audit.guard import check_alike, provenances
+from uncanny.eval.audit.result import COLUMNS, AuditResult, Provenance, audit_csv, audit_json
+from uncanny.eval.audit.run import Annotating
+from uncanny.eval.audit.score import audit
+from uncanny.records.jsonl import write_atomically
+from uncanny.records.run_folder import RunFolder
 
 PATH = click.Path(path_type=Path)
 
@@ -74,6 +109,204 @@ def command(generators: tuple[str, ...], **options: Any) -> None:
     Out of the box:
       uncanny audit rendered=scenes:rendered drawn=scenes:drawn --model demo -o runs/a
     """
-    from uncanny.cli.audit_show import audit_and_show
 
     raise click.exceptions.Exit(audit_and_show(generators, **options))
+
+
+def annotate_folders(
+    sources: Sequence[Source],
+    made: Mapping[str, Provenance],
+    *,
+    out: Path | None,
+    quiet: bool,
+    allow_mixed: bool,
+    force: bool = False,
+    **options: Any,
+) -> tuple[Sequence[Source], int]:
+    """All sources with their annotations, and an exit code: past 1 the audit has to wait for a next time.
+
+    Raises UsageError where no model or no folder is named, and where the annotations would not be made as
+    those in `made` were.
+    """
+    folders = [source for source in sources if source.kind == "images"]
+    if not folders:
+        return sources, 0
+    annotating = _annotating(folders[0], out, options)
+    runs = {source.name: annotating.folder(source) for source in folders}
+    for run in runs.values():
+        check_run_folder(run.path, report=False, force=force)
+    planned = {source.name: annotating.planned(source, folders) for source in folders}
+    check_alike({**made, **planned}, allow_mixed=allow_mixed)
+    code = 0
+    for source in folders:
+        job = annotating.job(source, folders)
+        with live_progress(about(job), enabled=not quiet) as started:
+            end = annotate(job, started)
+        complain_all(end, source.name)
+        code = max(code, exit_code(end))
+        if code > RUN_CODES["failures"]:
+            return sources, code
+        if not quiet:
+            complain(layout([f"{source.name}: {end.progress.done:,} images, {runs[source.name].path}"]))
+        _warn_of_others(source, runs[source.name], end.progress.total)
+    ready = [annotating.annotated(source) if source in folders else source for source in sources]
+    return ready, code
+
+
+def _warn_of_others(source: Source, run: RunFolder, asked: int) -> None:
+    """A run that was made of more images before keeps their records, and they are in the figures."""
+    with run.annotations.open("rb") as lines:
+        others = sum(1 for _ in lines) - asked
+    if others > 0:
+        warning = (
+            f"{source.name}: Warning: {run.annotations} has {others:,} more records than images were given "
+            "now; they count too. Name another -o to leave them out."
+        )
+        complain(layout([warning]))
+
+
+def forecast_folders(
+    sources: Sequence[Source], *, out: Path | None, **options: Any
+) -> dict[str, dict[str, Any]]:
+    """What annotating each image folder would ask and roughly cost; leaves nothing behind."""
+    from uncanny.eval.annotate.forecast import forecast
+
+    folders = [source for source in sources if source.kind == "images"]
+    if not folders:
+        return {}
+    annotating = _annotating(folders[0], out or Path("runs/unnamed"), options)
+    return {source.name: forecast(annotating.job(source, folders, dry=True)) for source in folders}
+
+
+def _annotating(source: Source, out: Path | None, options: dict[str, Any]) -> Annotating:
+    what = source.style or str(source.path)
+    if options["model"] is None:
+        raise UsageError(
+            f"{source.name}: {what} holds images without annotations, and no model is named",
+            remedy="Say which one annotates them with --model.",
+        )
+    if out is None:
+        raise UsageError(
+            f"{source.name}: {what} holds images without annotations, and no folder is named for them",
+            remedy="Say where the annotations go with -o runs/NAME.",
+        )
+    return Annotating(
+        out, read_models(**options), read_plan(**options), read_policy(**options), read_run_options(**options)
+    )
+
+
+def audit_and_show(
+    generators: Sequence[str],
+    *,
+    against: Sequence[str],
+    root: Path | None,
+    pair_by: str | None,
+    worst: int,
+    dry_run: bool,
+    **options: Any,
+) -> int:
+    """Returns the exit code. Raises UsageError before anything is asked or written."""
+    sources, others = read_sources(generators), read_sources(against)
+    _check_against([source.name for source in others if source.kind == "images"], options)
+    if not dry_run:
+        read = [source.path for source in (*sources, *others) if source.style is None]
+        check_outputs(_outputs(**options), read, force=options["force"])
+    if dry_run:
+        return _show_forecast(forecast_folders(sources, **options))
+
+    def load(chosen: Sequence[Source]) -> tuple[Loaded, ...]:
+        return load_generators(chosen, root=root, pair_by=pair_by, worst=worst)
+
+    # What can be refused is refused before a model is asked.
+    second = load(others)
+    ready: Sequence[Source] = sources
+    code = 0
+    if folders := [source for source in sources if source.kind == "images"]:
+        made = provenances(load([source for source in sources if source not in folders]))
+        ready, code = annotate_folders(sources, made, **options)
+        if code > RUN_CODES["failures"]:
+            return code
+    settings = ("resamples", "seed", "allow_mixed", "published")
+    chosen = {name: options[name] for name in settings}
+    result = audit(load(ready), second, pair_by=pair_by, **chosen)
+    _write(result, **options)
+    return max(code, RUN_CODES["failures"] if _left_out(result) else 0)
+
+
+def _check_against(folders: Sequence[str], options: Mapping[str, Any]) -> None:
+    if folders:
+        raise UsageError(
+            f"--against {folders[0]} holds images without annotations",
+            remedy="Annotate them first, with `uncanny annotate` and the second model.",
+        )
+    if options["json_file"] == options["csv_file"] == STANDARD_OUTPUT:
+        raise UsageError("--json and --csv cannot both go to standard output")
+
+
+def _page(report: Path | None, out: Path | None, options: Mapping[str, Any]) -> Path | None:
+    """Where the page goes. Whoever pipes figures on wants none unless one is named."""
+    if options["no_report"] or (report is None and not _told(options)):
+        return None
+    return report or (out or Path()) / "audit.html"
+
+
+def _told(options: Mapping[str, Any]) -> bool:
+    """Whether the terminal gets words: whoever pipes figures on wants nothing else among them."""
+    return not options["quiet"] and STANDARD_OUTPUT not in (options["json_file"], options["csv_file"])
+
+
+def _outputs(
+    *, json_file: Path | None, csv_file: Path | None, report: Path | None, out: Path | None, **options: Any
+) -> list[Output | None]:
+    target = _page(report, out, {**options, "json_file": json_file, "csv_file": csv_file})
+    named = [None if file == STANDARD_OUTPUT else file for file in (json_file, csv_file)]
+    return [
+        None if named[0] is None else scores_json(named[0], ("generators", "order")),
+        None if named[1] is None else table_csv(named[1], COLUMNS),
+        None if target is None else page(target, makes_folder=out is not None),
+    ]
+
+
+def _left_out(result: AuditResult) -> bool:
+    boards = [result.board, *([result.against] if result.against else [])]
+    return any(score.left_out.total for board in boards for score in board.generators.values())
+
+
+def _write(
+    result: AuditResult,
+    *,
+    json_file: Path | None,
+    csv_file: Path | None,
+    report: Path | None,
+    no_report: bool,
+    out: Path | None,
+    quiet: bool,
+    **_: object,
+) -> None:
+    if json_file == STANDARD_OUTPUT:
+        say_json(audit_json(result))
+    elif json_file is not None:
+        write_atomically(json_file, [orjson.dumps(audit_json(result), option=orjson.OPT_INDENT_2)])
+    if csv_file == STANDARD_OUTPUT:
+        say(audit_csv(result).removesuffix("\n"))
+    elif csv_file is not None:
+        write_atomically(csv_file, [audit_csv(result).encode()])
+    chosen = {"no_report": no_report, "quiet": quiet, "json_file": json_file, "csv_file": csv_file}
+    if _told(chosen):
+        say(leaderboard(result))
+    target = _page(report, out, chosen)
+    if target is not None:
+        from uncanny.eval.audit.report import write_audit_page
+
+        write_audit_page(result, target)
+        if _told(chosen):
+            say(harmless(f"Report   {target}"))
+
+
+def _show_forecast(found: Mapping[str, dict[str, Any]]) -> int:
+    from uncanny.cli.annotate import forecast_text
+
+    if not found:
+        say("All generators have their annotations; nothing would be asked.")
+    codes = [show_forecast(each, forecast_text, name=name) for name, each in found.items()]
+    return max(codes, default=0)

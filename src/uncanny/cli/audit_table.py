@@ -16,7 +16,7 @@ from uncanny.eval.audit.result import (
     PublishedTable,
 )
 from uncanny.eval.audit.score import ALL_PAIRS_UP_TO
-from uncanny.eval.published import CAVEATS
+from uncanny.eval.common.published import CAVEATS
 
 WIDTH = 80
 IMAGES_WIDTH = 8

@@ -30,9 +30,9 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     """
     from uncanny.cli.session import annotate_and_show
     from uncanny.demo.scenes import scenes
+    from uncanny.eval.annotate.run import AnnotateJob
     from uncanny.models.registry import ModelId
     from uncanny.records.run_folder import RunFolder, copy_into
-    from uncanny.runs.annotate_run import AnnotateJob
     from uncanny.runs.config import ModelOptions
 
     check_run_folder(run, force=force)

@@ -1,23 +1,51 @@
-"""`uncanny detect`."""
+"""`uncanny detect`.
+
+PATHS as `uncanny detect` takes them.
+
+What a detection run says of itself in the end, with its scores where the truth is known."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from uncanny.cli.annotate_options import pixel_options, read_policy
+from uncanny.cli.annotate import MOST_FAILURES, skipped_lines, spending_lines, why_failed
 from uncanny.cli.command import Command
-from uncanny.cli.models import several_models_options
-from uncanny.cli.numbers import OUTPUT_TOKENS, TEMPERATURE, TOP_P
+from uncanny.cli.options import (
+    OUTPUT_TOKENS,
+    TEMPERATURE,
+    TOP_P,
+    pixel_options,
+    read_policy,
+    several_models_options,
+)
 from uncanny.cli.outputs import check_run_folder, force_option
+from uncanny.cli.several import Scores
+from uncanny.cli.terminal import cost, count, layout
+from uncanny.client.tokens import input_words, notes_of
+from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
+from uncanny.eval.detect.data import SourceTruth
+from uncanny.eval.detect.run import DetectJob
+from uncanny.eval.detect.score import DetectScore, score, score_json
+from uncanny.eval.metrics.detection import JUDGED, SOURCES
+from uncanny.eval.semantic.data.files import SCENES
+from uncanny.records.jsonl import read_records
+from uncanny.records.run_folder import copy_into
+from uncanny.runs.inputs import skipped_line
+from uncanny.runs.run import RunEnd
+from uncanny.schema import Detection
 
 if TYPE_CHECKING:
     from uncanny.runs.config import ModelOptions, RunOptions
+
 
 PLAN = ("temperature", "top_p", "max_output_tokens")
 
@@ -78,14 +106,11 @@ def command(
     Role: detector.
     """
     from uncanny.agents.detect_plan import DetectPlan
-    from uncanny.cli.checked import checked
-    from uncanny.cli.detect_images import named_images
-    from uncanny.cli.detect_summary import DetectSummary, forecast_detect_text, scores_of_runs
-    from uncanny.cli.several import Prepared, Scores, ask_models
-    from uncanny.eval.detect.truth import find_truth
+    from uncanny.cli.options import checked
+    from uncanny.cli.several import Prepared, ask_models
+    from uncanny.eval.detect.data import find_truth
+    from uncanny.eval.detect.run import DetectJob, detect, forecast_detect
     from uncanny.records.run_folder import RunFolder
-    from uncanny.runs.detect_forecast import forecast_detect
-    from uncanny.runs.detect_run import DetectJob, detect
 
     dry = options["dry_run"]
     if run is None and not dry:
@@ -113,4 +138,219 @@ def command(
     check = partial(check_run_folder, inputs=inputs, report=report, force=force)
     raise click.exceptions.Exit(
         ask_models(options.pop("models"), run, prepare, score, check=check, **options)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NamedImages:
+    """Where the images are, and the truth about them where their name says it."""
+
+    paths: tuple[Path, ...]
+    truth: str | None
+
+
+def named_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> NamedImages:
+    """The paths; the bundled scenes, called `scenes`, are copied into `run`, unless `copy` is False.
+
+    They are then those of an earlier copy in `run`, or else the package's own. Raises UsageError where they
+    cannot be copied, or stand beside other paths.
+    """
+    bundled = [path for path in paths if str(path) == SCENES and not path.exists()]
+    if not bundled:
+        return NamedImages(tuple(paths), None)
+    if len(bundled) < len(paths):
+        raise UsageError("The bundled scenes do not go with other images", remedy="Make two runs of it.")
+    folder = (run or Path()) / "images"
+    if not copy or run is None:
+        copied = run is not None and folder.is_dir()
+        return NamedImages((folder if copied else scenes()[0].image_path.parent,), SCENES)
+    copy_into(folder, (scene.image_path for scene in scenes()))
+    return NamedImages((folder,), SCENES)
+
+
+@dataclass(frozen=True, slots=True)
+class DetectSummary:
+    """Verdicts, failures and scores of the images named in `images`; `report` False writes no page."""
+
+    job: DetectJob
+    images: frozenset[str]
+    truth: SourceTruth | None
+    report: bool
+
+    def page(self) -> Path | None:
+        folder = self.job.folder
+        if not self.report or not folder.annotations.stat().st_size:
+            return None
+        from uncanny.eval.annotate.report import write_report
+
+        return write_report(folder.path)
+
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
+        folder = self.job.folder
+        return {
+            "run": str(folder.path),
+            "state": end.manifest.get("state"),
+            "annotations": str(folder.annotations),
+            "report": None if page is None else str(page),
+            "totals": end.manifest.get("totals"),
+            "verdicts": {**dict.fromkeys(JUDGED, 0), **_verdicts(self._records())},
+            "scores": None if (found := self.scores()) is None else score_json(found),
+            "failures": [
+                {
+                    "image": record.image,
+                    "status": record.status,
+                    "errors": [error.model_dump() for error in record.errors],
+                }
+                for record in self._records()
+                if record.status != "ok"
+            ],
+            "skipped": dict(end.progress.skipped.counts) if end.progress.skipped else {},
+            "warnings": end.progress.warnings,
+            "error": None if end.error is None else str(end.error),
+        }
+
+    def text(self, end: RunEnd, page: Path | None) -> str:
+        lines = [*self._failures(), *self._totals(end), *spending_lines(end), ""]
+        if (found := self.scores()) is not None:
+            lines += [*score_lines(found), ""]
+        lines.append(f"Records  {self.job.folder.annotations}")
+        if page is not None:
+            lines.append(f"Report   {page}")
+        if self.truth is not None and self.truth.has_anomalies:
+            # Without weights at hand the bundled scenes can still be scored.
+            more = " --similarity chrf" if self.truth.origin == SCENES else ""
+            lines.append(
+                f"Score    uncanny semantic {self.job.folder.path} --truth {self.truth.origin}{more}"
+            )
+        return layout(lines)
+
+    def verdicts(self) -> Counter[str]:
+        """How many images were taken for what."""
+        return _verdicts(self._records())
+
+    def scores(self) -> DetectScore | None:
+        """None where the truth is not known."""
+        return None if self.truth is None else score(self._records(), self.truth, len(self.images))
+
+    def _records(self) -> Iterator[Detection]:
+        records = read_records(self.job.folder.annotations, Detection)
+        return (record for record in records if record.image in self.images)
+
+    def _failures(self) -> list[str]:
+        failed = [record for record in self._records() if record.status != "ok"]
+        if not failed:
+            return []
+        base = self.job.root or self.job.folder.path
+        shown = [
+            f"  {record.status:<10}  {why_failed(record, os.path.relpath(base / record.image))}"
+            for record in failed[:MOST_FAILURES]
+        ]
+        left = len(failed) - len(shown)
+        more = [f"  … and {left:,} more, in {self.job.folder.annotations}"] if left else []
+        return ["Not judged, or in part only:", *shown, *more, ""]
+
+    def _totals(self, end: RunEnd) -> list[str]:
+        progress = end.progress
+        images = ", ".join(
+            f"{progress.statuses[kind]:,} {kind}" for kind in progress.kinds if progress.statuses[kind]
+        )
+        left = progress.total - progress.done
+        verdicts = _verdicts(self._records())
+        return [
+            f"Images   {progress.total:,}: {images or 'none done'}"
+            + (f", {left:,} not done" if left else "")
+            + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else ""),
+            *skipped_lines(end),
+            "Judged   " + ", ".join(f"{verdicts[judged]:,} {judged}" for judged in JUDGED),
+            f"Found    {progress.items_found:,} {'anomaly' if progress.items_found == 1 else 'anomalies'} "
+            "(severity 0 = unreal, 100 = real)",
+        ]
+
+
+def scores_of_runs(summaries: Sequence[DetectSummary]) -> Scores:
+    """The table and the JSON of several runs over the same images; accuracy where the truth is known."""
+    if not summaries:
+        return Scores((), None)
+    names = [str(one.job.models.model) for one in summaries]
+    width = max(len("model"), *map(len, names))
+    known = any(one.truth is not None for one in summaries)
+    truth_heads = (*(f"recall {true}" for true in SOURCES), "accuracy, 95 % interval") if known else ()
+    lines = [_table_line("model", width, [*JUDGED, *truth_heads])]
+    scores: dict[str, Any] = {}
+    notes: list[str] = []
+    for name, summary in zip(names, summaries, strict=True):
+        verdicts = summary.verdicts()
+        cells = [f"{verdicts[judged]:,}" for judged in JUDGED]
+        found = summary.scores()
+        scores[name] = None if found is None else score_json(found)
+        if found is not None:
+            scored = found.scored
+            cells += [*(_percent(scored.recall(true)) for true in SOURCES), _accuracy(found)]
+            notes += [f"{name}: {note}" for note in [_left_out(found)] if note]
+        lines.append(_table_line(name, width, cells))
+    return Scores([*lines, *notes], scores)
+
+
+def _table_line(name: str, width: int, cells: Sequence[str]) -> str:
+    return f"{name:<{width}}" + "".join(f"  {cell:>16}" for cell in cells)
+
+
+def _accuracy(found: DetectScore) -> str:
+    ends = found.scored.interval()
+    interval = "" if ends is None else f", {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %"
+    return f"{_percent(found.scored.accuracy)}{interval}"
+
+
+def _verdicts(records: Iterator[Detection]) -> Counter[str]:
+    return Counter(record.source or "unparseable" for record in records if record.verdict is not None)
+
+
+def score_lines(found: DetectScore) -> list[str]:
+    """The scores for people: accuracy first, then a line a class with what its images were taken for."""
+    scored = found.scored
+    interval = scored.interval()
+    ends = "" if interval is None else f" (95 % interval {_percent(interval[0])} to {_percent(interval[1])})"
+    lines = [
+        f"Accuracy {_percent(scored.accuracy)}{ends}, {scored.right:,} of {scored.images:,} right, "
+        f"truth by {found.truth.origin}"
+    ]
+    for true in SOURCES:
+        taken = ", ".join(f"{scored.counts[true, judged]:,} {judged}" for judged in JUDGED)
+        precision, recall = _percent(scored.precision(true)), _percent(scored.recall(true))
+        lines.append(f"  {true:<10} precision {precision}, recall {recall}; taken for: {taken}")
+    said = _left_out(found)
+    return [*lines, f"  {said}"] if said else lines
+
+
+def _left_out(found: DetectScore) -> str:
+    """Images that are in no score, or count as wrong without being taken for the other class."""
+    notes = [
+        (found.scored.unparseable, "unparseable, counted as wrong"),
+        (found.missing or 0, "not judged yet, in no score"),
+        (found.without_answer, "without an answer, in no score"),
+        (found.without_truth, "without a known truth, in no score"),
+        (found.truth.unused, "of the truth not in this run"),
+    ]
+    return "; ".join(f"{number:,} {what}" for number, what in notes if number)
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def forecast_detect_text(found: dict[str, Any]) -> str:
+    """A dry run in words."""
+    uncached = cost(found["cost_usd_uncached"])
+    return layout(
+        [
+            f"Images   {found['images']:,}, {found['pending']:,} to do"
+            + (f", {found['unreadable']:,} unreadable" if found["unreadable"] else ""),
+            *skipped_line(found["skipped"]),
+            f"Calls    {found['calls']:,}, two an image; one where the first answer is not clear",
+            f"Tokens   about {input_words(found, count)}, {count(found['output_tokens'])} out "
+            "without reasoning",
+            f"Cost     {cost(found['cost_usd'])}, {uncached} without the prefix cache",
+            *notes_of(found),
+            "Nothing was asked. These are estimates; --limit 5 gives real figures.",
+        ]
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from uncanny.cli.command import Command
-from uncanny.cli.numbers import SEED, Real, Whole
+from uncanny.cli.options import SEED, Real, Whole
 
 
 @click.command("fake-server", cls=Command)

@@ -1,7 +1,15 @@
-"""`uncanny mcq`: the Q1–Q4 multiple-choice protocol."""
+"""`uncanny mcq`: the Q1–Q4 multiple-choice protocol.
+
+From a run to drafted items.
+
+ITEMS as the commands of `uncanny mcq` take them."""
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -10,14 +18,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uncanny.cli.command import Group
-from uncanny.cli.models import several_models_options
-from uncanny.cli.numbers import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P
-from uncanny.cli.outputs import Output, check_outputs, check_run_folder, force_option
+from uncanny.cli.options import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P, several_models_options
+from uncanny.cli.outputs import Output, check_outputs, check_run_folder, force_option, the_same
 from uncanny.cli.terminal import complain, harmless, layout, say
 from uncanny.errors import UsageError
+from uncanny.eval.mcq.data.drafts import draft_items
+from uncanny.eval.mcq.data.items import Item
+from uncanny.eval.mcq.data.load import item_files, load_items
+from uncanny.eval.mcq.data.released import item_lines, write_items
+from uncanny.records.jsonl import read_records
+from uncanny.records.run_folder import RunFolder, check_no_links, check_within
+from uncanny.schema import Annotation, Record
 
 if TYPE_CHECKING:
     from uncanny.runs.config import ModelOptions, RunOptions
+
 
 PATH = click.Path(path_type=Path)
 _ROOT = click.option(
@@ -63,12 +78,9 @@ def run_command(items: str, run: Path | None, root: Path | None, force: bool, **
 
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
     """
-    from uncanny.cli.mcq_items import named_items
-    from uncanny.cli.mcq_score import scores_of_runs
-    from uncanny.cli.mcq_summary import McqSummary
+    from uncanny.cli.mcq_score import McqSummary, scores_of_runs
     from uncanny.cli.several import Prepared, Scores, ask_models
-    from uncanny.eval.mcq.forecast import forecast_mcq, forecast_mcq_text
-    from uncanny.eval.mcq.run import McqJob, McqPlan, run_mcq
+    from uncanny.eval.mcq.run import McqJob, McqPlan, forecast_mcq, forecast_mcq_text, run_mcq
     from uncanny.records.run_folder import RunFolder
 
     if run is None and not options["dry_run"]:
@@ -130,7 +142,6 @@ def score_command(items: str, answers: tuple[Path, ...], **options: Any) -> None
 
     ANSWERS are answers.jsonl files, predictions with one line an image, or run folders.
     """
-    from uncanny.cli.mcq_items import named_items
     from uncanny.cli.mcq_score import score_and_show
 
     loaded, items_file = named_items(items, root=options["root"])
@@ -143,8 +154,7 @@ def score_command(items: str, answers: tuple[Path, ...], **options: Any) -> None
 @click.option("--images/--no-images", default=True, help="Open every image too. [default: images]")
 def check_command(items: str, root: Path | None, images: bool) -> None:
     """Find everything that is wrong with an item file, all at once. Exit code 2 if there are errors."""
-    from uncanny.cli.mcq_items import items_path
-    from uncanny.eval.mcq.check import check_file
+    from uncanny.eval.mcq.data.checks import check_file
 
     problems = check_file(items_path(items), root=root, open_images=images)
     if problems:
@@ -161,8 +171,7 @@ def check_command(items: str, root: Path | None, images: bool) -> None:
 @force_option
 def overlay_command(items: str, out: Path, root: Path | None, force: bool) -> None:
     """Draw the boxes of Q3 and write OUT/items.jsonl, which names the drawn images."""
-    from uncanny.cli.mcq_items import named_items
-    from uncanny.eval.mcq.store_overlays import drawn_before, store_overlays
+    from uncanny.eval.mcq.data.overlay import drawn_before, store_overlays
 
     loaded, items_file = named_items(items, out, root)
     target = out / "items.jsonl"
@@ -184,8 +193,8 @@ def import_command(source: Path, out: Path) -> None:
 
     Or raw annotation payloads as JSON Lines, each with `id`, `image` and `split` beside it.
     """
-    from uncanny.eval.mcq.flat_table import import_table
-    from uncanny.eval.mcq.payload_file import holds_payloads, import_payloads
+    from uncanny.eval.mcq.data.payload import holds_payloads, import_payloads
+    from uncanny.eval.mcq.data.released import import_table
 
     file = import_payloads(source, out) if holds_payloads(source) else import_table(source, out)
     say(harmless(str(file)))
@@ -198,8 +207,7 @@ def import_command(source: Path, out: Path) -> None:
 @force_option
 def export_command(items: str, out: Path, root: Path | None, force: bool) -> None:
     """Write ITEMS as a flat table like the released one, option E added."""
-    from uncanny.cli.mcq_items import named_items
-    from uncanny.eval.mcq.export import export_table, exported_before
+    from uncanny.eval.mcq.data.export import export_table, exported_before
 
     loaded, items_file = named_items(items, root=root)
     check_outputs([Output(out, "table of these items", exported_before)], [items_file], force=force)
@@ -218,6 +226,71 @@ def build_command(run: Path, out: Path, seed: int, force: bool) -> None:
     Each is marked `"draft": true` until a person has checked it. A file that differs from these drafts is not
     replaced: people may have worked on it.
     """
-    from uncanny.cli.mcq_build import build_items
 
     say(harmless(build_items(run, out, seed, force=force)))
+
+
+class _Review(Record):
+    """What a person decided about one anomaly; the rest is looked at where it is used."""
+
+    image: str
+
+
+def build_items(run: Path, out: Path, seed: int, *, force: bool = False) -> str:
+    """Write the drafts, with paths from the item file, and return a line about them. Raises UsageError."""
+    folder = RunFolder(run)
+    if not folder.annotations.is_file():
+        raise UsageError(f"{run} is not a run: it has no annotations.jsonl", remedy="Name a run folder.")
+    manifest = folder.read_manifest()
+    base = run / ((manifest and manifest.root) or "")
+    annotations = [
+        record.model_copy(update={"image": os.path.relpath(base / record.image, out.parent)})
+        for record in read_records(folder.annotations, Annotation)
+    ]
+    reviews = run / "reviews.jsonl"
+    decided = None
+    if reviews.is_file():
+        decided = [
+            review.model_dump() | {"image": os.path.relpath(base / review.image, out.parent)}
+            for review in read_records(reviews, _Review)
+        ]
+    items = draft_items(annotations, reviews=decided, seed=seed)
+    content = b"".join(item_lines(items))
+    check_outputs([the_same(out, content, "file of just these drafts")], [run], force=force)
+    write_items(items, out)
+    return f"{out}: {len(items)} drafts from {len(annotations)} annotations"
+
+
+SCENES = "scenes"
+STORED = "items"
+
+
+def items_path(name: str, folder: Path | None = None) -> Path:
+    """The item file; `scenes` is the bundled set, copied into `folder` or else kept while we run."""
+    if name != SCENES or Path(name).exists():
+        return Path(name)
+    from uncanny.eval.mcq.data.scenes import scene_items
+
+    target = _for_now() if folder is None else folder / STORED
+    check_no_links(target)
+    known = target / "items.jsonl"
+    return known if known.is_file() else scene_items(target)
+
+
+def _for_now() -> Path:
+    """A folder that goes with this process."""
+    parent = tempfile.mkdtemp(prefix="uncanny-")
+    atexit.register(shutil.rmtree, parent, ignore_errors=True)
+    return Path(parent) / "bundled-scenes"
+
+
+def named_items(
+    name: str, folder: Path | None = None, root: Path | None = None
+) -> tuple[tuple[Item, ...], Path]:
+    """The items and the file their paths start from. Raises UsageError."""
+    path = items_path(name, folder)
+    items = load_items(path, root=root)
+    if folder is not None and str(path) != name:
+        remedy = f"It is not the bundled set: remove {path.parent}, or name another run with -o."
+        check_within(folder, path, item_files(items, path, root), remedy=remedy)
+    return items, path

@@ -1,29 +1,33 @@
-"""Scores at the terminal."""
+"""Scores at the terminal.
+
+What an MCQ run says of itself in the end."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from uncanny.cli.annotate import MOST_FAILURES, spending_lines
 from uncanny.cli.inputs import at_rest
 from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, page, scores_json
 from uncanny.cli.several import Scores
 from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.baselines import baseline_answers
-from uncanny.eval.mcq.humans import as_rater
-from uncanny.eval.mcq.items import Answer, Item
-from uncanny.eval.mcq.load import load_answers
-from uncanny.eval.mcq.predictions import load_predictions
-from uncanny.eval.mcq.published import published_caveat, published_scores
-from uncanny.eval.mcq.result import SetScore, Share
-from uncanny.eval.mcq.score import report_json, score_set
-from uncanny.records.jsonl import write_atomically
+from uncanny.eval.mcq.data.items import Answer, Item
+from uncanny.eval.mcq.data.load import load_answers, load_predictions
+from uncanny.eval.mcq.report.page import published_caveat, published_scores
+from uncanny.eval.mcq.run import McqJob
+from uncanny.eval.mcq.score.aggregate import as_rater
+from uncanny.eval.mcq.score.result import SetScore, Share
+from uncanny.eval.mcq.score.score import baseline_answers, report_json, score_set
+from uncanny.records.jsonl import read_records, write_atomically
 from uncanny.records.run_folder import RunFolder
+from uncanny.runs.run import RunEnd
 
 # Column: heading, split, score.
 COLUMNS = (
@@ -89,7 +93,7 @@ def score_and_show(
         )
     say(table(result, published=published_caveat(items) if published else None))
     if target is not None:
-        from uncanny.eval.mcq.report import write_mcq_report
+        from uncanny.eval.mcq.report.page import write_mcq_report
 
         drawn = beside(files[0]).with_name("overlays")
         write_mcq_report(
@@ -209,3 +213,60 @@ def _percent(share: Share | None) -> str:
     if share is None or share.value is None:
         return "–"
     return f"{100 * share.value:.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class McqSummary:
+    """Counts, failures, and what to do next. There is no page: `uncanny mcq score` writes it."""
+
+    job: McqJob
+    items: str
+
+    @property
+    def answers(self) -> Path:
+        return self.job.folder.path / "answers.jsonl"
+
+    def page(self) -> Path | None:
+        return None
+
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
+        return {
+            "run": str(self.job.folder.path),
+            "state": end.manifest.get("state"),
+            "answers": str(self.answers),
+            "report": None if page is None else str(page),
+            "totals": end.manifest.get("totals"),
+            "failures": [
+                {"id": answer.id, "question": answer.question, "error": answer.error}
+                for answer in read_records(self.answers, Answer)
+                if answer.outcome == "error"
+            ],
+            "warnings": end.progress.warnings,
+            "error": None if end.error is None else str(end.error),
+        }
+
+    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002  one protocol for all runs
+        progress = end.progress
+        left = progress.total - progress.done
+        counts = ", ".join(f"{progress.statuses[kind]:,} {kind}" for kind in progress.kinds)
+        lines = [f"Asked    {progress.total:,}: {counts}" + (f", {left:,} not done" if left else "")]
+        failed = [
+            f"  {answer.id} {answer.question}: {answer.error}"
+            for answer in read_records(self.answers, Answer)
+            if answer.outcome == "error"
+        ]
+        if failed:
+            lines = ["Without an answer:", *failed[:MOST_FAILURES], *_more(failed), "", *lines]
+        return layout(
+            [
+                *lines,
+                *spending_lines(end),
+                "",
+                f"Answers  {self.answers}",
+                f"Score    uncanny mcq score {self.items} {self.answers}",
+            ]
+        )
+
+
+def _more(failed: list[str]) -> list[str]:
+    return [f"  … and {len(failed) - MOST_FAILURES:,} more"] if len(failed) > MOST_FAILURES else []

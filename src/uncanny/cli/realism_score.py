@@ -11,15 +11,21 @@ import orjson
 from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, page, scores_json, table_csv
 from uncanny.cli.several import Scores
 from uncanny.cli.terminal import harmless, layout, say, say_json
-from uncanny.eval.mcq.result import Share
-from uncanny.eval.published import CAVEATS
-from uncanny.eval.realism.human import HUMAN_LABELS, load_humans
-from uncanny.eval.realism.load import load_verdicts
-from uncanny.eval.realism.published import published_humans
-from uncanny.eval.realism.result import GroupScore, RealismScore, SetScore
-from uncanny.eval.realism.run import VERDICTS
-from uncanny.eval.realism.score import TWO_WAY, score_verdicts
-from uncanny.eval.realism.score_json import COLUMNS, report_csv, report_json
+from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.mcq.score.result import Share
+from uncanny.eval.realism.data import VERDICTS, load_verdicts
+from uncanny.eval.realism.humans import HUMAN_LABELS, load_humans
+from uncanny.eval.realism.report import published_humans
+from uncanny.eval.realism.score import (
+    COLUMNS,
+    TWO_WAY,
+    GroupScore,
+    RealismScore,
+    SetScore,
+    report_csv,
+    report_json,
+    score_verdicts,
+)
 from uncanny.graphs.ugda_cases import CASES, LABELS
 from uncanny.records.jsonl import write_atomically
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from uncanny.cli.command import Command
-from uncanny.cli.numbers import Whole
+from uncanny.cli.options import Whole
 from uncanny.cli.outputs import check_outputs, force_option, page
 from uncanny.cli.terminal import harmless, say
 from uncanny.errors import UsageError
@@ -39,13 +39,13 @@ def _write(run: Path, max_images: int) -> Path:
     folder = RunFolder(run)
     folder.check_links()
     if folder.annotations.is_file():
-        from uncanny.eval.report import write_report
+        from uncanny.eval.annotate.report import write_report
 
         return write_report(run, max_images=max_images)
     if (run / "answers.jsonl").is_file():
         return _mcq_page(run, folder.read_manifest() or RunManifest(), folder.report)
     if (run / "verdicts.jsonl").is_file():
-        from uncanny.eval.realism.load import load_verdicts
+        from uncanny.eval.realism.data import load_verdicts
         from uncanny.eval.realism.report import write_realism_page
         from uncanny.eval.realism.score import score_verdicts
 
@@ -57,9 +57,9 @@ def _write(run: Path, max_images: int) -> Path:
 
 
 def _mcq_page(run: Path, manifest: RunManifest, target: Path) -> Path:
-    from uncanny.eval.mcq.load import item_files, load_answers, load_items
-    from uncanny.eval.mcq.report import write_mcq_report
-    from uncanny.eval.mcq.score import score_set
+    from uncanny.eval.mcq.data.load import item_files, load_answers, load_items
+    from uncanny.eval.mcq.report.page import write_mcq_report
+    from uncanny.eval.mcq.score.score import score_set
 
     items_file = run / (manifest.items or "")
     if not items_file.is_file():

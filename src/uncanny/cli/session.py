@@ -1,18 +1,32 @@
-"""One run at the terminal: progress while it goes, a summary in the end, an exit code for scripts."""
+"""One run at the terminal: progress while it goes, a summary in the end, an exit code for scripts.
+
+The progress line of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from uncanny.cli.display import live_progress
-from uncanny.cli.summary import AnnotateSummary
-from uncanny.cli.terminal import complain, harmless, layout, say, say_json
+from uncanny.cli.annotate import AnnotateSummary
+from uncanny.cli.terminal import (
+    complain,
+    cost,
+    count,
+    duration,
+    harmless,
+    layout,
+    on_terminal,
+    say,
+    say_json,
+    share,
+)
 from uncanny.errors import UncannyError, UsageError
+from uncanny.eval.annotate.run import AnnotateJob, annotate
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.annotate_run import AnnotateJob, annotate
 from uncanny.runs.config import ModelOptions
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd
@@ -147,8 +161,8 @@ def complain_all(end: RunEnd, name: str | None = None) -> None:
 
 def dry_run(job: AnnotateJob, *, as_json: bool) -> int:
     """Print what the run would ask and roughly cost. Returns the exit code."""
-    from uncanny.cli.summary import forecast_text
-    from uncanny.runs.forecast import forecast
+    from uncanny.cli.annotate import forecast_text
+    from uncanny.eval.annotate.forecast import forecast
 
     return show_forecast(forecast(job), forecast_text, as_json=as_json)
 
@@ -171,3 +185,118 @@ def show_forecast(
     for warning in found.get("warnings", ()):
         complain(layout([f"Warning: {warning}" if name is None else f"{name}: Warning: {warning}"]))
     return RUN_CODES["failures"] if found.get("skipped", {}).get("unreadable_folder") else 0
+
+
+# Short runs need no line in a log; longer ones soon show that something is going on.
+PLAIN_FIRST_S = 10.0
+PLAIN_EVERY_S = 30.0
+LIVE_EVERY_S = 0.25
+
+
+@contextmanager
+def live_progress(about: str, *, enabled: bool) -> Iterator[Callable[[Progress], None]]:
+    """Show the counters handed to the yielded function: live on a terminal, now and then in a log file.
+
+    A log file first gets a line on what is starting: the inputs, and `about` who is asked and where it goes.
+    """
+    if not enabled:
+        yield lambda _progress: None
+        return
+    shown = _Terminal() if on_terminal() else _Log(about)
+    try:
+        yield shown.start
+    finally:
+        shown.close()
+
+
+class _Log:
+    """A line at the start and every `PLAIN_EVERY_S` seconds on standard error."""
+
+    first_after_s = PLAIN_FIRST_S
+    every_s = PLAIN_EVERY_S
+
+    def __init__(self, about: str | None = None) -> None:
+        self._about = about
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, progress: Progress) -> None:
+        if self._about is not None:
+            before = f" · {progress.resumed:,} done before" if progress.resumed else ""
+            calls = f" · about {progress.calls_expected:,} calls" if progress.calls_expected else ""
+            complain(harmless(f"{progress.total:,} {progress.unit} · {self._about}{before}{calls}"))
+        self._thread = threading.Thread(target=self._run, args=(progress,), daemon=True)
+        self._thread.start()
+
+    def _run(self, progress: Progress) -> None:
+        wait_s = self.first_after_s
+        while not self._ended.wait(wait_s):
+            self.show(progress)
+            wait_s = self.every_s
+
+    def show(self, progress: Progress) -> None:
+        complain(f"{progress.done:,}/{progress.total:,} {progress.unit} · {facts(progress)}")
+
+    def close(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+
+class _Terminal(_Log):
+    """A bar with the facts beneath, redrawn in place."""
+
+    first_after_s = every_s = LIVE_EVERY_S
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=16),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}", markup=False),
+            console=Console(stderr=True),
+            transient=True,
+            auto_refresh=False,
+        )
+        self._task = self._bar.add_task("images", total=None, facts="")
+
+    def start(self, progress: Progress) -> None:
+        self._bar.start()
+        super().start(progress)
+
+    def show(self, progress: Progress) -> None:
+        self._bar.update(
+            self._task,
+            description=progress.unit,
+            total=progress.total,
+            completed=progress.done,
+            facts=facts(progress),
+        )
+        self._bar.refresh()
+
+    def close(self) -> None:
+        super().close()
+        self._bar.stop()
+
+
+def facts(progress: Progress) -> str:
+    """Calls made of those expected, and a second, tokens, cached share, cost, failures, time to go."""
+    spending = progress.spending
+    tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
+    total = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
+    eta = progress.eta_s()
+    parts = [
+        f"{progress.calls_now:,}/~{max(progress.calls_now, progress.calls_expected):,} calls",
+        f"{progress.calls_now / max(progress.seconds(), 1e-9):.1f}/s",
+        f"{count(total)} tokens",
+        f"{share(spending.figure('cached_tokens'), tokens_in)} cached",
+        cost(spending.figure("cost_usd")),
+        f"{progress.failures} failed",
+        f"{'?' if eta is None else duration(eta)} to go",
+    ]
+    return " · ".join(parts)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from uncanny.cli.figures import cost
-from uncanny.cli.models import read_models, read_run_options
+from uncanny.cli.options import read_models, read_run_options
 from uncanny.cli.session import (
     INTERRUPTED,
     RUN_CODES,
@@ -23,7 +22,7 @@ from uncanny.cli.session import (
     show_end,
     show_forecast,
 )
-from uncanny.cli.terminal import complain, harmless, layout, say, say_json
+from uncanny.cli.terminal import complain, cost, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
 from uncanny.models.registry import PROVIDERS, ModelId
 from uncanny.records.run_folder import RunFolder

@@ -19,11 +19,11 @@ from PIL import Image
 from uncanny.errors import ImageError, StorageError, UsageError
 from uncanny.images.decode import PIXELS, Header, decode, explain, read_header
 from uncanny.images.discover import short_path
+from uncanny.images.encode import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.glyphs import Letter, glyph
 from uncanny.images.pixels import plain
 from uncanny.images.png import write_png
-from uncanny.images.prepared import PixelPolicy
 
 Box = tuple[float, float, float, float]
 _Colour = tuple[int, int, int]

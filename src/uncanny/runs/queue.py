@@ -10,12 +10,11 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from uncanny.client.calls import dump_calls, usage
+from uncanny.client.calls import CallRecord, dump_calls, usage
 from uncanny.client.client import Caller
 from uncanny.errors import ENDS_RUN
 from uncanny.images import PreparedImage
 from uncanny.records.record_file import CallFile, RecordFile
-from uncanny.runs.annotate_image import Annotated
 from uncanny.runs.inputs import ImageFile, note_record
 from uncanny.runs.progress import Progress
 from uncanny.runs.stop import Stop
@@ -78,6 +77,14 @@ async def _cancel_on_stop(workers: list[asyncio.Task[None]], stop: Stop, caller:
 log = logging.getLogger("uncanny")
 
 A = TypeVar("A", bound=Annotation)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated(Generic[A]):
+    """An image's record and the calls it took."""
+
+    record: A
+    calls: list[CallRecord]
 
 
 class ImageWorker(Protocol[A]):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from uncanny.demo.server.app import FAULT_NAMES, FakeServerOptions, parse_faults
+from uncanny.demo.server.faults import FAULT_NAMES, FakeServerOptions, parse_faults
 from uncanny.errors import UsageError
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import orjson
 
-from uncanny.eval.audit.load import Loaded, load_generators
-from uncanny.eval.audit.sources import read_sources
+from uncanny.eval.audit.data import Loaded, load_generators, read_sources
 
 NAME, PROMPTS = "openai/any", "annotate@0123456789ab"
 POLICY = {"max_side": None, "format": "keep", "jpeg_quality": 95}

@@ -25,7 +25,7 @@ from uncanny.eval.audit.result import (
     PublishedTable,
     WorstImage,
 )
-from uncanny.eval.published import published
+from uncanny.eval.common.published import published
 from uncanny.schema import Anomaly
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"

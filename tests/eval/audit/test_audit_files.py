@@ -11,9 +11,8 @@ import orjson
 import pytest
 
 from tests.eval.audit.annotation_sets import anomaly, left_out, loaded, record, written
+from uncanny.eval.audit.result import audit_csv, audit_json
 from uncanny.eval.audit.score import audit
-from uncanny.eval.audit.score_csv import audit_csv
-from uncanny.eval.audit.score_json import audit_json
 
 
 def places(folder: Path) -> dict[str, Path]:

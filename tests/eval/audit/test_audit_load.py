@@ -9,9 +9,9 @@ import pytest
 
 from tests.eval.audit.annotation_sets import anomaly, left_out, loaded, record, run_folder, written
 from uncanny.errors import UsageError
+from uncanny.eval.audit.data import read_sources
 from uncanny.eval.audit.result import LeftOut
-from uncanny.eval.audit.sources import read_sources
-from uncanny.eval.mcq.problems import ItemsError
+from uncanny.eval.common.problems import ItemsError
 
 
 def test_only_whole_annotations_count(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.eval.audit.annotation_sets import loaded, record, written
-from uncanny.eval.audit.published import ASSESSORS, published_table
+from uncanny.eval.audit.report import ASSESSORS, published_table
 from uncanny.eval.audit.result import RANKED, PublishedRow
 from uncanny.eval.audit.score import audit
 

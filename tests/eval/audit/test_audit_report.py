@@ -15,11 +15,10 @@ from tests.eval.audit.made_boards import (
     with_published,
     with_second_assessor,
 )
-from tests.eval.report.page_text import Page, check_static_page
+from tests.eval.common.page_text import Page, check_static_page
 from uncanny.demo.scenes import scenes
+from uncanny.eval.audit.plots import spread
 from uncanny.eval.audit.report import write_audit_page
-from uncanny.eval.audit.report_plane import spread
-from uncanny.eval.audit.report_words import amount, ends, signed
 from uncanny.eval.audit.result import (
     AuditResult,
     Board,
@@ -28,6 +27,7 @@ from uncanny.eval.audit.result import (
     LeftOut,
     Mixed,
 )
+from uncanny.eval.audit.words import amount, ends, signed
 
 FIFTEEN = [f"generator-{place}" for place in range(13)] + ["七本の指/" + "long-" * 40, HOSTILE]
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.eval.audit.made_boards import made_audit, with_published, with_second_assessor
 from tests.eval.audit.test_audit_report import FIFTEEN
-from tests.eval.report import test_run_report_browser as shared
-from tests.eval.report.page_in_browser import check_page
+from tests.eval.common import test_run_report_browser as shared
+from tests.eval.common.page_in_browser import check_page
 from uncanny.demo.scenes import scenes
 from uncanny.eval.audit.report import write_audit_page
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.eval.audit.annotation_sets import left_out, loaded, record, run_folder, written
 from uncanny.errors import UsageError
-from uncanny.eval.audit import resample
+from uncanny.eval.audit import aggregate as resample
 from uncanny.eval.audit.result import AuditResult, Board
 from uncanny.eval.audit.score import ALL_PAIRS_UP_TO, audit
 

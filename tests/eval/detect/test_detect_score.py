@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from uncanny.eval.detect.data import SourceTruth
 from uncanny.eval.detect.score import score, score_json
-from uncanny.eval.detect.truth import SourceTruth
 from uncanny.eval.metrics.shares import wilson_interval
 from uncanny.schema import Detection, StepError
 

@@ -8,7 +8,7 @@ import pytest
 
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
-from uncanny.eval.detect.truth import SourceTruth, find_truth
+from uncanny.eval.detect.data import SourceTruth, find_truth
 from uncanny.runs.inputs import ImageFile
 
 GOOD = '{"image": "a.png", "source": "real"}'

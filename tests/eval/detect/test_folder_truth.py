@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uncanny.eval.detect.folders import FOLDERS, folder_source
+from uncanny.eval.detect.data import FOLDERS, folder_source
 
 
 @pytest.mark.parametrize(

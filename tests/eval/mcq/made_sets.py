@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from uncanny.eval.mcq.items import QUESTIONS, Answer, ArtifactType, Item, Question, Split
+from uncanny.eval.mcq.data.items import QUESTIONS, Answer, ArtifactType, Item, Question, Split
 
 RELEASE: Mapping[Split, int] = {"art_dg": 356, "art_pg": 119, "ref_real": 356, "ref_pg": 119}
 TYPES: tuple[ArtifactType, ...] = ("count", "topology", "local_render", "anatomy", "plausibility", "other")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from uncanny.eval.mcq.items import Item
+from uncanny.eval.mcq.data.items import Item
 
 Marks = dict[str, bool]  # by question: right or wrong; a question without an answer is absent
 GROUPS = {

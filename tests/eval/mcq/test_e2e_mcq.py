@@ -12,11 +12,10 @@ import pytest
 
 from tests.eval.mcq.recording import McqRun, RecordingServer, Sent, recording, rewritten
 from tests.runs.e2e import uncanny_here
-from uncanny.eval.mcq.from_scenes import scene_items
-from uncanny.eval.mcq.items import Item
-from uncanny.eval.mcq.load import load_items
-from uncanny.eval.mcq.store_overlays import store_overlays
-from uncanny.eval.mcq.texts import question_text, system_text
+from uncanny.eval.mcq.data.items import Item, question_text, system_text
+from uncanny.eval.mcq.data.load import load_items
+from uncanny.eval.mcq.data.overlay import store_overlays
+from uncanny.eval.mcq.data.scenes import scene_items
 
 PROVIDERS = ("openai", "anthropic", "vllm")
 ALL = 76

@@ -11,11 +11,10 @@ import pytest
 from PIL import Image
 
 from uncanny.demo.scenes import scenes
-from uncanny.eval.mcq.check import check_file, check_items
-from uncanny.eval.mcq.check_images import box_fault
-from uncanny.eval.mcq.from_scenes import scene_items
-from uncanny.eval.mcq.items import Item
-from uncanny.eval.mcq.load import load_items
+from uncanny.eval.mcq.data.checks import box_fault, check_file, check_items
+from uncanny.eval.mcq.data.items import Item
+from uncanny.eval.mcq.data.load import load_items
+from uncanny.eval.mcq.data.scenes import scene_items
 
 Line = dict[str, Any]
 Change = Callable[[Line], object]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uncanny.demo.scenes import DATA, scenes
-from uncanny.eval.mcq.check import check_items
-from uncanny.eval.mcq.from_annotations import Boxes, draft_items
-from uncanny.eval.mcq.items import Item
+from uncanny.eval.mcq.data.checks import check_items
+from uncanny.eval.mcq.data.drafts import Boxes, draft_items
+from uncanny.eval.mcq.data.items import Item
 from uncanny.schema import Annotation, Anomaly, SceneObject
 
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.flat_table import write_items
-from uncanny.eval.mcq.items import Answer, Item
-from uncanny.eval.mcq.load import image_path, load_answers, load_items, overlay_path
-from uncanny.eval.mcq.problems import ItemsError
+from uncanny.eval.common.problems import ItemsError
+from uncanny.eval.mcq.data.items import Answer, Item
+from uncanny.eval.mcq.data.load import image_path, load_answers, load_items, overlay_path
+from uncanny.eval.mcq.data.released import write_items
 
 TEXTS = {"A": "a", "B": "b", "C": "c", "D": "d"}
 ONE: dict[str, Any] = {

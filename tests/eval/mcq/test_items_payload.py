@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.from_scenes import scene_item
-from uncanny.eval.mcq.items import Answer, Item
-from uncanny.eval.mcq.payload import from_payload, to_payload
-from uncanny.eval.mcq.predictions import load_predictions, write_predictions
-from uncanny.eval.mcq.problems import ItemsError
+from uncanny.eval.common.problems import ItemsError
+from uncanny.eval.mcq.data.items import Answer, Item
+from uncanny.eval.mcq.data.load import load_predictions, write_predictions
+from uncanny.eval.mcq.data.payload import from_payload, to_payload
+from uncanny.eval.mcq.data.scenes import scene_item
 
 TEXTS = {"A": "a", "B": "b", "C": "c", "D": "d"}
 PAYLOAD: dict[str, Any] = {

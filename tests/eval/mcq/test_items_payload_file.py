@@ -9,11 +9,10 @@ import orjson
 import pytest
 
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.from_scenes import scene_items
-from uncanny.eval.mcq.load import image_path, load_items
-from uncanny.eval.mcq.payload import to_payload
-from uncanny.eval.mcq.payload_file import holds_payloads, import_payloads
-from uncanny.eval.mcq.problems import ItemsError
+from uncanny.eval.common.problems import ItemsError
+from uncanny.eval.mcq.data.load import image_path, load_items
+from uncanny.eval.mcq.data.payload import holds_payloads, import_payloads, to_payload
+from uncanny.eval.mcq.data.scenes import scene_items
 
 
 def write(path: Path, lines: list[Any]) -> Path:

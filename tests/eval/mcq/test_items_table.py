@@ -18,15 +18,14 @@ from PIL import Image
 
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
-from uncanny.eval.mcq import table_rows
-from uncanny.eval.mcq.check import check_file
-from uncanny.eval.mcq.export import export_table
-from uncanny.eval.mcq.flat_table import import_table
-from uncanny.eval.mcq.from_scenes import scene_items
-from uncanny.eval.mcq.items import Item
-from uncanny.eval.mcq.load import image_path, load_items, overlay_path
-from uncanny.eval.mcq.problems import ItemsError
-from uncanny.eval.mcq.table_pairs import Outline, Place, places
+from uncanny.eval.common.problems import ItemsError
+from uncanny.eval.mcq.data import released_rows as table_rows
+from uncanny.eval.mcq.data.checks import check_file
+from uncanny.eval.mcq.data.export import export_table
+from uncanny.eval.mcq.data.items import Item
+from uncanny.eval.mcq.data.load import image_path, load_items, overlay_path
+from uncanny.eval.mcq.data.released import Outline, Place, import_table, places
+from uncanny.eval.mcq.data.scenes import scene_items
 
 Row = dict[str, Any]
 

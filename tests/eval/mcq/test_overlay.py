@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageChops
 
 from uncanny.errors import ImageError, UsageError
-from uncanny.eval.mcq.items import Box, BoxChoice, Item, Option
-from uncanny.eval.mcq.overlay import overlay_for, render_overlay, store_overlay
+from uncanny.eval.mcq.data.items import Box, BoxChoice, Item, Option
+from uncanny.eval.mcq.data.overlay import overlay_for, render_overlay, store_overlay
 from uncanny.images.glyphs import glyph
 from uncanny.images.overlay import COLOURS
 

@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.eval.common.page_text import Page
 from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
-from tests.eval.report.page_text import Page
-from uncanny.eval.mcq.baselines import baseline_answers
-from uncanny.eval.mcq.from_scenes import scene_items
-from uncanny.eval.mcq.items import Answer, Item
-from uncanny.eval.mcq.load import load_items
-from uncanny.eval.mcq.report import write_mcq_report
-from uncanny.eval.mcq.report_gallery import MOST_SHOWN
-from uncanny.eval.mcq.score import score_set
+from uncanny.eval.mcq.data.items import Answer, Item
+from uncanny.eval.mcq.data.load import load_items
+from uncanny.eval.mcq.data.scenes import scene_items
+from uncanny.eval.mcq.report.gallery import MOST_SHOWN
+from uncanny.eval.mcq.report.page import write_mcq_report
+from uncanny.eval.mcq.score.score import baseline_answers, score_set
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 

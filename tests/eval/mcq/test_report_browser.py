@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.eval.common import test_run_report_browser as shared
 from tests.eval.mcq.made_sets import answers_to
-from tests.eval.report import test_run_report_browser as shared
-from uncanny.eval.mcq.baselines import baseline_answers
-from uncanny.eval.mcq.from_scenes import scene_items
-from uncanny.eval.mcq.load import load_items
-from uncanny.eval.mcq.report import write_mcq_report
-from uncanny.eval.mcq.score import score_set
+from uncanny.eval.mcq.data.load import load_items
+from uncanny.eval.mcq.data.scenes import scene_items
+from uncanny.eval.mcq.report.page import write_mcq_report
+from uncanny.eval.mcq.score.score import baseline_answers, score_set
 
 pytestmark = shared.pytestmark
 

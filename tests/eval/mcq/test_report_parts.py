@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.eval.mcq.made_sets import answered, made_item, made_set
-from uncanny.eval.mcq import report_scatter as plot
-from uncanny.eval.mcq.baselines import baseline_answers
-from uncanny.eval.mcq.items import Answer, Item
-from uncanny.eval.mcq.published import published_scores
-from uncanny.eval.mcq.report_bars import bias_groups, hierarchy_bar, pattern_bars, published_hierarchy
-from uncanny.eval.mcq.report_gallery import MOST_SHOWN, Gallery, gallery
-from uncanny.eval.mcq.report_table import p_words
-from uncanny.eval.mcq.score import score_set
-from uncanny.eval.mcq.sheet import Key, read_sheets
+from uncanny.eval.mcq.data.items import Answer, Item
+from uncanny.eval.mcq.report import plots as plot
+from uncanny.eval.mcq.report.gallery import MOST_SHOWN, Gallery, gallery
+from uncanny.eval.mcq.report.page import published_scores
+from uncanny.eval.mcq.report.plots import bias_groups, hierarchy_bar, pattern_bars, published_hierarchy
+from uncanny.eval.mcq.report.tables import p_words
+from uncanny.eval.mcq.score.matrix import Key, read_sheets
+from uncanny.eval.mcq.score.score import baseline_answers, score_set
 from uncanny.eval.metrics.shares import wilson_interval
 
 

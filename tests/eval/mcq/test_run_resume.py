@@ -17,7 +17,7 @@ import pytest
 
 from tests.eval.mcq.recording import McqRun, recording, rewritten
 from tests.runs.e2e import Server, finish, pictures, serving, serving_process, start, uncanny, uncanny_here
-from uncanny.eval.mcq.items import Item
+from uncanny.eval.mcq.data.items import Item
 
 CONCURRENCY = 4
 

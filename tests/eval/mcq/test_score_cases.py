@@ -10,8 +10,8 @@ import pytest
 
 from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.items import QUESTIONS, Answer, Item, Split
-from uncanny.eval.mcq.score import score
+from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Item, Split
+from uncanny.eval.mcq.score.score import score
 from uncanny.eval.metrics.shares import wilson_interval
 
 ARCHIVED = Path(__file__).parents[2] / "data" / "oracle" / "salart_gpt54_slice46.json"

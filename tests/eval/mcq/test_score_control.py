@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from uncanny.eval.mcq.baselines import baseline_answers
-from uncanny.eval.mcq.from_scenes import scene_items
-from uncanny.eval.mcq.items import Answer
-from uncanny.eval.mcq.load import load_items
-from uncanny.eval.mcq.score import score
+from uncanny.eval.mcq.data.items import Answer
+from uncanny.eval.mcq.data.load import load_items
+from uncanny.eval.mcq.data.scenes import scene_items
+from uncanny.eval.mcq.score.score import baseline_answers, score
 
 
 def test_a_run_with_the_control_is_scored_as_it_is(tmp_path: Path) -> None:

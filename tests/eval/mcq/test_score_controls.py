@@ -10,9 +10,9 @@ from PIL import Image
 
 from tests.eval.mcq.made_sets import made_item
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.box_models import box_answers, choose_box, read_mask, score_boxes
-from uncanny.eval.mcq.items import Answer, Box, Option
-from uncanny.eval.mcq.no_image import score_no_image
+from uncanny.eval.mcq.data.items import Answer, Box, Option
+from uncanny.eval.mcq.score.box_models import box_answers, choose_box, read_mask, score_boxes
+from uncanny.eval.mcq.score.control import score_no_image
 
 ITEMS = [
     made_item("a", "art_dg", ("B", "B", "B")),

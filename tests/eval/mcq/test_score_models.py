@@ -6,11 +6,10 @@ import pytest
 
 from tests.eval.mcq.made_sets import RELEASE, answered, answers_to, made_item, made_set
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.baselines import BASELINES, baseline_answers, random_expectation
-from uncanny.eval.mcq.humans import as_rater
-from uncanny.eval.mcq.items import Answer
-from uncanny.eval.mcq.published import published_scores
-from uncanny.eval.mcq.score import score, score_set
+from uncanny.eval.mcq.data.items import Answer
+from uncanny.eval.mcq.report.page import published_scores
+from uncanny.eval.mcq.score.aggregate import as_rater
+from uncanny.eval.mcq.score.score import BASELINES, baseline_answers, random_expectation, score, score_set
 
 ITEMS = made_set({"art_dg": 6, "art_pg": 2, "ref_real": 4, "ref_pg": 2})
 REFERENCES = ["1111"] * 4 + ["-111"] * 2

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.eval.mcq.made_sets import TYPES, made_item
 from tests.eval.mcq.naive_scores import Marks, naive, naive_detection
-from uncanny.eval.mcq.items import Answer, Item
-from uncanny.eval.mcq.score import score
+from uncanny.eval.mcq.data.items import Answer, Item
+from uncanny.eval.mcq.score.score import score
 
 SPLITS = st.sampled_from(["art_dg", "art_pg", "ref_real", "ref_pg"])
 KINDS = st.one_of(st.none(), st.sampled_from(TYPES))

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.eval.mcq.made_sets import RELEASE, answered, made_set
-from uncanny.eval.mcq.published import published_scores
-from uncanny.eval.mcq.score import score
+from uncanny.eval.mcq.report.page import published_scores
+from uncanny.eval.mcq.score.score import score
 
 FIGURES = published_scores()
 MAIN = {row["model"]: row for row in FIGURES["main"][2:]}

@@ -7,8 +7,15 @@ from typing import Any
 import orjson
 import pytest
 
-from uncanny.eval.mcq.items import QUESTIONS, Item
-from uncanny.eval.mcq.texts import asked_digest, carries_texts, prompt_id, question_text, system_text
+from uncanny.eval.mcq.data.items import (
+    QUESTIONS,
+    Item,
+    asked_digest,
+    carries_texts,
+    prompt_id,
+    question_text,
+    system_text,
+)
 
 BARE: dict[str, Any] = {
     "id": "a",

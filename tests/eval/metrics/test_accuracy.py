@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.eval.metrics.accuracy import SOURCES, accuracy
+from uncanny.eval.metrics.detection import SOURCES, accuracy
 from uncanny.schema import Source
 
 Pair = tuple[Source, Source | None]

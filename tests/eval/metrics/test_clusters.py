@@ -8,8 +8,7 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from benchmarks.audit_coverage import coverage
 from uncanny.eval.metrics.audit import Floats, figures_of_sums
-from uncanny.eval.metrics.bootstrap import percentile_intervals
-from uncanny.eval.metrics.clusters import resampled_sums
+from uncanny.eval.metrics.bootstrap import percentile_intervals, resampled_sums
 
 # The ends of two percentile intervals differ by chance; 4 % of the width is about four times its spread.
 OF_WIDTH = 0.04
@@ -87,8 +86,8 @@ def test_copies_of_images_in_clusters_do_not_make_an_interval_narrower() -> None
 def test_same_seed_same_sums_however_many_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sums = made_sums(40)
     whole = resampled_sums(sums, rng(), resamples=100)
-    monkeypatch.setattr("uncanny.eval.metrics.clusters._CELLS_A_DRAW", 100)
-    monkeypatch.setattr("uncanny.eval.metrics.clusters._CELLS_A_PRODUCT", 300)
+    monkeypatch.setattr("uncanny.eval.metrics.bootstrap._CELLS_A_DRAW", 100)
+    monkeypatch.setattr("uncanny.eval.metrics.bootstrap._CELLS_A_PRODUCT", 300)
     assert resampled_sums(sums, rng(), resamples=100) == pytest.approx(whole)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.eval.metrics.mcnemar import mcnemar_exact
+from uncanny.eval.metrics.significance import mcnemar_exact
 
 
 @given(st.integers(0, 400), st.integers(0, 400))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uncanny.eval.metrics import means
-from uncanny.eval.metrics.means import Mean, mean_intervals
+from uncanny.eval.metrics import bootstrap as means
+from uncanny.eval.metrics.bootstrap import Mean, mean_intervals
 
 RNG = np.random.default_rng(3)
 VALUES = RNG.random(200)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uncanny.eval.metrics.position_bias import position_bias
+from uncanny.eval.metrics.significance import position_bias
 
 
 def choices(first: int, second: int, both: int = 0) -> list[str]:

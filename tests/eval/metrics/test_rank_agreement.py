@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uncanny.eval.metrics.rank_agreement import rank_agreement
+from uncanny.eval.metrics.significance import rank_agreement
 
 
 def test_by_hand() -> None:

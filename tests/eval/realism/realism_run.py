@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from tests.runs.e2e import pictures
-from uncanny.eval.realism.records import Verdict
+from uncanny.eval.realism.data import Verdict
 from uncanny.graphs.ugda_cases import label_of
 
 

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.eval.realism.made_verdicts import hand_worked, written
-from uncanny.eval.mcq.problems import ItemsError
-from uncanny.eval.realism.human import Box, HumanAnswer, box_iou, load_humans, score_humans
-from uncanny.eval.realism.load import load_verdicts
-from uncanny.eval.realism.published import published_humans
-from uncanny.eval.realism.records import Verdict
+from uncanny.eval.common.problems import ItemsError
+from uncanny.eval.realism.data import Verdict, load_verdicts
+from uncanny.eval.realism.humans import Box, HumanAnswer, box_iou, load_humans, score_humans
+from uncanny.eval.realism.report import published_humans
 
 WHOLE = (0, 0, 10, 10)
 

@@ -11,8 +11,8 @@ from tests.eval.realism.made_verdicts import written
 from tests.runs.e2e import pictures
 from uncanny.demo.scenes import scene_by_sha256
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.problems import ItemsError
-from uncanny.eval.realism.pairs import folder_pairs, load_pairs, scene_pairs, store_scene_pairs
+from uncanny.eval.common.problems import ItemsError
+from uncanny.eval.realism.data import folder_pairs, load_pairs, scene_pairs, store_scene_pairs
 
 
 def test_the_bundled_pairs() -> None:

@@ -10,17 +10,15 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.eval.common.page_text import Page, check_static_page
 from tests.eval.realism.made_verdicts import hand_worked, line, written
-from tests.eval.report.page_text import Page, check_static_page
 from uncanny.demo.scenes import scenes
-from uncanny.eval.mcq.report_table import interval_words
-from uncanny.eval.realism.human import HumanAnswer
-from uncanny.eval.realism.load import load_verdicts
-from uncanny.eval.realism.report import write_realism_page
-from uncanny.eval.realism.report_pairs import MOST_SHOWN
-from uncanny.eval.realism.result import RealismScore
-from uncanny.eval.realism.score import score_verdicts
-from uncanny.eval.report.figures import percent
+from uncanny.eval.common.page import percent
+from uncanny.eval.mcq.report.tables import interval_words
+from uncanny.eval.realism.data import load_verdicts
+from uncanny.eval.realism.humans import HumanAnswer
+from uncanny.eval.realism.report import MOST_SHOWN, write_realism_page
+from uncanny.eval.realism.score import RealismScore, score_verdicts
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 PEOPLE = [

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.eval.common import test_run_report_browser as shared
+from tests.eval.common.page_in_browser import check_page
 from tests.eval.realism.made_verdicts import hand_worked, line, written
 from tests.eval.realism.test_realism_report import HOSTILE, PEOPLE, scored, sides
-from tests.eval.report import test_run_report_browser as shared
-from tests.eval.report.page_in_browser import check_page
 from uncanny.demo.scenes import scenes
 from uncanny.eval.realism.report import write_realism_page
 

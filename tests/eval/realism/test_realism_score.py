@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 
 from tests.eval.realism.made_verdicts import HAND_WORKED, hand_worked, line, written
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.problems import ItemsError
-from uncanny.eval.realism.load import load_verdicts
-from uncanny.eval.realism.records import Verdict
-from uncanny.eval.realism.result import RealismScore, VerdictSet
-from uncanny.eval.realism.score import score_verdicts
-from uncanny.eval.realism.score_json import COLUMNS, report_csv, report_json
+from uncanny.eval.common.problems import ItemsError
+from uncanny.eval.realism.data import Verdict, VerdictSet, load_verdicts
+from uncanny.eval.realism.score import (
+    COLUMNS,
+    RealismScore,
+    report_csv,
+    report_json,
+    score_verdicts,
+)
 from uncanny.graphs.ugda_cases import label_of
 
 WORDS = st.sampled_from(["first", "second", "both", None])

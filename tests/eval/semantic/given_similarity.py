@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from uncanny.eval.metrics.detection import Source
-from uncanny.eval.semantic.result import SemanticScore
-from uncanny.eval.semantic.score import ScoreSettings, score_semantic
-from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredAnomaly, ScoredImage
-from uncanny.eval.semantic.similarity import Matrix, TextPairs
+from uncanny.eval.semantic.data.images import AnomalyFile, ScoredAnomaly, ScoredImage
+from uncanny.eval.semantic.score.result import SemanticScore
+from uncanny.eval.semantic.score.score import ScoreSettings, score_semantic
+from uncanny.eval.semantic.similarity.base import Matrix, TextPairs
+from uncanny.schema import Source
 
 PLAIN = ScoreSettings(resamples=0)
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tests.eval.report.page_text import Page
-from uncanny.eval.semantic.report import write_semantic_page
-from uncanny.eval.semantic.report_words import amount, ends
-from uncanny.eval.semantic.result import Figure, SemanticScore
-from uncanny.eval.semantic.score import ScoreSettings, score_semantic
-from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredAnomaly, ScoredImage
-from uncanny.eval.semantic.similarity import Matrix, TextPairs
+from tests.eval.common.page_text import Page
+from uncanny.eval.semantic.data.images import AnomalyFile, ScoredAnomaly, ScoredImage
+from uncanny.eval.semantic.report.page import write_semantic_page
+from uncanny.eval.semantic.report.words import amount, ends
+from uncanny.eval.semantic.score.result import Estimate, SemanticScore
+from uncanny.eval.semantic.score.score import ScoreSettings, score_semantic
+from uncanny.eval.semantic.similarity.base import Matrix, TextPairs
 from uncanny.schema import Status
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
@@ -134,7 +134,7 @@ def cells_of(page: Page, label: str) -> list[list[str]]:
     ]
 
 
-def shown(figure: Figure) -> str:
+def shown(figure: Estimate) -> str:
     return " ".join(filter(None, [amount(figure.value), ends(figure)]))
 
 

@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.problems import ItemsError
-from uncanny.eval.semantic.anomaly_file import load_anomalies, load_truth
-from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredAnomaly, digest
+from uncanny.eval.common.problems import ItemsError
+from uncanny.eval.semantic.data.files import load_anomalies, load_truth
+from uncanny.eval.semantic.data.images import AnomalyFile, ScoredAnomaly, digest
 
 ANOMALY = {"name": "Cup", "phenomenon": "A cup hangs in the air.", "reasoning": "Gravity.", "severity": 5}
 READ = ScoredAnomaly("Cup", "A cup hangs in the air.", "Gravity.", 5)

@@ -12,9 +12,10 @@ import pytest
 
 from tests.eval.semantic.conftest import Made
 from uncanny.errors import UsageError
-from uncanny.eval.semantic import backbone_files, backbone_names
-from uncanny.eval.semantic.backbone import load, sound
-from uncanny.eval.semantic.similarity import MeasureOptions, open_measure
+from uncanny.eval.semantic.similarity import backbone as backbone_files
+from uncanny.eval.semantic.similarity import backbone as backbone_names
+from uncanny.eval.semantic.similarity.backbone import load, sound
+from uncanny.eval.semantic.similarity.base import MeasureOptions, open_measure
 
 
 def refused(backbone: object, layer: int | None = 2, device: str | None = "cpu") -> str:
@@ -134,7 +135,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_opening_and_scoring_print_nothing(copied: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from uncanny.eval.semantic.similarity import TextPairs
+    from uncanny.eval.semantic.similarity.base import TextPairs
 
     measure = open_measure("bertscore", MeasureOptions(str(copied), 2, "cpu"))
     list(measure.matrices([TextPairs(["x " * 900, "\u200b"], ["y", ""])]))
@@ -176,7 +177,7 @@ def test_which_published_table_applies(
 
 
 def test_published_backbones_have_their_table_and_the_layer_of_bert_score() -> None:
-    tables = Path(backbone_names.__file__).parents[1] / "published" / "semantic_scores.json"
+    tables = Path(backbone_names.__file__).parents[2] / "published" / "semantic_scores.json"
     known: dict[str, Any] = json.loads(tables.read_text())["backbones"]
     assert set(backbone_names.PUBLISHED) == set(known)
     for name, layer in backbone_names.PUBLISHED.items():

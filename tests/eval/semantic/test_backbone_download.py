@@ -12,8 +12,8 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from tests.eval.semantic.conftest import Made
-from uncanny.eval.semantic import backbone_files
-from uncanny.eval.semantic.similarity import MeasureOptions, TextPairs, open_measure
+from uncanny.eval.semantic.similarity import backbone as backbone_files
+from uncanny.eval.semantic.similarity.base import MeasureOptions, TextPairs, open_measure
 
 NAME, COMMIT = "somebody/made", "a" * 40
 

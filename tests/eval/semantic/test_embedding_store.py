@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uncanny.eval.semantic import embedding_store
-from uncanny.eval.semantic.embedding_store import EmbeddingStore
-from uncanny.eval.semantic.packed import Packed
+from uncanny.eval.semantic.similarity import embeddings as embedding_store
+from uncanny.eval.semantic.similarity.embeddings import EmbeddingStore, Packed
 
 WIDTH = 64
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.pair_images import pair_images
-from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredImage
+from uncanny.eval.semantic.data.images import AnomalyFile, ScoredImage, pair_images
 
 
 def held(name: str, *images: str | tuple[str, str]) -> AnomalyFile:

@@ -10,9 +10,8 @@ import pytest
 from tests.eval.metrics.test_semap_oracle import ROWS, THRESHOLDS, matrix_of
 from tests.eval.semantic.given_similarity import PLAIN, GivenSimilarity, anomalies, both, held, image, score
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.result import SemanticScore
-from uncanny.eval.semantic.score_json import semantic_json
-from uncanny.eval.semantic.scored_image import ScoredAnomaly
+from uncanny.eval.semantic.data.images import ScoredAnomaly
+from uncanny.eval.semantic.score.result import SemanticScore, semantic_json
 
 ONE = np.array([[0.95]])
 

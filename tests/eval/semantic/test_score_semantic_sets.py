@@ -14,9 +14,9 @@ from tests.eval.metrics.naive_semap import paper_figures, release_figures
 from tests.eval.metrics.test_semap_oracle import THRESHOLDS
 from tests.eval.semantic.given_similarity import PLAIN, GivenSimilarity, anomalies, both, held, image, score
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.score import ScoreSettings
-from uncanny.eval.semantic.score_image import ImagePair, similarities
-from uncanny.eval.semantic.similarity import Matrix
+from uncanny.eval.semantic.score.result import ImagePair
+from uncanny.eval.semantic.score.score import ScoreSettings, similarities
+from uncanny.eval.semantic.similarity.base import Matrix
 
 ONE = np.array([[0.95]])
 

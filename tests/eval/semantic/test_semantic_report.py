@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.report.page_text import Page, check_static_page
+from tests.eval.common.page_text import Page, check_static_page
 from tests.eval.semantic.made_scores import (
     ARABIC,
     HOSTILE,
@@ -24,11 +24,11 @@ from tests.eval.semantic.made_scores import (
     twelve_models,
 )
 from uncanny.eval.metrics.semap import VIEWS
-from uncanny.eval.semantic.anomaly_file import scenes_truth
-from uncanny.eval.semantic.report import write_semantic_page
-from uncanny.eval.semantic.report_words import amount
-from uncanny.eval.semantic.result import SemanticScore
-from uncanny.eval.semantic.similarity import MeasureOptions, open_measure
+from uncanny.eval.semantic.data.files import scenes_truth
+from uncanny.eval.semantic.report.page import write_semantic_page
+from uncanny.eval.semantic.report.words import amount
+from uncanny.eval.semantic.score.result import SemanticScore
+from uncanny.eval.semantic.similarity.base import MeasureOptions, open_measure
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.report import test_run_report_browser as shared
+from tests.eval.common import test_run_report_browser as shared
 from tests.eval.semantic.made_scores import made_predictions, made_score, made_truth, twelve_models
-from uncanny.eval.semantic.report import write_semantic_page
+from uncanny.eval.semantic.report.page import write_semantic_page
 
 pytestmark = shared.pytestmark
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.report.page_text import Page
+from tests.eval.common.page_text import Page
 from tests.eval.semantic.made_scores import (
     ByKind,
     cells_of,
@@ -18,12 +18,12 @@ from tests.eval.semantic.made_scores import (
     shown,
     twelve_models,
 )
+from uncanny.eval.common.published import published
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
-from uncanny.eval.published import published
-from uncanny.eval.semantic.report_words import VIEW_NAMES, amount, signed
-from uncanny.eval.semantic.result import SemanticScore
-from uncanny.eval.semantic.score import ScoreSettings, score_semantic
-from uncanny.eval.semantic.scored_image import AnomalyFile, ScoredImage
+from uncanny.eval.semantic.data.images import AnomalyFile, ScoredImage
+from uncanny.eval.semantic.report.words import VIEW_NAMES, amount, signed
+from uncanny.eval.semantic.score.result import SemanticScore
+from uncanny.eval.semantic.score.score import ScoreSettings, score_semantic
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.eval.semantic.made_scores import made_predictions, made_score, made_truth
-from uncanny.eval.semantic.report_dots import fitted, lines_of
-from uncanny.eval.semantic.report_rows import left_out_lists, verdict
-from uncanny.eval.semantic.report_spread import median_words, panels_of
-from uncanny.eval.semantic.report_words import amount, is_apart, measure_words, reached, signed, signed_ends
-from uncanny.eval.semantic.result import Figure
+from uncanny.eval.semantic.report.page import left_out_lists, verdict
+from uncanny.eval.semantic.report.plots import fitted, lines_of, median_words, panels_of
+from uncanny.eval.semantic.report.words import amount, is_apart, measure_words, reached, signed, signed_ends
+from uncanny.eval.semantic.score.result import Estimate
 
 
 @pytest.mark.parametrize(
@@ -31,8 +30,8 @@ def test_figures_are_never_nearly_nothing_or_all(value: float | None, words: str
 
 def test_differences_carry_their_sign() -> None:
     assert [signed(value) for value in (0.1, -0.1, 0.00001, None)] == ["+0.1000", "−0.1000", "0.0000", "–"]
-    assert signed_ends(Figure(0.1, (-0.05, 0.25))) == "−0.050 to +0.250"
-    assert [is_apart(Figure(0.1, ends)) for ends in ((0.01, 0.2), (-0.1, 0.2), (0.0, 0.2), None)] == [
+    assert signed_ends(Estimate(0.1, (-0.05, 0.25))) == "−0.050 to +0.250"
+    assert [is_apart(Estimate(0.1, ends)) for ends in ((0.01, 0.2), (-0.1, 0.2), (0.0, 0.2), None)] == [
         True,
         False,
         False,

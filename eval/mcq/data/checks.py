@@ -1,0 +1,294 @@
+"""Checks of a set of items beyond what their format says: the same for authors and for imports.
+
+Checks of an item's image, its stored overlay and its boxes.
+
+Checks of what belongs together: an artifact image and its reference."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from uncanny.errors import ImageError, StorageError
+from uncanny.eval.common.problems import Problem, shown
+from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Box, Item, Option, Question, Split, TextChoice
+from uncanny.eval.mcq.data.load import image_path, overlay_path, parse_items
+from uncanny.images import PixelPolicy
+from uncanny.images.decode import PIXELS, decode, explain, read_header
+from uncanny.images.file_bytes import read_image_file
+
+OPTIONS: tuple[Option, ...] = get_args(Option)
+_LATER: tuple[Question, ...] = ("q2", "q3", "q4")
+
+
+def check_file(
+    items_file: Path, *, root: Path | None = None, open_images: bool = True
+) -> tuple[Problem, ...]:
+    """Everything that is wrong with an item file, in order of its lines: format and `check_items` in one.
+
+    Empty where the set is good. Raises UsageError for a file that cannot be read.
+    """
+    items, problems = parse_items(items_file)
+    lines = {id(item): number for number, item in items}
+    whole = [item for _, item in items]
+    broken = {problem.item for problem in problems}
+    for found, item in _check(whole, items_file, root, open_images):
+        # A partner that does not validate is no missing partner: the line itself is named already.
+        if not (broken and found.field == "pair_id"):
+            problems.append(replace(found, line=lines[id(item)]) if item is not None else found)
+    if not items and not problems:
+        problems.append(Problem(None, None, "the file holds no items; give one item a line"))
+    return tuple(sorted(problems, key=lambda problem: problem.line or 0))
+
+
+def check_items(
+    items: Sequence[Item], *, items_file: Path, root: Path | None = None, open_images: bool = True
+) -> tuple[Problem, ...]:
+    """Everything that is wrong with these items, item by item; empty where the set is good.
+
+    `items_file` and `root` say where relative image paths start. With `open_images`, every image and
+    stored overlay is decoded whole, one at a time; without, boxes are not compared with the image's size.
+
+    Letters that differ between Q2, Q3 and Q4 are no finding: reviewed sets have a few such items
+    (SalArt-VQA, appendix E.2).
+    """
+    return tuple(found for found, _ in _check(items, items_file, root, open_images))
+
+
+def _check(
+    items: Sequence[Item], items_file: Path, root: Path | None, open_images: bool
+) -> Iterator[tuple[Problem, Item | None]]:
+    pairs = check_pairs(items)
+    seen: set[str] = set()
+    for item in items:
+        if item.id in seen:
+            yield Problem(item.id, "id", "the id was used before; give every item its own"), item
+        seen.add(item.id)
+        size = None
+        if open_images:
+            size, findings = check_images(item, items_file, root)
+            yield from ((found, item) for found in findings)
+        for found in (*_check_item(item), *check_boxes(item, size), *pairs.get(id(item), ())):
+            yield found, item
+    own = Counter(item.prompts is not None for item in items)
+    if len(own) > 1:
+        message = f"{own[True]} items carry their own prompts, {own[False]} do not; scores mix two wordings"
+        yield Problem(None, "prompts", message, "warning"), None
+
+
+def _check_item(item: Item) -> Iterator[Problem]:
+    if not item.id.strip():
+        yield Problem(item.id, "id", "the id is blank; give one that can be read")
+    yield from _check_asked(item)
+    for question in ("q2", "q4"):
+        choice: TextChoice | None = getattr(item, question)
+        if choice is not None:
+            yield from _check_options(item, f"{question}.options", choice)
+    if item.split in ARTIFACT_SPLITS and item.artifact_type is None:
+        message = "no artifact type; scores by type leave this item out"
+        yield Problem(item.id, "artifact_type", message, "warning")
+    yield from _check_texts(item)
+    if (item.model_extra or {}).get("draft"):
+        message = "still a draft; check its options and boxes, then take the key away"
+        yield Problem(item.id, "draft", message, "warning")
+
+
+def _check_asked(item: Item) -> Iterator[Problem]:
+    artifact = item.split in ARTIFACT_SPLITS
+    if item.split == "ref_pg":
+        if item.q1 is not None:
+            yield Problem(item.id, "q1", "Q1 is not asked of ref_pg; set it to null")
+    elif item.q1 is None:
+        yield Problem(item.id, "q1", f"Q1 is missing; {item.split} is asked all four questions")
+    elif item.q1.answer != ("yes" if artifact else "no"):
+        right = "yes" if artifact else "no"
+        message = (
+            f"the right answer on {item.split} is {right!r}, not {item.q1.answer!r}; correct it or the split"
+        )
+        yield Problem(item.id, "q1.answer", message)
+    for question in _LATER:
+        answer = item.right(question)
+        if answer is None:
+            yield Problem(item.id, question, f"{question.upper()} is missing; every split is asked Q2–Q4")
+        elif artifact and answer == "E":
+            message = f"an {item.split} item shows one of the regions; give its letter, A–D, not E"
+            yield Problem(item.id, f"{question}.answer", message)
+        elif not artifact and answer != "E":
+            message = f"the right answer on {item.split} is E, not {answer}; correct it or the split"
+            yield Problem(item.id, f"{question}.answer", message)
+
+
+def _check_options(item: Item, field: str, choice: TextChoice) -> Iterator[Problem]:
+    missing = [letter for letter in OPTIONS if letter not in choice.options]
+    if missing:
+        yield Problem(item.id, field, f"no option {', '.join(missing)}; give four texts, A–D")
+    first: dict[str, str] = {}
+    for letter, text in choice.options.items():
+        plain = " ".join(text.split()).casefold()
+        if not plain:
+            yield Problem(item.id, f"{field}.{letter}", "the text is empty; write what this option says")
+        elif plain in first:
+            message = f"the same text as option {first[plain]}; nobody can tell the two apart"
+            yield Problem(item.id, f"{field}.{letter}", message, "warning")
+        first.setdefault(plain, letter)
+
+
+def _check_texts(item: Item) -> Iterator[Problem]:
+    if item.prompts is None:
+        if item.answer_form == "json":
+            message = "answers are read as JSON, but no prompts of the item's own ask for it"
+            yield Problem(item.id, "answer_form", message, "warning")
+        if item.system is not None:
+            message = "a system text without prompts of the item's own; it is not sent"
+            yield Problem(item.id, "system", message, "warning")
+        return
+    for question in item.asked():
+        if not item.prompts.get(question, "").strip():
+            message = f"the item carries its own prompts, but none for {question.upper()}; give all or none"
+            yield Problem(item.id, f"prompts.{question}", message)
+    for question in sorted(set(item.prompts) - set(item.asked())):
+        message = f"a prompt for a question that is not asked of this item ({shown(item.split)})"
+        yield Problem(item.id, f"prompts.{question}", message, "warning")
+
+
+Size = tuple[int, int]
+
+_TURNED = range(5, 9)  # EXIF orientations with width and height exchanged
+
+
+def check_images(
+    item: Item, items_file: Path, root: Path | None = None
+) -> tuple[Size | None, tuple[Problem, ...]]:
+    """The image's width and height as seen, None where it does not open; and what is wrong with the files."""
+    size, problem = _size(item, "image", image_path(item, items_file, root))
+    found = [problem] if problem else []
+    stored = overlay_path(item, items_file, root)
+    if stored is not None:
+        other, problem = _size(item, "overlay", stored)
+        found += [problem] if problem else []
+        if size and other and size != other:
+            message = (
+                f"the overlay is {other[0]} × {other[1]} pixels, the image {size[0]} × {size[1]}; "
+                "draw the boxes on the image itself"
+            )
+            found.append(Problem(item.id, "overlay", message))
+    return size, tuple(found)
+
+
+def check_boxes(item: Item, size: Size | None = None) -> Iterator[Problem]:
+    """What is wrong with the boxes of Q3; without `size`, only what shows without the image.
+
+    Boxes may be absent altogether where an overlay is stored, because it shows them.
+    """
+    if item.q3 is None:
+        return
+    boxes = item.q3.boxes
+    missing = [letter for letter in get_args(Option) if letter not in boxes]
+    if missing and (boxes or item.overlay is None):
+        yield Problem(item.id, "q3.boxes", f"no box {', '.join(missing)}; give four boxes, A–D")
+    for letter, box in boxes.items():
+        fault = box_fault(box, size)
+        if fault:
+            yield Problem(item.id, f"q3.boxes.{letter}", fault)
+
+
+def box_fault(box: Box, size: Size | None = None) -> str | None:
+    """What is wrong with a box, x0, y0, x1, y1 in pixels; None where nothing is."""
+    x0, y0, x1, y1 = box
+    told = f"[{x0:g}, {y0:g}, {x1:g}, {y1:g}]"
+    if not all(math.isfinite(value) for value in box):
+        return f"{told} has a side that is no number; give x0, y0, x1, y1 in pixels"
+    if x1 < x0 or y1 < y0:
+        return f"{told} is reversed; give x0, y0, x1, y1 with x0 < x1 and y0 < y1"
+    if x0 == x1 or y0 == y1:
+        return f"{told} has no area; give x0, y0, x1, y1 with x0 < x1 and y0 < y1"
+    if x0 < 0 or y0 < 0:
+        return f"{told} starts outside the image; no side may be below 0"
+    if size is not None and (x1 > size[0] or y1 > size[1]):
+        return f"{told} reaches outside the image of {size[0]} × {size[1]} pixels; cut it at the edge"
+    return None
+
+
+def _size(item: Item, field: str, path: Path) -> tuple[Size | None, Problem | None]:
+    policy = PixelPolicy()
+    data = b""
+    try:
+        data = read_image_file(path, policy.max_file_bytes)
+        header = read_header(data, policy.max_pixels)
+        with PIXELS.hold(header.pixels):
+            decoded = decode(data, header)
+            (width, height), turned = decoded.image.size, decoded.orientation
+            del decoded
+    except StorageError:
+        raise
+    except Exception as error:  # decoders raise all kinds of errors on hostile files
+        told: ImageError = explain(error, data)
+        advice = f"; {told.remedy}" if told.remedy else ""
+        return None, Problem(item.id, field, f"{path}: {told.message}{advice}")
+    return ((height, width) if turned in _TURNED else (width, height)), None
+
+
+_PARTNER: dict[Split, Split] = {
+    "art_pg": "ref_pg",
+    "ref_pg": "art_pg",
+    "art_dg": "ref_real",
+    "ref_real": "art_dg",
+}
+_PIXEL_ALIGNED = ("art_pg", "ref_pg")
+
+
+def check_pairs(items: Sequence[Item]) -> dict[int, list[Problem]]:
+    """Findings by `id()` of the item they belong to; items without findings are left out.
+
+    art_pg and ref_pg come in pairs with one `pair_id` and the same options and boxes. art_dg and ref_real
+    are pairs only where they have a `pair_id`, and their options are their own.
+    """
+    found: dict[int, list[Problem]] = {}
+    members: dict[str, list[Item]] = {}
+    for item in items:
+        if item.pair_id is not None and item.pair_id.strip():
+            members.setdefault(item.pair_id, []).append(item)
+        elif item.split in _PIXEL_ALIGNED:
+            message = f"{item.split} needs a pair_id that its {_PARTNER[item.split]} image has too"
+            found[id(item)] = [Problem(item.id, "pair_id", message)]
+    for pair_id, pair in members.items():
+        for item in pair:
+            problems = _of_member(item, pair_id, pair)
+            if problems:
+                found[id(item)] = problems
+    return found
+
+
+def _of_member(item: Item, pair_id: str, pair: Sequence[Item]) -> list[Problem]:
+    wanted = _PARTNER[item.split]
+    others = [other for other in pair if other is not item]
+    partners = [other for other in others if other.split == wanted]
+    if not partners:
+        message = f"pair {shown(pair_id)} has no {wanted} image; add it, or take the item out"
+        return [Problem(item.id, "pair_id", message)]
+    if len(others) > 1:
+        message = f"pair {shown(pair_id)} has {len(pair)} images; a pair is one {item.split} and one {wanted}"
+        return [Problem(item.id, "pair_id", message)]
+    # Named once, at the reference: it is the artifact item that the options were written for.
+    return _other_options(item, partners[0]) if item.split == "ref_pg" else []
+
+
+def _other_options(item: Item, partner: Item) -> list[Problem]:
+    advice = f"give it those of {shown(partner.id)}"
+    found = [
+        Problem(item.id, f"{question}.options", f"other options than the pair's artifact image; {advice}")
+        for question, mine, theirs in (("q2", item.q2, partner.q2), ("q4", item.q4, partner.q4))
+        if mine is not None and theirs is not None and _texts(mine) != _texts(theirs)
+    ]
+    if item.q3 is not None and partner.q3 is not None and item.q3.boxes != partner.q3.boxes:
+        message = f"other boxes than the pair's artifact image; {advice}"
+        found.append(Problem(item.id, "q3.boxes", message))
+    return found
+
+
+def _texts(choice: TextChoice) -> dict[str, str]:
+    return {letter: " ".join(text.split()) for letter, text in choice.options.items()}

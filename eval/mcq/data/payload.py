@@ -1,0 +1,164 @@
+"""The raw annotation payload: what an annotator's tool stores about one image.
+
+Source: SalArt-VQA, appendix D.2. Only A–D are authored; E is added when a question is asked.
+
+Raw annotation payloads as a file: JSON Lines, each payload with the id, image and split of its item."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.problems import ItemsError, Problem, of_validation
+from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Box, Item, Letter, Option, Split
+from uncanny.eval.mcq.data.released import write_items
+from uncanny.eval.mcq.data.released_rows import RowFault, read_type
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class _Texts(_Part):
+    ref: Letter
+    options: dict[Option, str]
+
+
+class _Boxes(_Part):
+    ref: Letter
+    candidates: dict[Option, Box] = Field(default_factory=dict)
+
+
+class _Payload(_Part):
+    artifact_type: str | None = None
+    q1_ref: Literal["yes", "no"] | None = None
+    semantic_loc: _Texts | None = None
+    box: _Boxes | None = None
+    evidence: _Texts | None = None
+
+
+def from_payload(
+    payload: Mapping[str, Any], *, id: str, image: str, split: Split, pair_id: str | None = None
+) -> Item:
+    """The item of one payload; parts that are absent become questions that are not asked.
+
+    Types are understood as annotators write them, such as `count_anomaly`; references have none. Further
+    keys of the payload are kept in the item. Raises ItemsError with every field that cannot be read; what
+    `check_items` finds is left to it.
+    """
+    try:
+        read = _Payload.model_validate(payload)
+    except ValidationError as error:
+        raise ItemsError("annotation payload", of_validation(error, item=id, line=None)) from error
+    fields: dict[str, Any] = {**(read.model_extra or {}), "id": id, "image": image, "split": split}
+    if pair_id is not None:
+        fields["pair_id"] = pair_id
+    if split in ARTIFACT_SPLITS and (read.artifact_type or "").strip():
+        fields["artifact_type"] = _type(read.artifact_type or "", id)
+    fields["q1"] = {"answer": read.q1_ref} if read.q1_ref else None
+    fields["q2"] = _choice(read.semantic_loc)
+    fields["q3"] = {"boxes": read.box.candidates, "answer": read.box.ref} if read.box else None
+    fields["q4"] = _choice(read.evidence)
+    try:
+        return Item.model_validate(fields)
+    except ValidationError as error:
+        raise ItemsError("annotation payload", of_validation(error, item=id, line=None)) from error
+
+
+def to_payload(item: Item) -> dict[str, Any]:
+    """The payload of an item; questions that are not asked are null. Prompts and overlays have no place."""
+    return {
+        "artifact_type": item.artifact_type,
+        "q1_ref": item.q1.answer if item.q1 else None,
+        "semantic_loc": {"ref": item.q2.answer, "options": dict(item.q2.options)} if item.q2 else None,
+        "box": {"ref": item.q3.answer, "candidates": _candidates(item.q3.boxes)} if item.q3 else None,
+        "evidence": {"ref": item.q4.answer, "options": dict(item.q4.options)} if item.q4 else None,
+    }
+
+
+def _candidates(boxes: Mapping[Option, Box]) -> dict[str, list[float]]:
+    return {letter: list(box) for letter, box in boxes.items()}
+
+
+def _choice(part: _Texts | None) -> dict[str, Any] | None:
+    return None if part is None else {"options": part.options, "answer": part.ref}
+
+
+def _type(given: str, id: str) -> str:
+    try:
+        return read_type(given)
+    except RowFault as fault:
+        raise ItemsError("annotation payload", [Problem(id, fault.column, fault.message)]) from fault
+
+
+_PARTS = frozenset({"q1_ref", "semantic_loc", "box", "evidence"})
+_NAMES = ("id", "image", "split")
+
+
+def holds_payloads(path: Path) -> bool:
+    """Whether the file's first line is a payload. False for what is no JSON Lines file."""
+    if not path.is_file() or path.suffix.lower() not in (".jsonl", ".json"):
+        return False
+    with path.open("rb") as file:
+        first = next((line for line in file if line.strip()), b"")
+    try:
+        found = orjson.loads(first)
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(found, dict) and bool(_PARTS & _payload(found).keys())
+
+
+def import_payloads(path: Path, out_dir: Path) -> Path:
+    """Write `out_dir/items.jsonl`; image paths in it start from there, the images stay where they are.
+
+    A line is the payload with `id`, `image` (relative to the file), `split` and perhaps `pair_id` added, or
+    these with the payload under `payload`. Raises ItemsError with everything that is wrong, UsageError where
+    the target is there already.
+    """
+    target = out_dir / "items.jsonl"
+    if target.exists():
+        raise UsageError(f"{target} is there already", remedy="Name another folder with -o.")
+    items: list[Item] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        if line.strip():
+            found = _item(line, number, path.parent, out_dir)
+            if isinstance(found, Item):
+                items.append(found)
+            else:
+                problems += found
+    if problems:
+        raise ItemsError(str(path), problems, remedy="Correct these lines; nothing was written.")
+    write_items(items, target)
+    return target
+
+
+def _item(line: bytes, number: int, base: Path, out_dir: Path) -> Item | list[Problem]:
+    try:
+        fields: Any = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return [Problem(None, None, f"not JSON: {error}", line=number)]
+    if not isinstance(fields, dict):
+        return [Problem(None, None, "not a JSON object", line=number)]
+    name = fields.get("id") if isinstance(fields.get("id"), str) else None
+    absent = [key for key in _NAMES if not isinstance(fields.get(key), str)]
+    if absent:
+        return [Problem(name, key, "missing; each payload needs it beside it", line=number) for key in absent]
+    image = os.path.relpath(base / fields["image"], out_dir)
+    pair = fields.get("pair_id")
+    payload = {key: value for key, value in _payload(fields).items() if key not in (*_NAMES, "pair_id")}
+    try:
+        return from_payload(payload, id=fields["id"], image=image, split=fields["split"], pair_id=pair)
+    except ItemsError as error:
+        return [Problem(p.item, p.field, p.message, p.severity, number) for p in error.problems]
+
+
+def _payload(fields: dict[str, Any]) -> dict[str, Any]:
+    held = fields.get("payload")
+    return held if isinstance(held, dict) else fields

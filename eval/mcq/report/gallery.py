@@ -1,0 +1,196 @@
+"""The items that every model or no model gets right, with pictures, options and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import numpy as np
+
+from uncanny.errors import UncannyError
+from uncanny.eval.common.page import Shot, pictures
+from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Item, Question
+from uncanny.eval.mcq.data.load import image_path
+from uncanny.eval.mcq.data.overlay import overlay_for
+from uncanny.eval.mcq.score.aggregate import is_rater
+from uncanny.eval.mcq.score.matrix import CODES, INVALID, MISSING, Key, Sheet
+from uncanny.eval.mcq.score.score import is_baseline
+
+MOST_SHOWN = 12
+_TITLES: Mapping[Question, str] = {
+    "q1": "Q1 Is there an artifact?",
+    "q2": "Q2 Where?",
+    "q3": "Q3 Which box?",
+    "q4": "Q4 What shows it?",
+}
+# Sets word option E each in their own way.
+_NONE = "none of these"
+_MOST_RAW = 60
+
+# What was answered, word for word, by model, item and question.
+Raw = dict[tuple[str, str, str], str]
+State = Literal["right", "wrong", "invalid", "refused", "missing", "unasked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One answer as the page shows it; `raw` is the text of an invalid one, shortened."""
+
+    state: State
+    text: str
+    raw: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question: its options as letter, text and whether it is the right one."""
+
+    question: Question
+    title: str
+    options: tuple[tuple[str, str, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One item; `image` and `overlay` are data URIs, None where a picture cannot be shown."""
+
+    item: Item
+    image: str | None
+    overlay: str | None
+    asked: tuple[Asked, ...]
+    answers: tuple[tuple[str, tuple[Given, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gallery:
+    """`everybody` and `nobody` hold at most `MOST_SHOWN` cards of the counts beside them.
+
+    `judges` are the models that decide. `unfinished` items have a missing answer of one of them and belong
+    to neither.
+    """
+
+    judges: tuple[str, ...]
+    everybody: tuple[Card, ...]
+    n_everybody: int
+    nobody: tuple[Card, ...]
+    n_nobody: int
+    unfinished: int
+
+
+def gallery(
+    sheets: Mapping[str, Sheet],
+    answers: Sequence[Answer],
+    *,
+    items_file: Path,
+    root: Path | None,
+    overlays: Path | None,
+) -> Gallery:
+    """Choose the items and read their pictures; those hardest for most models come first.
+
+    Baselines and people do not decide, unless there is nobody else. Overlays are drawn into `overlays` where
+    that is given.
+    """
+    judges = [sheet for name, sheet in sheets.items() if not (is_baseline(name) or is_rater(name))]
+    judges = judges or list(sheets.values())
+    key = judges[0].key
+    complete = np.all([(sheet.answered | ~key.asked).all(axis=1) for sheet in judges], axis=0)
+    solved = np.array([(sheet.right | ~key.asked).all(axis=1) for sheet in judges])
+    correct = np.sum([sheet.right.sum(axis=1) for sheet in judges], axis=0)
+    everybody = np.flatnonzero(complete & solved.all(axis=0) & key.asked.any(axis=1))
+    nobody = np.flatnonzero(complete & ~solved.any(axis=0))
+    nobody = nobody[np.argsort(correct[nobody], kind="stable")]
+    rows = [*everybody[:MOST_SHOWN].tolist(), *nobody[:MOST_SHOWN].tolist()]
+    cards = _cards([key.items[row] for row in rows], key, sheets, answers, items_file, root, overlays)
+    cut = min(len(everybody), MOST_SHOWN)
+    return Gallery(
+        judges=tuple(sheet.model for sheet in judges),
+        everybody=tuple(cards[:cut]),
+        n_everybody=len(everybody),
+        nobody=tuple(cards[cut:]),
+        n_nobody=len(nobody),
+        unfinished=int((~complete).sum()),
+    )
+
+
+def _cards(
+    items: Sequence[Item],
+    key: Key,
+    sheets: Mapping[str, Sheet],
+    answers: Sequence[Answer],
+    items_file: Path,
+    root: Path | None,
+    overlays: Path | None,
+) -> list[Card]:
+    shown = {item.id for item in items}
+    raw: Raw = {(one.model, one.id, one.question): one.raw for one in answers if one.id in shown and one.raw}
+    with TemporaryDirectory() as scratch:
+        drawn = [_overlay(item, items_file, root, overlays or Path(scratch)) for item in items]
+        files = [image_path(item, items_file, root) for item in items]
+        seen = pictures([Shot(path) for path in (*files, *drawn) if path], budget=0)
+    overlay_pictures = iter(seen[len(items) :])
+    return [
+        Card(
+            item,
+            seen[place].small,
+            next(overlay_pictures).small if drawn[place] else None,
+            tuple(_asked(item, question) for question in item.asked()),
+            tuple((name, _given(sheet, key.rows[item.id], item, raw)) for name, sheet in sheets.items()),
+        )
+        for place, item in enumerate(items)
+    ]
+
+
+def _overlay(item: Item, items_file: Path, root: Path | None, folder: Path) -> Path | None:
+    try:
+        return overlay_for(item, items_file, root, folder)
+    except (UncannyError, OSError):
+        # A report goes without this picture; the figures do not depend on it.
+        return None
+
+
+def _asked(item: Item, question: Question) -> Asked:
+    right = item.right(question)
+    options: dict[str, str]
+    if question == "q1":
+        options = {"yes": "", "no": ""}
+    elif question == "q3":
+        options = {letter: f"box {letter}" for letter in sorted(item.q3.boxes)} if item.q3 else {}
+        options["E"] = _NONE
+    else:
+        held = item.q2 if question == "q2" else item.q4
+        options = {letter: held.options[letter] for letter in sorted(held.options)} if held else {}
+        options["E"] = _NONE
+    return Asked(
+        question,
+        _TITLES[question],
+        tuple((letter, text, letter == right) for letter, text in options.items()),
+    )
+
+
+def _given(sheet: Sheet, row: int, item: Item, raw: Raw) -> tuple[Given, ...]:
+    return tuple(
+        _one(sheet, row, column, raw.get((sheet.model, item.id, question)) or "")
+        for column, question in enumerate(QUESTIONS)
+    )
+
+
+def _one(sheet: Sheet, row: int, column: int, raw: str) -> Given:
+    if not sheet.key.asked[row, column]:
+        return Given("unasked", "not asked")
+    code = int(sheet.given[row, column])
+    if sheet.refused[row, column]:
+        return Given("refused", "refused", _short(raw))
+    if code == MISSING:
+        return Given("missing", "missing")
+    if code == INVALID:
+        return Given("invalid", "invalid", _short(raw))
+    options = ("no", "yes") if column == 0 else tuple("ABCDE")
+    text = next(option for option in options if CODES[option] == code)
+    return Given("right" if sheet.right[row, column] else "wrong", text)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_RAW else text[: _MOST_RAW - 1] + "…"

@@ -1,0 +1,299 @@
+"""The bars of the MCQ report: patterns, outcomes, answer bias, placed for the page.
+
+Recall against specificity, placed for an SVG of fixed size that scales with the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from uncanny.eval.mcq.score.result import ModelScore, Share
+from uncanny.eval.mcq.score.score import is_baseline
+
+HIERARCHY = {
+    "q1_miss": "artifact missed (Q1 wrong)",
+    "evidence_failure": "seen, wrong evidence (Q4 wrong)",
+    "localization_failure": "wrong place (Q2 or Q3 wrong)",
+    "full_success": "all four right",
+}
+PATTERN_WIDTH, PATTERN_ROW, PATTERN_LEFT, PATTERN_RIGHT = 300.0, 15.0, 62.0, 66.0
+BIAS_WIDTH, BIAS_TALL, BIAS_TOP = 372.0, 84.0, 12.0
+_SLOT, _GAP = 18.0, 16.0
+
+
+@dataclass(frozen=True, slots=True)
+class PatternBar:
+    """How many artifact images have one right/wrong pattern; `share` is 0-1, None of no images."""
+
+    pattern: str
+    count: int
+    share: float | None
+    y: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One part of a stacked bar, in percent of its width."""
+
+    key: str
+    x: float
+    width: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class BiasBar:
+    """How often one option is given, as a bar, and how often it is right, as a mark; both 0-1."""
+
+    option: str
+    given: float
+    right: float
+    x: float
+    y: float
+    height: float
+    right_y: float
+
+
+@dataclass(frozen=True, slots=True)
+class BiasGroup:
+    """The options of one question; no bars where none of its answers is there."""
+
+    question: str
+    x: float
+    width: float
+    bars: tuple[BiasBar, ...]
+
+
+def pattern_bars(score: ModelScore) -> list[PatternBar]:
+    """All sixteen, from all right to all wrong, scaled to the most frequent."""
+    total, most = sum(score.patterns.values()), max(score.patterns.values(), default=0)
+    room = PATTERN_WIDTH - PATTERN_LEFT - PATTERN_RIGHT
+    return [
+        PatternBar(
+            pattern,
+            score.patterns[pattern],
+            score.patterns[pattern] / total if total else None,
+            place * PATTERN_ROW,
+            round(room * score.patterns[pattern] / most, 2) if most else 0.0,
+        )
+        for place, pattern in enumerate(sorted(score.patterns, reverse=True))
+    ]
+
+
+def hierarchy_bar(shares: Mapping[str, Share]) -> list[Segment]:
+    """The four outcomes side by side; empty where no artifact image has all its answers."""
+    return _stacked({name: share.value if (share := shares.get(name)) else None for name in HIERARCHY})
+
+
+def published_hierarchy(row: Mapping[str, Any]) -> list[Segment]:
+    """The same of a published model, given as percentages."""
+    return _stacked({name: row[name] / 100 if row.get(name) is not None else None for name in HIERARCHY})
+
+
+def bias_groups(score: ModelScore) -> list[BiasGroup]:
+    """Given against right for each option of each question, on one scale from 0 to 100 %."""
+    groups, x = [], 4.0
+    for question, options in score.answer_bias.items():
+        bars = []
+        for place, (option, bias) in enumerate(options.items()):
+            if bias.given is None or bias.right is None:
+                continue
+            bars.append(
+                BiasBar(
+                    option,
+                    bias.given,
+                    bias.right,
+                    x + place * _SLOT,
+                    round(BIAS_TOP + BIAS_TALL * (1 - bias.given), 2),
+                    round(BIAS_TALL * bias.given, 2),
+                    round(BIAS_TOP + BIAS_TALL * (1 - bias.right), 2),
+                )
+            )
+        width = len(options) * _SLOT
+        groups.append(BiasGroup(question.upper(), x, width, tuple(bars)))
+        x += width + _GAP
+    return groups
+
+
+def types_of(models: Iterable[ModelScore]) -> list[str]:
+    """The artifact types in the order in which the scores name them, each once."""
+    return list(dict.fromkeys(name for score in models for name in score.by_type))
+
+
+def _stacked(values: Mapping[str, float | None]) -> list[Segment]:
+    segments, x = [], 0.0
+    for name, value in values.items():
+        if value is None:
+            return []
+        segments.append(Segment(name, round(100 * x, 3), round(100 * value, 3), value))
+        x += value
+    return segments
+
+
+WIDTH, HEIGHT = 420.0, 400.0
+LEFT, RIGHT, TOP, BOTTOM = 46.0, 14.0, 12.0, 42.0
+TICKS = (0, 25, 50, 75, 100)
+_LETTER, _SMALL, _LINE, _MOST_LETTERS = 6.9, 5.2, 12.0, 24
+_NEAR, _FAR = (6.0, 11.0), (18.0, 27.0, 38.0, 50.0, 64.0)
+
+Kind = Literal["own", "baseline", "published"]
+Rect = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A model at `x`, `y` in SVG units. `across` and `up` are its intervals, None without.
+
+    `leader` is where a line from the point to a label that stands far off ends.
+    """
+
+    name: str
+    kind: Kind
+    recall: float
+    specificity: float
+    x: float
+    y: float
+    across: tuple[float, float] | None = None
+    up: tuple[float, float] | None = None
+    number: int | None = None
+    label: str = ""
+    label_x: float = 0.0
+    label_y: float = 0.0
+    leader: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """`left_out` names the models without one of the two figures."""
+
+    points: tuple[Point, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """The same in words, for those who hear the page."""
+        return "; ".join(
+            f"{point.name}: recall {point.recall:.1%}, specificity {point.specificity:.1%}"
+            for point in self.points
+        )
+
+
+def at_x(specificity: float) -> float:
+    return round(LEFT + specificity * (WIDTH - LEFT - RIGHT), 1)
+
+
+def at_y(recall: float) -> float:
+    return round(HEIGHT - BOTTOM - recall * (HEIGHT - TOP - BOTTOM), 1)
+
+
+def scatter(models: Mapping[str, ModelScore], published: Sequence[Mapping[str, Any]]) -> Scatter:
+    """Own models by name and with their intervals, published ones (percentages) by number."""
+    points, left_out = [], []
+    for name, score in models.items():
+        point = _own(name, score)
+        if point is None:
+            left_out.append(name)
+        else:
+            points.append(point)
+    known = [row for row in published if _has_both(row)]
+    points += [_published(row, number) for number, row in enumerate(known, start=1)]
+    return Scatter(tuple(_labelled(points)), tuple(left_out))
+
+
+def _own(name: str, score: ModelScore) -> Point | None:
+    recall, specificity = (score.splits.get(split, {}).get("q1") for split in ("artifact", "ref_real"))
+    if recall is None or recall.value is None or specificity is None or specificity.value is None:
+        return None
+    across, up = specificity.interval, recall.interval
+    return Point(
+        name,
+        "baseline" if is_baseline(name) else "own",
+        recall.value,
+        specificity.value,
+        at_x(specificity.value),
+        at_y(recall.value),
+        (at_x(across[0]), at_x(across[1])) if across else None,
+        (at_y(up[0]), at_y(up[1])) if up else None,
+        label=name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "…",
+    )
+
+
+def _has_both(row: Mapping[str, Any]) -> bool:
+    return row.get("artifact_q1") is not None and row.get("ref_real_q1") is not None
+
+
+def _published(row: Mapping[str, Any], number: int) -> Point:
+    recall, specificity = row["artifact_q1"] / 100, row["ref_real_q1"] / 100
+    return Point(
+        row["model"],
+        "published",
+        recall,
+        specificity,
+        at_x(specificity),
+        at_y(recall),
+        number=number,
+        label=str(number),
+    )
+
+
+def _labelled(points: Sequence[Point]) -> Iterator[Point]:
+    """Labels where they hide least: other labels before all, then points. A published model has its name
+    where that hides nothing."""
+    dots = [(point.x - 4, point.y - 4, point.x + 4, point.y + 4) for point in points]
+    taken: list[Rect] = []
+
+    def hidden(spot: Rect) -> tuple[float, float]:
+        labels, places = (sum(_shared(spot, one) for one in ones) for ones in (taken, dots))
+        return labels, places
+
+    for point in points:
+        text = point.label
+        if point.kind == "published":
+            named = [spot for spot in _spots(point, _SMALL * len(point.name), _NEAR) if _inside(spot)]
+            free = next((spot for spot in named if hidden(spot) == (0, 0)), None)
+            text = point.name if free else text
+        else:
+            free = None
+        spots = [spot for spot in _spots(point, _LETTER * len(text), _NEAR + _FAR) if _inside(spot)]
+        best = free or min(spots, key=hidden)
+        taken.append(best)
+        yield _with_label(point, text, best)
+
+
+def _with_label(point: Point, text: str, spot: Rect) -> Point:
+    end = (min(max(point.x, spot[0]), spot[2]), min(max(point.y, spot[1]), spot[3]))
+    away = max(abs(end[0] - point.x), abs(end[1] - point.y))
+    return replace(
+        point,
+        label=text,
+        label_x=round((spot[0] + spot[2]) / 2, 1),
+        label_y=round(spot[3] - 3, 1),
+        leader=(round(end[0], 1), round(end[1], 1)) if away > _NEAR[-1] else None,
+    )
+
+
+def _spots(point: Point, wide: float, distances: Sequence[float]) -> Iterator[Rect]:
+    for away in distances:
+        for left, top in (
+            (point.x + away, point.y - _LINE / 2),
+            (point.x - away - wide, point.y - _LINE / 2),
+            (point.x - wide / 2, point.y - away - _LINE),
+            (point.x - wide / 2, point.y + away),
+            (point.x + away * 0.7, point.y - away * 0.7 - _LINE),
+            (point.x + away * 0.7, point.y + away * 0.7),
+            (point.x - away * 0.7 - wide, point.y - away * 0.7 - _LINE),
+            (point.x - away * 0.7 - wide, point.y + away * 0.7),
+        ):
+            yield left, top, left + wide, top + _LINE
+
+
+def _inside(spot: Rect) -> bool:
+    return spot[0] >= LEFT and spot[2] <= WIDTH and spot[1] >= 0 and spot[3] <= HEIGHT - BOTTOM + 8
+
+
+def _shared(one: Rect, other: Rect) -> float:
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    return max(0.0, width) * max(0.0, height)

@@ -1,0 +1,132 @@
+"""The tables of the MCQ report, as words: what was not asked says so and is never a zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uncanny.eval.common.page import percent
+from uncanny.eval.mcq.data.items import QUESTIONS, Item, Question
+from uncanny.eval.mcq.score.matrix import Sheet
+from uncanny.eval.mcq.score.result import McNemar, ModelScore, Share
+from uncanny.eval.metrics.mcq import SPLITS
+
+# Heading, split, and its columns as heading and score.
+GROUPS: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
+    (
+        "Images with an artifact",
+        "artifact",
+        (
+            ("Q1 recall", "q1"),
+            ("Q2", "q2"),
+            ("Q3", "q3"),
+            ("Q4", "q4"),
+            ("All Q1–4", "all_q1_4"),
+            ("All Q2–4", "all_q2_4"),
+        ),
+    ),
+    (
+        "Real photographs",
+        "ref_real",
+        (("Q1 specificity", "q1"), ("All Q1–4", "all_q1_4"), ("All Q2–4", "all_q2_4")),
+    ),
+    ("Before the edit", "ref_pg", (("All Q2–4", "all_q2_4"),)),
+    ("Overall", "overall", (("Q1", "q1"), ("All Q1–4", "all_q1_4"), ("All Q2–4", "all_q2_4"))),
+)
+_SCORES: Mapping[str, tuple[Question, ...]] = {
+    **{question: (question,) for question in QUESTIONS},
+    "all_q1_4": QUESTIONS,
+    "all_q2_4": QUESTIONS[1:],
+}
+NOT_ASKED, NO_ANSWER = "not asked", "no answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One figure: `text` for people, its interval below it, and what it is counted out of."""
+
+    text: str
+    interval: str | None = None
+    title: str = ""
+    empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRates:
+    """One question of one model: counts out of `asked`; no rates where nothing is asked."""
+
+    asked: int
+    missing: int
+    invalid: int
+    refused: int
+
+    def words(self, count: int) -> str:
+        return f"{count:,} ({percent(count / self.asked)})" if self.asked else NOT_ASKED
+
+
+def main_row(score: ModelScore, items: Sequence[Item]) -> list[Cell]:
+    """One model's line of the main table."""
+    return [
+        cell(score.splits.get(split, {}).get(name), asked=is_asked(items, split, name))
+        for _, split, columns in GROUPS
+        for _, name in columns
+    ]
+
+
+def published_row(row: Mapping[str, Any]) -> list[Cell]:
+    """A published model in the same columns; a dash where nothing was published."""
+    values = [row.get(f"{split}_{name}") for _, split, columns in GROUPS for _, name in columns]
+    return [
+        Cell("–", title="not published", empty=True) if value is None else Cell(percent(value / 100))
+        for value in values
+    ]
+
+
+def cell(share: Share | None, *, asked: bool) -> Cell:
+    """A share in percent with its interval; in words where there is nothing to count out of."""
+    if share is None or share.value is None:
+        return Cell(NO_ANSWER if asked else NOT_ASKED, empty=True)
+    return Cell(percent(share.value), interval_words(share), f"{share.counts:,} of {share.out_of:,}")
+
+
+def interval_words(share: Share) -> str | None:
+    """The two ends in percent without the sign; None where there is no interval."""
+    if share.interval is None:
+        return None
+    low, high = share.interval
+    return f"{100 * low:.1f}–{100 * high:.1f}"
+
+
+def is_asked(items: Iterable[Item], split: str, score: str) -> bool:
+    """Whether any item of the split, or union of splits, has the questions that a score is made of."""
+    wanted = set(_SCORES[score])
+    members = SPLITS.get(split) or tuple(name for names in SPLITS.values() for name in names)
+    return any(item.split in members and wanted <= set(item.asked()) for item in items)
+
+
+def question_rates(sheets: Sequence[Sheet]) -> list[QuestionRates]:
+    """Missing, invalid and refused answers of one model, or of several raters together, by question."""
+    rates = []
+    for column in range(len(QUESTIONS)):
+        asked = sum(int(sheet.key.asked[:, column].sum()) for sheet in sheets)
+        answered = sum(int(sheet.answered[:, column].sum()) for sheet in sheets)
+        invalid = sum(int(sheet.invalid[:, column].sum()) for sheet in sheets)
+        refused = sum(int(sheet.refused[:, column].sum()) for sheet in sheets)
+        rates.append(QuestionRates(asked, asked - answered, invalid, refused))
+    return rates
+
+
+def mcnemar_rows(tests: Iterable[McNemar]) -> list[tuple[str, str, dict[str, McNemar]]]:
+    """McNemar's tests by pair of models, in their order: first, second, and a test for each question."""
+    pairs: dict[tuple[str, str], dict[str, McNemar]] = {}
+    for test in tests:
+        pairs.setdefault((test.first, test.second), {})[test.question] = test
+    return [(first, second, held) for (first, second), held in pairs.items()]
+
+
+def p_words(p_value: float | None) -> str:
+    """A p-value for people; never 0."""
+    if p_value is None:
+        return "nothing in common"
+    return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.2g}"

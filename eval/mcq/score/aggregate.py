@@ -1,0 +1,226 @@
+"""The scores of one model, or of several raters, from their sheets.
+
+Human raters: each is one `model` named `human/NAME`, and together they are scored as `human`.
+
+Several models on the same items: the oracle over all of them and the exact McNemar test of each two."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Question
+from uncanny.eval.mcq.score.matrix import CODES, Bools, Key, Sheet
+from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore, Share
+from uncanny.eval.metrics.bootstrap import percentile_intervals, replicates
+from uncanny.eval.metrics.mcq import (
+    ARTIFACT,
+    SPLITS,
+    Ratio,
+    detection_ratios,
+    disagreement_ratios,
+    hierarchy_ratios,
+    pattern_counts,
+    ratio,
+    split_ratios,
+    type_ratios,
+    within,
+)
+from uncanny.eval.metrics.shares import share_intervals
+from uncanny.eval.metrics.significance import mcnemar_exact
+
+Path = tuple[str, ...]
+
+
+def tally(name: str, sheets: Sequence[Sheet], *, resamples: int, seed: int) -> ModelScore:
+    """Score one sheet, or average several raters' sheets of one key; `resamples=0` leaves intervals out."""
+    key = sheets[0].key
+    tables = [ratios_of(sheet) for sheet in sheets]
+    shares = _shares(tables, resamples, seed)
+    return ModelScore(
+        model=name,
+        raters=len(sheets),
+        n_images=_sizes(key),
+        splits=_two_deep(shares, "splits"),
+        q1_detection=_one_deep(shares, "q1_detection"),
+        patterns=_patterns(sheets),
+        hierarchy=_one_deep(shares, "hierarchy"),
+        by_type=_one_deep(shares, "by_type"),
+        disagreement=_two_deep(shares, "disagreement"),
+        answer_bias={question: _bias(sheets, column) for column, question in enumerate(QUESTIONS)},
+        invalid=_per_question(sheet.invalid for sheet in sheets),
+        refused=_per_question(sheet.refused for sheet in sheets),
+        missing=sum((sheet.reasons for sheet in sheets), Counter()),
+        unused=sum(sheet.unused for sheet in sheets),
+        asked=sum(int(sheet.key.asked.sum()) for sheet in sheets),
+        changed=tuple(dict.fromkeys(one for sheet in sheets for one in sheet.changed)),
+    )
+
+
+def ratios_of(sheet: Sheet) -> dict[Path, Ratio]:
+    """Every share of one sheet by its path in the report, as columns over the images."""
+    key, right, answered = sheet.key, sheet.right, sheet.answered
+    artifact, real = within(key.split, *ARTIFACT), within(key.split, "ref_real")
+    said = sheet.given[:, 0]
+    found: dict[Path, Ratio] = {}
+    for split, shares in split_ratios(key.split, right, answered).items():
+        found |= {("splits", split, name): share for name, share in shares.items()}
+    one_deep = {
+        "q1_detection": detection_ratios(
+            artifact, real, said == CODES["yes"], said == CODES["no"], answered[:, 0]
+        ),
+        "hierarchy": hierarchy_ratios(artifact, right, answered),
+        "by_type": type_ratios(artifact, key.type, right, answered),
+    }
+    for head, shares in one_deep.items():
+        found |= {(head, name): share for name, share in shares.items()}
+    for pair, shares in disagreement_ratios(artifact, right, answered).items():
+        found |= {("disagreement", pair, name): share for name, share in shares.items()}
+    return found
+
+
+def _shares(tables: Sequence[Mapping[Path, Ratio]], resamples: int, seed: int) -> dict[Path, Share]:
+    paths = list(tables[0])
+    if len(tables) == 1:
+        intervals = share_intervals(list(tables[0].values()), resamples=resamples, seed=seed)
+    elif not resamples:
+        intervals = [None] * len(paths)
+    else:
+        # Raters answer about the same images, so that one resample serves them all.
+        drawn = replicates(
+            [table[path] for table in tables for path in paths], resamples=resamples, seed=seed
+        ).reshape(resamples, len(tables), len(paths))
+        with np.errstate(invalid="ignore"):
+            counted = ~np.isnan(drawn)
+            mean = np.nansum(drawn, axis=1) / counted.sum(axis=1)
+        intervals = percentile_intervals(mean)
+    return {
+        path: _share([table[path] for table in tables], interval)
+        for path, interval in zip(paths, intervals, strict=True)
+    }
+
+
+def _share(ratios: Sequence[Ratio], interval: tuple[float, float] | None) -> Share:
+    values = [value for ratio in ratios if (value := ratio.value) is not None]
+    return Share(
+        sum(values) / len(values) if values else None,
+        sum(int(ratio.counts.sum(dtype=np.int64)) for ratio in ratios),
+        sum(int(ratio.out_of.sum(dtype=np.int64)) for ratio in ratios),
+        interval,
+    )
+
+
+def _sizes(key: Key) -> dict[str, int]:
+    order = ("art_dg", "art_pg", "artifact", "ref_real", "ref_pg")
+    sizes = {split: int(within(key.split, *SPLITS[split]).sum()) for split in order}
+    return sizes | {"all": len(key.items)}
+
+
+def _patterns(sheets: Sequence[Sheet]) -> dict[str, int]:
+    artifact = within(sheets[0].key.split, *ARTIFACT)
+    each = [pattern_counts(artifact, sheet.right, sheet.answered) for sheet in sheets]
+    return {name: sum(counts[name] for counts in each) for name in each[0]}
+
+
+def _bias(sheets: Sequence[Sheet], column: int) -> dict[str, Bias]:
+    options = ("yes", "no") if column == 0 else ("A", "B", "C", "D", "E")
+    answered = np.concatenate([sheet.answered[:, column] for sheet in sheets])
+    given = np.concatenate([sheet.given[:, column] for sheet in sheets])[answered]
+    right = np.concatenate([sheet.key.right[:, column] for sheet in sheets])[answered]
+    if not len(given):
+        return {option: Bias(None, None) for option in options}
+    return {
+        option: Bias(float(np.mean(given == CODES[option])), float(np.mean(right == CODES[option])))
+        for option in options
+    }
+
+
+def _per_question(marks: Iterable[Bools]) -> dict[Question, int]:
+    total = np.sum([mark.sum(axis=0) for mark in marks], axis=0)
+    return {question: int(total[column]) for column, question in enumerate(QUESTIONS)}
+
+
+def _one_deep(shares: Mapping[Path, Share], head: str) -> dict[str, Share]:
+    return {path[1]: share for path, share in shares.items() if path[0] == head}
+
+
+def _two_deep(shares: Mapping[Path, Share], head: str) -> dict[str, dict[str, Share]]:
+    found: dict[str, dict[str, Share]] = {}
+    for path, share in shares.items():
+        if path[0] == head:
+            found.setdefault(path[1], {})[path[2]] = share
+    return found
+
+
+PREFIX = "human/"
+HUMAN = "human"
+
+
+def is_rater(model: str) -> bool:
+    """Whether these answers are one person's."""
+    return model == HUMAN or model.startswith(PREFIX)
+
+
+def as_rater(answers: Iterable[Answer], name: str) -> list[Answer]:
+    """The same answers as given by the person `name`, whatever `model` the file says."""
+    return [answer.model_copy(update={"model": PREFIX + name}) for answer in answers]
+
+
+def grouped(sheets: Mapping[str, Sheet]) -> dict[str, list[Sheet]]:
+    """Sheets by the name they are reported under: all raters under `human`, any other model alone."""
+    groups: dict[str, list[Sheet]] = {}
+    for model, sheet in sheets.items():
+        groups.setdefault(HUMAN if is_rater(model) else model, []).append(sheet)
+    return groups
+
+
+def oracle(sheets: Sequence[Sheet], *, resamples: int, seed: int) -> Share | None:
+    """Share of artifact images that at least one model gets all four right (appendix F.1).
+
+    Over the images that every model answers in full. None for fewer than two models.
+    """
+    if len(sheets) < 2:
+        return None
+    full = np.logical_and.reduce([sheet.answered.all(axis=1) for sheet in sheets])
+    full &= within(sheets[0].key.split, *ARTIFACT)
+    solved = np.logical_or.reduce([sheet.right.all(axis=1) for sheet in sheets])
+    found = ratio(full & solved, full)
+    interval = share_intervals([found], resamples=resamples, seed=seed)[0]
+    return Share(found.value, int((full & solved).sum()), int(full.sum()), interval)
+
+
+def mcnemar(sheets: Sequence[Sheet]) -> tuple[McNemar, ...]:
+    """Every two models, for each question and for all four, on the items both answer.
+
+    The p-values are not corrected for the number of tests.
+    """
+    if len(sheets) < 2:
+        return ()
+    pairs = list(combinations(range(len(sheets)), 2))
+    first, second = np.array(pairs).T
+    found: list[McNemar] = []
+    for question in (*QUESTIONS, "all_q1_4"):
+        columns = slice(None) if question == "all_q1_4" else [QUESTIONS.index(question)]
+        right = np.array([sheet.right[:, columns].all(axis=1) for sheet in sheets], dtype=np.float64)
+        answered = np.array([sheet.answered[:, columns].all(axis=1) for sheet in sheets], dtype=np.float64)
+        common = (answered @ answered.T)[first, second].astype(int)
+        # Entry (i, j): items that i gets right and j answers, but wrongly.
+        only = right @ (answered * (1 - right)).T
+        first_only, second_only = only[first, second].astype(int), only[second, first].astype(int)
+        p_values = mcnemar_exact(first_only, second_only)
+        found += [
+            McNemar(
+                sheets[i].model,
+                sheets[j].model,
+                question,
+                int(common[at]),
+                int(first_only[at]),
+                int(second_only[at]),
+                float(p_values[at]) if common[at] else None,
+            )
+            for at, (i, j) in enumerate(pairs)
+        ]
+    return tuple(found)

@@ -1,0 +1,128 @@
+"""Models that give a mask: the candidate box under which the mask is highest is their answer to Q3.
+
+Source: SalArt-VQA, section 4.2. Such a model cannot answer E, so that references are wrong by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from uncanny.errors import UsageError
+from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
+from uncanny.eval.metrics.bootstrap import RESAMPLES
+from uncanny.eval.metrics.mcq import ARTIFACT, Ratio, ratio, within
+from uncanny.eval.metrics.shares import share_intervals
+
+NOTE = "a mask cannot answer E: every reference is wrong by construction"
+Mask = NDArray[np.float64]
+
+_GROUPS = {
+    "artifact": ARTIFACT,
+    "ref_real": ("ref_real",),
+    "ref_pg": ("ref_pg",),
+    "overall": (*ARTIFACT, "ref_real"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BoxPick:
+    """The chosen box, the mean mask score under each, and whether another box scores the same."""
+
+    box: Option
+    means: Mapping[Option, float]
+    tied: bool
+
+
+def choose_box(
+    mask: NDArray[Any], boxes: Mapping[Option, Box], *, size: tuple[int, int] | None = None
+) -> BoxPick:
+    """The box with the highest mean score; of equal ones, the first letter.
+
+    `mask` has the shape (height, width), any number type, higher is more suspicious. Boxes are in pixels of
+    the image, whose `size` is (width, height); without it the mask is taken to be as large as the image. A
+    box counts every mask pixel it touches.
+
+    Raises `UsageError` for a mask that is not two-dimensional or not finite, and for a box outside of it.
+    """
+    scores = np.asarray(mask, dtype=np.float64)
+    if scores.ndim != 2 or not scores.size or not np.isfinite(scores).all():
+        raise UsageError(
+            f"a mask of shape {scores.shape} is not a finite picture of scores",
+            remedy="Give one finite score a pixel.",
+        )
+    means = {option: _mean_under(scores, boxes[option], size) for option in sorted(boxes)}
+    best = max(means.values())
+    first, *others = [option for option, mean in means.items() if mean == best]
+    return BoxPick(first, means, bool(others))
+
+
+def _mean_under(scores: Mask, box: Box, size: tuple[int, int] | None) -> float:
+    height, width = scores.shape
+    across, down = (width / size[0], height / size[1]) if size else (1.0, 1.0)
+    left, right = max(0, floor(box[0] * across)), min(width, ceil(box[2] * across))
+    top, bottom = max(0, floor(box[1] * down)), min(height, ceil(box[3] * down))
+    if left >= right or top >= bottom:
+        raise UsageError(
+            f"box {box} has no area within a mask of {width} × {height}",
+            remedy="Give the size of the image the boxes were drawn on.",
+        )
+    return float(scores[top:bottom, left:right].mean())
+
+
+def read_mask(path: Path) -> Mask:
+    """Scores from a `.npy` array or a greyscale picture. Raises `UsageError` where the file is neither."""
+    try:
+        if path.suffix == ".npy":
+            return cast(Mask, np.load(path, allow_pickle=False).astype(np.float64))
+        with Image.open(path) as picture:
+            grey = picture if picture.mode in ("1", "L", "F", "I", "I;16") else picture.convert("L")
+            return np.asarray(grey, dtype=np.float64)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: not a mask: {error}", remedy="Give a .npy array or a picture.") from error
+
+
+def box_answers(items: Iterable[Item], picks: Mapping[str, BoxPick], model: str) -> list[Answer]:
+    """Q3 answers from picks by item id; an item without a pick has none."""
+    return [
+        Answer(id=item.id, question="q3", raw=picks[item.id].box, model=model)
+        for item in items
+        if item.q3 is not None and item.id in picks
+    ]
+
+
+def score_boxes(
+    items: Iterable[Item], picks: Mapping[str, BoxPick], *, resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, Any]:
+    """Q3 shares of a model that gives masks; `overall` is of artifact images and real references.
+
+    `missing` counts items without a mask, in no share; `ties` the picks that letter order decided.
+    """
+    held = [item for item in items if item.q3 is not None]
+    ratios = _ratios(held, picks)
+    ends = share_intervals(ratios, resamples=resamples, seed=seed)
+    return {
+        "q3": {name: found.value for name, found in zip(_GROUPS, ratios, strict=True)},
+        "n": {name: int(found.out_of.sum()) for name, found in zip(_GROUPS, ratios, strict=True)},
+        "ci": {name: list(end) if end else None for name, end in zip(_GROUPS, ends, strict=True)},
+        "missing": sum(item.id not in picks for item in held),
+        "ties": sum(picks[item.id].tied for item in held if item.id in picks),
+        "note": NOTE,
+    }
+
+
+def _ratios(held: Sequence[Item], picks: Mapping[str, BoxPick]) -> list[Ratio]:
+    split = np.array([item.split for item in held], dtype=np.str_)
+    answered = np.array([item.id in picks for item in held], dtype=np.bool_)
+    right = np.array(
+        [item.id in picks and picks[item.id].box == item.right("q3") for item in held], dtype=np.bool_
+    )
+    groups = [within(split, *members) for members in _GROUPS.values()]
+    return [ratio(rows & right, rows & answered) for rows in groups]

@@ -1,0 +1,158 @@
+"""Answers as arrays: one row an image, one column a question, so that every score is a sum over columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uncanny.errors import UsageError
+from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AskedQuestion, Item, changed_since
+from uncanny.eval.mcq.score.answers import Parser, read_choice
+
+CODES = {"no": 0, "yes": 1, "A": 0, "B": 1, "C": 2, "D": 3, "E": 4}
+INVALID, MISSING = -1, -2
+UNSEEN = "not answered"
+CHANGED = "question changed since"
+
+Bools = NDArray[np.bool_]
+Codes = NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The items as arrays of shape (images,) and (images, 4); `right` is -2 where nothing is asked."""
+
+    items: tuple[Item, ...]
+    rows: Mapping[str, int]
+    split: NDArray[np.str_]
+    type: NDArray[np.str_]
+    right: Codes
+
+    @property
+    def asked(self) -> Bools:
+        return np.not_equal(self.right, MISSING)
+
+    @classmethod
+    def of(cls, items: Iterable[Item]) -> Key:
+        """Raises `UsageError` for an id that comes twice."""
+        held = tuple(items)
+        rows = {item.id: row for row, item in enumerate(held)}
+        if len(rows) < len(held):
+            twice = next(item.id for row, item in enumerate(held) if rows[item.id] != row)
+            raise UsageError(f"item {twice!r} comes twice", remedy="Give every item its own id.")
+        right = [[CODES.get(item.right(question) or "", MISSING) for question in QUESTIONS] for item in held]
+        return cls(
+            held,
+            rows,
+            np.array([item.split for item in held], dtype=np.str_),
+            np.array([item.artifact_type or "untyped" for item in held], dtype=np.str_),
+            np.array(right, dtype=np.int8).reshape(-1, len(QUESTIONS)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One model's answers to the questions of a key.
+
+    `given` holds codes as in the key, `INVALID` for an answer that says no option and `MISSING` for none.
+    `reasons` counts the missing answers by why; `unused` counts answers to nothing that is asked. `changed`
+    are the missing ones that were given to another question than the item asks now, as ids and questions.
+    """
+
+    model: str
+    key: Key
+    given: Codes
+    refused: Bools
+    reasons: Counter[str] = field(default_factory=Counter)
+    unused: int = 0
+    changed: tuple[tuple[str, AskedQuestion], ...] = ()
+
+    @property
+    def right(self) -> Bools:
+        return np.equal(self.given, self.key.right) & self.key.asked
+
+    @property
+    def answered(self) -> Bools:
+        return np.not_equal(self.given, MISSING) & self.key.asked
+
+    @property
+    def invalid(self) -> Bools:
+        return np.equal(self.given, INVALID) & self.key.asked
+
+
+def read_sheets(key: Key, answers: Iterable[Answer], parser: Parser = "exact") -> dict[str, Sheet]:
+    """One sheet a model, in the order the models first come.
+
+    An answer takes the place of a failed call for the same question. Raises `UsageError` where one model has
+    two answers to the same question, or where no answer at all belongs to the items.
+    """
+    by_model: dict[str, list[Answer]] = {}
+    for answer in answers:
+        by_model.setdefault(answer.model, []).append(answer)
+    found = {model: _sheet(key, model, given, parser) for model, given in by_model.items()}
+    for sheet in found.values():
+        if key.items and sheet.unused == len(by_model[sheet.model]):
+            raise UsageError(
+                f"none of the {sheet.unused} answers of {sheet.model!r} belongs to these items",
+                remedy="Give the item file that was asked.",
+            )
+    return found
+
+
+def _sheet(key: Key, model: str, answers: Sequence[Answer], parser: Parser) -> Sheet:
+    kept: dict[tuple[int, int], Answer] = {}
+    outdated: dict[tuple[int, int], Answer] = {}
+    unused = 0
+    for answer in answers:
+        row, column = key.rows.get(answer.id), QUESTIONS.index(answer.question)
+        if row is None or key.right[row, column] == MISSING:
+            unused += 1
+            continue
+        if changed_since(answer, key.items[row]):
+            outdated[row, column] = answer
+            continue
+        before = kept.get((row, column))
+        if before is None or failed(before):
+            kept[row, column] = answer
+        elif not failed(answer):
+            raise UsageError(
+                f"{model!r} answers {answer.question} of item {answer.id!r} twice",
+                remedy="Give answers of one run per model, or different model names.",
+            )
+    given = np.full(key.right.shape, MISSING, dtype=np.int8)
+    refused = np.zeros(key.right.shape, dtype=np.bool_)
+    reasons: Counter[str] = Counter()
+    for (row, column), answer in kept.items():
+        if failed(answer):
+            reasons[_reason(answer)] += 1
+            continue
+        refused[row, column] = answer.outcome == "refused"
+        given[row, column] = _code(answer, key.items[row], parser)
+    changed = tuple((answer.id, answer.question) for place, answer in outdated.items() if place not in kept)
+    if changed:
+        reasons[CHANGED] = len(changed)
+    unseen = int(key.asked.sum()) - len(kept) - len(changed)
+    if unseen:
+        reasons[UNSEEN] = unseen
+    return Sheet(model, key, given, refused, reasons, unused, changed)
+
+
+def failed(answer: Answer) -> bool:
+    """Whether there is no answer to read; a refusal is an answer."""
+    return answer.outcome == "error" or (answer.raw is None and answer.outcome != "refused")
+
+
+def _reason(answer: Answer) -> str:
+    # Messages name requests and times; what stands before the colon is fit for counting.
+    return (answer.error or "no reason given").split(":")[0].strip()
+
+
+def _code(answer: Answer, item: Item, parser: Parser) -> int:
+    if answer.outcome == "refused":
+        return INVALID
+    choice = read_choice(answer.raw, answer.question, item.answer_form, parser=parser).choice
+    return INVALID if choice is None else CODES[choice]

@@ -1,0 +1,101 @@
+"""The exact McNemar test: do two models differ on the same items?
+
+How alike two lists of figures rank the same things.
+
+Does the place of an image decide? How often "first" is chosen, against "second"."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def mcnemar_exact(first_only: ArrayLike, second_only: ArrayLike) -> NDArray[np.float64]:
+    """Two-sided exact p-values from the counts of items that only the first, or only the second, gets right.
+
+    Under the null hypothesis either count is binomial with p = 1/2; the p-value is twice the smaller tail, at
+    most 1, and 1 where the two never differ. Works elementwise on arrays of the same shape.
+    """
+    from scipy.special import bdtr  # type: ignore[import-untyped]  # slow to import, and only comparisons need it
+
+    first, second = np.asarray(first_only), np.asarray(second_only)
+    tail = bdtr(np.minimum(first, second).astype(np.float64), first + second, 0.5)
+    return np.minimum(1.0, 2.0 * np.asarray(tail, dtype=np.float64))
+
+
+class RankAgreement(NamedTuple):
+    """Spearman's rho and Kendall's tau-b, −1 to 1; None for fewer than two things, or all equal in a list."""
+
+    spearman: float | None
+    kendall: float | None
+
+
+def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgreement:
+    """Of two lists in the same order of things. Raises ValueError where their lengths differ."""
+    from scipy.stats import kendalltau, spearmanr  # type: ignore[import-untyped]  # slow to import
+
+    if len(first) != len(second):
+        raise ValueError(f"{len(first)} figures against {len(second)}")
+    if min(len(set(first)), len(set(second))) < 2:
+        return RankAgreement(None, None)
+    return RankAgreement(
+        _measured(spearmanr(first, second).statistic), _measured(kendalltau(first, second).statistic)
+    )
+
+
+def _measured(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class PositionBias:
+    """Choices over all second checks with a verdict, both orders counted.
+
+    `first_share` is "first" among "first" and "second", 0–1, with its exact (Clopper–Pearson) 95 % interval;
+    `p_value` is that of the exact two-sided binomial test of one half. "both" says nothing about places and
+    is in neither. All three are None where neither place was ever chosen.
+    """
+
+    first: int
+    second: int
+    both: int
+    first_share: float | None
+    interval: tuple[float, float] | None
+    p_value: float | None
+
+    @property
+    def checks(self) -> int:
+        return self.first + self.second + self.both
+
+    def share(self, choice: Literal["first", "second", "both"]) -> float | None:
+        """Of all checks, "both" included; None where there are none."""
+        return getattr(self, choice) / self.checks if self.checks else None
+
+
+def position_bias(choices: Iterable[str]) -> PositionBias:
+    """Choices are `first`, `second` or `both`. The two orders of one pair count as two checks.
+
+    Each image is shown once in each place, so a judge that goes by the images alone chooses both places
+    equally often. Raises ValueError for any other choice.
+    """
+    counted = Counter(choices)
+    first, second, both = (counted.pop(name, 0) for name in ("first", "second", "both"))
+    if counted:
+        raise ValueError(f"no choices: {', '.join(map(repr, counted))}")
+    if not first + second:
+        return PositionBias(first, second, both, None, None, None)
+    from scipy.stats import binomtest  # slow to import
+
+    test = binomtest(first, first + second, 0.5)
+    low, high = test.proportion_ci(LEVEL, method="exact")
+    share = first / (first + second)
+    return PositionBias(first, second, both, share, (float(low), float(high)), float(test.pvalue))

@@ -1,0 +1,111 @@
+"""How the figures and findings of the semantic score read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from uncanny.eval.metrics.semap import View
+from uncanny.eval.semantic.score.result import Difference, Estimate, SemanticScore
+from uncanny.eval.semantic.similarity.backbone import DEFAULT_BACKBONE
+
+MINUS = "−"
+METRICS: Mapping[str, str] = {"semap": "SemAP", "semf1": "SemF1", "csemap": "cSemAP", "csemf1": "cSemF1"}
+VIEW_NAMES: Mapping[View, str] = {"phe": "phenomenon", "rea": "reasoning", "full": "full"}
+RULES: Mapping[str, str] = {
+    "name": "name",
+    "sha256": "content",
+    "path": "end of the path",
+    "stem": "name without extension",
+    "file": "file name alone",
+}
+_KEYS = {"from": "weights from", "num_layers": "layer", "signature": "signature by bert-score"}
+
+
+def amount(value: float | None) -> str:
+    """A figure to four decimals, a dash where there is none; never 0 or 1 for what is only nearly so."""
+    if value is None:
+        return "–"
+    if 0 < value < 0.00005:
+        return "<0.0001"
+    return ">0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
+
+
+def ends(figure: Estimate) -> str | None:
+    """The two ends of the interval to three decimals; None where there is none."""
+    if figure.interval is None:
+        return None
+    low, high = figure.interval
+    return f"{low:.3f}–{high:.3f}"
+
+
+def signed(value: float | None) -> str:
+    """A difference with its sign; none for what rounds to nothing."""
+    if value is None:
+        return "–"
+    return "0.0000" if abs(value) < 0.00005 else f"{value:+.4f}".replace("-", MINUS)
+
+
+def signed_ends(figure: Estimate) -> str:
+    """The interval of a difference to three decimals; empty where there is none."""
+    if figure.interval is None:
+        return ""
+    low, high = (f"{end:+.3f}".replace("-", MINUS) for end in figure.interval)
+    return f"{low} to {high}"
+
+
+def is_apart(figure: Estimate) -> bool | None:
+    """Whether the interval of a difference leaves 0 out; None without an interval."""
+    return None if figure.interval is None else not figure.interval[0] <= 0 <= figure.interval[1]
+
+
+def difference_words(one: Difference) -> str:
+    """A difference as a sentence."""
+    what = f"{METRICS.get(one.metric, one.metric)}, {one.protocol}, {VIEW_NAMES[one.view]}"
+    if one.figure.value is None:
+        return f"{one.first} and {one.second} have no image in common: {what}"
+    apart = is_apart(one.figure)
+    verdict = "no interval for" if apart is None else "differ:" if apart else "can't be told apart:"
+    interval = f" ({signed_ends(one.figure)})" if one.figure.interval else ""
+    over = f"{one.images:,} shared images"
+    return f"{one.first} and {one.second} {verdict} {what} {signed(one.figure.value)}{interval}, over {over}"
+
+
+def reached(similarity: float, thresholds: Sequence[float]) -> str:
+    """The highest threshold that a similarity reaches, as words."""
+    passed = [threshold for threshold in thresholds if similarity >= threshold]
+    return f"reaches {max(passed):g}" if passed else f"below {min(thresholds):g}"
+
+
+def measure_words(measure: Mapping[str, Any]) -> str:
+    """What similarities are, in a few words."""
+    if measure.get("measure") == "chrf":
+        return "chrF"
+    if measure.get("measure") != "bertscore":
+        return str(measure.get("measure", "not recorded"))
+    return f"BERTScore F1, {measure.get('backbone')}, layer {measure.get('num_layers')}"
+
+
+def comparison_words(score: SemanticScore) -> str | None:
+    """Why published figures do not compare, or not all of them; None where they do."""
+    if score.no_comparison is not None:
+        what = f"{measure_words(score.measure)}: {score.no_comparison}."
+        chrf = " chrF counts characters in common and knows no meaning."
+        return what + chrf if score.measure.get("measure") == "chrf" else what
+    backbone = score.measure.get("backbone")
+    if backbone != DEFAULT_BACKBONE:
+        return (
+            f"Only the published table made with {backbone} compares, not the main ones, "
+            f"which were made with {DEFAULT_BACKBONE}."
+        )
+    return None
+
+
+def measure_rows(measure: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """All that scores depend on, as names and values in words."""
+    rows = []
+    for key, value in measure.items():
+        if isinstance(value, Mapping):
+            value = ", ".join(f"{name} {held}" for name, held in value.items())
+        rows.append((_KEYS.get(key, key.replace("_", " ")), str(value)))
+    return rows

@@ -1,0 +1,71 @@
+"""What the protocols ask of a measure of text similarity. One file a measure; `MEASURES` names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPairs:
+    """All predicted texts of one image and field against all true ones; either side may be empty."""
+
+    predicted: Sequence[str]
+    true: Sequence[str]
+
+
+class Similarity(Protocol):
+    """A measure of how close two texts are in meaning, from 0 to 1, higher is closer."""
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What scores depend on: measure, backbone, layer, versions. It goes into reports and signatures."""
+        ...
+
+    @property
+    def compares_with_published(self) -> bool:
+        """Whether scores can stand beside the published ones: the same backbone and layer."""
+        ...
+
+    def matrices(self, wanted: Iterable[TextPairs]) -> Iterator[Matrix]:
+        """One matrix for each entry of `wanted`, in order: (predicted, true), each cell in 0–1.
+
+        A text without a word is 0 to everything. Reads ahead of what it has given back by a bounded number
+        of entries, so that memory does not grow with the set.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureOptions:
+    """What a user may choose about a measure; None is the measure's own default.
+
+    `batch_tokens`: most tokens in one forward pass. `keep_all`: embeddings of predicted texts stay on disk
+    too, not only those of true ones.
+    """
+
+    backbone: str | None = None
+    num_layers: int | None = None
+    device: str | None = None
+    batch_tokens: int | None = None
+    keep_all: bool = False
+
+
+# name: the module that has `open_measure(options: MeasureOptions) -> Similarity`, imported only to be used
+MEASURES: dict[str, str] = {
+    "bertscore": "uncanny.eval.semantic.similarity.bertscore",
+    "chrf": "uncanny.eval.semantic.similarity.chrf",
+}
+
+
+def open_measure(name: str, options: MeasureOptions) -> Similarity:
+    """The measure of this name. Raises UsageError where its library or its weights are not there."""
+    measure: Similarity = import_module(MEASURES[name]).open_measure(options)
+    return measure

@@ -1,0 +1,315 @@
+"""BERTScore F1 of all pairs of two lists of texts, from the embeddings of their tokens.
+
+Zhang et al., *BERTScore: Evaluating Text Generation with BERT*, 2020, without idf and without rescaling.
+
+BERTScore as a measure of similarity: every distinct text embedded once, all pairs from the embeddings.
+
+From a user's choice to a measure that scores: backbone loaded, store opened, all of it described."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uncanny.errors import UsageError
+from uncanny.eval.semantic.similarity import backbone as backbone_files
+from uncanny.eval.semantic.similarity import backbone as backbone_names
+from uncanny.eval.semantic.similarity import bertscore as greedy_match
+from uncanny.eval.semantic.similarity.backbone import Backbone
+from uncanny.eval.semantic.similarity.base import Matrix, MeasureOptions, TextPairs
+from uncanny.eval.semantic.similarity.embeddings import EmbeddingStore, Ids, Packed, embed
+from uncanny.settings import settings
+
+if TYPE_CHECKING:
+    import torch
+
+    # Rows are unit vectors, one a token; weights are 1, and 0 for tokens that match but do not count.
+    Embedded = tuple[torch.Tensor, torch.Tensor]
+    import torch
+
+
+# Cells of the largest block of token similarities: 64 MB.
+_MOST_CELLS = 16_000_000
+
+
+def f1(predicted: Sequence[Embedded], true: Sequence[Embedded]) -> torch.Tensor:
+    """(predicted, true), clipped to 0–1. A text without a counted token has 0 to everything."""
+    import torch
+
+    if not predicted or not true:
+        return torch.zeros(len(predicted), len(true))
+
+    their, their_weight = _padded(true)
+    longest = max(len(rows) for rows, _ in predicted)
+    step = max(1, _MOST_CELLS // max(1, longest * their_weight.numel()))
+    blocks = [_block(predicted[at : at + step], their, their_weight) for at in range(0, len(predicted), step)]
+    return torch.cat(blocks)
+
+
+def _block(predicted: Sequence[Embedded], their: torch.Tensor, their_weight: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    ours, our_weight = _padded(predicted)
+    (few, long, width), (many, wide, _) = ours.shape, their.shape
+    cosines = ours.reshape(-1, width) @ their.reshape(-1, width).T
+    cosines = cosines.view(few, long, many, wide)
+    # Padding has weight NaN and must never be the best match; what is masked has to stay below any cosine.
+    cosines.masked_fill_(our_weight.isnan().view(few, long, 1, 1), -2.0)
+    cosines.masked_fill_(their_weight.isnan().view(1, 1, many, wide), -2.0)
+    our_weight, their_weight = our_weight.nan_to_num(0.0), their_weight.nan_to_num(0.0)
+    precision = (cosines.amax(3) * our_weight.view(few, long, 1)).sum(1) / our_weight.sum(1).view(few, 1)
+    recall = (cosines.amax(1) * their_weight.view(1, many, wide)).sum(2) / their_weight.sum(1).view(1, many)
+    both = 2 * precision * recall / (precision + recall)
+    return torch.nan_to_num(both, nan=0.0, posinf=0.0, neginf=0.0).clamp(0.0, 1.0)
+
+
+def _padded(texts: Sequence[Embedded]) -> tuple[torch.Tensor, torch.Tensor]:
+    from torch.nn.utils.rnn import pad_sequence
+
+    rows = pad_sequence([rows for rows, _ in texts], batch_first=True)
+    weights = pad_sequence([weights for _, weights in texts], batch_first=True, padding_value=float("nan"))
+    return rows, weights
+
+
+# Most tokens in a forward pass, and in all texts of a chunk: a chunk is embedded and scored before the next
+# is read. On a CPU small batches stay in its caches and pad little; 16,384 tokens are some 400 texts and
+# 50 MB at width 768.
+BATCH_TOKENS = {"cpu": 512}
+BATCH_TOKENS_GPU = 32_768
+CHUNK_TOKENS = {"cpu": 16_384}
+CHUNK_TOKENS_GPU = 131_072
+_READ_AT_ONCE = 64
+
+
+@dataclass(slots=True)
+class Counts:
+    """Distinct texts of each chunk, added up: `embedded` by a forward pass, `from_disk` without."""
+
+    embedded: int = 0
+    from_disk: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Token ids of an entry's texts, None for a text without a word."""
+
+    predicted: list[Ids | None]
+    true: list[Ids | None]
+
+
+class BertScore:
+    """BERTScore F1 as bert-score defines it: one layer, no idf, no rescaling; clipped to 0–1.
+
+    `published_table`: the name of the published table that scores may stand beside. `store`: where embeddings
+    stay between runs. `keep_all`: there also those of predicted texts. `on_texts`: told how many texts were
+    embedded, after each batch.
+    """
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        described: dict[str, Any],
+        *,
+        published_table: str | None = None,
+        batch_tokens: int | None = None,
+        store: EmbeddingStore | None = None,
+        keep_all: bool = False,
+        on_texts: Callable[[int], None] | None = None,
+    ) -> None:
+        self.described = described
+        self.published_table = published_table
+        self.counts = Counts()
+        self.on_texts = on_texts
+        self._backbone, self._store, self._keep_all = backbone, store, keep_all
+        kind = backbone.model.device.type
+        self._batch_tokens = batch_tokens or BATCH_TOKENS.get(kind, BATCH_TOKENS_GPU)
+        self._chunk_tokens = max(self._batch_tokens, CHUNK_TOKENS.get(kind, CHUNK_TOKENS_GPU))
+
+    @property
+    def compares_with_published(self) -> bool:
+        """Whether there is a published table with this backbone and layer."""
+        return self.published_table is not None
+
+    def matrices(self, wanted: Iterable[TextPairs]) -> Iterator[Matrix]:
+        """One matrix for each entry, in order. Reads ahead some hundred texts, by their tokens."""
+        try:
+            for chunk in self._chunks(wanted):
+                yield from self._score(chunk)
+        finally:
+            if self._store is not None:
+                self._store.flush()
+
+    def _chunks(self, wanted: Iterable[TextPairs]) -> Iterator[list[_Entry]]:
+        """Entries whose distinct texts have together at most a chunk's tokens, and at least one entry."""
+        chunk: list[_Entry] = []
+        texts: set[Ids] = set()
+        tokens = 0
+        for entry in self._tokenized(wanted):
+            new = {ids for ids in (*entry.predicted, *entry.true) if ids is not None} - texts
+            more = sum(map(len, new))
+            if chunk and tokens + more > self._chunk_tokens:
+                yield chunk
+                chunk, texts, tokens = [], set(), 0
+                new = {ids for ids in (*entry.predicted, *entry.true) if ids is not None}
+                more = sum(map(len, new))
+            chunk.append(entry)
+            texts |= new
+            tokens += more
+        if chunk:
+            yield chunk
+
+    def _tokenized(self, wanted: Iterable[TextPairs]) -> Iterator[_Entry]:
+        source = iter(wanted)
+        while entries := list(islice(source, _READ_AT_ONCE)):
+            texts = list(dict.fromkeys(text for entry in entries for text in (*entry.predicted, *entry.true)))
+            ids = dict(zip(texts, self._backbone.ids(texts), strict=True))
+            for entry in entries:
+                yield _Entry([ids[text] for text in entry.predicted], [ids[text] for text in entry.true])
+
+    def _score(self, chunk: list[_Entry]) -> list[Matrix]:
+        import torch
+
+        with torch.inference_mode():
+            embedded = self._embedded(chunk)
+            cells = [self._cells(entry, embedded) for entry in chunk]
+            # One transfer for all: waiting for a GPU after each image would cost more than the scores.
+            flat = torch.cat([block.flatten() for block in cells]).cpu().double().numpy()
+        ends = np.cumsum([block.numel() for block in cells])[:-1]
+        return [_spread(entry, part) for entry, part in zip(chunk, np.split(flat, ends), strict=True)]
+
+    def _cells(self, entry: _Entry, embedded: dict[Ids, greedy_match.Embedded]) -> torch.Tensor:
+        predicted = [embedded[ids] for ids in entry.predicted if ids is not None]
+        true = [embedded[ids] for ids in entry.true if ids is not None]
+        return greedy_match.f1(predicted, true)
+
+    def _embedded(self, chunk: list[_Entry]) -> dict[Ids, greedy_match.Embedded]:
+        true = {ids for entry in chunk for ids in entry.true if ids is not None}
+        texts = true | {ids for entry in chunk for ids in entry.predicted if ids is not None}
+        rows = self._from_disk(texts)
+        missing = [ids for ids in texts if ids not in rows]
+        made = embed(self._backbone, missing, self._batch_tokens, self.on_texts)
+        self.counts.from_disk += len(rows)
+        self.counts.embedded += len(made)
+        rows |= self._kept(made, texts if self._keep_all else true)
+        return {ids: (found, self._backbone.weights(ids)) for ids, found in rows.items()}
+
+    def _from_disk(self, texts: set[Ids]) -> dict[Ids, torch.Tensor]:
+        import torch
+
+        if self._store is None:
+            return {}
+        device = self._backbone.model.device
+        return {ids: torch.from_numpy(rows).to(device) for ids, rows in self._store.load(texts).items()}
+
+    def _kept(self, made: dict[Ids, torch.Tensor], keep: set[Ids]) -> dict[Ids, torch.Tensor]:
+        """The same embeddings, those to keep as they will come back from disk: a second run scores alike."""
+        import torch
+
+        if self._store is None:
+            return made
+        for ids in keep & made.keys():
+            packed = Packed.of(made[ids].cpu().numpy())
+            self._store.keep(ids, packed)
+            made[ids] = torch.from_numpy(packed.unpack()).to(made[ids].device)
+        return made
+
+
+def _spread(entry: _Entry, found: np.ndarray[Any, np.dtype[np.float64]]) -> Matrix:
+    """The scores in the cells of texts that have a word, 0 in all others."""
+    cells = np.zeros((len(entry.predicted), len(entry.true)))
+    rows = [at for at, ids in enumerate(entry.predicted) if ids is not None]
+    columns = [at for at, ids in enumerate(entry.true) if ids is not None]
+    cells[np.ix_(rows, columns)] = found.reshape(len(rows), len(columns))
+    return cells
+
+
+_NEEDED = ("torch", "transformers", "bert_score")
+
+
+def open_measure(options: MeasureOptions) -> BertScore:
+    """BERTScore with the chosen backbone. Raises UsageError, with the remedy, for whatever is not there."""
+    absent = [name for name in _NEEDED if find_spec(name) is None]
+    if absent:
+        raise UsageError(
+            f"BERTScore needs {', '.join(absent)}, which is not installed",
+            remedy="pip install 'uncanny[semantic]', or use --similarity chrf, which needs no model.",
+        )
+    from uncanny.eval.semantic.similarity.backbone import load
+    from uncanny.eval.semantic.similarity.embeddings import EmbeddingStore
+
+    asked = options.backbone or backbone_names.DEFAULT_BACKBONE
+    path = backbone_names.local_folder(asked)
+    layer = backbone_names.layer_of(asked, options.num_layers, is_path=path is not None)
+    device = _device(options.device)
+    folder = path if path is not None else backbone_files.fetch(asked, layer)
+    try:
+        weights = backbone_files.content_hash(folder)
+    except OSError as error:
+        raise UsageError(f"Backbone {asked!r} cannot be read: {error}") from error
+    name = backbone_names.first_name(asked) if path is None else folder.name
+    backbone = load(folder, asked, layer, device)
+    limit = int(settings().embeddings_gb * 1e9)
+    store = EmbeddingStore(_embeddings(), f"{weights}\n{layer}", limit) if limit else None
+    return BertScore(
+        backbone,
+        _described(name, weights, layer, is_path=path is not None),
+        published_table=backbone_names.published_table(asked, layer, is_path=path is not None),
+        batch_tokens=options.batch_tokens,
+        store=store,
+        keep_all=options.keep_all,
+    )
+
+
+def _described(name: str, weights: str, layer: int, *, is_path: bool) -> dict[str, Any]:
+    from bert_score.utils import get_hash
+
+    # bert-score's own name for what was computed; ours is always the fast tokenizer under transformers 5.
+    own = get_hash(name, layer, False, False, False, False)
+    return {
+        "measure": "bertscore",
+        "backbone": name,
+        "from": "folder" if is_path else "hub",
+        "weights": weights[:16],
+        "num_layers": layer,
+        "signature": own,
+        # Without what torch was built for: scores are the same on a GPU within rounding.
+        "versions": {
+            package: version(package).split("+")[0] for package in ("bert-score", "transformers", "torch")
+        },
+    }
+
+
+def _device(asked: str | None) -> str:
+    import torch
+
+    if asked is not None:
+        try:
+            torch.empty(0, device=torch.device(asked))
+        except (RuntimeError, AssertionError) as error:
+            raise UsageError(
+                f"Device {asked!r} cannot be used: {str(error).splitlines()[0]}",
+                remedy="cpu, cuda, cuda:1 or mps, where torch is built for it",
+            ) from error
+        return asked
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _embeddings() -> Path:
+    chosen = settings().embeddings_dir
+    return chosen.expanduser() if chosen is not None else _user_cache() / "uncanny" / "embeddings"
+
+
+def _user_cache() -> Path:
+    import os
+
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
