@@ -3,7 +3,7 @@
 `ROLES` maps the names users give (`--role integrator=openai/gpt-4o-mini`) to agents.
 """
 
-from uncanny.agents.examination import ROLES, Agent, Examination
-from uncanny.agents.plan import AnnotatePlan
+from uncanny.agents.annotate_config import AnnotateConfig
+from uncanny.agents.context import ROLES, Agent, ImageContext
 
-__all__ = ["ROLES", "Agent", "AnnotatePlan", "Examination"]
+__all__ = ["ROLES", "Agent", "AnnotateConfig", "ImageContext"]

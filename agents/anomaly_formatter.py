@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uncanny.agents.examination import Examination, Step, as_json
+from uncanny.agents.context import ImageContext, Step, as_json
 from uncanny.answers import ANOMALIES, Finding
 from uncanny.schema import Anomaly
 
 
-async def format_anomalies(image: Examination, findings: Sequence[Finding]) -> tuple[Anomaly, ...]:
+async def format_anomalies(image: ImageContext, findings: Sequence[Finding]) -> tuple[Anomaly, ...]:
     """Merged and verified quadruples. Without findings there is nothing to ask, and the answer is empty."""
     if not findings:
         return ()
     step = Step("AnomalyFormatter", 1, "format")
     return await image.items(
-        step, ANOMALIES, max_tokens=image.plan.formatter_output_tokens, findings=as_json(findings)
+        step, ANOMALIES, max_tokens=image.config.formatter_output_tokens, findings=as_json(findings)
     )

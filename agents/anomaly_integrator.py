@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uncanny.agents.examination import Examination, Step, as_json
+from uncanny.agents.context import ImageContext, Step, as_json
 from uncanny.answers import FINDINGS, AttributeFinding, Finding, RelationFinding
 from uncanny.schema import SceneObject
 
 
 async def integrate(
-    image: Examination,
+    image: ImageContext,
     subject: SceneObject,
     attributes: Sequence[AttributeFinding],
     relations: Sequence[RelationFinding],

@@ -11,9 +11,9 @@ from typing import Literal
 
 from uncanny.agents.failure import PROBLEMS, kind_of
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.errors import AnswerError, RefusedError
-from uncanny.models.base import Message, Part, Request, Sampling, SentImage
+from uncanny.models.base import Message, ModelRequest, Part, Sampling, SentImage
 from uncanny.prompts import PromptSet, prompt_set
 
 AGENT = "ArtifactAnswerer"
@@ -41,18 +41,20 @@ class Given:
     error: str | None = None
 
 
-async def ask(asked: Asked, caller: Caller, scope: CallScope, sampling: Sampling) -> Given:
+async def ask(asked: Asked, model_client: ModelClient, scope: CallScope, sampling: Sampling) -> Given:
     """Ask once. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
     parts: tuple[Part, ...] = (asked.text,) if asked.image is None else (asked.image, asked.text)
     system = (Message("system", (asked.system,), shared=1),) if asked.system else ()
-    request = Request(
+    request = ModelRequest(
         messages=(*system, Message("user", parts, shared=len(parts) - 1)),
         sampling=sampling,
         agent=AGENT,
         subject=asked.question,
     )
     try:
-        raw = await caller.ask(request, _as_it_is, prompt=asked.prompt, repair=_no_repair, scope=scope)
+        raw = await model_client.generate(
+            request, _as_it_is, prompt=asked.prompt, repair=_no_repair, scope=scope
+        )
     except RefusedError as refusal:
         return Given(asked.question, refusal.words, "refused")
     except PROBLEMS as problem:

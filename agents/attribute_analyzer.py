@@ -5,12 +5,12 @@ First a free look, then a check of every claim against the picture. Source: Anom
 
 from __future__ import annotations
 
-from uncanny.agents.examination import Examination, Step, as_json
+from uncanny.agents.context import ImageContext, Step, as_json
 from uncanny.answers import ATTRIBUTES, AttributeFinding
 from uncanny.schema import SceneObject
 
 
-async def analyze_attributes(image: Examination, subject: SceneObject) -> tuple[AttributeFinding, ...]:
+async def analyze_attributes(image: ImageContext, subject: SceneObject) -> tuple[AttributeFinding, ...]:
     """Verified findings about `subject` alone; empty when nothing is wrong with it."""
     described = as_json(subject)
     look = Step("AttributeAnalyzer", 1, "attribute_look", subject.name)

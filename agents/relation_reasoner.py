@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uncanny.agents.examination import Examination, Step, as_json
+from uncanny.agents.context import ImageContext, Step, as_json
 from uncanny.answers import RELATIONS, AttributeFinding, RelationFinding
 from uncanny.schema import SceneObject
 
 
 async def reason_relations(
-    image: Examination,
+    image: ImageContext,
     subject: SceneObject,
     objects: Sequence[SceneObject],
     attributes: Sequence[AttributeFinding],

@@ -5,11 +5,11 @@ Optional, off by default: the authors' released code runs three scans, the paper
 
 from __future__ import annotations
 
-from uncanny.agents.examination import Examination, Step
+from uncanny.agents.context import ImageContext, Step
 from uncanny.answers import FINDINGS, Finding
 
 
-async def scan_scene(image: Examination, number: int) -> tuple[Finding, ...]:
+async def scan_scene(image: ImageContext, number: int) -> tuple[Finding, ...]:
     """Findings of scan `number`, counted from 0."""
     step = Step("SceneScanner", 1, "scan", sample=number)
-    return await image.items(step, FINDINGS, scan=str(number + 1), scans=str(image.plan.scene_scans))
+    return await image.items(step, FINDINGS, scan=str(number + 1), scans=str(image.config.scene_scans))

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from uncanny.agents.detect_plan import DetectPlan
+from uncanny.agents.detect_config import DetectConfig
 from uncanny.agents.failure import PROBLEMS, StepFailedError
 from uncanny.answers import ANOMALIES, read_list
 from uncanny.answers.json_text import read_text, without_thinking
 from uncanny.answers.source_verdict import read_source
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.errors import AnswerError, RefusedError
-from uncanny.models.base import Message, Request, Sampling, SentImage
+from uncanny.models.base import Message, ModelRequest, Sampling, SentImage
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.schema import Anomaly, Source
 
@@ -59,9 +59,9 @@ class Conversation:
     """
 
     image: SentImage
-    caller: Caller
+    model_client: ModelClient
     scope: CallScope
-    plan: DetectPlan = field(default_factory=DetectPlan)
+    config: DetectConfig = field(default_factory=DetectConfig)
     prompts: PromptSet = field(default_factory=lambda: prompt_set("detect"))
 
     async def judge(self) -> Verdict:
@@ -106,9 +106,9 @@ class Conversation:
         read: Callable[[str], R],
         repair: str = "repair",
     ) -> R:
-        request = Request(
+        request = ModelRequest(
             messages=messages,
-            sampling=Sampling(self.plan.temperature, self.plan.top_p, self.plan.max_output_tokens),
+            sampling=Sampling(self.config.temperature, self.config.top_p, self.config.max_output_tokens),
             agent=AGENT,
             step=step,
         )
@@ -116,7 +116,7 @@ class Conversation:
         def reworded(error: AnswerError) -> str:
             return self.prompts[repair].fill(problem=error.message)
 
-        return await self.caller.ask(
+        return await self.model_client.generate(
             request, read, prompt=self.prompts[prompt].id, repair=reworded, scope=self.scope
         )
 

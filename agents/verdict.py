@@ -11,9 +11,9 @@ from typing import Generic, Literal, TypeVar
 
 from uncanny.agents.failure import PROBLEMS, Kind, kind_of
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.errors import AnswerError, RefusedError
-from uncanny.models.base import Message, Request, Sampling, SentImage
+from uncanny.models.base import Message, ModelRequest, Sampling, SentImage
 from uncanny.prompts import PromptSet, prompt_set
 
 V = TypeVar("V", bound=str)
@@ -42,7 +42,7 @@ class Judged(Generic[V]):
 class Judging:
     """What checks of one pair ask through."""
 
-    caller: Caller
+    model_client: ModelClient
     scope: CallScope
     sampling: Sampling
     prompts: PromptSet = field(default_factory=lambda: own_texts())
@@ -76,7 +76,7 @@ async def judged(check: Check[V], asked: Asked, images: Sequence[SentImage], jud
     def repair(error: AnswerError) -> str:
         return texts["repair"].fill(problem=error.message, words=check.words)
 
-    request = Request(
+    request = ModelRequest(
         messages=(
             Message("system", (texts["system"].template.template,), shared=1),
             Message("user", (*images, prompt.fill()), shared=1),
@@ -86,7 +86,7 @@ async def judged(check: Check[V], asked: Asked, images: Sequence[SentImage], jud
         subject=asked,
     )
     try:
-        verdict = await judging.caller.ask(
+        verdict = await judging.model_client.generate(
             request, read, prompt=prompt.id, repair=repair, scope=judging.scope
         )
     except PROBLEMS as problem:

@@ -66,7 +66,7 @@ def measure(folder: Path, pair_by: str | None) -> None:
     result = audit(loaded, pair_by=pair_by)
     wall, processor = time.perf_counter() - began, time.process_time() - busy
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    images = sum(score.images for score in result.board.generators.values())
+    images = sum(score.images for score in result.leaderboard.generators.values())
     print(
         f"{images:,} annotations, {result.resamples:,} resamples: {wall:.1f} s ({read:.1f} s of it reading), "
         f"{processor:.1f} CPU s, peak {peak:.0f} MB   (wanted: at most 20 s on two cores, 1 GB)"

@@ -23,7 +23,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from uncanny.models import registry
-from uncanny.models.base import Message, Provider, Reply, Request, Traits
+from uncanny.models.base import Capabilities, Message, ModelRequest, ModelResponse, Provider
 from uncanny.models.vllm.server import VllmServer
 
 VENV_VARIABLE = "UNCANNY_VLLM_VENV"
@@ -41,7 +41,7 @@ COUNTERS = (
     "request_prefill_time_seconds_sum",
 )
 
-Arrange = Callable[[Request], Request]
+Arrange = Callable[[ModelRequest], ModelRequest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class Arranged:
         return self.inner.name
 
     @property
-    def traits(self) -> Traits:
-        return replace(self.inner.traits, prefix_cache=False)
+    def capabilities(self) -> Capabilities:
+        return replace(self.inner.capabilities, prefix_cache=False)
 
     @property
     def endpoint(self) -> str | None:
@@ -70,14 +70,14 @@ class Arranged:
     def secrets(self) -> tuple[str, ...]:
         return self.inner.secrets
 
-    async def ask(self, request: Request) -> Reply:
-        return await self.inner.ask(self.arrange(request))
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        return await self.inner.generate(self.arrange(request))
 
     async def close(self) -> None:
         await self.inner.close()
 
 
-def image_last(request: Request) -> Request:
+def image_last(request: ModelRequest) -> ModelRequest:
     """What differs ahead of the image, as in most hand-written scripts."""
     turns = (replace(turn, parts=turn.parts[::-1]) for turn in request.messages)
     return replace(request, messages=tuple(turns))
@@ -86,7 +86,7 @@ def image_last(request: Request) -> Request:
 def numbered(numbers: Iterator[int]) -> Arrange:
     """A first line of its own for every question, like a time or an id in the system text."""
 
-    def arrange(request: Request) -> Request:
+    def arrange(request: ModelRequest) -> ModelRequest:
         system, *others = request.messages
         named = Message("system", (f"Request {next(numbers):06d}.\n", *system.parts))
         return replace(request, messages=(named, *others))
@@ -166,7 +166,7 @@ def counters(server: VllmServer) -> dict[str, float]:
 
 
 def measure(server: VllmServer, run: Path, arrange: Arrange | None, limit: int | None = None) -> Figures:
-    from uncanny.agents.plan import AnnotatePlan
+    from uncanny.agents.annotate_config import AnnotateConfig
     from uncanny.demo.scenes import scenes
     from uncanny.eval.annotate.run import AnnotateJob, annotate
     from uncanny.records.run_folder import RunFolder
@@ -181,11 +181,11 @@ def measure(server: VllmServer, run: Path, arrange: Arrange | None, limit: int |
     empty_caches(server)
     before = counters(server)
     models = ModelOptions(registry.ModelId("vllm", server.model), base_urls={"vllm": server.base_url})
-    plan = AnnotatePlan(max_objects=MOST_OBJECTS)
+    config = AnnotateConfig(max_objects=MOST_OBJECTS)
     options = RunOptions(concurrency=CONCURRENCY, limit=limit, cache=False)
     images = [scene.image_path for scene in scenes()]
     with patch.dict(registry.PROVIDERS, vllm=opened):
-        end = annotate(AnnotateJob(RunFolder(run), images, models, plan, options=options))
+        end = annotate(AnnotateJob(RunFolder(run), images, models, config, options=options))
     progress, sums = end.progress, end.progress.spending.sums
     assert end.reason is None, end.error
     assert not set(progress.spending.unmeasured) - {"cost_usd"}

@@ -20,7 +20,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from uncanny.agents.anomaly_formatter import format_anomalies
-from uncanny.agents.examination import Examination
+from uncanny.agents.context import ImageContext
 from uncanny.agents.failure import StepFailedError
 from uncanny.agents.object_perceiver import perceive
 from uncanny.agents.scene_scanner import scan_scene
@@ -64,12 +64,12 @@ class Branch(TypedDict):
     objects: list[SceneObject]
 
 
-async def perceive_node(_state: AnnotateState, image: Examination) -> AnnotateState:
+async def perceive_node(_state: AnnotateState, image: ImageContext) -> AnnotateState:
     try:
         found = await perceive(image)
     except StepFailedError as error:
         return {"failure": error.record}
-    limit = image.plan.max_objects
+    limit = image.config.max_objects
     return {"objects": list(found[:limit]), "cut": list(found[limit:])}
 
 
@@ -86,7 +86,7 @@ def fan_out(state: AnnotateState, scans: int) -> list[Send] | str:
     return branches or "format"
 
 
-async def examine_node(state: Branch, image: Examination) -> AnnotateState:
+async def examine_node(state: Branch, image: ImageContext) -> AnnotateState:
     subject = ObjectState(subject=state["subject"], objects=state["objects"])
     with image.scope.branch():
         return examined(state["order"], await examine_object(subject, image))
@@ -97,9 +97,9 @@ def examined(order: int, done: ObjectState) -> AnnotateState:
     return {"examined": [{"order": order, "findings": done.get("findings", []), "error": done.get("error")}]}
 
 
-async def scan_node(state: Branch, image: Examination) -> AnnotateState:
+async def scan_node(state: Branch, image: ImageContext) -> AnnotateState:
     number = state["order"]
-    after_objects = image.plan.max_objects + number
+    after_objects = image.config.max_objects + number
     with image.scope.branch():
         try:
             found = list(await scan_scene(image, number))
@@ -109,7 +109,7 @@ async def scan_node(state: Branch, image: Examination) -> AnnotateState:
     return {}
 
 
-async def format_node(state: AnnotateState, image: Examination) -> AnnotateState:
+async def format_node(state: AnnotateState, image: ImageContext) -> AnnotateState:
     """Raises what ended a branch: by now all of them are back."""
     image.scope.check()
     done = sorted(state.get("examined", []), key=lambda one: one["order"])
@@ -122,25 +122,25 @@ async def format_node(state: AnnotateState, image: Examination) -> AnnotateState
 
 @cache
 def bulk_graph() -> Any:
-    """The compiled graph; its context is the `Examination` of the image. No checkpointer: resuming is the
+    """The compiled graph; its context is the `ImageContext` of the image. No checkpointer: resuming is the
     answer cache's work, call by call."""
 
-    async def perceive_bulk(state: AnnotateState, runtime: Runtime[Examination]) -> AnnotateState:
+    async def perceive_bulk(state: AnnotateState, runtime: Runtime[ImageContext]) -> AnnotateState:
         return await perceive_node(state, runtime.context)
 
-    async def examine_bulk(state: Branch, runtime: Runtime[Examination]) -> AnnotateState:
+    async def examine_bulk(state: Branch, runtime: Runtime[ImageContext]) -> AnnotateState:
         return await examine_node(state, runtime.context)
 
-    async def scan_bulk(state: Branch, runtime: Runtime[Examination]) -> AnnotateState:
+    async def scan_bulk(state: Branch, runtime: Runtime[ImageContext]) -> AnnotateState:
         return await scan_node(state, runtime.context)
 
-    async def format_bulk(state: AnnotateState, runtime: Runtime[Examination]) -> AnnotateState:
+    async def format_bulk(state: AnnotateState, runtime: Runtime[ImageContext]) -> AnnotateState:
         return await format_node(state, runtime.context)
 
-    def branches(state: AnnotateState, runtime: Runtime[Examination]) -> list[Send] | Hashable:
-        return fan_out(state, runtime.context.plan.scene_scans)
+    def branches(state: AnnotateState, runtime: Runtime[ImageContext]) -> list[Send] | Hashable:
+        return fan_out(state, runtime.context.config.scene_scans)
 
-    graph = StateGraph(AnnotateState, context_schema=Examination)
+    graph = StateGraph(AnnotateState, context_schema=ImageContext)
     graph.add_node("perceive", perceive_bulk)
     graph.add_node("examine", examine_bulk)
     graph.add_node("scan", scan_bulk)

@@ -14,7 +14,7 @@ from langgraph.types import Send
 
 from uncanny.agents.artifact_answerer import Asked, Given, ask
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.models.base import Sampling
 
 
@@ -23,7 +23,7 @@ class ItemContext:
     """The item's questions, ready to send, and what to ask them with."""
 
     questions: Sequence[Asked]
-    caller: Caller
+    model_client: ModelClient
     scope: CallScope
     sampling: Sampling
 
@@ -45,7 +45,7 @@ async def ask_node(state: QuestionState, runtime: Runtime[ItemContext]) -> ItemS
     context = runtime.context
     asked = context.questions[state["number"]]
     with context.scope.branch():
-        return {"answers": [await ask(asked, context.caller, context.scope, context.sampling)]}
+        return {"answers": [await ask(asked, context.model_client, context.scope, context.sampling)]}
     return {}
 
 

@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from uncanny.agents.anomaly_integrator import integrate
 from uncanny.agents.attribute_analyzer import analyze_attributes
-from uncanny.agents.examination import Examination
+from uncanny.agents.context import ImageContext
 from uncanny.agents.failure import StepFailedError
 from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.answers import AttributeFinding, Finding, RelationFinding
@@ -28,14 +28,14 @@ class ObjectState(TypedDict, total=False):
     error: StepError | None
 
 
-async def attribute_step(state: ObjectState, image: Examination) -> ObjectState:
+async def attribute_step(state: ObjectState, image: ImageContext) -> ObjectState:
     try:
         return {"attributes": list(await analyze_attributes(image, state["subject"]))}
     except StepFailedError as error:
         return {"error": error.record}
 
 
-async def relation_step(state: ObjectState, image: Examination) -> ObjectState:
+async def relation_step(state: ObjectState, image: ImageContext) -> ObjectState:
     try:
         found = await reason_relations(image, state["subject"], state["objects"], state["attributes"])
     except StepFailedError as error:
@@ -43,7 +43,7 @@ async def relation_step(state: ObjectState, image: Examination) -> ObjectState:
     return {"relations": list(found)}
 
 
-async def integrate_step(state: ObjectState, image: Examination) -> ObjectState:
+async def integrate_step(state: ObjectState, image: ImageContext) -> ObjectState:
     try:
         found = await integrate(image, state["subject"], state["attributes"], state["relations"])
     except StepFailedError as error:
@@ -51,7 +51,7 @@ async def integrate_step(state: ObjectState, image: Examination) -> ObjectState:
     return {"findings": list(found)}
 
 
-async def examine_object(state: ObjectState, image: Examination) -> ObjectState:
+async def examine_object(state: ObjectState, image: ImageContext) -> ObjectState:
     """All three steps in one: a graph node each costs more than the rest of the bookkeeping together."""
     for step in (attribute_step, relation_step, integrate_step):
         state = {**state, **await step(state, image)}

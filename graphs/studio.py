@@ -16,12 +16,12 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from uncanny.agents.examination import Examination
-from uncanny.agents.plan import AnnotatePlan
+from uncanny.agents.annotate_config import AnnotateConfig
+from uncanny.agents.context import ImageContext
 from uncanny.client.budget import worst_case
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
-from uncanny.client.endpoint import lane
+from uncanny.client.client import ModelClient
+from uncanny.client.endpoint import guarded_endpoint
 from uncanny.graphs.annotate import (
     AnnotateState,
     Branch,
@@ -58,32 +58,32 @@ class StudioInput(TypedDict):
 
 
 _providers: dict[tuple[str, str | None], Provider] = {}
-_examinations: OrderedDict[tuple[str, StudioContext], Examination] = OrderedDict()
+_contexts: OrderedDict[tuple[str, StudioContext], ImageContext] = OrderedDict()
 
 
-async def examination(image: str, context: StudioContext | None, *, afresh: bool = False) -> Examination:
+async def image_context(image: str, context: StudioContext | None, *, afresh: bool = False) -> ImageContext:
     """The open image; the last few are kept, since every node asks for it. Raises UncannyError.
 
     With `afresh`, one that was ended in an earlier run is opened anew.
     """
     context = context or StudioContext()
     key = (image, context)
-    if afresh and key in _examinations and _examinations[key].scope.ended is not None:
-        del _examinations[key]
-    if key not in _examinations:
-        _examinations[key] = await asyncio.to_thread(_open, image, context)
-        while len(_examinations) > KEPT_IMAGES:
-            _examinations.popitem(last=False)
-    return _examinations[key]
+    if afresh and key in _contexts and _contexts[key].scope.ended is not None:
+        del _contexts[key]
+    if key not in _contexts:
+        _contexts[key] = await asyncio.to_thread(_open, image, context)
+        while len(_contexts) > KEPT_IMAGES:
+            _contexts.popitem(last=False)
+    return _contexts[key]
 
 
-def _open(image: str, context: StudioContext) -> Examination:
+def _open(image: str, context: StudioContext) -> ImageContext:
     name = (context.model, context.base_url)
     if name not in _providers:
         _providers[name] = open_model(parse_model(context.model), Access(context.base_url))
     provider = _providers[name]
-    traits = provider.traits
-    limits = SendLimits(traits.media_types, traits.max_image_bytes, traits.max_image_side)
+    capabilities = provider.capabilities
+    limits = SendLimits(capabilities.media_types, capabilities.max_image_bytes, capabilities.max_image_side)
     prepared = prepare(Path(image), PixelPolicy(), limits)
     sent = encode_image(
         sha256=prepared.sent_sha256,
@@ -96,13 +96,13 @@ def _open(image: str, context: StudioContext) -> Examination:
     def no_price(_tokens: Tokens) -> None:
         return None
 
-    own = lane(
+    own = guarded_endpoint(
         provider, context.concurrency, price=no_price, worst_case=lambda r: worst_case(provider.name, r)
     )
-    plan = AnnotatePlan(
+    config = AnnotateConfig(
         repeats=context.repeats, max_objects=context.max_objects, scene_scans=context.scene_scans
     )
-    return Examination(sent, Caller({"": [own]}), CallScope(image), plan)
+    return ImageContext(sent, ModelClient({"": [own]}), CallScope(image), config)
 
 
 class _ObjectInput(ObjectState):
@@ -114,21 +114,21 @@ class _ObjectOutput(TypedDict):
 
 
 async def _attributes(state: _ObjectInput, runtime: Runtime[StudioContext]) -> ObjectState:
-    image = await examination(state["image"], runtime.context)
+    image = await image_context(state["image"], runtime.context)
     with image.scope.branch():
         return await attribute_step(state, image)
     return {}
 
 
 async def _relations(state: _ObjectInput, runtime: Runtime[StudioContext]) -> ObjectState:
-    image = await examination(state["image"], runtime.context)
+    image = await image_context(state["image"], runtime.context)
     with image.scope.branch():
         return await relation_step(state, image)
     return {}
 
 
 async def _integrate(state: _ObjectInput, runtime: Runtime[StudioContext]) -> ObjectState:
-    image = await examination(state["image"], runtime.context)
+    image = await image_context(state["image"], runtime.context)
     with image.scope.branch():
         return await integrate_step(state, image)
     return {}
@@ -160,15 +160,15 @@ def _object_graph() -> Any:
 
 
 async def _perceive(state: AnnotateState, runtime: Runtime[StudioContext]) -> AnnotateState:
-    return await perceive_node(state, await examination(state["image"], runtime.context, afresh=True))
+    return await perceive_node(state, await image_context(state["image"], runtime.context, afresh=True))
 
 
 async def _scan(state: Branch, runtime: Runtime[StudioContext]) -> AnnotateState:
-    return await scan_node(state, await examination(state["image"], runtime.context))
+    return await scan_node(state, await image_context(state["image"], runtime.context))
 
 
 async def _format(state: AnnotateState, runtime: Runtime[StudioContext]) -> AnnotateState:
-    return await format_node(state, await examination(state["image"], runtime.context))
+    return await format_node(state, await image_context(state["image"], runtime.context))
 
 
 def _branches(state: AnnotateState, runtime: Runtime[StudioContext]) -> list[Send] | str:

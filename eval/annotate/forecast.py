@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from uncanny.agents.plan import AnnotatePlan
+from uncanny.agents.annotate_config import AnnotateConfig
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import InputEstimate, image_tokens, text_tokens
 from uncanny.eval.annotate.run import OBJECTS_AN_IMAGE, AnnotateJob
@@ -57,9 +57,9 @@ def forecast(job: AnnotateJob) -> dict[str, Any]:
     pending = still_pending(job.folder, inputs.files, job.options, Annotation)
     sizes, unreadable = sample_sizes(pending)
     images = len(pending) - unreadable
-    objects = min(OBJECTS_AN_IMAGE, job.plan.max_objects)
+    objects = min(OBJECTS_AN_IMAGE, job.config.max_objects)
     size = mean_size(sizes)
-    uses = [use for use in _uses(job.plan, objects) if use[1]]
+    uses = [use for use in _uses(job.config, objects) if use[1]]
     tokens = InputEstimate()
     totals = [_used(job, prices, kind, number * images, size, tokens) for kind, number in uses]
     return {
@@ -68,9 +68,9 @@ def forecast(job: AnnotateJob) -> dict[str, Any]:
         "unreadable": unreadable,
         **skipped_figures(inputs.skipped),
         "objects_per_image": objects,
-        "calls": images * job.plan.calls(objects),
-        "calls_least": images * (job.plan.repeats + job.plan.scene_scans),
-        "calls_most": images * job.plan.calls(job.plan.max_objects),
+        "calls": images * job.config.calls(objects),
+        "calls_least": images * (job.config.repeats + job.config.scene_scans),
+        "calls_most": images * job.config.calls(job.config.max_objects),
         **tokens.as_json(),
         "output_tokens": sum(one.output for one in totals),
         "cost_usd": _sum(one.cost for one in totals),
@@ -87,9 +87,9 @@ class _Used:
     cost_uncached: float | None
 
 
-def _uses(plan: AnnotatePlan, objects: int) -> Iterator[tuple[_Kind, int]]:
-    yield _PERCEIVE, plan.repeats
-    yield _SCAN, plan.scene_scans
+def _uses(config: AnnotateConfig, objects: int) -> Iterator[tuple[_Kind, int]]:
+    yield _PERCEIVE, config.repeats
+    yield _SCAN, config.scene_scans
     for kind in _KINDS:
         yield kind, kind.per_object * objects
     yield _FORMAT, 1
@@ -128,8 +128,8 @@ def _used(
 
 def _seeing(job: AnnotateJob) -> int:
     """Calls of one image that see it."""
-    objects = min(OBJECTS_AN_IMAGE, job.plan.max_objects)
-    return max(2, job.plan.repeats + job.plan.scene_scans + 4 * objects + 1)
+    objects = min(OBJECTS_AN_IMAGE, job.config.max_objects)
+    return max(2, job.config.repeats + job.config.scene_scans + 4 * objects + 1)
 
 
 def _sum(values: Iterator[float | None]) -> float | None:

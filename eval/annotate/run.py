@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uncanny.agents import AnnotatePlan, Examination
+from uncanny.agents import AnnotateConfig, ImageContext
 from uncanny.client.calls import CallRecord, usage
 from uncanny.errors import ImageError
 from uncanny.images import PixelPolicy, PreparedImage, prepare
@@ -21,7 +21,7 @@ from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.engine import Engine
-from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped, take_up
+from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, load_pending, note_skipped
 from uncanny.runs.manifest import image_protocol
 from uncanny.runs.progress import Progress
 from uncanny.runs.queue import Annotated
@@ -48,7 +48,7 @@ class AnnotateJob:
     folder: RunFolder
     paths: Sequence[Path]
     models: ModelOptions
-    plan: AnnotatePlan = field(default_factory=AnnotatePlan)
+    config: AnnotateConfig = field(default_factory=AnnotateConfig)
     policy: PixelPolicy = field(default_factory=PixelPolicy)
     options: RunOptions = field(default_factory=RunOptions)
     root: Path | None = None
@@ -86,8 +86,8 @@ class AnnotateTask:
 
     @property
     def sampling(self) -> Sampling:
-        plan = self.job.plan
-        return Sampling(plan.temperature, plan.top_p, plan.max_output_tokens)
+        config = self.job.config
+        return Sampling(config.temperature, config.top_p, config.max_output_tokens)
 
     @property
     def at_once(self) -> int:
@@ -95,22 +95,22 @@ class AnnotateTask:
 
     @property
     def usual_calls(self) -> int:
-        plan = self.job.plan
-        return plan.calls(min(OBJECTS_AN_IMAGE, plan.max_objects))
+        config = self.job.config
+        return config.calls(min(OBJECTS_AN_IMAGE, config.max_objects))
 
     def protocol(self) -> dict[str, Any]:
         job = self.job
-        return image_protocol(self.prompts, job.models, job.plan.model_dump(), job.policy, job.root)
+        return image_protocol(self.prompts, job.models, job.config.model_dump(), job.policy, job.root)
 
     def records(self) -> RecordFile[Annotation]:
         return RecordFile(self.job.folder.annotations, Annotation, lambda record: record.image)
 
-    def take_up(self, records: RecordFile[Annotation], progress: Progress) -> Sequence[ImageFile]:
+    def load_pending(self, records: RecordFile[Annotation], progress: Progress) -> Sequence[ImageFile]:
         job = self.job
         inputs = job.inputs()
         progress.total = len(inputs.files)
         note_skipped(progress, inputs.skipped)
-        standing = take_up(inputs.files, records, job.options, progress)
+        standing = load_pending(inputs.files, records, job.options, progress)
         self._by_digest = standing.by_digest
         return standing.pending
 
@@ -123,7 +123,7 @@ class AnnotateTask:
         from uncanny.runs.queue import ImageQueue
 
         job = self.job
-        annotator = ImageAnnotator(engine, job.plan, job.policy, str(job.models.model), self.prompts)
+        annotator = ImageAnnotator(engine, job.config, job.policy, str(job.models.model), self.prompts)
         return ImageQueue(annotator, records, calls, progress, self._by_digest).work
 
 
@@ -132,7 +132,7 @@ class ImageAnnotator:
     """Annotates one image after the other with the same models, plan, pixels and texts."""
 
     engine: Engine
-    plan: AnnotatePlan
+    config: AnnotateConfig
     policy: PixelPolicy
     model: str
     prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
@@ -148,8 +148,10 @@ class ImageAnnotator:
         """Ask the agents. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
         from uncanny.graphs.annotate import bulk_graph  # LangGraph takes half a second to import
 
-        with self.engine.caller.scope(file.image) as scope:
-            examination = Examination(sent_image(image), self.engine.caller, scope, self.plan, self.prompts)
+        with self.engine.model_client.scope(file.image) as scope:
+            examination = ImageContext(
+                sent_image(image), self.engine.model_client, scope, self.config, self.prompts
+            )
             state: AnnotateState = await bulk_graph().ainvoke({"image": file.image}, context=examination)
         return Annotated(self._record(file, image, state, scope.calls), scope.calls)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from markupsafe import Markup
 
-from uncanny.eval.audit.result import Board, GeneratorScore
+from uncanny.eval.audit.result import GeneratorScore, Leaderboard
 from uncanny.eval.audit.words import amount
 from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
 
@@ -36,9 +36,9 @@ class Spot:
     mai: float
 
 
-def plane(board: Board) -> Markup:
+def plane(leaderboard: Leaderboard) -> Markup:
     """AF across, MAI up, both with intervals, and lines of equal CAP; empty without any figures."""
-    spots = spots_of(board)
+    spots = spots_of(leaderboard)
     if not spots:
         return Markup("")
     words = "; ".join(
@@ -57,11 +57,11 @@ def plane(board: Board) -> Markup:
     )
 
 
-def spots_of(board: Board) -> list[Spot]:
+def spots_of(leaderboard: Leaderboard) -> list[Spot]:
     """The generators that have both figures, in the order of the board."""
     return [
         Spot(rank, score, score.af.value, score.mai.value)
-        for rank, score in enumerate((board.generators[name] for name in board.order), 1)
+        for rank, score in enumerate((leaderboard.generators[name] for name in leaderboard.order), 1)
         if score.af.value is not None and score.mai.value is not None
     ]
 
@@ -202,9 +202,9 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return [float(place) for place in np.clip(placed, low, high - steps[-1]) + steps]
 
 
-def ranks(board: Board, against: Board) -> Markup:
+def ranks(leaderboard: Leaderboard, against: Leaderboard) -> Markup:
     """Each generator's rank by one assessor, left, and the other, right; empty below two of them."""
-    both = [name for name in board.order if _ranked(board, name) and _ranked(against, name)]
+    both = [name for name in leaderboard.order if _ranked(leaderboard, name) and _ranked(against, name)]
     if len(both) < 2:
         return Markup("")
     other = [name for name in against.order if name in both]
@@ -220,8 +220,8 @@ def ranks(board: Board, against: Board) -> Markup:
     )
 
 
-def _ranked(board: Board, name: str) -> bool:
-    return name in board.generators and board.generators[name].cap.value is not None
+def _ranked(leaderboard: Leaderboard, name: str) -> bool:
+    return name in leaderboard.generators and leaderboard.generators[name].cap.value is not None
 
 
 def _draw_ranks(first: Sequence[str], second: Sequence[str], figure: Figure) -> Mapping[str, str]:
@@ -258,9 +258,11 @@ def _draw_ranks(first: Sequence[str], second: Sequence[str], figure: Figure) -> 
 _SIDES: tuple[Literal["left", "center", "right"], ...] = ("left", "center", "right")
 
 
-def severities(board: Board) -> Markup:
+def severities(leaderboard: Leaderboard) -> Markup:
     """Anomalies an image by severity, a panel a generator, all on one scale; empty without anomalies."""
-    scores = [board.generators[name] for name in board.order if board.generators[name].images]
+    scores = [
+        leaderboard.generators[name] for name in leaderboard.order if leaderboard.generators[name].images
+    ]
     if not any(score.anomalies for score in scores):
         return Markup("")
     wide, narrow = _columns(len(scores), 5), _columns(len(scores), 2)

@@ -24,10 +24,10 @@ from uncanny.eval.audit.result import (
     RANKED,
     Agreement,
     AuditResult,
-    Board,
     Difference,
     Estimate,
     GeneratorScore,
+    Leaderboard,
     PublishedRow,
     PublishedTable,
     WorstImage,
@@ -45,22 +45,22 @@ def write_audit_page(result: AuditResult, path: Path, *, title: str | None = Non
     Pictures of the worst images are read from where the result says; one that cannot be read is left out.
     The file appears whole or not at all. Raises `OSError` where it cannot be written.
     """
-    board = result.board
+    leaderboard = result.leaderboard
     page = (
         _environment()
         .get_template("audit.html.j2")
         .render(
             title=title or "Generator audit",
             result=result,
-            board=board,
-            rows=rows(board),
-            scale=scale(board),
-            rivals=words.rivals(board) if board.order else [],
-            left_out=left_out(board),
-            matrix=matrix(board),
-            shared=(shared := shared_names(board)),
+            leaderboard=leaderboard,
+            rows=rows(leaderboard),
+            scale=scale(leaderboard),
+            rivals=words.rivals(leaderboard) if leaderboard.order else [],
+            left_out=left_out(leaderboard),
+            matrix=matrix(leaderboard),
+            shared=(shared := shared_names(leaderboard)),
             shared_most=max((value or 0 for _, by in shared for value in by), default=0),
-            shots=shots(board),
+            shots=shots(leaderboard),
             plots=_plots(result),
             second=rows(result.against) if result.against else None,
             second_scale=scale(result.against) if result.against else None,
@@ -74,16 +74,16 @@ def write_audit_page(result: AuditResult, path: Path, *, title: str | None = Non
 
 
 def _plots(result: AuditResult) -> dict[str, Any]:
-    board = result.board
+    leaderboard = result.leaderboard
     return {
-        "plane": plane(board),
-        "severities": severities(board),
-        "ranks": ranks(board, result.against) if result.against else "",
+        "plane": plane(leaderboard),
+        "severities": severities(leaderboard),
+        "ranks": ranks(leaderboard, result.against) if result.against else "",
     }
 
 
 def _about(result: AuditResult) -> dict[str, Any]:
-    scores = list(result.board.generators.values())
+    scores = list(result.leaderboard.generators.values())
     return {
         "images": sum(score.images for score in scores),
         "anomalies": sum(score.anomalies for score in scores),
@@ -130,22 +130,22 @@ class Row:
     tie: str | None
 
 
-def rows(board: Board) -> list[Row]:
+def rows(leaderboard: Leaderboard) -> list[Row]:
     """All generators in the order of the board."""
-    alike = {one.first: difference_words(one) for one in board.alike}
-    low, high = scale(board)
+    alike = {one.first: difference_words(one) for one in leaderboard.alike}
+    low, high = scale(leaderboard)
     found = []
-    for place, name in enumerate(board.order, 1):
-        score = board.generators[name]
+    for place, name in enumerate(leaderboard.order, 1):
+        score = leaderboard.generators[name]
         has = score.cap.value is not None
         strip = _strip(score.cap, low, high) if has else None
         found.append(Row(place if has else None, score, strip, alike.get(name)))
     return found
 
 
-def scale(board: Board) -> tuple[float, float]:
+def scale(leaderboard: Leaderboard) -> tuple[float, float]:
     """The lowest and highest end of any interval of CAP; 0 to 1 without any figure."""
-    caps = [score.cap for score in board.generators.values() if score.cap.value is not None]
+    caps = [score.cap for score in leaderboard.generators.values() if score.cap.value is not None]
     ends = [one.value for one in caps if one.value is not None]
     ends += [end for one in caps if one.interval for end in one.interval]
     return (min(ends), max(ends)) if ends else (0.0, 1.0)
@@ -161,13 +161,13 @@ def _strip(cap: Estimate, low: float, high: float) -> Strip:
     return Strip(place(cap.value), place(cap.interval[0]), place(cap.interval[1]))
 
 
-def matrix(board: Board) -> list[tuple[str, list[Difference | None]]] | None:
+def matrix(leaderboard: Leaderboard) -> list[tuple[str, list[Difference | None]]] | None:
     """For each generator its differences to all others as row minus column, None on the diagonal.
 
     None where fewer than two were compared, or not every pair was.
     """
-    names = [name for name in board.order if board.generators[name].cap.value is not None]
-    pairs = {(one.first, one.second): one for one in board.differences}
+    names = [name for name in leaderboard.order if leaderboard.generators[name].cap.value is not None]
+    pairs = {(one.first, one.second): one for one in leaderboard.differences}
     if len(names) < 2 or len(pairs) < len(names) * (len(names) - 1) // 2:
         return None
     return [
@@ -188,7 +188,7 @@ def _negative(figure: Estimate) -> Estimate:
     return Estimate(value, figure.interval and (0.0 - figure.interval[1], 0.0 - figure.interval[0]))
 
 
-def shared_names(board: Board) -> list[tuple[str, list[float | None]]]:
+def shared_names(leaderboard: Leaderboard) -> list[tuple[str, list[float | None]]]:
     """Names among the most frequent of at least two generators, by generator in the order of the board.
 
     In anomalies a hundred images; None where a name is not among a generator's most frequent. The most
@@ -196,20 +196,22 @@ def shared_names(board: Board) -> list[tuple[str, list[float | None]]]:
     """
     found: dict[str, dict[str, float]] = {}
     shown: dict[str, str] = {}
-    for name in board.order:
-        score = board.generators[name]
+    for name in leaderboard.order:
+        score = leaderboard.generators[name]
         for one in score.names:
             key = one.name.casefold()
             shown.setdefault(key, one.name)
             found.setdefault(key, {})[name] = 100 * one.anomalies / score.images
     several = [key for key, by in found.items() if len(by) > 1]
     several.sort(key=lambda key: -sum(found[key].values()))
-    return [(shown[key], [found[key].get(name) for name in board.order]) for key in several[:MOST_SHARED]]
+    return [
+        (shown[key], [found[key].get(name) for name in leaderboard.order]) for key in several[:MOST_SHARED]
+    ]
 
 
-def left_out(board: Board) -> Sequence[GeneratorScore]:
+def left_out(leaderboard: Leaderboard) -> Sequence[GeneratorScore]:
     """The generators of which some records are in no figure."""
-    return [score for name in board.order if (score := board.generators[name]).left_out.total]
+    return [score for name in leaderboard.order if (score := leaderboard.generators[name]).left_out.total]
 
 
 def published_rows(result: AuditResult) -> list[tuple[str, list[tuple[str, float, float, float]]]]:
@@ -235,11 +237,12 @@ class Pictured:
     thumb: str | None
 
 
-def shots(board: Board) -> dict[str, list[Pictured]]:
+def shots(leaderboard: Leaderboard) -> dict[str, list[Pictured]]:
     """For each generator with anomalies its worst images, in the order of the board."""
-    each = max(LEAST_EACH, min(MOST_EACH, MOST_SHOWN // max(len(board.order), 1)))
+    each = max(LEAST_EACH, min(MOST_EACH, MOST_SHOWN // max(len(leaderboard.order), 1)))
     chosen = {
-        name: [one for one in board.generators[name].worst if one.anomalies][:each] for name in board.order
+        name: [one for one in leaderboard.generators[name].worst if one.anomalies][:each]
+        for name in leaderboard.order
     }
     files = [Shot(one.path, one.sha256) for worst in chosen.values() for one in worst]
     thumbs = iter(pictures(files, budget=0))

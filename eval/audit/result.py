@@ -192,7 +192,7 @@ class Mixed:
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class Leaderboard:
     """All generators by one assessor. `order` has the lowest CAP first, generators without a CAP last.
 
     `differences` has the pairs of generators with a CAP: all of up to 16 generators, the neighbours in the
@@ -258,13 +258,13 @@ class AuditResult:
     `stem`, the name of a column, or None. `published` is None unless asked for.
     """
 
-    board: Board
+    leaderboard: Leaderboard
     resamples: int
     seed: int
     level: float
     pair_by: str | None = None
     allow_mixed: bool = False
-    against: Board | None = None
+    against: Leaderboard | None = None
     agreement: tuple[Agreement, ...] = ()
     published: PublishedTable | None = None
 
@@ -272,7 +272,7 @@ class AuditResult:
 def audit_json(result: AuditResult) -> dict[str, Any]:
     """Everything but the paths of pictures; what was not measured is None."""
     held = {
-        **_board(result.board),
+        **_board(result.leaderboard),
         "resamples": result.resamples,
         "seed": result.seed,
         "level": result.level,
@@ -287,17 +287,17 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
     return held
 
 
-def _board(board: Board) -> dict[str, Any]:
+def _board(leaderboard: Leaderboard) -> dict[str, Any]:
     return {
-        "generators": {name: _generator(score) for name, score in board.generators.items()},
-        "order": list(board.order),
-        "alike": [[one.first, one.second] for one in board.alike],
-        "differences": [_difference(one) for one in board.differences],
+        "generators": {name: _generator(score) for name, score in leaderboard.generators.items()},
+        "order": list(leaderboard.order),
+        "alike": [[one.first, one.second] for one in leaderboard.alike],
+        "differences": [_difference(one) for one in leaderboard.differences],
         "mixed": [
             {"aspect": one.aspect, "what": one.what, "values": _lists(dict(one.values))}
-            for one in board.mixed
+            for one in leaderboard.mixed
         ],
-        "notices": list(board.notices),
+        "notices": list(leaderboard.notices),
     }
 
 
@@ -385,7 +385,7 @@ def audit_csv(result: AuditResult) -> str:
     text = io.StringIO()
     table = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
     table.writeheader()
-    table.writerows(_rows(result.board))
+    table.writerows(_rows(result.leaderboard))
     if result.against is not None:
         table.writerows(_rows(result.against))
     if result.published is not None:
@@ -393,10 +393,10 @@ def audit_csv(result: AuditResult) -> str:
     return text.getvalue()
 
 
-def _rows(board: Board) -> Iterator[dict[str, object]]:
-    alike = {one.second for one in board.alike}
-    for rank, name in enumerate(board.order, 1):
-        score = board.generators[name]
+def _rows(leaderboard: Leaderboard) -> Iterator[dict[str, object]]:
+    alike = {one.second for one in leaderboard.alike}
+    for rank, name in enumerate(leaderboard.order, 1):
+        score = leaderboard.generators[name]
         row: dict[str, object] = {
             "source": "own",
             "assessor": " + ".join(score.provenance.models),

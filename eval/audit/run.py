@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from uncanny.agents.plan import AnnotatePlan
+from uncanny.agents.annotate_config import AnnotateConfig
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.run import AnnotateJob
@@ -26,7 +26,7 @@ class Annotating:
 
     out: Path
     models: ModelOptions
-    plan: AnnotatePlan
+    plan: AnnotateConfig
     policy: PixelPolicy
     options: RunOptions
 

@@ -16,10 +16,10 @@ from uncanny.eval.audit.result import (
     RANKED,
     Agreement,
     AuditResult,
-    Board,
     Difference,
     Estimate,
     GeneratorScore,
+    Leaderboard,
 )
 from uncanny.eval.metrics.audit import AuditFigures, audit_figures
 from uncanny.eval.metrics.bootstrap import LEVEL, RESAMPLES
@@ -43,24 +43,24 @@ def audit(
     Raises UsageError where the annotations were not made alike, unless `allow_mixed`, and where the second
     assessor has fewer than two of the generators.
     """
-    board = _board(generators, resamples, seed, pair_by, allow_mixed)
+    leaderboard = _board(generators, resamples, seed, pair_by, allow_mixed)
     other = _board(against, resamples, seed, pair_by, allow_mixed) if against else None
     return AuditResult(
-        board=board,
+        leaderboard=leaderboard,
         resamples=resamples,
         seed=seed,
         level=LEVEL,
         pair_by=pair_by,
         allow_mixed=allow_mixed,
         against=other,
-        agreement=() if other is None else agreement(board, other),
+        agreement=() if other is None else agreement(leaderboard, other),
         published=published_table() if published else None,
     )
 
 
-def agreement(board: Board, against: Board) -> tuple[Agreement, ...]:
+def agreement(leaderboard: Leaderboard, against: Leaderboard) -> tuple[Agreement, ...]:
     """Over the generators that both have. Raises UsageError where these are fewer than two."""
-    shared = [name for name in board.order if name in against.generators]
+    shared = [name for name in leaderboard.order if name in against.generators]
     if len(shared) < 2:
         raise UsageError(
             f"The two assessors have {len(shared)} of the generators in common",
@@ -71,7 +71,7 @@ def agreement(board: Board, against: Board) -> tuple[Agreement, ...]:
         pairs = [
             (one, other)
             for name in shared
-            if (one := board.generators[name].figure(figure).value) is not None
+            if (one := leaderboard.generators[name].figure(figure).value) is not None
             and (other := against.generators[name].figure(figure).value) is not None
         ]
         ranks = rank_agreement([one for one, _ in pairs], [other for _, other in pairs])
@@ -81,7 +81,7 @@ def agreement(board: Board, against: Board) -> tuple[Agreement, ...]:
 
 def _board(
     generators: Sequence[Loaded], resamples: int, seed: int, pair_by: str | None, allow_mixed: bool
-) -> Board:
+) -> Leaderboard:
     mixed = check_alike(provenances(generators), allow_mixed=allow_mixed)
     tallies = {one.source.name: one.tally for one in generators}
     figures = {
@@ -100,7 +100,7 @@ def _board(
     notices = [notice for one in generators for notice in one.notices]
     notices += [*unchecked(generators), *_left_out(scores), *_unpaired(generators, pair_by)]
     differences = tuple(_difference(pair, resampled) for pair in pairs)
-    return Board(scores, tuple(order), differences, mixed, tuple(notices))
+    return Leaderboard(scores, tuple(order), differences, mixed, tuple(notices))
 
 
 def _rank(found: AuditFigures) -> tuple[bool, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from uncanny.eval.audit.result import AuditResult, Board, Difference, Estimate, GeneratorScore
+from uncanny.eval.audit.result import AuditResult, Difference, Estimate, GeneratorScore, Leaderboard
 
 MINUS = "−"
 
@@ -53,9 +53,13 @@ def difference_words(one: Difference) -> str:
     return f"{one.first} and {one.second} {verdict}: CAP {value} ({interval}){over}"
 
 
-def rivals(board: Board) -> list[str]:
+def rivals(leaderboard: Leaderboard) -> list[str]:
     """Those that can't be told apart from the first in the order, as far as they were compared."""
-    return [one.second for one in board.differences if one.first == board.order[0] and one.apart is not True]
+    return [
+        one.second
+        for one in leaderboard.differences
+        if one.first == leaderboard.order[0] and one.apart is not True
+    ]
 
 
 def distinct(scores: Iterable[GeneratorScore], of: str) -> list[str]:

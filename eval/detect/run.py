@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uncanny.agents.detect_plan import DetectPlan
+from uncanny.agents.detect_config import DetectConfig
 from uncanny.agents.source_detector import Conversation
 from uncanny.client.calls import CallRecord, usage
 from uncanny.client.prices import PriceTable
@@ -33,12 +33,12 @@ from uncanny.runs.inputs import (
     ImageFile,
     Inputs,
     find_inputs,
+    load_pending,
     mean_size,
     note_skipped,
     sample_sizes,
     skipped_figures,
     still_pending,
-    take_up,
 )
 from uncanny.runs.manifest import image_protocol
 from uncanny.runs.progress import Progress
@@ -64,7 +64,7 @@ class DetectJob:
     folder: RunFolder
     paths: Sequence[Path]
     models: ModelOptions
-    plan: DetectPlan = field(default_factory=DetectPlan)
+    config: DetectConfig = field(default_factory=DetectConfig)
     policy: PixelPolicy = field(default_factory=PixelPolicy)
     options: RunOptions = field(default_factory=RunOptions)
     root: Path | None = None
@@ -98,8 +98,8 @@ class DetectTask:
 
     @property
     def sampling(self) -> Sampling:
-        plan = self.job.plan
-        return Sampling(plan.temperature, plan.top_p, plan.max_output_tokens)
+        config = self.job.config
+        return Sampling(config.temperature, config.top_p, config.max_output_tokens)
 
     @property
     def at_once(self) -> int:
@@ -111,16 +111,16 @@ class DetectTask:
 
     def protocol(self) -> dict[str, Any]:
         job = self.job
-        return image_protocol(self.prompts, job.models, job.plan.model_dump(), job.policy, job.root)
+        return image_protocol(self.prompts, job.models, job.config.model_dump(), job.policy, job.root)
 
     def records(self) -> RecordFile[Detection]:
         return RecordFile(self.job.folder.annotations, Detection, lambda record: record.image)
 
-    def take_up(self, records: RecordFile[Detection], progress: Progress) -> Sequence[ImageFile]:
+    def load_pending(self, records: RecordFile[Detection], progress: Progress) -> Sequence[ImageFile]:
         inputs = self.job.inputs()
         progress.total = len(inputs.files)
         note_skipped(progress, inputs.skipped)
-        standing = take_up(inputs.files, records, self.job.options, progress)
+        standing = load_pending(inputs.files, records, self.job.options, progress)
         self._by_digest = standing.by_digest
         return standing.pending
 
@@ -133,7 +133,7 @@ class DetectTask:
         from uncanny.runs.queue import ImageQueue
 
         job = self.job
-        detector = ImageDetector(engine, job.plan, job.policy, str(job.models.model), self.prompts)
+        detector = ImageDetector(engine, job.config, job.policy, str(job.models.model), self.prompts)
         return ImageQueue(detector, records, calls, progress, self._by_digest).work
 
 
@@ -142,7 +142,7 @@ class ImageDetector:
     """Judges one image after the other with the same models, plan, pixels and texts."""
 
     engine: Engine
-    plan: DetectPlan
+    config: DetectConfig
     policy: PixelPolicy
     model: str
     prompts: PromptSet = field(default_factory=lambda: prompt_set("detect"))
@@ -159,8 +159,8 @@ class ImageDetector:
         """Ask both turns. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
         from uncanny.graphs.detect import detect_graph  # LangGraph takes half a second to import
 
-        with self.engine.caller.scope(file.image) as scope:
-            talk = Conversation(sent_image(image), self.engine.caller, scope, self.plan, self.prompts)
+        with self.engine.model_client.scope(file.image) as scope:
+            talk = Conversation(sent_image(image), self.engine.model_client, scope, self.config, self.prompts)
             state: DetectState = await detect_graph().ainvoke({"image": file.image}, context=talk)
         return Annotated(self._record(file, image, state, scope.calls), scope.calls)
 

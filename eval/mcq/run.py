@@ -40,7 +40,7 @@ from uncanny.models.registry import missing_addresses
 from uncanny.prompts import PromptSet
 from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions, RunOptions, SamplingPlan
+from uncanny.runs.config import ModelOptions, RunOptions, SamplingConfig
 from uncanny.runs.engine import Engine
 from uncanny.runs.manifest import recorded_prompts
 from uncanny.runs.progress import Progress
@@ -55,7 +55,7 @@ QUESTIONS_AN_ITEM = 4
 
 
 @dataclass(frozen=True, slots=True)
-class McqPlan(SamplingPlan):
+class McqConfig(SamplingConfig):
     """How questions are asked.
 
     Zero-shot at `temperature` 0 where the model takes one; what was sent stands in `run.json`. Reasoning is
@@ -76,7 +76,7 @@ class McqJob:
     items: Sequence[Item]
     items_file: Path
     models: ModelOptions
-    plan: McqPlan = field(default_factory=McqPlan)
+    config: McqConfig = field(default_factory=McqConfig)
     policy: PixelPolicy = field(default_factory=PixelPolicy)
     options: RunOptions = field(default_factory=RunOptions)
     root: Path | None = None
@@ -99,8 +99,8 @@ def answer_key(answer: Answer) -> str:
     return f"{answer.id}/{answer.question}"
 
 
-def questions_of(item: Item, plan: McqPlan) -> tuple[AskedQuestion, ...]:
-    control: tuple[AskedQuestion, ...] = ("q4_no_image",) if plan.control and item.q4 is not None else ()
+def questions_of(item: Item, config: McqConfig) -> tuple[AskedQuestion, ...]:
+    control: tuple[AskedQuestion, ...] = ("q4_no_image",) if config.control and item.q4 is not None else ()
     return (*item.asked(), *control)
 
 
@@ -124,7 +124,7 @@ class McqTask:
 
     @property
     def sampling(self) -> Sampling:
-        return self.job.plan.sampling
+        return self.job.config.sampling
 
     @property
     def at_once(self) -> int:
@@ -143,7 +143,7 @@ class McqTask:
             "task": "mcq",
             "model": str(job.models.model),
             "roles": {role: str(model) for role, model in sorted(job.models.roles.items())},
-            "plan": asdict(job.plan),
+            "plan": asdict(job.config),
             "prompts": {
                 **recorded_prompts(self.prompts),
                 "whose": "ours" if not own else "the set's" if own == len(job.items) else "both",
@@ -157,13 +157,13 @@ class McqTask:
     def records(self) -> RecordFile[Answer]:
         return RecordFile(self.job.folder.path / "answers.jsonl", Answer, answer_key)
 
-    def take_up(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
+    def load_pending(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
         job = self.job
         items = job.items[: job.options.limit]
         asked = {
             f"{item.id}/{question}": (item, question)
             for item in items
-            for question in questions_of(item, job.plan)
+            for question in questions_of(item, job.config)
         }
         standing: dict[str, str] = {}
         read: dict[str, RecordedFile] = {}
@@ -190,7 +190,7 @@ class McqTask:
         progress.resumed = progress.done
         pending = (
             PendingItem(
-                item, tuple(q for q in questions_of(item, job.plan) if f"{item.id}/{q}" not in standing)
+                item, tuple(q for q in questions_of(item, job.config) if f"{item.id}/{q}" not in standing)
             )
             for item in items
         )
@@ -240,7 +240,7 @@ class ItemAsker:
         """Raises what `ENDS_RUN` names only; whatever else happens is in the records."""
         item, pictures = pending.item, Pictures()
         try:
-            with self.engine.caller.scope(item.id) as scope:
+            with self.engine.model_client.scope(item.id) as scope:
                 given = await self._ask(item, pending.questions, pictures, scope)
         except ENDS_RUN:
             raise
@@ -266,7 +266,7 @@ class ItemAsker:
             for q in questions
             if q in images
         ]
-        context = ItemContext(asked, self.engine.caller, scope, self.job.plan.sampling)
+        context = ItemContext(asked, self.engine.model_client, scope, self.job.config.sampling)
         state: ItemState = await item_graph().ainvoke({"item": item.id}, context=context)
         order = {question: number for number, question in enumerate(questions)}
         return sorted([*pictures.failed, *state.get("answers", ())], key=lambda one: order[one.question])
@@ -384,7 +384,7 @@ def forecast_mcq_text(found: dict[str, Any]) -> str:
 
 def _pending(task: McqTask) -> Iterable[tuple[Item, tuple[AskedQuestion, ...]]]:
     task.job.folder.check_links()
-    return [(each.item, each.questions) for each in task.take_up(task.records(), Progress())]
+    return [(each.item, each.questions) for each in task.load_pending(task.records(), Progress())]
 
 
 def _add(

@@ -39,7 +39,7 @@ from uncanny.models.registry import missing_addresses
 from uncanny.prompts import PromptSet
 from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions, RunOptions, SamplingPlan
+from uncanny.runs.config import ModelOptions, RunOptions, SamplingConfig
 from uncanny.runs.engine import Engine
 from uncanny.runs.inputs import Names, note_skipped, skipped_figures, skipped_line
 from uncanny.runs.manifest import recorded_prompts
@@ -57,7 +57,7 @@ STATUSES: Mapping[Outcome, str] = {"judged": "ok"}
 
 
 @dataclass(frozen=True, slots=True)
-class RealismPlan(SamplingPlan):
+class RealismConfig(SamplingConfig):
     """Sampling as in the paper (SAGI, supplementary, section 1.5), where the model takes it.
 
     `max_output_tokens` is doubled when an answer is cut off.
@@ -75,7 +75,7 @@ class RealismJob:
     folder: RunFolder
     pairs: PairSet
     models: ModelOptions
-    plan: RealismPlan = field(default_factory=RealismPlan)
+    config: RealismConfig = field(default_factory=RealismConfig)
     policy: PixelPolicy = field(default_factory=PixelPolicy)
     options: RunOptions = field(default_factory=RunOptions)
     root: Path | None = None
@@ -114,7 +114,7 @@ class RealismTask:
 
     @property
     def sampling(self) -> Sampling:
-        return self.job.plan.sampling
+        return self.job.config.sampling
 
     @property
     def at_once(self) -> int:
@@ -130,7 +130,7 @@ class RealismTask:
             "task": "realism",
             "model": str(job.models.model),
             "roles": {role: str(model) for role, model in sorted(job.models.roles.items())},
-            "plan": asdict(job.plan),
+            "plan": asdict(job.config),
             "prompts": recorded_prompts(self.prompts),
             "pixels": {"policy": asdict(job.policy)},
             "root": None if job.root is None else str(job.root.absolute()),
@@ -140,7 +140,7 @@ class RealismTask:
     def records(self) -> RecordFile[Verdict]:
         return RecordFile(self.job.verdicts, Verdict, lambda verdict: verdict.id)
 
-    def take_up(self, records: RecordFile[Verdict], progress: Progress) -> Sequence[PairFiles]:
+    def load_pending(self, records: RecordFile[Verdict], progress: Progress) -> Sequence[PairFiles]:
         job = self.job
         pairs = {pair.id: pair for pair in job.pairs.pairs[: job.options.limit]}
         standing: dict[str, Verdict] = {}
@@ -222,7 +222,7 @@ class PairJudge:
         """Raises what `ENDS_RUN` names only; whatever else happens is in the record."""
         opened = await asyncio.to_thread(self._open, pair)
         try:
-            with self.engine.caller.scope(pair.id) as scope:
+            with self.engine.model_client.scope(pair.id) as scope:
                 told: dict[str, Any] = {"outcome": "unusable", "errors": opened.errors}
                 if not opened.errors:
                     told = _told(await self._judge(pair, opened, scope))
@@ -241,7 +241,7 @@ class PairJudge:
         assert opened.original is not None
         assert opened.edited is not None
         original, edited = _encoded(opened.original), _encoded(opened.edited)
-        judging = Judging(self.engine.caller, scope, self.job.plan.sampling, self.prompts)
+        judging = Judging(self.engine.model_client, scope, self.job.config.sampling, self.prompts)
         state: PairState = await pair_graph().ainvoke(
             {"pair": pair.id}, context=PairContext(original, edited, judging)
         )
@@ -432,7 +432,7 @@ def _add(
 def _pending(job: RealismJob) -> Sequence[PairFiles]:
     job.folder.read_manifest()  # a run that this version cannot go on with is refused
     task = RealismTask(job)
-    return task.take_up(task.records(), Progress())
+    return task.load_pending(task.records(), Progress())
 
 
 def _range(found: dict[str, Any], name: str, form: str, unknown: str = "?") -> str:

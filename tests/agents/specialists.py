@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import orjson
 
-from tests.client.scripted import TRAITS, Line, ScriptedProvider, guarded, picture, said
-from uncanny.agents import Agent, AnnotatePlan, Examination
+from tests.client.scripted import CAPABILITIES, Line, ScriptedProvider, guarded, picture, said
+from uncanny.agents import Agent, AnnotateConfig, ImageContext
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
-from uncanny.models.base import Reply, Request, SentImage, Traits
+from uncanny.client.client import ModelClient
+from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, SentImage
 from uncanny.schema import SceneObject
 
-Answer = Callable[[Request], Line | Awaitable[Line]]
+Answer = Callable[[ModelRequest], Line | Awaitable[Line]]
 
 
-def listed(key: str, *items: object) -> Reply:
+def listed(key: str, *items: object) -> ModelResponse:
     return said(orjson.dumps({key: items}).decode())
 
 
@@ -31,12 +31,12 @@ class Specialists:
     subject of None stands for every subject.
     """
 
-    def __init__(self, *objects: str, traits: Traits = TRAITS) -> None:
+    def __init__(self, *objects: str, capabilities: Capabilities = CAPABILITIES) -> None:
         self.objects = objects
         self.answers: dict[tuple[Agent, int, str | None], Answer] = {}
-        self.model = ScriptedProvider(self._answer, traits=traits)
+        self.model = ScriptedProvider(self._answer, capabilities=capabilities)
 
-    def _answer(self, request: Request) -> Line | Awaitable[Line]:
+    def _answer(self, request: ModelRequest) -> Line | Awaitable[Line]:
         for subject in (request.subject, None):
             own = self.answers.get((request.agent, request.step, subject))  # type: ignore[arg-type]
             if own is not None:
@@ -59,20 +59,20 @@ class Specialists:
                 return listed("anomalies", fault)
         return said(f"Notes on {about}.")
 
-    def asked(self, agent: Agent, step: int | None = None) -> list[Request]:
+    def asked(self, agent: Agent, step: int | None = None) -> list[ModelRequest]:
         return [
             request
             for request in self.model.requests
             if request.agent == agent and step in (None, request.step)
         ]
 
-    def examination(
-        self, plan: AnnotatePlan | None = None, image: SentImage | None = None, concurrency: int = 8
-    ) -> Examination:
-        caller = Caller({"": [guarded(self.model, concurrency=concurrency)]})
-        return Examination(image or picture(), caller, CallScope("a.png"), plan or AnnotatePlan())
+    def context(
+        self, config: AnnotateConfig | None = None, image: SentImage | None = None, concurrency: int = 8
+    ) -> ImageContext:
+        model_client = ModelClient({"": [guarded(self.model, concurrency=concurrency)]})
+        return ImageContext(image or picture(), model_client, CallScope("a.png"), config or AnnotateConfig())
 
 
-def user_parts(request: Request) -> Sequence[object]:
+def user_parts(request: ModelRequest) -> Sequence[object]:
     """The parts of the first user turn."""
     return next(turn for turn in request.messages if turn.role == "user").parts

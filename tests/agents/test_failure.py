@@ -13,7 +13,7 @@ from uncanny.agents.attribute_analyzer import analyze_attributes
 from uncanny.agents.failure import StepFailedError
 from uncanny.agents.object_perceiver import perceive
 from uncanny.errors import ModelUnusableError, QuotaError, RequestRejectedError
-from uncanny.models.base import Request
+from uncanny.models.base import ModelRequest
 from uncanny.schema import StepError
 
 
@@ -36,7 +36,7 @@ async def test_each_kind_of_failure_names_step_object_and_reason(line: Line, kin
     asked = Specialists("cup")
     asked.answers["AttributeAnalyzer", 2, None] = lambda _: line
     with pytest.raises(StepFailedError) as caught:
-        await analyze_attributes(asked.examination(), scene_object("cup"))
+        await analyze_attributes(asked.context(), scene_object("cup"))
     record = caught.value.record
     assert isinstance(record, StepError)
     assert (record.agent, record.step, record.object, record.kind) == ("AttributeAnalyzer", 2, "cup", kind)
@@ -48,14 +48,14 @@ async def test_a_model_that_cannot_be_used_is_no_failure_of_the_step(error: Mode
     asked = Specialists("cup")
     asked.answers["AttributeAnalyzer", 1, None] = lambda _: error
     with pytest.raises(type(error)):
-        await analyze_attributes(asked.examination(), scene_object("cup"))
+        await analyze_attributes(asked.context(), scene_object("cup"))
 
 
 async def test_a_repair_is_worded_by_the_product() -> None:
     asked = Specialists("cup")
     lines = iter([said("hm?"), said('{"attributes": []}')])
     asked.answers["AttributeAnalyzer", 2, None] = lambda _: next(lines)
-    assert await analyze_attributes(asked.examination(), scene_object("cup")) == ()
+    assert await analyze_attributes(asked.context(), scene_object("cup")) == ()
     repair = asked.asked("AttributeAnalyzer", 2)[1].messages[-1].parts[0]
     assert isinstance(repair, str)
     assert repair.startswith("That answer could not be used: expected a JSON object")
@@ -65,7 +65,7 @@ async def test_one_failed_draft_fails_the_perceiver_once_the_others_have_come_ba
     asked = Specialists("cup")
     ended: list[int] = []
 
-    async def answer(request: Request) -> Line:
+    async def answer(request: ModelRequest) -> Line:
         if request.sample == 1:
             return RequestRejectedError("no")
         await asyncio.sleep(0.01)
@@ -74,5 +74,5 @@ async def test_one_failed_draft_fails_the_perceiver_once_the_others_have_come_ba
 
     asked.answers["ObjectPerceiver", 1, None] = answer
     with pytest.raises(StepFailedError, match="no"):
-        await perceive(asked.examination())
+        await perceive(asked.context())
     assert sorted(ended) == [0, 2]

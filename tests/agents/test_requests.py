@@ -7,17 +7,17 @@ import pytest
 
 from tests.agents.specialists import Specialists, listed, scene_object, user_parts
 from tests.client.scripted import picture, texts
-from uncanny.agents import AnnotatePlan
+from uncanny.agents import AnnotateConfig
 from uncanny.agents.anomaly_formatter import format_anomalies
 from uncanny.agents.anomaly_integrator import integrate
 from uncanny.agents.attribute_analyzer import analyze_attributes
-from uncanny.agents.examination import ROLES
+from uncanny.agents.context import ROLES
 from uncanny.agents.object_perceiver import WORDINGS, perceive
 from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.agents.scene_scanner import scan_scene
 from uncanny.answers import AttributeFinding, Finding, RelationFinding
 from uncanny.graphs.annotate import bulk_graph
-from uncanny.models.base import Request, Sampling, SentImage
+from uncanny.models.base import ModelRequest, Sampling, SentImage
 
 CUP, TABLE = scene_object("cup", "It is blue."), scene_object("table", "It has $5 legs.")
 CRACKED = AttributeFinding(name="crack", observed="a crack <of light>", explanation="x")
@@ -29,7 +29,7 @@ IMAGE = picture(b"one")
 async def whole_walk() -> Specialists:
     """Every agent asked once about one image."""
     asked = Specialists("cup", "table")
-    image = asked.examination(AnnotatePlan(scene_scans=2), IMAGE)
+    image = asked.context(AnnotateConfig(scene_scans=2), IMAGE)
     await perceive(image)
     await analyze_attributes(image, CUP)
     await reason_relations(image, CUP, [CUP, TABLE], [CRACKED])
@@ -57,7 +57,7 @@ async def test_every_agent_there_is_asks() -> None:
     ]
 
 
-def images(request: Request) -> list[SentImage]:
+def images(request: ModelRequest) -> list[SentImage]:
     return [part for turn in request.messages for part in turn.parts if isinstance(part, SentImage)]
 
 
@@ -85,13 +85,13 @@ async def test_what_counts_as_shared_is_the_same_in_all_requests_of_a_kind() -> 
     assert len(prefixes[0]) == 2
     assert prefixes[0] == prefixes[1]
     other = Specialists()
-    await reason_relations(other.examination(image=IMAGE), TABLE, [CUP, TABLE], [])
+    await reason_relations(other.context(image=IMAGE), TABLE, [CUP, TABLE], [])
     assert [user_parts(request)[:2] for request in other.model.requests] == prefixes
 
 
 async def test_drafts_of_the_object_list_are_worded_differently_and_kept_apart() -> None:
     asked = Specialists("cup")
-    await perceive(asked.examination(AnnotatePlan(repeats=WORDINGS + 1)))
+    await perceive(asked.context(AnnotateConfig(repeats=WORDINGS + 1)))
     drafts = asked.asked("ObjectPerceiver")
     assert [request.sample for request in drafts] == [0, 1, 2, 3]
     words = [texts(request, "user")[0] for request in drafts]
@@ -107,11 +107,11 @@ async def test_the_drafts_are_merged() -> None:
     asked.answers["ObjectPerceiver", 1, None] = lambda request: listed(
         "objects", *(scene_object(name).model_dump() for name in names[request.sample])
     )
-    found = await perceive(asked.examination())
+    found = await perceive(asked.context())
     assert [each.name for each in found] == ["The Cat", "mat", "dog"]
 
 
-def data(request: Request, tag: str) -> str:
+def data(request: ModelRequest, tag: str) -> str:
     """What stands in the last block of that name in the user turn."""
     text = texts(request, "user")[0]
     return text[text.rindex(f"<{tag}>") + len(tag) + 2 : text.rindex(f"</{tag}>")]
@@ -145,14 +145,14 @@ async def test_the_integrator_is_given_both_lists_and_then_its_own_text() -> Non
 async def test_the_formatter_is_given_all_findings_in_order() -> None:
     asked = Specialists()
     found = [FINDING, FINDING.model_copy(update={"object": "table"}), FINDING]
-    await format_anomalies(asked.examination(), found)
+    await format_anomalies(asked.context(), found)
     (request,) = asked.model.requests
     assert orjson.loads(data(request, "findings")) == [each.model_dump() for each in found]
 
 
 async def test_without_findings_nobody_is_asked() -> None:
     asked = Specialists("cup")
-    image = asked.examination()
+    image = asked.context()
     assert await integrate(image, CUP, [], []) == ()
     assert await format_anomalies(image, []) == ()
     assert asked.model.requests == []
@@ -163,8 +163,8 @@ async def test_without_findings_nobody_is_asked() -> None:
 
 async def test_parameters_are_those_of_the_plan_and_the_formatter_gets_more_room() -> None:
     asked = Specialists("cup")
-    plan = AnnotatePlan(temperature=None, top_p=0.5, max_output_tokens=700, formatter_output_tokens=900)
-    image = asked.examination(plan)
+    config = AnnotateConfig(temperature=None, top_p=0.5, max_output_tokens=700, formatter_output_tokens=900)
+    image = asked.context(config)
     await perceive(image)
     await format_anomalies(image, [FINDING])
     assert {request.sampling for request in asked.asked("ObjectPerceiver")} == {Sampling(None, 0.5, 700)}
@@ -174,7 +174,7 @@ async def test_parameters_are_those_of_the_plan_and_the_formatter_gets_more_room
 async def test_text_in_answers_cannot_pass_for_a_variable() -> None:
     asked = Specialists()
     asked.answers["AttributeAnalyzer", 1, None] = lambda _: listed("objects", "$object ${notes} $$ \\1")
-    await analyze_attributes(asked.examination(), scene_object("cup", "$notes"))
+    await analyze_attributes(asked.context(), scene_object("cup", "$notes"))
     verify = asked.asked("AttributeAnalyzer", 2)[0]
     assert "$object ${notes} $$" in data(verify, "notes")
     assert orjson.loads(data(verify, "object"))["description"] == "$notes"
@@ -183,6 +183,6 @@ async def test_text_in_answers_cannot_pass_for_a_variable() -> None:
 @pytest.mark.parametrize("objects", [0, 1, 8, 12, 40])
 async def test_the_plan_foretells_the_number_of_calls(objects: int) -> None:
     asked = Specialists(*(f"thing {n}" for n in range(objects)))
-    plan = AnnotatePlan(repeats=2, scene_scans=1)
-    await bulk_graph().ainvoke({"image": "a.png"}, context=asked.examination(plan))
-    assert len(asked.model.requests) == plan.calls(objects)
+    config = AnnotateConfig(repeats=2, scene_scans=1)
+    await bulk_graph().ainvoke({"image": "a.png"}, context=asked.context(config))
+    assert len(asked.model.requests) == config.calls(objects)

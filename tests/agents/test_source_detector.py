@@ -14,13 +14,13 @@ from tests.client.scripted import (
     said,
     texts,
 )
-from uncanny.agents.detect_plan import DetectPlan
+from uncanny.agents.detect_config import DetectConfig
 from uncanny.agents.failure import StepFailedError
 from uncanny.agents.source_detector import AGENT, Conversation, Verdict
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.errors import RequestRejectedError
-from uncanny.models.base import Request, Sampling
+from uncanny.models.base import ModelRequest, Sampling
 from uncanny.prompts import prompt_set
 
 IMAGE = picture(b"one")
@@ -31,15 +31,15 @@ YES, NO = Verdict("Yes.", "generated"), Verdict("no", "real")
 class Talk:
     """A conversation with a scripted model."""
 
-    def __init__(self, *lines: Line, plan: DetectPlan | None = None) -> None:
+    def __init__(self, *lines: Line, config: DetectConfig | None = None) -> None:
         script: Script = in_turn(*lines)
         self.model = ScriptedProvider(script)
-        caller = Caller({"": [guarded(self.model)]})
+        model_client = ModelClient({"": [guarded(self.model)]})
         self.scope = CallScope("a.png")
-        self.talk = Conversation(IMAGE, caller, self.scope, plan or DetectPlan())
+        self.talk = Conversation(IMAGE, model_client, self.scope, config or DetectConfig())
 
     @property
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[ModelRequest]:
         return self.model.requests
 
 
@@ -143,6 +143,6 @@ async def test_every_prompt_is_used_and_none_has_a_hole() -> None:
 
 
 async def test_the_plan_is_what_is_sent() -> None:
-    asked = Talk(said("yes"), plan=DetectPlan(temperature=None, top_p=0.5, max_output_tokens=9))
+    asked = Talk(said("yes"), config=DetectConfig(temperature=None, top_p=0.5, max_output_tokens=9))
     await asked.talk.judge()
     assert asked.requests[0].sampling == Sampling(None, 0.5, 9)

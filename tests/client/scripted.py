@@ -1,4 +1,4 @@
-"""A model that follows a script, and what a test needs to ask it through the real `Caller`."""
+"""A model that follows a script, and what a test needs to ask it through the real `ModelClient`."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
-from uncanny.client.endpoint import Lane, lane
+from uncanny.client.client import ModelClient
+from uncanny.client.endpoint import Endpoint, guarded_endpoint
 from uncanny.errors import AnswerError, ProviderError, TransientError
 from uncanny.models.base import (
+    Capabilities,
     Finish,
     Message,
+    ModelRequest,
+    ModelResponse,
     Provider,
-    Reply,
-    Request,
     Sampling,
     SentImage,
     Tokens,
-    Traits,
     encode_image,
 )
 
-Line = Reply | ProviderError
-Script = Callable[[Request], Line | Awaitable[Line]]
+Line = ModelResponse | ProviderError
+Script = Callable[[ModelRequest], Line | Awaitable[Line]]
 
-TRAITS = Traits(
+CAPABILITIES = Capabilities(
     media_types=frozenset({"image/png", "image/webp", "image/jpeg"}),
     max_image_bytes=None,
     max_image_side=None,
@@ -39,7 +39,7 @@ TRAITS = Traits(
     schema_in_prefix=False,
     prefix_cache=False,
 )
-WARMING = replace(TRAITS, prefix_cache=True)
+WARMING = replace(CAPABILITIES, prefix_cache=True)
 TOKENS = Tokens(input=100, output=10, cached=0, cache_written=0)
 
 
@@ -51,16 +51,16 @@ class ScriptedProvider:
         script: Script,
         *,
         name: str = "script/one",
-        traits: Traits = TRAITS,
+        capabilities: Capabilities = CAPABILITIES,
         endpoint: str | None = None,
         secrets: tuple[str, ...] = (),
     ) -> None:
         self._script = script
-        self.name, self.traits, self.endpoint, self.secrets = name, traits, endpoint, secrets
-        self.requests: list[Request] = []
+        self.name, self.capabilities, self.endpoint, self.secrets = name, capabilities, endpoint, secrets
+        self.requests: list[ModelRequest] = []
         self.now = self.most = 0
 
-    async def ask(self, request: Request) -> Reply:
+    async def generate(self, request: ModelRequest) -> ModelResponse:
         self.requests.append(request)
         self.now += 1
         self.most = max(self.most, self.now)
@@ -85,8 +85,8 @@ def in_turn(*lines: Line) -> Script:
     return lambda _request: next(following)
 
 
-def said(text: str, finish: Finish = "stop", tokens: Tokens = TOKENS) -> Reply:
-    return Reply(text, finish, tokens, "script-2026")
+def said(text: str, finish: Finish = "stop", tokens: Tokens = TOKENS) -> ModelResponse:
+    return ModelResponse(text, finish, tokens, "script-2026")
 
 
 def busy(retry_after: float | None = None, kind: str = "rate_limit") -> TransientError:
@@ -99,15 +99,15 @@ def picture(data: bytes = b"\x89PNG pixels") -> SentImage:
     return encode_image(sha256=digest, media_type="image/png", width=4, height=3, data=data)
 
 
-def question(text: str = "What is it?", image: SentImage | None = None, **more: Any) -> Request:
+def question(text: str = "What is it?", image: SentImage | None = None, **more: Any) -> ModelRequest:
     parts = (text,) if image is None else (image, text)
     messages = (Message("system", ("You look.",)), Message("user", parts, shared=len(parts) - 1))
-    return Request(messages, more.pop("sampling", Sampling(0.3, 0.95, 2_000)), **more)
+    return ModelRequest(messages, more.pop("sampling", Sampling(0.3, 0.95, 2_000)), **more)
 
 
 def guarded(
     provider: Provider, *, concurrency: int = 8, price: float | None = None, worst: int = 1_000
-) -> Lane:
+) -> Endpoint:
     """`price` is dollars a token, `worst` what each request is thought to use at most."""
 
     def cost(tokens: Tokens) -> float | None:
@@ -115,7 +115,7 @@ def guarded(
             return None
         return price * (tokens.input + tokens.output)
 
-    return lane(
+    return guarded_endpoint(
         provider, concurrency, price=cost, worst_case=lambda _: Tokens(worst, 0, 0, 0), patience_s=60.0
     )
 
@@ -129,9 +129,12 @@ def number(text: str) -> int:
 
 
 async def ask(
-    caller: Caller, request: Request | None = None, scope: CallScope | None = None, prompt: str = "count@1"
+    model_client: ModelClient,
+    request: ModelRequest | None = None,
+    scope: CallScope | None = None,
+    prompt: str = "count@1",
 ) -> int:
-    return await caller.ask(
+    return await model_client.generate(
         question() if request is None else request,
         number,
         prompt=prompt,
@@ -140,7 +143,7 @@ async def ask(
     )
 
 
-def texts(request: Request, role: Literal["system", "user", "assistant"] | None = None) -> list[str]:
+def texts(request: ModelRequest, role: Literal["system", "user", "assistant"] | None = None) -> list[str]:
     """The text of each turn, of one role or of all."""
     return [
         "\n".join(part for part in turn.parts if isinstance(part, str))

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from tests.client.scripted import TRAITS, ScriptedProvider, guarded, in_turn, picture, question
-from uncanny.agents.examination import schema_of
+from tests.client.scripted import CAPABILITIES, ScriptedProvider, guarded, in_turn, picture, question
+from uncanny.agents.context import schema_of
 from uncanny.client.replay import cache_key
-from uncanny.models.base import Message, Request, Sampling, Traits
+from uncanny.models.base import Capabilities, Message, ModelRequest, Sampling
 
 IMAGE = picture(b"one")
 SAMPLING = Sampling(0.3, 0.95, 2_000)
 FIRST = question("?", IMAGE, schema=schema_of("objects"), sampling=SAMPLING)
 
 
-def key(request: Request = FIRST, *, traits: Traits = TRAITS, **model: Any) -> str:
-    return cache_key(guarded(ScriptedProvider(in_turn(), traits=traits, **model)), request)
+def key(request: ModelRequest = FIRST, *, capabilities: Capabilities = CAPABILITIES, **model: Any) -> str:
+    return cache_key(guarded(ScriptedProvider(in_turn(), capabilities=capabilities, **model)), request)
 
 
 def test_the_same_question_has_the_same_key_for_ever() -> None:
@@ -46,7 +46,7 @@ def test_the_same_question_has_the_same_key_for_ever() -> None:
         question("?", replace(IMAGE, media_type="image/webp"), schema=FIRST.schema, sampling=SAMPLING),
     ],
 )
-def test_whatever_the_answer_depends_on_changes_the_key(other: Request) -> None:
+def test_whatever_the_answer_depends_on_changes_the_key(other: ModelRequest) -> None:
     assert key(other) != key()
 
 
@@ -63,18 +63,18 @@ def test_another_model_or_server_has_answers_of_its_own() -> None:
         question("?", picture(b"one"), schema=FIRST.schema, sampling=SAMPLING),
     ],
 )
-def test_what_the_model_does_not_see_does_not(other: Request) -> None:
+def test_what_the_model_does_not_see_does_not(other: ModelRequest) -> None:
     assert key(other) == key()
 
 
 def test_parameters_a_model_does_not_take_do_not_count() -> None:
     warm = replace(FIRST, sampling=replace(SAMPLING, temperature=1.0, top_p=0.5))
-    cold = replace(TRAITS, temperature=False, top_p=False)
-    assert key(warm, traits=cold) == key(traits=cold)
+    cold = replace(CAPABILITIES, temperature=False, top_p=False)
+    assert key(warm, capabilities=cold) == key(capabilities=cold)
 
 
 def test_texts_cannot_be_moved_between_parts_and_turns_unseen() -> None:
-    one = Request((Message("user", ("a", "b")),), SAMPLING)
-    two = Request((Message("user", ("ab",)),), SAMPLING)
-    three = Request((Message("user", ("a",)), Message("user", ("b",))), SAMPLING)
+    one = ModelRequest((Message("user", ("a", "b")),), SAMPLING)
+    two = ModelRequest((Message("user", ("ab",)),), SAMPLING)
+    three = ModelRequest((Message("user", ("a",)), Message("user", ("b",))), SAMPLING)
     assert len({key(one), key(two), key(three)}) == 3

@@ -21,8 +21,8 @@ from tests.client.scripted import (
 from tests.virtual_time import in_virtual_time, virtual_time
 from uncanny.client.budget import Budget
 from uncanny.client.calls import CallRecord, CallScope
-from uncanny.client.client import Caller
-from uncanny.client.endpoint import Lane
+from uncanny.client.client import ModelClient
+from uncanny.client.endpoint import Endpoint
 from uncanny.client.waiting import Ticket
 from uncanny.errors import (
     AnswerError,
@@ -35,7 +35,7 @@ from uncanny.errors import (
     TruncatedError,
     UsageError,
 )
-from uncanny.models.base import Reply, Request
+from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.records.answer_cache import AnswerCache
 
 
@@ -52,9 +52,9 @@ def no_key() -> ModelUnusableError:
 
 async def test_each_agent_has_its_own_route_and_the_others_the_general_one() -> None:
     general, special = (ScriptedProvider(lambda _: said("1")) for _ in range(2))
-    caller = Caller({"": [guarded(general)], "Counter": [guarded(special)]})
-    await ask(caller, question(agent="Counter"))
-    await ask(caller, question(agent="Other"))
+    model_client = ModelClient({"": [guarded(general)], "Counter": [guarded(special)]})
+    await ask(model_client, question(agent="Counter"))
+    await ask(model_client, question(agent="Other"))
     assert (len(general.requests), len(special.requests)) == (1, 1)
 
 
@@ -63,12 +63,12 @@ async def test_a_model_that_cannot_be_used_hands_over_once_and_is_not_asked_agai
     second = ScriptedProvider(lambda _: said("2"), name="script/second")
     handed: list[tuple[str, str]] = []
 
-    def note(lane: Lane, error: ModelUnusableError) -> None:
-        handed.append((lane.name, error.message))
+    def note(endpoint: Endpoint, error: ModelUnusableError) -> None:
+        handed.append((endpoint.name, error.message))
 
     scope = CallScope("a.png")
-    caller = Caller({"": [guarded(first), guarded(second)]}, on_handover=note)
-    assert [await ask(caller, question(str(n)), scope) for n in range(3)] == [2, 2, 2]
+    model_client = ModelClient({"": [guarded(first), guarded(second)]}, on_fallback=note)
+    assert [await ask(model_client, question(str(n)), scope) for n in range(3)] == [2, 2, 2]
     assert handed == [("script/first", "the key is wrong")]
     assert [call.model for call in scope.calls] == ["script/first"] + 3 * ["script/second"]
     assert [call.outcome for call in scope.calls] == ["error"] + 3 * ["answered"]
@@ -78,39 +78,41 @@ async def test_a_model_that_cannot_be_used_hands_over_once_and_is_not_asked_agai
     "line", [RequestRejectedError("x"), said("no", "refusal"), said("x"), busy()], ids=lambda x: str(x)[:12]
 )
 @virtual_time
-async def test_the_fallback_is_for_dead_models_not_for_failed_questions(line: Reply) -> None:
+async def test_the_fallback_is_for_dead_models_not_for_failed_questions(line: ModelResponse) -> None:
     second = ScriptedProvider(lambda _: said("2"))
-    caller = Caller({"": [guarded(ScriptedProvider(lambda _: line)), guarded(second)]})
+    model_client = ModelClient({"": [guarded(ScriptedProvider(lambda _: line)), guarded(second)]})
     with pytest.raises((RequestRejectedError, RefusedError, AnswerError, TransientError)):
-        await ask(caller)
+        await ask(model_client)
     assert not second.requests
 
 
 async def test_when_no_model_is_left_the_last_reason_is_given() -> None:
-    lanes = [guarded(ScriptedProvider(in_turn(no_key()))), guarded(ScriptedProvider(in_turn(no_key())))]
-    caller = Caller({"": lanes})
+    endpoints = [guarded(ScriptedProvider(in_turn(no_key()))), guarded(ScriptedProvider(in_turn(no_key())))]
+    model_client = ModelClient({"": endpoints})
     for _ in range(2):
         with pytest.raises(ModelUnusableError, match="the key is wrong"):
-            await ask(caller)
+            await ask(model_client)
 
 
 def test_the_breaker_gives_up_a_model_that_only_rejects() -> None:
     async def main() -> None:
         model = ScriptedProvider(lambda _: RequestRejectedError("no images"))
-        caller = Caller({"": [guarded(model)]})
+        model_client = ModelClient({"": [guarded(model)]})
         for n in range(9):
             with pytest.raises(RequestRejectedError):
-                await ask(caller, question(str(n)))
+                await ask(model_client, question(str(n)))
         with pytest.raises(ModelDownError, match="rejected each of the first 10 requests: no images"):
-            await ask(caller)
+            await ask(model_client)
 
     in_virtual_time(main())
 
 
 async def test_who_waited_for_a_slot_of_a_dead_model_does_not_ask_it() -> None:
     model = ScriptedProvider(lambda _: no_key())
-    caller = Caller({"": [guarded(model, concurrency=1)]})
-    ended = await asyncio.gather(*(ask(caller, question(str(n))) for n in range(9)), return_exceptions=True)
+    model_client = ModelClient({"": [guarded(model, concurrency=1)]})
+    ended = await asyncio.gather(
+        *(ask(model_client, question(str(n))) for n in range(9)), return_exceptions=True
+    )
     assert {type(end) for end in ended} == {ModelUnusableError}
     assert len(model.requests) == 1
 
@@ -120,16 +122,16 @@ async def test_a_spent_budget_stops_a_dear_model_and_lets_a_free_one_go_on() -> 
     dear = ScriptedProvider(lambda _: said("1"), name="script/dear")
     free = ScriptedProvider(lambda _: said("2"), name="script/free")
     with pytest.raises(BudgetError, match=r"\$0.0000 of \$0.5000"):
-        await ask(Caller({"": [guarded(dear, price=0.001)]}, budget=budget))
-    assert await ask(Caller({"": [guarded(dear, price=0.001), guarded(free)]}, budget=budget)) == 2
+        await ask(ModelClient({"": [guarded(dear, price=0.001)]}, budget=budget))
+    assert await ask(ModelClient({"": [guarded(dear, price=0.001), guarded(free)]}, budget=budget)) == 2
     assert not dear.requests
 
 
 async def test_of_equal_questions_at_once_one_is_asked(cache: AnswerCache) -> None:
     model = ScriptedProvider(lambda _: said("5"))
-    caller = Caller({"": [guarded(model)]}, cache=cache)
+    model_client = ModelClient({"": [guarded(model)]}, cache=cache)
     scopes = [CallScope(f"{n}.png") for n in range(6)]
-    assert await asyncio.gather(*(ask(caller, scope=scope) for scope in scopes)) == [5] * 6
+    assert await asyncio.gather(*(ask(model_client, scope=scope) for scope in scopes)) == [5] * 6
     assert len(model.requests) == 1
     assert [scope.calls[0].image for scope in scopes] == [f"{n}.png" for n in range(6)]
     assert sorted(scope.calls[0].replayed for scope in scopes) == [False] + 5 * [True]
@@ -137,8 +139,8 @@ async def test_of_equal_questions_at_once_one_is_asked(cache: AnswerCache) -> No
 
 async def test_when_the_first_of_equal_questions_fails_the_next_one_asks(cache: AnswerCache) -> None:
     model = ScriptedProvider(in_turn(said("no", "refusal"), said("5")))
-    caller = Caller({"": [guarded(model)]}, cache=cache)
-    ended = await asyncio.gather(*(ask(caller) for _ in range(4)), return_exceptions=True)
+    model_client = ModelClient({"": [guarded(model)]}, cache=cache)
+    ended = await asyncio.gather(*(ask(model_client) for _ in range(4)), return_exceptions=True)
     assert [type(end) for end in ended] == [RefusedError, int, int, int]
     assert len(model.requests) == 2
 
@@ -146,14 +148,14 @@ async def test_when_the_first_of_equal_questions_fails_the_next_one_asks(cache: 
 async def test_when_the_first_of_equal_questions_is_cancelled_the_next_one_asks(cache: AnswerCache) -> None:
     reached, release = asyncio.Event(), asyncio.Event()
 
-    async def script(_: Request) -> Reply:
+    async def script(_: ModelRequest) -> ModelResponse:
         reached.set()
         await release.wait()
         return said("5")
 
     model = ScriptedProvider(script)
-    caller = Caller({"": [guarded(model)]}, cache=cache)
-    first, *others = [asyncio.create_task(ask(caller)) for _ in range(3)]
+    model_client = ModelClient({"": [guarded(model)]}, cache=cache)
+    first, *others = [asyncio.create_task(ask(model_client)) for _ in range(3)]
     await asyncio.wait_for(reached.wait(), 60)
     first.cancel()
     release.set()
@@ -163,17 +165,17 @@ async def test_when_the_first_of_equal_questions_is_cancelled_the_next_one_asks(
 
 async def test_drafts_of_the_same_question_stay_apart(cache: AnswerCache) -> None:
     model = ScriptedProvider(in_turn(said("1"), said("2"), said("3")))
-    caller = Caller({"": [guarded(model)]}, cache=cache)
+    model_client = ModelClient({"": [guarded(model)]}, cache=cache)
     for _ in range(2):
-        assert [await ask(caller, question(sample=n)) for n in range(3)] == [1, 2, 3]
+        assert [await ask(model_client, question(sample=n)) for n in range(3)] == [1, 2, 3]
     assert len(model.requests) == 3
 
 
 @pytest.mark.parametrize("line", [said("x"), said("1", "refusal"), said("1", "length"), busy()], ids=str)
 @virtual_time
-async def test_what_is_no_answer_is_not_kept(line: Reply, cache: AnswerCache) -> None:
+async def test_what_is_no_answer_is_not_kept(line: ModelResponse, cache: AnswerCache) -> None:
     with pytest.raises((AnswerError, RefusedError, TruncatedError, TransientError)):
-        await ask(Caller({"": [guarded(ScriptedProvider(lambda _: line))]}, cache=cache))
+        await ask(ModelClient({"": [guarded(ScriptedProvider(lambda _: line))]}, cache=cache))
     assert len(cache) == 0
 
 
@@ -189,7 +191,7 @@ async def test_an_answer_is_on_disk_before_its_slot_is_given_back(
         held.append(own.limiter.active)
 
     monkeypatch.setattr(cache, "put", watched)
-    await ask(Caller({"": [own]}, cache=cache))
+    await ask(ModelClient({"": [own]}, cache=cache))
     assert held == [1]
 
 
@@ -202,35 +204,35 @@ async def test_a_cache_that_cannot_be_written_is_said_aloud(
     monkeypatch.setattr(cache, "put", full)
     own = guarded(ScriptedProvider(lambda _: said("1")))
     with pytest.raises(UsageError, match="the disk is full"):
-        await ask(Caller({"": [own]}, cache=cache))
+        await ask(ModelClient({"": [own]}, cache=cache))
     assert own.limiter.active == 0
 
 
 async def test_the_answer_of_a_fallback_is_found_again_without_asking_the_first(cache: AnswerCache) -> None:
     second = ScriptedProvider(lambda _: said("2"), name="script/second")
     broken = ScriptedProvider(lambda _: no_key(), name="script/first")
-    await ask(Caller({"": [guarded(broken), guarded(second)]}, cache=cache))
+    await ask(ModelClient({"": [guarded(broken), guarded(second)]}, cache=cache))
     mended = ScriptedProvider(lambda _: said("1"), name="script/first")
     scope = CallScope("a.png")
-    assert await ask(Caller({"": [guarded(mended), guarded(second)]}, cache=cache), scope=scope) == 2
+    assert await ask(ModelClient({"": [guarded(mended), guarded(second)]}, cache=cache), scope=scope) == 2
     assert not mended.requests
     assert [(call.model, call.replayed) for call in scope.calls] == [("script/second", True)]
 
 
 async def test_lanes_shared_by_routes_are_counted_once() -> None:
     shared = guarded(ScriptedProvider(lambda _: said("1")))
-    caller = Caller({"": [shared], "Counter": [shared, shared]})
+    model_client = ModelClient({"": [shared], "Counter": [shared, shared]})
     async with shared.limiter.slot(Ticket(0)):
-        assert caller.in_flight() == 1
+        assert model_client.in_flight() == 1
 
 
 async def test_replayed_calls_are_shown_to_the_watcher_as_such(cache: AnswerCache) -> None:
     seen: list[CallRecord] = []
-    caller = Caller(
+    model_client = ModelClient(
         {"": [guarded(ScriptedProvider(in_turn(said("x"), said("1"))))]}, cache=cache, on_call=seen.append
     )
-    await ask(caller)
-    await ask(caller)
+    await ask(model_client)
+    await ask(model_client)
     assert [(call.outcome, call.replayed) for call in seen] == [
         ("unparseable", False),
         ("answered", False),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.client.tokens import image_tokens, input_tokens, text_tokens
-from uncanny.models.base import Detail, Message, Request, Sampling, encode_image
+from uncanny.models.base import Detail, Message, ModelRequest, Sampling, encode_image
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_every_image_has_some_tokens_and_not_endlessly_many(
 def test_tokens_of_a_request() -> None:
     image = encode_image(sha256="0" * 64, media_type="image/png", width=1024, height=1024, data=b"x")
     messages = (Message("system", ("four" * 10,)), Message("user", (image, "abcde")))
-    request = Request(messages, Sampling())
+    request = ModelRequest(messages, Sampling())
     assert input_tokens("openai/gpt-4o", request) == 10 + 765 + 2
     assert input_tokens("vllm/unknown", request) is None
-    assert input_tokens("vllm/unknown", Request((Message("user", ("abcd",)),), Sampling())) == 1
+    assert input_tokens("vllm/unknown", ModelRequest((Message("user", ("abcd",)),), Sampling())) == 1
     assert text_tokens("") == 0

@@ -20,10 +20,10 @@ from tests.client.scripted import (
     texts,
 )
 from tests.virtual_time import virtual_time
-from uncanny.agents.examination import schema_of
+from uncanny.agents.context import schema_of
 from uncanny.client.budget import Budget
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.client.generation import MOST_OUTPUT_TOKENS, REPAIRS
 from uncanny.errors import (
     AnswerError,
@@ -40,7 +40,7 @@ async def test_an_answer_that_reads_is_asked_for_once() -> None:
     model = ScriptedProvider(in_turn(said("7")))
     scope = CallScope("a.png")
     request = question(agent="Counter", step=2, subject="cup", sample=1)
-    assert await ask(Caller({"": [guarded(model)]}), request, scope) == 7
+    assert await ask(ModelClient({"": [guarded(model)]}), request, scope) == 7
     assert model.requests == [request]
     (call,) = scope.calls
     assert (call.image, call.agent, call.step, call.object, call.sample) == ("a.png", "Counter", 2, "cup", 1)
@@ -53,7 +53,7 @@ async def test_a_repair_shows_the_model_its_question_its_answer_and_the_problem(
     model = ScriptedProvider(in_turn(said("many"), said("a few"), said("3")))
     scope = CallScope("a.png")
     first = question("How many?", picture())
-    assert await ask(Caller({"": [guarded(model)]}), first, scope) == 3
+    assert await ask(ModelClient({"": [guarded(model)]}), first, scope) == 3
     for repair, bad in zip(model.requests[1:], ["many", "a few"], strict=True):
         assert repair.messages[: len(first.messages)] == first.messages
         assert [turn.role for turn in repair.messages[len(first.messages) :]] == ["assistant", "user"]
@@ -71,13 +71,13 @@ async def test_a_repair_shows_the_model_its_question_its_answer_and_the_problem(
 async def test_there_are_at_most_two_repairs() -> None:
     model = ScriptedProvider(lambda _: said("many"))
     with pytest.raises(AnswerError, match="'many' is no number"):
-        await ask(Caller({"": [guarded(model)]}))
+        await ask(ModelClient({"": [guarded(model)]}))
     assert len(model.requests) == 1 + REPAIRS == 3
 
 
 async def test_an_empty_answer_can_be_repaired_too() -> None:
     model = ScriptedProvider(in_turn(said(""), said("1")))
-    assert await ask(Caller({"": [guarded(model)]})) == 1
+    assert await ask(ModelClient({"": [guarded(model)]})) == 1
     assert texts(model.requests[1], "assistant") == ["(empty)"]
 
 
@@ -85,7 +85,7 @@ async def test_a_cut_off_answer_is_asked_for_again_with_twice_the_room_up_to_the
     model = ScriptedProvider(lambda _: said("1", "length"))
     scope = CallScope("a.png")
     with pytest.raises(TruncatedError, match="cut off at 16000 output tokens"):
-        await ask(Caller({"": [guarded(model)]}), scope=scope)
+        await ask(ModelClient({"": [guarded(model)]}), scope=scope)
     limits = [request.sampling.max_output_tokens for request in model.requests]
     assert limits == [2_000, 4_000, 8_000, MOST_OUTPUT_TOKENS]
     # Read as a whole, "1" would have been a valid answer.
@@ -97,14 +97,14 @@ async def test_a_cut_off_answer_is_asked_for_again_with_twice_the_room_up_to_the
 async def test_the_room_never_shrinks_and_stops_at_the_most(first: int, limits: list[int]) -> None:
     model = ScriptedProvider(lambda _: said("", "length"))
     with pytest.raises(TruncatedError):
-        await ask(Caller({"": [guarded(model)]}), question(sampling=Sampling(max_output_tokens=first)))
+        await ask(ModelClient({"": [guarded(model)]}), question(sampling=Sampling(max_output_tokens=first)))
     assert [request.sampling.max_output_tokens for request in model.requests] == limits
 
 
 async def test_a_repair_keeps_the_room_and_gets_more_when_it_is_cut_off() -> None:
     script = in_turn(said("1", "length"), said("many"), said("1", "length"), said("1"))
     model = ScriptedProvider(script)
-    assert await ask(Caller({"": [guarded(model)]})) == 1
+    assert await ask(ModelClient({"": [guarded(model)]})) == 1
     assert [request.sampling.max_output_tokens for request in model.requests] == [2_000, 4_000, 4_000, 8_000]
     assert [len(request.messages) for request in model.requests] == [2, 2, 4, 4]
 
@@ -114,7 +114,7 @@ async def test_a_refusal_is_neither_repaired_nor_retried(words: str, told: str) 
     model = ScriptedProvider(in_turn(said(words, "refusal")))
     scope = CallScope("a.png")
     with pytest.raises(RefusedError, match=told):
-        await ask(Caller({"": [guarded(model)]}), scope=scope)
+        await ask(ModelClient({"": [guarded(model)]}), scope=scope)
     assert [(call.outcome, call.answer) for call in scope.calls] == [("refused", words)]
 
 
@@ -122,7 +122,7 @@ async def test_a_rejected_request_is_never_sent_again() -> None:
     model = ScriptedProvider(in_turn(RequestRejectedError("too many pixels")))
     scope = CallScope("a.png")
     with pytest.raises(RequestRejectedError):
-        await ask(Caller({"": [guarded(model)]}), scope=scope)
+        await ask(ModelClient({"": [guarded(model)]}), scope=scope)
     assert [(call.outcome, call.answer, call.detail) for call in scope.calls] == [
         ("error", "", "too many pixels")
     ]
@@ -132,10 +132,10 @@ async def test_a_rejected_request_is_never_sent_again() -> None:
 async def test_the_four_outcomes_stay_apart_in_the_log() -> None:
     script = in_turn(busy(), said("many"), busy(), said("No.", "refusal"))
     scope = CallScope("a.png")
-    caller = Caller({"": [guarded(ScriptedProvider(script))]})
+    model_client = ModelClient({"": [guarded(ScriptedProvider(script))]})
     with pytest.raises(RefusedError):
-        await ask(caller, scope=scope)
-    await ask(Caller({"": [guarded(ScriptedProvider(in_turn(said("4"))))]}), scope=scope)
+        await ask(model_client, scope=scope)
+    await ask(ModelClient({"": [guarded(ScriptedProvider(in_turn(said("4"))))]}), scope=scope)
     assert [call.outcome for call in scope.calls] == ["error", "unparseable", "error", "refused", "answered"]
     assert [call.attempt for call in scope.calls] == [1, 2, 3, 4, 1]
     assert [call.input_tokens for call in scope.calls] == [None, 100, None, 100, 100]
@@ -145,7 +145,7 @@ async def test_the_four_outcomes_stay_apart_in_the_log() -> None:
 async def test_an_overloaded_server_gets_fewer_calls_at_once() -> None:
     own = guarded(ScriptedProvider(in_turn(busy(), said("1"))))
     before = own.limiter.limit
-    await ask(Caller({"": [own]}))
+    await ask(ModelClient({"": [own]}))
     assert own.limiter.limit < before
     assert own.limiter.active == 0
 
@@ -155,18 +155,18 @@ async def test_an_overloaded_server_gets_fewer_calls_at_once() -> None:
 async def test_a_slot_is_given_back_whatever_happens(line: ProviderError) -> None:
     own = guarded(ScriptedProvider(in_turn(line, said("1"))))
     with contextlib.suppress(RequestRejectedError, ModelUnusableError):
-        await ask(Caller({"": [own]}))
+        await ask(ModelClient({"": [own]}))
     assert own.limiter.active == 0
 
 
 @virtual_time
 async def test_every_call_is_seen_as_it_ends() -> None:
     seen: list[str] = []
-    caller = Caller(
+    model_client = ModelClient(
         {"": [guarded(ScriptedProvider(in_turn(busy(), said("x"), said("1"))))]},
         on_call=lambda call: seen.append(call.outcome),
     )
-    await ask(caller)
+    await ask(model_client)
     assert seen == ["error", "unparseable", "answered"]
 
 
@@ -174,28 +174,30 @@ async def test_every_call_is_seen_as_it_ends() -> None:
 async def test_the_budget_books_what_was_used_also_for_answers_nobody_could_read() -> None:
     budget = Budget(max_tokens=10_000)
     model = ScriptedProvider(in_turn(said("x"), busy(), said("1")))
-    await ask(Caller({"": [guarded(model)]}, budget=budget))
+    await ask(ModelClient({"": [guarded(model)]}, budget=budget))
     assert budget.spent.tokens == 220
 
 
 async def test_the_budget_books_the_worst_case_where_usage_is_not_reported() -> None:
     budget = Budget(max_tokens=10_000, max_cost_usd=100.0)
     model = ScriptedProvider(in_turn(said("1", tokens=Tokens())))
-    await ask(Caller({"": [guarded(model, price=0.001, worst=900)]}, budget=budget))
+    await ask(ModelClient({"": [guarded(model, price=0.001, worst=900)]}, budget=budget))
     assert budget.spent.tokens == 900
     assert budget.spent.cost_usd == pytest.approx(0.9)
 
 
 async def test_images_are_not_warmed_up_where_the_provider_keeps_no_prefixes() -> None:
     scope = CallScope("a.png")
-    await ask(Caller({"": [guarded(ScriptedProvider(in_turn(said("1"))))]}), question("?", picture()), scope)
+    await ask(
+        ModelClient({"": [guarded(ScriptedProvider(in_turn(said("1"))))]}), question("?", picture()), scope
+    )
     assert not scope.warm
 
 
 async def test_questions_without_an_image_wait_for_nobody() -> None:
     scope = CallScope("a.png")
-    model = ScriptedProvider(in_turn(said("1")), traits=WARMING)
-    await ask(Caller({"": [guarded(model)]}), question("?"), scope)
+    model = ScriptedProvider(in_turn(said("1")), capabilities=WARMING)
+    await ask(ModelClient({"": [guarded(model)]}), question("?"), scope)
     assert not scope.warm
 
 
@@ -203,8 +205,10 @@ async def test_free_and_constrained_questions_are_one_prefix_unless_the_schema_c
     free, bound = question("?", picture()), question("!", picture(), schema=schema_of("objects"))
     for schema_first, prefixes in ((False, 1), (True, 2)):
         scope = CallScope("a.png")
-        traits = replace(WARMING, schema_in_prefix=schema_first)
-        caller = Caller({"": [guarded(ScriptedProvider(lambda _: said("1"), traits=traits))]})
-        await ask(caller, free, scope)
-        await ask(caller, bound, scope)
+        capabilities = replace(WARMING, schema_in_prefix=schema_first)
+        model_client = ModelClient(
+            {"": [guarded(ScriptedProvider(lambda _: said("1"), capabilities=capabilities))]}
+        )
+        await ask(model_client, free, scope)
+        await ask(model_client, bound, scope)
         assert len(scope.warm) == prefixes

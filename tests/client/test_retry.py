@@ -10,7 +10,7 @@ import pytest
 from tests.client.scripted import Line, ScriptedProvider, ask, busy, guarded, in_turn, question, said
 from tests.virtual_time import virtual_time
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.client.endpoint import FAILURES, Breaker
 from uncanny.client.generation import (
     ATTEMPTS,
@@ -30,7 +30,7 @@ from uncanny.errors import (
     TruncatedError,
     UncannyError,
 )
-from uncanny.models.base import Reply, Request
+from uncanny.models.base import ModelRequest, ModelResponse
 
 PATIENCE_S = 60.0  # that of `guarded`
 
@@ -139,21 +139,21 @@ def now() -> float:
 
 def during(
     begin_s: float, end_s: float, line: Line, every_s: float = 0.1
-) -> Callable[[Request], Awaitable[Line]]:
+) -> Callable[[ModelRequest], Awaitable[Line]]:
     """A model that answers after `every_s`, but says `line` from `begin_s` to `end_s`."""
 
-    async def answer(_: Request) -> Reply | ProviderError:
+    async def answer(_: ModelRequest) -> ModelResponse | ProviderError:
         await asyncio.sleep(every_s)
         return line if begin_s <= now() < end_s else said("1")
 
     return answer
 
 
-async def asked(caller: Caller, image: str, questions: int) -> int:
+async def asked(model_client: ModelClient, image: str, questions: int) -> int:
     """How many of so many questions about an image, one after the other, were answered."""
     scope = CallScope(image)
     for number in range(questions):
-        await ask(caller, question(f"{image} {number}"), scope)
+        await ask(model_client, question(f"{image} {number}"), scope)
     return len([call for call in scope.calls if call.outcome == "answered"])
 
 
@@ -166,31 +166,33 @@ DOWN = TransientError("status 500", kind="http_500")
 @virtual_time
 async def test_an_outage_shorter_than_patience_fails_nothing(line: TransientError, lasts_s: float) -> None:
     model = ScriptedProvider(during(2, 2 + lasts_s, line))
-    caller = Caller({"": [guarded(model)]})
-    answered = await asyncio.gather(*(asked(caller, f"{n}.png", 30) for n in range(30)))
+    model_client = ModelClient({"": [guarded(model)]})
+    answered = await asyncio.gather(*(asked(model_client, f"{n}.png", 30) for n in range(30)))
     assert answered == [30] * 30
 
 
 @pytest.mark.parametrize("line", [DOWN, CONNECTION], ids=str)
 @virtual_time
 async def test_an_outage_longer_than_patience_ends_the_model_then(line: TransientError) -> None:
-    caller = Caller({"": [guarded(ScriptedProvider(during(2, 1e9, line)))]})
-    ended = await asyncio.gather(*(asked(caller, f"{n}.png", 99) for n in range(30)), return_exceptions=True)
+    model_client = ModelClient({"": [guarded(ScriptedProvider(during(2, 1e9, line)))]})
+    ended = await asyncio.gather(
+        *(asked(model_client, f"{n}.png", 99) for n in range(30)), return_exceptions=True
+    )
     assert {type(end) for end in ended} == {ModelDownError}
     assert PATIENCE_S <= now() - 2 < 2 * PATIENCE_S + LONGEST_WAIT_S
 
 
 @virtual_time
 async def test_an_image_a_server_stumbles_over_fails_soon_while_others_are_answered() -> None:
-    async def answer(request: Request) -> Reply | ProviderError:
+    async def answer(request: ModelRequest) -> ModelResponse | ProviderError:
         await asyncio.sleep(0.2)
         return DOWN if "bad.png" in str(request.messages[-1].parts) else said("1")
 
     model = ScriptedProvider(answer)
-    caller = Caller({"": [guarded(model)]})
-    others = asyncio.gather(*(asked(caller, f"{n}.png", 200) for n in range(5)))
+    model_client = ModelClient({"": [guarded(model)]})
+    others = asyncio.gather(*(asked(model_client, f"{n}.png", 200) for n in range(5)))
     with pytest.raises(TransientError, match="status 500"):
-        await asked(caller, "bad.png", 1)
+        await asked(model_client, "bad.png", 1)
     assert now() < 20
     assert sum("bad.png" in str(request.messages[-1].parts) for request in model.requests) == ATTEMPTS
     assert await others == [200] * 5
@@ -200,29 +202,29 @@ async def test_an_image_a_server_stumbles_over_fails_soon_while_others_are_answe
 async def test_an_image_alone_that_a_server_stumbles_over_fails_when_patience_is_over() -> None:
     scope = CallScope("bad.png")
     own = guarded(ScriptedProvider(lambda _: DOWN))
-    caller = Caller({"": [own]})
+    model_client = ModelClient({"": [own]})
     ended = await asyncio.gather(
-        *(ask(caller, question(str(n)), scope) for n in range(6)), return_exceptions=True
+        *(ask(model_client, question(str(n)), scope) for n in range(6)), return_exceptions=True
     )
     assert {type(end) for end in ended} == {TransientError}
     assert PATIENCE_S <= now() < PATIENCE_S + LONGEST_WAIT_S
     assert len(scope.calls) >= FAILURES
-    assert own.dead is None
+    assert own.unavailable is None
 
 
 @virtual_time
 async def test_calls_that_hang_for_ever_end_an_image_too() -> None:
-    async def hang(_: Request) -> ProviderError:
+    async def hang(_: ModelRequest) -> ProviderError:
         await asyncio.sleep(120)
         return TransientError("no answer", kind="timeout", overloaded=True)
 
     with pytest.raises(TransientError, match="no answer"):
-        await asked(Caller({"": [guarded(ScriptedProvider(hang))]}), "bad.png", 1)
+        await asked(ModelClient({"": [guarded(ScriptedProvider(hang))]}), "bad.png", 1)
     assert now() < 900
 
 
 @virtual_time
 async def test_a_server_that_says_zero_is_not_asked_six_times_at_once() -> None:
     model = ScriptedProvider(in_turn(*[busy(0.0)] * 5, said("1")))
-    assert await ask(Caller({"": [guarded(model)]})) == 1
+    assert await ask(ModelClient({"": [guarded(model)]})) == 1
     assert now() > 0.5

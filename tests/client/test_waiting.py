@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from tests.client.scripted import (
-    TRAITS,
+    CAPABILITIES,
     WARMING,
     ScriptedProvider,
     ask,
@@ -18,27 +18,27 @@ from tests.client.scripted import (
 )
 from tests.virtual_time import in_virtual_time
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.client.waiting import Gate, Ticket, WaitingQueue
-from uncanny.models.base import Reply, Request, Traits
+from uncanny.models.base import Capabilities, ModelRequest, ModelResponse
 from uncanny.records.answer_cache import AnswerCache
 
 
 class Slow:
     """A model with one slot whose calls take a second each, and inputs taken up in order of their names."""
 
-    def __init__(self, cache: AnswerCache | None = None, traits: Traits = TRAITS) -> None:
-        self.model = ScriptedProvider(self.script, traits=traits)
-        self.caller = Caller({"": [guarded(self.model, concurrency=1)]}, cache=cache)
+    def __init__(self, cache: AnswerCache | None = None, capabilities: Capabilities = CAPABILITIES) -> None:
+        self.model = ScriptedProvider(self.script, capabilities=capabilities)
+        self.model_client = ModelClient({"": [guarded(self.model, concurrency=1)]}, cache=cache)
         self.scopes = {name: CallScope(name) for name in "abcdef"}
 
-    async def script(self, _: Request) -> Reply:
+    async def script(self, _: ModelRequest) -> ModelResponse:
         await asyncio.sleep(1)
         return said("1")
 
     def start(self, name: str, text: str, image: bytes | None = None) -> asyncio.Task[int]:
         request = question(text, None if image is None else picture(image))
-        return asyncio.create_task(ask(self.caller, request, self.scopes[name]))
+        return asyncio.create_task(ask(self.model_client, request, self.scopes[name]))
 
     def asked(self) -> list[str]:
         return [texts(request, "user")[0] for request in self.model.requests]

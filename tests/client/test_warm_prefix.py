@@ -18,9 +18,9 @@ from tests.client.scripted import (
 )
 from tests.virtual_time import virtual_time
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.errors import RequestRejectedError
-from uncanny.models.base import Reply, Request
+from uncanny.models.base import ModelRequest, ModelResponse
 
 
 class Warming:
@@ -29,11 +29,11 @@ class Warming:
     def __init__(self) -> None:
         self.gates: dict[str, asyncio.Event] = {}
         self.failing: set[str] = set()
-        self.model = ScriptedProvider(self.script, traits=WARMING)
-        self.caller = Caller({"": [guarded(self.model)]})
+        self.model = ScriptedProvider(self.script, capabilities=WARMING)
+        self.model_client = ModelClient({"": [guarded(self.model)]})
         self.scope = CallScope("a.png")
 
-    async def script(self, request: Request) -> Reply:
+    async def script(self, request: ModelRequest) -> ModelResponse:
         text = texts(request, "user")[0]
         await self.gates.setdefault(text, asyncio.Event()).wait()
         if text in self.failing:
@@ -42,7 +42,7 @@ class Warming:
 
     def start(self, *names: str, image: bytes = b"one") -> list[asyncio.Task[int]]:
         asked = (question(name, picture(image)) for name in names)
-        return [asyncio.create_task(ask(self.caller, request, self.scope)) for request in asked]
+        return [asyncio.create_task(ask(self.model_client, request, self.scope)) for request in asked]
 
     async def end(self, *names: str) -> None:
         for name in names:
@@ -97,11 +97,11 @@ async def test_the_others_go_on_when_the_first_is_cancelled() -> None:
 
 @virtual_time
 async def test_the_first_may_be_tried_again_while_the_others_run() -> None:
-    model = ScriptedProvider(in_turn(busy(), said("1"), said("1")), traits=WARMING)
-    caller = Caller({"": [guarded(model)]})
+    model = ScriptedProvider(in_turn(busy(), said("1"), said("1")), capabilities=WARMING)
+    model_client = ModelClient({"": [guarded(model)]})
     scope = CallScope("a.png")
     asked = [question(name, picture()) for name in "ab"]
-    assert await asyncio.gather(*(ask(caller, request, scope) for request in asked)) == [1, 1]
+    assert await asyncio.gather(*(ask(model_client, request, scope) for request in asked)) == [1, 1]
     assert len(model.requests) == 3
 
 
@@ -109,10 +109,10 @@ async def test_on_hold_nothing_new_is_asked_and_what_is_out_comes_back() -> None
     warming = Warming()
     tasks = [*warming.start("a"), *warming.start("b", image=b"two")]
     await warming.settled()
-    assert warming.caller.in_flight() == 2
-    warming.caller.hold()
+    assert warming.model_client.in_flight() == 2
+    warming.model_client.drain()
     tasks += warming.start("c", image=b"three")
     await warming.end("a", "b", "c")
-    assert warming.caller.in_flight() == 0
+    assert warming.model_client.in_flight() == 0
     assert [task.done() for task in tasks] == [True, True, False]
     tasks[2].cancel()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.client.scripted import picture, question
-from uncanny.agents.examination import schema_of
+from uncanny.agents.context import schema_of
 from uncanny.client.budget import worst_case
 from uncanny.client.tokens import image_tokens, input_tokens
 from uncanny.models.base import Sampling

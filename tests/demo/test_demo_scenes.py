@@ -17,7 +17,7 @@ from uncanny.demo.model import DemoProvider
 from uncanny.demo.scenes import Scene, scenes
 from uncanny.demo.views import KINDS, MISTAKES, key_of, mistakes_in
 from uncanny.errors import RequestRejectedError
-from uncanny.models.base import AnswerSchema, Message, Request, Sampling, SentImage
+from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling, SentImage
 from uncanny.prompts import prompt_set
 from uncanny.schema import Anomaly
 
@@ -36,7 +36,7 @@ def sent(data: bytes) -> SentImage:
 async def ask(text: str, image: SentImage | None, *, schema: bool = True) -> str:
     parts = (text,) if image is None else (image, text)
     form = AnswerSchema("answer", {}, {}) if schema else None
-    reply = await DemoProvider().ask(Request((Message("user", parts),), Sampling(), form))
+    reply = await DemoProvider().generate(ModelRequest((Message("user", parts),), Sampling(), form))
     assert reply.finish == "stop"
     return reply.text
 
@@ -156,7 +156,7 @@ async def test_an_unknown_image_names_the_real_providers() -> None:
 async def test_counts_tokens_by_characters() -> None:
     text = PROMPTS["perceive_1"].fill(draft="1", drafts="3")
     image = sent(SCENES[0].image_path.read_bytes())
-    reply = await DemoProvider().ask(Request((Message("user", (image, text)),), Sampling()))
+    reply = await DemoProvider().generate(ModelRequest((Message("user", (image, text)),), Sampling()))
     assert reply.tokens.input == 765 + -(-len(text) // 4)
     assert reply.tokens.output == -(-len(reply.text) // 4)
     assert reply.tokens.cached is None

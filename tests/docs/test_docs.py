@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 
 from uncanny import __version__
-from uncanny.agents import ROLES, AnnotatePlan
+from uncanny.agents import ROLES, AnnotateConfig
 from uncanny.agents.failure import Kind
 from uncanny.cli.session import RUN_CODES
 from uncanny.client.calls import CallRecord
@@ -104,7 +104,7 @@ def test_every_agent_role_and_parameter_is_named() -> None:
     page = text("docs/annotate.md")
     for role, agent in ROLES.items():
         assert f"| {agent} | `{role}` |" in page
-    for name, field in AnnotatePlan.model_fields.items():
+    for name, field in AnnotateConfig.model_fields.items():
         default = f"{field.default:,}"
         assert f"| `--{name.replace('_', '-')}` | {default} |" in page
 

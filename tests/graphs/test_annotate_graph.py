@@ -11,18 +11,18 @@ import pytest
 
 from tests.agents.specialists import Answer, Specialists, listed
 from tests.client.scripted import Line, said, texts
-from uncanny.agents import Agent, AnnotatePlan
+from uncanny.agents import Agent, AnnotateConfig
 from uncanny.agents.failure import PROBLEMS
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError
 from uncanny.graphs.annotate import AnnotateState, bulk_graph
-from uncanny.models.base import Request
+from uncanny.models.base import ModelRequest
 
 NO = RequestRejectedError("no")
 FAILING: Answer = lambda _: NO  # noqa: E731
 
 
-async def run(asked: Specialists, **plan: Any) -> AnnotateState:
-    image = asked.examination(AnnotatePlan(**plan))
+async def run(asked: Specialists, **config: Any) -> AnnotateState:
+    image = asked.context(AnnotateConfig(**config))
     state: AnnotateState = await bulk_graph().ainvoke({"image": "a.png"}, context=image)
     return state
 
@@ -75,8 +75,8 @@ async def test_findings_stand_in_object_order_whoever_is_done_first(last_first: 
     order = names[::-1] if last_first else names
     finished: list[str] = []
 
-    def waiting(name: str) -> Callable[[Request], Any]:
-        async def answer(_: Request) -> Line:
+    def waiting(name: str) -> Callable[[ModelRequest], Any]:
+        async def answer(_: ModelRequest) -> Line:
             before = order[: order.index(name)]
             await asyncio.gather(*(done[other].wait() for other in before))
             finished.append(name)

@@ -11,37 +11,37 @@ import pytest
 from tests.agents.specialists import Specialists
 from tests.client.scripted import Line, ScriptedProvider, busy, guarded, picture, question, said
 from tests.virtual_time import in_virtual_time
-from uncanny.agents import Agent, AnnotatePlan, Examination
+from uncanny.agents import Agent, AnnotateConfig, ImageContext
 from uncanny.agents.artifact_answerer import Asked
 from uncanny.agents.verdict import Judging
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.errors import BudgetError, ModelUnusableError
 from uncanny.graphs import studio
 from uncanny.graphs.annotate import bulk_graph
 from uncanny.graphs.mcq import ItemContext, item_graph
 from uncanny.graphs.studio import StudioContext, studio_graph
 from uncanny.graphs.ugda import PairContext, pair_graph
-from uncanny.models.base import Request, Sampling
+from uncanny.models.base import ModelRequest, Sampling
 from uncanny.records.answer_cache import AnswerCache
 
 SAMPLING = Sampling(0.0, None, 100)
-Walk = Callable[[Caller, CallScope], Awaitable[object]]
+Walk = Callable[[ModelClient, CallScope], Awaitable[object]]
 
 
 class Together:
     """A model that is asked `number` questions side by side, fails one of them for good, and answers the
     others only after that."""
 
-    def __init__(self, number: int, answer: Callable[[Request], Line | Awaitable[Line]]) -> None:
+    def __init__(self, number: int, answer: Callable[[ModelRequest], Line | Awaitable[Line]]) -> None:
         self._together = asyncio.Barrier(number)
         self._failed = asyncio.Event()
         self._answer = answer
-        self.side_by_side: Callable[[Request], bool] = lambda _: True
-        self.failing: Callable[[Request], bool] = lambda _: False
+        self.side_by_side: Callable[[ModelRequest], bool] = lambda _: True
+        self.failing: Callable[[ModelRequest], bool] = lambda _: False
         self.model = ScriptedProvider(self._script)
 
-    async def _script(self, request: Request) -> Line:
+    async def _script(self, request: ModelRequest) -> Line:
         if self.side_by_side(request):
             await self._together.wait()
             if self.failing(request):
@@ -64,7 +64,7 @@ async def check_all_came_back(together: Together, number: int, cache: AnswerCach
     scope = CallScope("a.png")
     before = len(together.model.requests)
     with pytest.raises(ModelUnusableError, match="wrong key"):
-        await walk(Caller({"": [guarded(together.model, concurrency=64)]}, cache=cache), scope)
+        await walk(ModelClient({"": [guarded(together.model, concurrency=64)]}, cache=cache), scope)
     assert together.model.now == 0
     assert len(together.model.requests) == len(scope.calls)
     side_by_side = scope.calls[-number:]
@@ -88,15 +88,15 @@ async def test_an_image(form: str, agent: Agent, step: int, cache: AnswerCache) 
     together.side_by_side = lambda request: (request.agent, request.step) == (agent, step)
     together.failing = lambda request: request.subject == "table" or request.sample == 1
 
-    async def walk(caller: Caller, scope: CallScope) -> object:
-        image = Examination(picture(), caller, scope, AnnotatePlan())
+    async def walk(model_client: ModelClient, scope: CallScope) -> object:
+        image = ImageContext(picture(), model_client, scope, AnnotateConfig())
         if form == "bulk":
             return await bulk_graph().ainvoke({"image": "a.png"}, context=image)
-        studio._examinations["a.png", StudioContext()] = image
+        studio._contexts["a.png", StudioContext()] = image
         try:
             return await studio_graph().ainvoke({"image": "a.png"}, context=StudioContext())
         finally:
-            studio._examinations.clear()
+            studio._contexts.clear()
 
     await check_all_came_back(together, number, cache, walk)
     # No object goes on to its next step.
@@ -111,16 +111,16 @@ async def test_scans_of_an_image(form: str, cache: AnswerCache) -> None:
     together.side_by_side = lambda request: request.agent == "SceneScanner"
     together.failing = lambda request: request.sample == 0
 
-    async def walk(caller: Caller, scope: CallScope) -> object:
-        image = Examination(picture(), caller, scope, AnnotatePlan(scene_scans=3))
+    async def walk(model_client: ModelClient, scope: CallScope) -> object:
+        image = ImageContext(picture(), model_client, scope, AnnotateConfig(scene_scans=3))
         if form == "bulk":
             return await bulk_graph().ainvoke({"image": "a.png"}, context=image)
         context = StudioContext(scene_scans=3)
-        studio._examinations["a.png", context] = image
+        studio._contexts["a.png", context] = image
         try:
             return await studio_graph().ainvoke({"image": "a.png"}, context=context)
         finally:
-            studio._examinations.clear()
+            studio._contexts.clear()
 
     await check_all_came_back(together, 3, cache, walk)
 
@@ -130,8 +130,8 @@ async def test_an_item(cache: AnswerCache) -> None:
     together.failing = lambda request: request.subject == "q3"
     questions = [Asked(f"q{n}", "", f"text {n}", f"q{n}@0", None) for n in range(1, 5)]
 
-    async def walk(caller: Caller, scope: CallScope) -> object:
-        context = ItemContext(questions, caller, scope, SAMPLING)
+    async def walk(model_client: ModelClient, scope: CallScope) -> object:
+        context = ItemContext(questions, model_client, scope, SAMPLING)
         return await item_graph().ainvoke({"item": "item"}, context=context)
 
     await check_all_came_back(together, 4, cache, walk)
@@ -145,8 +145,10 @@ async def test_a_pair(at: str, cache: AnswerCache) -> None:
     together.side_by_side = lambda request: request.subject != "first"
     together.failing = lambda request: request.subject == at
 
-    async def walk(caller: Caller, scope: CallScope) -> object:
-        context = PairContext(picture(b"original"), picture(b"edited"), Judging(caller, scope, SAMPLING))
+    async def walk(model_client: ModelClient, scope: CallScope) -> object:
+        context = PairContext(
+            picture(b"original"), picture(b"edited"), Judging(model_client, scope, SAMPLING)
+        )
         return await pair_graph().ainvoke({"pair": "pair"}, context=context)
 
     await check_all_came_back(together, 2, cache, walk)
@@ -158,7 +160,7 @@ def test_what_waits_is_not_waited_for() -> None:
     async def main() -> None:
         first = asyncio.Event()
 
-        async def answer(request: Request) -> Line:
+        async def answer(request: ModelRequest) -> Line:
             if request.subject == "q1":
                 first.set()
                 return busy(retry_after=60.0)
@@ -168,7 +170,7 @@ def test_what_waits_is_not_waited_for() -> None:
         model = ScriptedProvider(answer)
         questions = [Asked(f"q{n}", "", f"text {n}", f"q{n}@0", None) for n in range(1, 5)]
         scope = CallScope("item")
-        context = ItemContext(questions, Caller({"": [guarded(model, concurrency=2)]}), scope, SAMPLING)
+        context = ItemContext(questions, ModelClient({"": [guarded(model, concurrency=2)]}), scope, SAMPLING)
         began, tasks = asyncio.get_running_loop().time(), asyncio.all_tasks()
         with pytest.raises(ModelUnusableError, match="wrong key"):
             await item_graph().ainvoke({"item": "item"}, context=context)
@@ -182,14 +184,14 @@ def test_what_waits_is_not_waited_for() -> None:
 async def test_an_interrupt_still_cuts_off_what_is_in_flight() -> None:
     going = asyncio.Event()
 
-    async def answer(_: Request) -> Line:
+    async def answer(_: ModelRequest) -> Line:
         going.set()
         await asyncio.Event().wait()
         raise AssertionError
 
     model = ScriptedProvider(answer)
     questions = [Asked(f"q{n}", "", f"text {n}", f"q{n}@0", None) for n in range(1, 5)]
-    context = ItemContext(questions, Caller({"": [guarded(model)]}), CallScope("item"), SAMPLING)
+    context = ItemContext(questions, ModelClient({"": [guarded(model)]}), CallScope("item"), SAMPLING)
     walk = asyncio.create_task(item_graph().ainvoke({"item": "item"}, context=context))
     await going.wait()
     walk.cancel()
@@ -201,23 +203,23 @@ async def test_an_interrupt_still_cuts_off_what_is_in_flight() -> None:
 async def test_another_input_goes_on_with_the_models_that_are_left() -> None:
     """One agent's model is unusable: the other's is not given up for that."""
 
-    async def general(_: Request) -> Line:
+    async def general(_: ModelRequest) -> Line:
         await asyncio.sleep(0)
         return said("fine")
 
     models = {"": ScriptedProvider(general), "Wrong": ScriptedProvider(lambda _: ModelUnusableError("no"))}
-    caller = Caller({agent: [guarded(model)] for agent, model in models.items()})
+    model_client = ModelClient({agent: [guarded(model)] for agent, model in models.items()})
     scope = CallScope("a.png")
 
     async def ask(agent: str, scope: CallScope) -> str:
-        return await caller.ask(question(agent=agent), str, prompt="p", repair=str, scope=scope)
+        return await model_client.generate(question(agent=agent), str, prompt="p", repair=str, scope=scope)
 
     with pytest.raises(ModelUnusableError):
         await ask("Wrong", scope)
     with pytest.raises(ModelUnusableError):
         await ask("Other", scope)
     assert await ask("Other", CallScope("b.png")) == "fine"
-    assert caller.lanes("Other")[0].dead is None
+    assert model_client.endpoints("Other")[0].unavailable is None
     assert len(models[""].requests) == 1
 
 
@@ -225,12 +227,12 @@ async def test_studio_opens_an_image_anew_that_was_ended_before(tmp_path: Path) 
     image = str(picture_file(tmp_path))
     context = StudioContext(model="noop")
     try:
-        ended = await studio.examination(image, context)
+        ended = await studio.image_context(image, context)
         ended.scope.end(BudgetError("spent"))
         state = await studio_graph().ainvoke({"image": image}, context=context)
         assert state["objects"]
     finally:
-        studio._examinations.clear()
+        studio._contexts.clear()
         studio._providers.clear()
 
 

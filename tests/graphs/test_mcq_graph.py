@@ -11,7 +11,7 @@ from uncanny.agents.artifact_answerer import Asked, Given
 from uncanny.client.calls import CallScope
 from uncanny.errors import AnswerError, BudgetError, RefusedError, RequestRejectedError
 from uncanny.graphs.mcq import ItemContext, item_graph
-from uncanny.models.base import Request, Sampling, SentImage, encode_image
+from uncanny.models.base import ModelRequest, Sampling, SentImage, encode_image
 
 SAMPLING = Sampling(0.0, None, 100)
 
@@ -19,13 +19,13 @@ SAMPLING = Sampling(0.0, None, 100)
 class StandIn:
     """Answers by subject, and keeps what it was asked."""
 
-    def __init__(self, says: Callable[[Request], str]) -> None:
+    def __init__(self, says: Callable[[ModelRequest], str]) -> None:
         self.says = says
-        self.asked: list[Request] = []
+        self.asked: list[ModelRequest] = []
 
-    async def ask(
+    async def generate(
         self,
-        request: Request,
+        request: ModelRequest,
         read: Callable[[str], str],
         *,
         prompt: str,  # noqa: ARG002
@@ -44,19 +44,19 @@ def asked(question: str, picture: SentImage | None, system: str = "be brief") ->
     return Asked(question, system, f"text of {question}", f"{question}@0", picture)
 
 
-async def run(questions: list[Asked], caller: StandIn) -> list[Given]:
-    context = ItemContext(questions, caller, CallScope("item"), SAMPLING)  # type: ignore[arg-type]
+async def run(questions: list[Asked], model_client: StandIn) -> list[Given]:
+    context = ItemContext(questions, model_client, CallScope("item"), SAMPLING)  # type: ignore[arg-type]
     state: dict[str, Any] = await item_graph().ainvoke({"item": "item"}, context=context)
     return sorted(state.get("answers", []), key=lambda given: given.question)
 
 
 async def test_each_question_is_a_single_turn_with_its_own_text() -> None:
-    picture, caller = image(), StandIn(lambda request: f"says {request.subject}")
-    given = await run([asked(question, picture) for question in ("q1", "q2", "q3")], caller)
+    picture, model_client = image(), StandIn(lambda request: f"says {request.subject}")
+    given = await run([asked(question, picture) for question in ("q1", "q2", "q3")], model_client)
     assert [(one.question, one.raw, one.outcome) for one in given] == [
         (question, f"says {question}", "answered") for question in ("q1", "q2", "q3")
     ]
-    for request in caller.asked:
+    for request in model_client.asked:
         system, user = request.messages
         assert (system.role, system.parts) == ("system", ("be brief",))
         assert (user.role, user.parts) == ("user", (picture, f"text of {request.subject}"))
@@ -65,9 +65,9 @@ async def test_each_question_is_a_single_turn_with_its_own_text() -> None:
 
 
 async def test_the_control_goes_without_a_picture_and_an_empty_system_text_is_left_out() -> None:
-    caller = StandIn(lambda _: "F")
-    await run([asked("q4_no_image", None, system="")], caller)
-    (message,) = caller.asked[0].messages
+    model_client = StandIn(lambda _: "F")
+    await run([asked("q4_no_image", None, system="")], model_client)
+    (message,) = model_client.asked[0].messages
     assert message.parts == ("text of q4_no_image",)
 
 
@@ -77,7 +77,7 @@ async def test_answers_are_kept_as_they_are() -> None:
 
 
 async def test_one_that_fails_leaves_the_others_alone() -> None:
-    def says(request: Request) -> str:
+    def says(request: ModelRequest) -> str:
         if request.subject == "q1":
             raise RefusedError("no", words="I will not")
         if request.subject == "q2":
@@ -92,7 +92,7 @@ async def test_one_that_fails_leaves_the_others_alone() -> None:
 
 
 async def test_what_ends_the_run_is_raised() -> None:
-    def says(_: Request) -> str:
+    def says(_: ModelRequest) -> str:
         raise BudgetError("spent")
 
     with pytest.raises(BudgetError, match="spent"):

@@ -12,20 +12,20 @@ import pytest
 
 from tests.agents.specialists import Specialists
 from tests.client.scripted import guarded
-from uncanny.agents import Agent, AnnotatePlan, Examination
+from uncanny.agents import Agent, AnnotateConfig, ImageContext
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.demo.scenes import Scene, scenes
 from uncanny.errors import ImageError, RequestRejectedError, UsageError
 from uncanny.graphs import studio
 from uncanny.graphs.annotate import AnnotateState, bulk_graph
-from uncanny.graphs.studio import StudioContext, examination, studio_graph
+from uncanny.graphs.studio import StudioContext, image_context, studio_graph
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     yield
-    studio._examinations.clear()
+    studio._contexts.clear()
     studio._providers.clear()
 
 
@@ -40,8 +40,8 @@ async def in_studio(image: str, **context: Any) -> dict[str, Any]:
     return found
 
 
-async def in_bulk(image: str, examined: Examination) -> dict[str, Any]:
-    again = Examination(examined.image, examined.caller, CallScope(image), examined.plan)
+async def in_bulk(image: str, examined: ImageContext) -> dict[str, Any]:
+    again = ImageContext(examined.image, examined.model_client, CallScope(image), examined.config)
     found: dict[str, Any] = await bulk_graph().ainvoke({"image": image}, context=again)
     return found
 
@@ -50,7 +50,7 @@ async def in_bulk(image: str, examined: Examination) -> dict[str, Any]:
 async def test_both_forms_agree_on_every_bundled_scene(scene: Scene) -> None:
     image = str(scene.image_path)
     state = await in_studio(image, scene_scans=1)
-    bulk = await in_bulk(image, await examination(image, StudioContext(scene_scans=1)))
+    bulk = await in_bulk(image, await image_context(image, StudioContext(scene_scans=1)))
     assert outcome(state) == outcome(bulk)
     assert state["objects"]
 
@@ -69,13 +69,13 @@ FAILURES: list[tuple[Agent, int, str | None]] = [
 async def test_both_forms_fail_alike(agent: Agent, step: int, subject: str | None) -> None:
     asked = Specialists("cup", "table", "hand")
     asked.answers[agent, step, subject] = lambda _: RequestRejectedError("no")
-    plan = AnnotatePlan(scene_scans=2, max_objects=2)
-    image = asked.examination(plan)
-    studio._examinations["a.png", StudioContext()] = image
+    config = AnnotateConfig(scene_scans=2, max_objects=2)
+    image = asked.context(config)
+    studio._contexts["a.png", StudioContext()] = image
     # Scans are counted by the context, everything else by the examination.
-    studio._examinations["a.png", StudioContext(scene_scans=2)] = image
+    studio._contexts["a.png", StudioContext(scene_scans=2)] = image
     state = await in_studio("a.png", scene_scans=2)
-    other = Examination(image.image, Caller({"": [guarded(asked.model)]}), CallScope("a.png"), plan)
+    other = ImageContext(image.image, ModelClient({"": [guarded(asked.model)]}), CallScope("a.png"), config)
     assert outcome(state) == outcome(await in_bulk("a.png", other))
 
 
@@ -83,14 +83,14 @@ async def test_without_a_context_it_uses_the_demo_model() -> None:
     image = str(scenes()[0].image_path)
     state = await studio_graph().ainvoke({"image": image})
     assert state["objects"]
-    assert (image, StudioContext()) in studio._examinations
+    assert (image, StudioContext()) in studio._contexts
 
 
 async def test_only_the_last_few_images_are_kept() -> None:
     images = [str(scene.image_path) for scene in scenes()[: studio.KEPT_IMAGES + 2]]
     for image in images:
-        await examination(image, None)
-    assert [image for image, _ in studio._examinations] == images[2:]
+        await image_context(image, None)
+    assert [image for image, _ in studio._contexts] == images[2:]
 
 
 async def test_a_file_that_is_no_image_and_a_model_that_is_none_are_explained(tmp_path: Path) -> None:

@@ -13,22 +13,22 @@ from tests.client.scripted import ScriptedProvider, guarded, picture, said, text
 from uncanny.agents.verdict import ROLES, Judged, Judging
 from uncanny.answers.realism_verdict import Position
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.errors import ModelUnusableError, RequestRejectedError
 from uncanny.graphs.ugda import PairContext, PairState, pair_graph
 from uncanny.graphs.ugda_cases import label_of
-from uncanny.models.base import Reply, Request, Sampling, SentImage
+from uncanny.models.base import ModelRequest, ModelResponse, Sampling, SentImage
 
 ORIGINAL, EDITED = picture(b"original"), picture(b"edited")
 SAMPLING = Sampling(0.1, 1.0, 2_048)
 Script = Mapping[str, str | None]
 
 
-def images(request: Request) -> list[SentImage]:
+def images(request: ModelRequest) -> list[SentImage]:
     return [part for turn in request.messages for part in turn.parts if isinstance(part, SentImage)]
 
 
-def asked(request: Request) -> str:
+def asked(request: ModelRequest) -> str:
     shown = images(request)
     if len(shown) == 1:
         return "first"
@@ -43,12 +43,12 @@ class Pair:
         self.model = ScriptedProvider(self.answer)
         self.scope = CallScope("pair")
 
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: ModelRequest) -> ModelResponse:
         verdict = self.script[asked(request)]
         return said("I see." if verdict is None else f"I see.\n\nVerdict: {verdict}")
 
     async def judge(self) -> PairState:
-        judging = Judging(Caller({"": [guarded(self.model)]}), self.scope, SAMPLING)
+        judging = Judging(ModelClient({"": [guarded(self.model)]}), self.scope, SAMPLING)
         context = PairContext(ORIGINAL, EDITED, judging)
         state: PairState = await pair_graph().ainvoke({"pair": "pair"}, context=context)
         return state
@@ -90,7 +90,7 @@ async def test_both_orders_go_side_by_side() -> None:
     pair = Pair({"first": "Yes"})
     together = asyncio.Barrier(2)
 
-    async def answer(request: Request) -> Reply:
+    async def answer(request: ModelRequest) -> ModelResponse:
         if asked(request) == "first":
             return said("Verdict: Yes")
         await asyncio.wait_for(together.wait(), 5)
@@ -141,7 +141,7 @@ async def test_two_repairs_and_no_more() -> None:
 
 
 async def test_a_refusal_and_a_rejection_are_no_verdicts_and_leave_the_other_order_alone() -> None:
-    def answer(request: Request) -> Reply | RequestRejectedError:
+    def answer(request: ModelRequest) -> ModelResponse | RequestRejectedError:
         match asked(request):
             case "first":
                 return said("Verdict: Yes")
@@ -160,7 +160,7 @@ async def test_a_refusal_and_a_rejection_are_no_verdicts_and_leave_the_other_ord
 
 @pytest.mark.parametrize("at", ["first", "edited_first"])
 async def test_what_ends_the_run_is_raised(at: str) -> None:
-    def answer(request: Request) -> Reply | ModelUnusableError:
+    def answer(request: ModelRequest) -> ModelResponse | ModelUnusableError:
         if asked(request) == at:
             return ModelUnusableError("wrong key")
         return said("Verdict: Yes" if asked(request) == "first" else "Verdict: Both")

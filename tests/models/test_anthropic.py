@@ -12,7 +12,7 @@ from pytest_httpserver import HTTPServer
 
 from uncanny.errors import ModelUnusableError
 from uncanny.models.anthropic import AnthropicProvider, largest_side
-from uncanny.models.base import AnswerSchema, Message, Request, Sampling, Tokens, encode_image
+from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling, Tokens, encode_image
 
 KEY = "sk-ant-api03-0123456789abcdefSECRET"
 PATH = "/v1/messages"
@@ -24,9 +24,9 @@ IMAGE = encode_image(
 )
 
 
-def question(text: str, *more: Message, name: str = "objects", shared: int = 2) -> Request:
+def question(text: str, *more: Message, name: str = "objects", shared: int = 2) -> ModelRequest:
     first = Message("user", (IMAGE, "Objects: cup, spoon", text), shared=shared)
-    return Request(
+    return ModelRequest(
         messages=(Message("system", ("You look at images.",)), first, *more),
         sampling=Sampling(0.3, 0.95, 2_000),
         schema=AnswerSchema(name, OWN, SHARED),
@@ -66,7 +66,7 @@ async def test_a_question_is_sent_with_two_breakpoints(
     httpserver: HTTPServer, provider: AnthropicProvider
 ) -> None:
     httpserver.expect_request(PATH, method="POST").respond_with_json(message())
-    await provider.ask(question("What is wrong?"))
+    await provider.generate(question("What is wrong?"))
     sent = httpserver.log[0][0]
     assert KEY in (sent.headers.get("x-api-key") or sent.headers["authorization"])
     assert sent.headers["anthropic-version"]
@@ -105,7 +105,7 @@ async def test_where_the_breakpoints_are(
     httpserver: HTTPServer, provider: AnthropicProvider, shared: int, marked: list[int]
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(message())
-    await provider.ask(question("?", shared=shared))
+    await provider.generate(question("?", shared=shared))
     parts = json.loads(bodies(httpserver)[0])["messages"][0]["content"]
     assert [place for place, part in enumerate(parts) if "cache_control" in part] == marked
 
@@ -114,9 +114,9 @@ async def test_questions_about_one_image_share_their_bytes_up_to_the_question(
     httpserver: HTTPServer, provider: AnthropicProvider
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(message())
-    await provider.ask(question("Attributes?", name="attributes"))
+    await provider.generate(question("Attributes?", name="attributes"))
     more = (Message("assistant", ("nonsense",)), Message("user", ("Again.",)))
-    await provider.ask(question("Relations?", *more, name="relations"))
+    await provider.generate(question("Relations?", *more, name="relations"))
     one, other = bodies(httpserver)
     assert other.startswith(one[: one.index(b"Attributes?")])
     assert [turn["role"] for turn in json.loads(other)["messages"]] == ["user", "assistant", "user"]
@@ -126,10 +126,10 @@ async def test_a_reply_carries_text_usage_and_identity(
     httpserver: HTTPServer, provider: AnthropicProvider
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(message(), headers={"request-id": "req_1"})
-    reply = await provider.ask(question("?"))
-    assert (reply.text, reply.finish) == ("a cup", "stop")
-    assert (reply.model, reply.request_id) == ("claude-opus-4-5-20251101", "req_1")
-    assert reply.tokens == Tokens(input=1560, output=12, cached=1500, cache_written=0)
+    response = await provider.generate(question("?"))
+    assert (response.text, response.finish) == ("a cup", "stop")
+    assert (response.model, response.request_id) == ("claude-opus-4-5-20251101", "req_1")
+    assert response.tokens == Tokens(input=1560, output=12, cached=1500, cache_written=0)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ async def test_usage_that_is_not_reported_is_none(
     httpserver: HTTPServer, provider: AnthropicProvider, usage: object, tokens: Tokens
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(message(usage=usage))
-    assert (await provider.ask(question("?"))).tokens == tokens
+    assert (await provider.generate(question("?"))).tokens == tokens
 
 
 @pytest.mark.parametrize(
@@ -164,14 +164,14 @@ async def test_how_an_answer_ended(
     httpserver: HTTPServer, provider: AnthropicProvider, reason: str, finish: str
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(message(stop_reason=reason, content=[]))
-    reply = await provider.ask(question("?"))
-    assert (reply.finish, reply.text) == (finish, "")
+    response = await provider.generate(question("?"))
+    assert (response.finish, response.text) == (finish, "")
 
 
 def test_no_sampling_parameters_are_sent(provider: AnthropicProvider) -> None:
     assert provider.sent(Sampling(0.3, 0.95, 100)) == {"max_tokens": 100}
-    assert not provider.traits.temperature
-    assert not provider.traits.top_p
+    assert not provider.capabilities.temperature
+    assert not provider.capabilities.top_p
 
 
 def test_a_missing_key_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,15 +12,15 @@ from werkzeug import Response
 
 from uncanny.errors import ModelUnusableError, ProviderError, QuotaError, RequestRejectedError, TransientError
 from uncanny.models.anthropic import AnthropicProvider
-from uncanny.models.base import AnswerSchema, Message, Request, Sampling
+from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling
 
 KEY = "sk-ant-api03-0123456789abcdefSECRET"
 PATH = "/v1/messages"
 
 
-def question(text: str) -> Request:
+def question(text: str) -> ModelRequest:
     schema = AnswerSchema("objects", {"type": "object"}, {"type": "object"})
-    return Request((Message("user", (text,)),), Sampling(), schema)
+    return ModelRequest((Message("user", (text,)),), Sampling(), schema)
 
 
 def message() -> dict[str, object]:
@@ -62,7 +62,7 @@ async def test_failures(
     body = {"type": "error", "error": {"type": kind, "message": f"not with {KEY}"}}
     httpserver.expect_request(PATH).respond_with_json(body, status=status, headers={"retry-after": "3"})
     with pytest.raises(ProviderError) as caught:
-        await provider.ask(question("?"))
+        await provider.generate(question("?"))
     error = caught.value
     assert isinstance(error, expected)
     assert KEY not in str(error) + repr(error) + repr(provider)
@@ -86,7 +86,7 @@ async def test_a_model_without_constrained_answers_is_asked_without(
     for _ in range(2):
         httpserver.expect_ordered_request(PATH).respond_with_json(message())
     for _ in range(2):
-        await provider.ask(question("?"))
+        await provider.generate(question("?"))
     assert ["output_config" in json.loads(body) for body in bodies(httpserver)] == [True, False, False]
 
 
@@ -96,7 +96,7 @@ async def test_a_body_that_is_no_answer_is_not_an_empty_answer(
 ) -> None:
     httpserver.expect_request(PATH).respond_with_response(Response(body, 200))
     with pytest.raises(TransientError) as caught:
-        await provider.ask(question("?"))
+        await provider.generate(question("?"))
     assert caught.value.kind == "bad_body"
 
 
@@ -110,7 +110,7 @@ async def test_silence_is_a_timeout_and_a_closed_door_a_connection_error() -> No
     for kind in ("timeout", "connection"):
         provider = AnthropicProvider("claude-opus-4-5", base_url=url, api_key=KEY, timeout_s=0.3)
         with pytest.raises(TransientError) as caught:
-            await provider.ask(question("?"))
+            await provider.generate(question("?"))
         assert caught.value.kind == kind
         await provider.close()
         server.close()

@@ -14,14 +14,14 @@ from werkzeug import Response
 
 from uncanny.errors import ModelUnusableError, TransientError
 from uncanny.models.anthropic import AnthropicProvider
-from uncanny.models.base import Message, Request, Sampling
+from uncanny.models.base import Message, ModelRequest, Sampling
 from uncanny.models.openai import OpenAIProvider
 from uncanny.models.openai_chat import ChatModel
 from uncanny.models.openai_compatible import CompatibleProvider
 from uncanny.models.vllm.model import VLLMProvider
 
 KEY = "sk-0123456789abcdefSECRET"
-QUESTION = Request((Message("user", ("?",)),), Sampling())
+QUESTION = ModelRequest((Message("user", ("?",)),), Sampling())
 ROOT, V1 = "/chat/completions", "/v1/chat/completions"
 
 MAKERS: dict[str, Callable[[str], ChatModel]] = {
@@ -70,7 +70,7 @@ async def test_without_v1_it_is_tried_with_it_and_said_so(
     provider = make(httpserver.url_for("").rstrip("/") + base)
     endpoint = provider.endpoint
     for _ in range(2):
-        assert (await provider.ask(QUESTION)).text == "a cup"
+        assert (await provider.generate(QUESTION)).text == "a cup"
     await provider.close()
     assert asked == [ROOT, V1, V1]
     assert provider.endpoint == endpoint, "answers are kept under it"
@@ -81,7 +81,7 @@ async def test_without_v1_it_is_tried_with_it_and_said_so(
 async def test_many_questions_at_once_all_find_the_place(httpserver: HTTPServer) -> None:
     serve(httpserver, {"/api/v1/chat/completions": CHAT})
     provider = MAKERS["openai-compatible"](httpserver.url_for("/api"))
-    replies = await asyncio.gather(*(provider.ask(QUESTION) for _ in range(40)))
+    replies = await asyncio.gather(*(provider.generate(QUESTION) for _ in range(40)))
     await provider.close()
     assert [reply.text for reply in replies] == ["a cup"] * 40
     assert len(provider.notices) == 1
@@ -94,7 +94,7 @@ async def test_where_neither_is_there_both_are_named(
     serve(httpserver, {})
     provider = make(httpserver.url_for("/"))
     with pytest.raises(ModelUnusableError) as caught:
-        await provider.ask(QUESTION)
+        await provider.generate(QUESTION)
     await provider.close()
     told = str(caught.value)
     assert "HTTP 404: Not Found" in told
@@ -119,7 +119,7 @@ async def test_what_the_right_place_objects_to_is_told(
     serve(httpserver, {V1: response})
     provider = MAKERS["openai-compatible"](httpserver.url_for("/"))
     with pytest.raises(ModelUnusableError, match=word):
-        await provider.ask(QUESTION)
+        await provider.generate(QUESTION)
     await provider.close()
     assert len(provider.notices) == 1
 
@@ -128,9 +128,9 @@ async def test_a_server_that_is_still_loading_decides_nothing(httpserver: HTTPSe
     asked = serve(httpserver, places := {V1: said({"error": "loading"}, 503)})
     provider = MAKERS["openai-compatible"](httpserver.url_for("/"))
     with pytest.raises(TransientError, match="loading"):
-        await provider.ask(QUESTION)
+        await provider.generate(QUESTION)
     places[V1] = CHAT
-    assert (await provider.ask(QUESTION)).text == "a cup"
+    assert (await provider.generate(QUESTION)).text == "a cup"
     await provider.close()
     assert asked == [ROOT, V1, ROOT, V1]
 
@@ -151,7 +151,7 @@ async def test_an_address_that_works_is_left_alone(
 ) -> None:
     asked = serve(httpserver, {place: CHAT})
     provider = make(httpserver.url_for(base))
-    assert (await provider.ask(QUESTION)).text == "a cup"
+    assert (await provider.generate(QUESTION)).text == "a cup"
     await provider.close()
     assert asked == [place]
     assert not provider.notices
@@ -161,7 +161,7 @@ async def test_a_path_with_a_version_is_not_doubted(httpserver: HTTPServer) -> N
     asked = serve(httpserver, {})
     provider = MAKERS["openai-compatible"](httpserver.url_for("/v2"))
     with pytest.raises(ModelUnusableError, match="404"):
-        await provider.ask(QUESTION)
+        await provider.generate(QUESTION)
     await provider.close()
     assert asked == ["/v2/chat/completions"]
 
@@ -169,10 +169,10 @@ async def test_a_path_with_a_version_is_not_doubted(httpserver: HTTPServer) -> N
 async def test_once_answered_an_answer_that_is_none_is_only_that(httpserver: HTTPServer) -> None:
     asked = serve(httpserver, places := {ROOT: CHAT})
     provider = MAKERS["openai-compatible"](httpserver.url_for("/"))
-    await provider.ask(QUESTION)
+    await provider.generate(QUESTION)
     places[ROOT] = said({"choices": []})
     with pytest.raises(TransientError):
-        await provider.ask(QUESTION)
+        await provider.generate(QUESTION)
     await provider.close()
     assert asked == [ROOT, ROOT]
 
@@ -181,7 +181,7 @@ async def test_once_answered_an_answer_that_is_none_is_only_that(httpserver: HTT
 async def test_anthropic_with_v1_is_anthropic_without(httpserver: HTTPServer, base: str) -> None:
     asked = serve(httpserver, {"/v1/messages": MESSAGE})
     provider = AnthropicProvider("m", base_url=httpserver.url_for("").rstrip("/") + base, api_key=KEY)
-    assert (await provider.ask(QUESTION)).text == "a cup"
+    assert (await provider.generate(QUESTION)).text == "a cup"
     assert provider.endpoint == httpserver.url_for("").rstrip("/")
     await provider.close()
     assert asked == ["/v1/messages"]

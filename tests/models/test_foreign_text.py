@@ -18,12 +18,12 @@ from uncanny.errors import ProviderError, TransientError
 from uncanny.models.anthropic import read_message
 from uncanny.models.error_body import MESSAGE_LENGTH, one_line, read_words
 from uncanny.models.http import read_body
-from uncanny.models.http_errors import Where, from_response, retry_after
+from uncanny.models.http_errors import ErrorContext, from_response, retry_after
 from uncanny.models.openai_chat import read_chat
 from uncanny.models.vllm.watcher import telling_lines
 
 KEY = "sk-proj-0123456789abcdefSECRET"
-WHERE = Where("some/model", "model", "http://127.0.0.1/v1", "SOME_API_KEY", (KEY,))
+WHERE = ErrorContext("some/model", "model", "http://127.0.0.1/v1", "SOME_API_KEY", (KEY,))
 
 # What took time with the square of the length would take minutes, a fragment: it ends in time or it does not.
 LONG = 100_000
@@ -135,14 +135,19 @@ def test_any_bytes_become_one_of_our_errors(body: bytes, status: int) -> None:
 def test_any_reply_is_read_or_one_of_our_errors(content: Any) -> None:
     for read in (read_chat, read_message):
         try:
-            reply = read(read_body(orjson.dumps(content), {}, WHERE), None, WHERE)
+            response = read(read_body(orjson.dumps(content), {}, WHERE), None, WHERE)
         except ProviderError:
             continue
-        assert isinstance(reply.text, str)
-        assert reply.finish in ("stop", "length", "refusal")
-        figures = (reply.tokens.input, reply.tokens.output, reply.tokens.cached, reply.tokens.cache_written)
+        assert isinstance(response.text, str)
+        assert response.finish in ("stop", "length", "refusal")
+        figures = (
+            response.tokens.input,
+            response.tokens.output,
+            response.tokens.cached,
+            response.tokens.cache_written,
+        )
         assert all(figure is None or figure >= 0 for figure in figures)
-        assert reply.model is None or isinstance(reply.model, str)
+        assert response.model is None or isinstance(response.model, str)
 
 
 @pytest.mark.parametrize("depth", [100, 300, 900, 1_100, 100_000])

@@ -10,16 +10,16 @@ from pytest_httpserver import HTTPServer
 
 from tests.client.scripted import ask, guarded
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.errors import ModelUnusableError, ProviderError, QuotaError, RefusedError, RequestRejectedError
 from uncanny.models.anthropic import AnthropicProvider
-from uncanny.models.base import Message, Request, Sampling, Tokens
+from uncanny.models.base import Message, ModelRequest, Sampling, Tokens
 from uncanny.models.openai import OpenAIProvider
 from uncanny.models.openai_compatible import CompatibleProvider
 
 KEY = "sk-0123456789abcdefSECRET"
 PATH = "/v1/chat/completions"
-QUESTION = Request((Message("user", ("?",)),), Sampling())
+QUESTION = ModelRequest((Message("user", ("?",)),), Sampling())
 
 
 @pytest.fixture
@@ -134,16 +134,16 @@ async def test_a_flagged_question_is_a_refusal_of_that_question(
     httpserver: HTTPServer, provider: CompatibleProvider, status: int, body: Any, word: str
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(body, status=status)
-    reply = await provider.ask(QUESTION)
-    assert (reply.text, reply.finish, reply.tokens) == ("", "refusal", Tokens())
-    assert reply.reason is not None
-    assert f"HTTP {status}" in reply.reason
-    assert word in reply.reason
+    response = await provider.generate(QUESTION)
+    assert (response.text, response.finish, response.tokens) == ("", "refusal", Tokens())
+    assert response.reason is not None
+    assert f"HTTP {status}" in response.reason
+    assert word in response.reason
     scope = CallScope("a.png")
     with pytest.raises(RefusedError, match=f"HTTP {status}") as caught:
-        await ask(Caller({"": [guarded(provider)]}), QUESTION, scope)
+        await ask(ModelClient({"": [guarded(provider)]}), QUESTION, scope)
     assert caught.value.words == ""
-    assert [(call.outcome, call.detail) for call in scope.calls] == [("refused", reply.reason)]
+    assert [(call.outcome, call.detail) for call in scope.calls] == [("refused", response.reason)]
 
 
 GATEWAYS = [row for row in FLAGGED if row[1].get("error") and "metadata" in row[1]["error"]]
@@ -154,11 +154,11 @@ async def test_gateways_report_it_with_status_200_too(
     httpserver: HTTPServer, provider: CompatibleProvider, status: int, body: Any, word: str
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(body)
-    reply = await provider.ask(QUESTION)
-    assert reply.finish == "refusal"
-    assert reply.reason is not None
-    assert f"HTTP {status}" in reply.reason
-    assert word in reply.reason
+    response = await provider.generate(QUESTION)
+    assert response.finish == "refusal"
+    assert response.reason is not None
+    assert f"HTTP {status}" in response.reason
+    assert word in response.reason
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ async def test_what_is_about_the_key_or_the_form_stays_what_it_is(
     else:
         httpserver.expect_request(PATH).respond_with_json(body, status=status)
     with pytest.raises(expected):
-        await provider.ask(QUESTION)
+        await provider.generate(QUESTION)
 
 
 async def test_anthropic_has_a_filter_too(httpserver: HTTPServer) -> None:
@@ -204,9 +204,9 @@ async def test_anthropic_has_a_filter_too(httpserver: HTTPServer) -> None:
     error = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
     httpserver.expect_request("/v1/messages").respond_with_json(error, status=400)
     provider = AnthropicProvider("claude-opus-4-5", base_url=httpserver.url_for("/"), api_key=KEY)
-    reply = await provider.ask(QUESTION)
+    response = await provider.generate(QUESTION)
     await provider.close()
-    assert (reply.text, reply.finish, reply.reason) == ("", "refusal", f"HTTP 400: {message}")
+    assert (response.text, response.finish, response.reason) == ("", "refusal", f"HTTP 400: {message}")
 
 
 USAGE = {"prompt_tokens": 1034, "completion_tokens": 0, "total_tokens": 1034}
@@ -231,7 +231,7 @@ async def test_an_answer_a_filter_took_away_is_a_refusal_that_keeps_its_usage(
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(body)
     provider = OpenAIProvider("gpt-4o", base_url=httpserver.url_for("/v1"), api_key=KEY)
-    reply = await provider.ask(QUESTION)
+    response = await provider.generate(QUESTION)
     await provider.close()
-    assert (reply.text, reply.finish, reply.tokens) == ("", "refusal", tokens)
-    assert reply.reason
+    assert (response.text, response.finish, response.tokens) == ("", "refusal", tokens)
+    assert response.reason

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.client.scripted import question
-from uncanny.agents.examination import schema_of
+from uncanny.agents.context import schema_of
 from uncanny.answers import FORMS, ListForm, read_list
 from uncanny.answers.json_text import read_text
 from uncanny.models.noop import OBJECTS, NoopProvider
@@ -16,15 +16,15 @@ from uncanny.models.noop import OBJECTS, NoopProvider
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.key)
 async def test_it_answers_each_form(form: ListForm[Any]) -> None:
-    reply = await NoopProvider().ask(replace(question(), schema=schema_of(form.key)))
-    items = read_list(reply.text, form)
+    response = await NoopProvider().generate(replace(question(), schema=schema_of(form.key)))
+    items = read_list(response.text, form)
     assert len(items) == (OBJECTS if form.key == "objects" else 1)
-    assert reply.finish == "stop"
+    assert response.finish == "stop"
 
 
 async def test_it_has_words_for_free_questions_and_costs_nothing() -> None:
     model = NoopProvider()
-    reply = await model.ask(question())
-    assert read_text(reply.text)
-    assert (reply.tokens.input, reply.tokens.output) == (0, 0)
+    response = await model.generate(question())
+    assert read_text(response.text)
+    assert (response.tokens.input, response.tokens.output) == (0, 0)
     await model.close()

@@ -12,7 +12,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request as Sent
 
-from uncanny.models.base import AnswerSchema, Message, Request, Sampling, SentImage, Tokens, encode_image
+from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling, SentImage, Tokens, encode_image
 from uncanny.models.openai import OpenAIProvider
 
 KEY = "sk-test-0123456789abcdefXYZ"
@@ -27,10 +27,10 @@ def picture(data: bytes = b"\x89PNG pixels") -> SentImage:
     )
 
 
-def question(text: str, image: SentImage | None = None, **more: Any) -> Request:
+def question(text: str, image: SentImage | None = None, **more: Any) -> ModelRequest:
     parts = (image or picture(), "Objects: cup, spoon", text)
     messages = (Message("system", ("You look at images.",)), Message("user", parts, shared=2))
-    return Request(messages=messages, sampling=Sampling(0.3, 0.95, 2_000), **more)
+    return ModelRequest(messages=messages, sampling=Sampling(0.3, 0.95, 2_000), **more)
 
 
 def completion(**changes: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def bodies(httpserver: HTTPServer) -> list[bytes]:
 async def test_a_question_is_sent_image_first(httpserver: HTTPServer, provider: OpenAIProvider) -> None:
     httpserver.expect_request(PATH, method="POST").respond_with_json(completion())
     schema = AnswerSchema("objects", OWN, SHARED)
-    await provider.ask(question("What is wrong?", schema=schema))
+    await provider.generate(question("What is wrong?", schema=schema))
     sent: Sent = httpserver.log[0][0]
     body = json.loads(sent.get_data())
     assert sent.headers["authorization"] == f"Bearer {KEY}"
@@ -100,8 +100,8 @@ async def test_questions_about_one_image_share_their_bytes_up_to_the_question(
         AnswerSchema("objects", OWN, SHARED),
         AnswerSchema("quadruples", {"type": "object"}, SHARED),
     )
-    await provider.ask(question("Attributes?", image, schema=first))
-    await provider.ask(question("Relations?", image, schema=second))
+    await provider.generate(question("Attributes?", image, schema=first))
+    await provider.generate(question("Relations?", image, schema=second))
     one, other = bodies(httpserver)
     prefix = one[: one.index(b"Attributes?")]
     assert other.startswith(prefix)
@@ -115,7 +115,7 @@ async def test_a_repair_question_keeps_the_first_turn_and_adds_to_it(
     httpserver.expect_request(PATH).respond_with_json(completion())
     first = question("List them")
     more = (Message("assistant", ("nonsense",)), Message("user", ("Not JSON.", "Again.")))
-    await provider.ask(replace(first, messages=first.messages + more))
+    await provider.generate(replace(first, messages=first.messages + more))
     messages = json.loads(bodies(httpserver)[0])["messages"]
     assert messages[2:] == [
         {"role": "assistant", "content": "nonsense"},
@@ -127,14 +127,14 @@ async def test_a_reply_carries_text_usage_and_identity(
     httpserver: HTTPServer, provider: OpenAIProvider
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(completion(), headers={"x-request-id": "req_1"})
-    reply = await provider.ask(question("?"))
-    assert (reply.text, reply.finish, reply.model, reply.request_id) == (
+    response = await provider.generate(question("?"))
+    assert (response.text, response.finish, response.model, response.request_id) == (
         "a cup",
         "stop",
         "gpt-4o-2024-08-06",
         "req_1",
     )
-    assert reply.tokens == Tokens(input=900, output=7, cached=768, cache_written=None)
+    assert response.tokens == Tokens(input=900, output=7, cached=768, cache_written=None)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ async def test_usage_that_is_not_reported_is_none(
     httpserver: HTTPServer, provider: OpenAIProvider, usage: object, tokens: Tokens
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(completion(usage=usage))
-    assert (await provider.ask(question("?"))).tokens == tokens
+    assert (await provider.generate(question("?"))).tokens == tokens
 
 
 @pytest.mark.parametrize(
@@ -174,11 +174,11 @@ async def test_how_an_answer_ended(
     httpserver: HTTPServer, provider: OpenAIProvider, changes: dict[str, Any], finish: str, text: str
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(completion(**changes))
-    reply = await provider.ask(question("?"))
-    assert (reply.finish, reply.text) == (finish, text)
+    response = await provider.generate(question("?"))
+    assert (response.finish, response.text) == (finish, text)
 
 
 async def test_a_filtered_prompt_is_a_refusal(httpserver: HTTPServer, provider: OpenAIProvider) -> None:
     error = {"error": {"message": "filtered", "code": "content_filter"}}
     httpserver.expect_request(PATH).respond_with_json(error, status=400)
-    assert (await provider.ask(question("?"))).finish == "refusal"
+    assert (await provider.generate(question("?"))).finish == "refusal"

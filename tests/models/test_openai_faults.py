@@ -22,20 +22,20 @@ from uncanny.errors import (
     RequestRejectedError,
     TransientError,
 )
-from uncanny.models.base import Message, Request, Sampling
-from uncanny.models.http_errors import Where, from_exception, from_response, retry_after
+from uncanny.models.base import Message, ModelRequest, Sampling
+from uncanny.models.http_errors import ErrorContext, from_exception, from_response, retry_after
 from uncanny.models.openai import OpenAIProvider
 
 KEY = "sk-proj-0123456789abcdefSECRET"
 PATH = "/v1/chat/completions"
-QUESTION = Request((Message("user", ("?",)),), Sampling())
-WHERE = Where("openai/gpt-4o", "gpt-4o", "https://api.openai.com/v1/", "OPENAI_API_KEY", (KEY,))
+QUESTION = ModelRequest((Message("user", ("?",)),), Sampling())
+WHERE = ErrorContext("openai/gpt-4o", "gpt-4o", "https://api.openai.com/v1/", "OPENAI_API_KEY", (KEY,))
 
 
 async def failure(base_url: str, timeout_s: float = 5) -> ProviderError:
     provider = OpenAIProvider("gpt-4o", base_url=base_url, api_key=KEY, timeout_s=timeout_s)
     try:
-        await provider.ask(QUESTION)
+        await provider.generate(QUESTION)
     except ProviderError as error:
         return error
     finally:
@@ -221,7 +221,7 @@ async def test_an_answer_with_a_wrong_content_type_is_an_answer(httpserver: HTTP
     body = '{"choices": [{"message": {"content": "a cup"}, "finish_reason": "stop"}]}'
     httpserver.expect_request(PATH).respond_with_data(body, content_type="text/plain")
     provider = OpenAIProvider("gpt-4o", base_url=httpserver.url_for("/v1"), api_key=KEY)
-    assert (await provider.ask(QUESTION)).text == "a cup"
+    assert (await provider.generate(QUESTION)).text == "a cup"
     await provider.close()
 
 

@@ -8,17 +8,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from uncanny.errors import ProviderError, TransientError
-from uncanny.models.base import Message, Request, Sampling
+from uncanny.models.base import Message, ModelRequest, Sampling
 from uncanny.models.openai import OpenAIProvider
 
 KEY = "sk-proj-0123456789abcdefSECRET"
-QUESTION = Request((Message("user", ("?",)),), Sampling())
+QUESTION = ModelRequest((Message("user", ("?",)),), Sampling())
 
 
 async def failure(base_url: str, timeout_s: float = 5) -> ProviderError:
     provider = OpenAIProvider("gpt-4o", base_url=base_url, api_key=KEY, timeout_s=timeout_s)
     try:
-        await provider.ask(QUESTION)
+        await provider.generate(QUESTION)
     except ProviderError as error:
         return error
     finally:

@@ -63,9 +63,9 @@ async def test_every_provider_opens_under_the_name_the_user_wrote(provider: str)
     opened = open_model(model, LOCAL)
     try:
         assert opened.name == str(model)
-        assert opened.traits.media_types >= {"image/png", "image/jpeg"}
+        assert opened.capabilities.media_types >= {"image/png", "image/jpeg"}
         assert (opened.endpoint is None) == (provider in WITHOUT_NAME)
-        assert inspect.iscoroutinefunction(opened.ask)
+        assert inspect.iscoroutinefunction(opened.generate)
     finally:
         await opened.close()
 

@@ -17,7 +17,7 @@ from werkzeug import Response
 
 from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError, UsageError
 from uncanny.models.anthropic import AnthropicProvider
-from uncanny.models.base import Message, Provider, Reply, Request, Sampling
+from uncanny.models.base import Message, ModelRequest, ModelResponse, Provider, Sampling
 from uncanny.models.http import LARGEST_RESPONSE
 from uncanny.models.openai import OpenAIProvider
 from uncanny.models.openai_compatible import CompatibleProvider
@@ -26,7 +26,7 @@ from uncanny.models.vllm.server import served_models
 
 KEY = "sk-0123456789abcdefSECRET"
 PASSWORD = "Hunter2Secret"
-QUESTION = Request((Message("user", ("?",)),), Sampling())
+QUESTION = ModelRequest((Message("user", ("?",)),), Sampling())
 CHAT = orjson.dumps({"choices": [{"message": {"content": "a cup"}, "finish_reason": "stop"}]})
 MESSAGE = orjson.dumps({"type": "message", "content": [{"type": "text", "text": "a cup"}]})
 
@@ -39,9 +39,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_COMPATIBLE_API_KEY", raising=False)
 
 
-async def answer(provider: Provider) -> Reply:
+async def answer(provider: Provider) -> ModelResponse:
     try:
-        return await provider.ask(QUESTION)
+        return await provider.generate(QUESTION)
     finally:
         await provider.close()
 

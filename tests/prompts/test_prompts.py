@@ -14,7 +14,7 @@ import pytest
 import uncanny.prompts
 from tests.agents.specialists import Specialists, listed
 from tests.client.scripted import in_turn, said, texts
-from uncanny.agents import AnnotatePlan
+from uncanny.agents import AnnotateConfig
 from uncanny.graphs.annotate import bulk_graph
 from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
 
@@ -53,7 +53,7 @@ async def test_every_prompt_is_asked_by_some_agent_and_every_text_asked_is_a_pro
     asked.answers["AttributeAnalyzer", 2, None] = in_turn(
         said("hm?"), listed("attributes", {"name": "odd", "observed": "x", "explanation": "x"})
     )
-    image = asked.examination(AnnotatePlan(scene_scans=1))
+    image = asked.context(AnnotateConfig(scene_scans=1))
     await bulk_graph().ainvoke({"image": "a.png"}, context=image)
     sent = {text for request in asked.model.requests for text in texts(request)}
     patterns = {name: pattern(prompt.template.template) for name, prompt in ANNOTATE.prompts.items()}

@@ -8,9 +8,9 @@ from typing import Any
 from tests.agents.specialists import Specialists
 from tests.client.scripted import guarded
 from tests.runs.e2e import pictures
-from uncanny.agents import AnnotatePlan
-from uncanny.client.client import Caller
-from uncanny.client.endpoint import Lane
+from uncanny.agents import AnnotateConfig
+from uncanny.client.client import ModelClient
+from uncanny.client.endpoint import Endpoint
 from uncanny.client.prices import PriceTable
 from uncanny.eval.annotate.run import ImageAnnotator
 from uncanny.images import PixelPolicy, PreparedImage
@@ -27,15 +27,15 @@ def image_files(folder: Path, number: int) -> list[ImageFile]:
     return [ImageFile(path, path.name) for path in sorted(pictures(folder, number).glob("*.png"))]
 
 
-def annotator(asked: Specialists, *fallbacks: Lane, **plan: Any) -> ImageAnnotator:
+def annotator(asked: Specialists, *fallbacks: Endpoint, **config: Any) -> ImageAnnotator:
     own = guarded(asked.model)
     engine = Engine(
-        Caller({"": [own, *fallbacks]}),
+        ModelClient({"": [own, *fallbacks]}),
         {ModelId("script", "one"): own},
-        common_limits([asked.model.traits]),
+        common_limits([asked.model.capabilities]),
         PriceTable([]),
     )
-    return ImageAnnotator(engine, AnnotatePlan(**plan), PixelPolicy(), "script/one")
+    return ImageAnnotator(engine, AnnotateConfig(**config), PixelPolicy(), "script/one")
 
 
 async def annotated(made: ImageAnnotator, file: ImageFile) -> Annotated[Annotation]:

@@ -15,7 +15,7 @@ from werkzeug import Request, Response
 from tests.client.scripted import ScriptedProvider, ask, guarded, in_turn, said
 from tests.runs.e2e import Done, check_no_traceback, pictures, uncanny_here
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.models.error_body import KeyMask
 from uncanny.records.answer_cache import AnswerCache
 
@@ -117,11 +117,11 @@ async def test_an_answer_kept_by_an_earlier_version_is_masked_when_it_is_replaye
     cache = AnswerCache(tmp_path / "answers")
     open_book = ScriptedProvider(in_turn(said(f"7 {KEY}"), said("7")))
     scope = CallScope("a.png")
-    await ask(Caller({"": [guarded(open_book)]}, cache=cache), scope=scope)
+    await ask(ModelClient({"": [guarded(open_book)]}, cache=cache), scope=scope)
     assert KEY in scope.calls[0].answer  # nobody said that it is a key
     again = CallScope("b.png")
     keeping = ScriptedProvider(in_turn(), secrets=(KEY,))
-    assert await ask(Caller({"": [guarded(keeping)]}, cache=cache), scope=again) == 7
+    assert await ask(ModelClient({"": [guarded(keeping)]}, cache=cache), scope=again) == 7
     assert not any(KEY in f"{call.answer}{call.detail}" for call in again.calls)
     cache.close()
 

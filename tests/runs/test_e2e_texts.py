@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, uncanny_here
-from uncanny.agents.plan import AnnotatePlan
+from uncanny.agents.annotate_config import AnnotateConfig
 from uncanny.eval.annotate.run import AnnotateJob, annotate
 from uncanny.eval.mcq.data.load import load_items
 from uncanny.eval.mcq.run import McqJob, McqTask
@@ -44,7 +44,7 @@ def begun(images: Path, run: Run, prompts: PromptSet) -> list[object]:
     """A run over one image of three with these texts; returns the command that goes on with it."""
     models = ModelOptions(parse_model("noop"))
     job = AnnotateJob(
-        RunFolder(run.path), [images], models, AnnotatePlan(), options=RunOptions(limit=1), prompts=prompts
+        RunFolder(run.path), [images], models, AnnotateConfig(), options=RunOptions(limit=1), prompts=prompts
     )
     assert annotate(job).reason is None
     return ["annotate", images, "-m", "noop", "-o", run.path, "--no-report"]

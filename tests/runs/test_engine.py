@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.client.scripted import TRAITS, ScriptedProvider, guarded, in_turn
+from tests.client.scripted import CAPABILITIES, ScriptedProvider, guarded, in_turn
 from uncanny.agents import ROLES
 from uncanny.client.budget import Budget
-from uncanny.client.endpoint import Lane
+from uncanny.client.endpoint import Endpoint
 from uncanny.demo.model import DemoProvider
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.models.base import Sampling
@@ -46,23 +46,23 @@ def opened(models: ModelOptions, answers: Path | None = None, **run: Any) -> Any
         budget=Budget(),
         agents=ROLES,
         on_call=lambda _: None,
-        on_handover=lambda _lane, _error: None,
+        on_fallback=lambda _lane, _error: None,
         warn=lambda _: None,
     )
 
 
-def names(lanes: tuple[Lane, ...]) -> list[str]:
-    return [lane.name for lane in lanes]
+def names(endpoints: tuple[Endpoint, ...]) -> list[str]:
+    return [endpoint.name for endpoint in endpoints]
 
 
 async def test_each_role_has_its_model_and_everyone_the_fallback() -> None:
     models = options("openai/gpt-4o", fallback="demo", formatter="openai/gpt-5", scanner="demo")
     async with opened(models) as engine:
-        caller = engine.caller
-        assert names(caller.lanes("AnomalyFormatter")) == ["openai/gpt-5", "demo"]
-        assert names(caller.lanes("ObjectPerceiver")) == ["openai/gpt-4o", "demo"]
-        assert caller.lanes("SceneScanner")[0] is caller.lanes("ObjectPerceiver")[1]
-        assert {str(model) for model in engine.lanes} == {"openai/gpt-4o", "openai/gpt-5", "demo"}
+        model_client = engine.model_client
+        assert names(model_client.endpoints("AnomalyFormatter")) == ["openai/gpt-5", "demo"]
+        assert names(model_client.endpoints("ObjectPerceiver")) == ["openai/gpt-4o", "demo"]
+        assert model_client.endpoints("SceneScanner")[0] is model_client.endpoints("ObjectPerceiver")[1]
+        assert {str(model) for model in engine.endpoints} == {"openai/gpt-4o", "openai/gpt-5", "demo"}
 
 
 async def test_a_role_that_is_none_is_explained() -> None:
@@ -70,7 +70,7 @@ async def test_a_role_that_is_none_is_explained() -> None:
         check_roles(options("demo", painter="demo"), ROLES)
 
 
-def _any_lane() -> Lane:
+def _any_lane() -> Endpoint:
     return guarded(ScriptedProvider(in_turn()))
 
 
@@ -108,10 +108,10 @@ async def test_a_budget_in_dollars_needs_a_price() -> None:
 
 async def test_concurrency_is_that_of_the_options_for_each_model() -> None:
     async with opened(options("openai/gpt-4o", fallback="vllm/any"), concurrency=5) as engine:
-        assert [lane.limiter.ceiling for lane in engine.lanes.values()] == [5, 5]
-        assert [lane.limiter.fixed for lane in engine.lanes.values()] == [False, True]
-        assert [lane.endpoint for lane in engine.lanes.values()] == [
-            lane.provider.endpoint for lane in engine.lanes.values()
+        assert [endpoint.limiter.ceiling for endpoint in engine.endpoints.values()] == [5, 5]
+        assert [endpoint.limiter.fixed for endpoint in engine.endpoints.values()] == [False, True]
+        assert [endpoint.address for endpoint in engine.endpoints.values()] == [
+            endpoint.provider.endpoint for endpoint in engine.endpoints.values()
         ]
 
 
@@ -125,10 +125,10 @@ async def test_what_is_sent_is_what_each_model_takes() -> None:
 
 
 def test_all_models_together_are_sent_what_the_narrowest_takes() -> None:
-    wide = replace(TRAITS, media_types=frozenset({"image/png", "image/bmp"}), max_image_bytes=10)
-    narrow = replace(TRAITS, media_types=frozenset({"image/png", "image/gif"}), max_image_side=100)
+    wide = replace(CAPABILITIES, media_types=frozenset({"image/png", "image/bmp"}), max_image_bytes=10)
+    narrow = replace(CAPABILITIES, media_types=frozenset({"image/png", "image/gif"}), max_image_side=100)
     limits = common_limits([wide, narrow, replace(narrow, max_image_side=50, max_image_bytes=20)])
     assert limits.media_types == {"image/png"}
     assert (limits.max_bytes, limits.max_side) == (10, 50)
-    free = common_limits([TRAITS])
+    free = common_limits([CAPABILITIES])
     assert (free.max_bytes, free.max_side) == (None, None)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from uncanny.agents.plan import AnnotatePlan
+from uncanny.agents.annotate_config import AnnotateConfig
 from uncanny.errors import RunMismatchError
 from uncanny.images import PixelPolicy
 from uncanny.models.registry import parse_model
@@ -27,8 +27,12 @@ MODELS = ModelOptions(
 )
 
 
-def protocol(models: ModelOptions = MODELS, policy: PixelPolicy | None = None, **plan: Any) -> dict[str, Any]:
-    return image_protocol(ANNOTATE, models, AnnotatePlan(**plan).model_dump(), policy or PixelPolicy(), None)
+def protocol(
+    models: ModelOptions = MODELS, policy: PixelPolicy | None = None, **config: Any
+) -> dict[str, Any]:
+    return image_protocol(
+        ANNOTATE, models, AnnotateConfig(**config).model_dump(), policy or PixelPolicy(), None
+    )
 
 
 @pytest.fixture
@@ -55,7 +59,7 @@ def test_everything_a_reader_needs_is_in_it(folder: RunFolder) -> None:
     assert (content["task"], content["state"], content["format"]) == ("annotate", "interrupted", 1)
     assert (content["model"], content["fallback"]) == ("openai/a", "vllm/c")
     assert content["roles"] == {"formatter": "openai/b"}
-    assert content["plan"] == AnnotatePlan().model_dump()
+    assert content["plan"] == AnnotateConfig().model_dump()
     assert content["parameters"] == {"openai/a": {"temperature": 0.3}}
     prompts = prompt_set("annotate")
     assert content["prompts"]["id"] == prompts.id
@@ -103,7 +107,10 @@ def test_a_later_sitting_keeps_the_start_and_adds_up_time_and_calls(folder: RunF
         (protocol(ModelOptions(MODELS.model)), "roles"),
         (protocol(repeats=4), "plan"),
         (protocol(policy=PixelPolicy(max_side=512)), "pixels"),
-        (image_protocol(ANNOTATE, MODELS, AnnotatePlan().model_dump(), PixelPolicy(), Path("/data")), "root"),
+        (
+            image_protocol(ANNOTATE, MODELS, AnnotateConfig().model_dump(), PixelPolicy(), Path("/data")),
+            "root",
+        ),
     ],
 )
 def test_whatever_changes_answers_belongs_to_the_protocol(

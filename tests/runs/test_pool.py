@@ -9,9 +9,9 @@ import pytest
 
 from tests.client.scripted import ScriptedProvider, ask, guarded, question, said
 from tests.virtual_time import in_virtual_time
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.errors import BudgetError, ModelUnusableError
-from uncanny.models.base import Reply, Request
+from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.runs.queue import GRACE_S, work_through
 from uncanny.runs.stop import Stop
 
@@ -20,8 +20,8 @@ Work = Callable[[int], Awaitable[None]]
 
 def run(inputs: Iterable[int], work: Work, *, at_once: int = 3, stop: Stop | None = None) -> Stop:
     stop = stop or Stop()
-    caller = Caller({"": [guarded(ScriptedProvider(lambda _: said("1")))]})
-    in_virtual_time(work_through(inputs, work, at_once=at_once, stop=stop, caller=caller))
+    model_client = ModelClient({"": [guarded(ScriptedProvider(lambda _: said("1")))]})
+    in_virtual_time(work_through(inputs, work, at_once=at_once, stop=stop, model_client=model_client))
     return stop
 
 
@@ -98,25 +98,25 @@ class Asking:
     """Inputs that each ask one question; a stop comes at second 5. `answers_s` is how long a call takes."""
 
     def __init__(self, answers_s: float) -> None:
-        async def script(_: Request) -> Reply:
+        async def script(_: ModelRequest) -> ModelResponse:
             await asyncio.sleep(answers_s)
             return said("1")
 
         self.model = ScriptedProvider(script)
-        self.caller = Caller({"": [guarded(self.model, concurrency=2)]})
+        self.model_client = ModelClient({"": [guarded(self.model, concurrency=2)]})
         self.stop = Stop()
         self.done: list[int] = []
         self.ended_at = 0.0
 
     async def work(self, each: int) -> None:
-        await ask(self.caller, question(str(each)))
+        await ask(self.model_client, question(str(each)))
         self.done.append(each)
 
     async def main(self, interrupts: Iterable[float]) -> None:
         loop = asyncio.get_running_loop()
         for moment in interrupts:
             loop.call_later(moment, self.stop.interrupt)
-        await work_through(range(100), self.work, at_once=4, stop=self.stop, caller=self.caller)
+        await work_through(range(100), self.work, at_once=4, stop=self.stop, model_client=self.model_client)
         self.ended_at = loop.time()
 
 

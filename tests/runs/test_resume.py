@@ -12,7 +12,7 @@ import pytest
 from tests.runs.scripted_run import image_files, record, records_of
 from uncanny.records.record_file import RecordFile
 from uncanny.runs.config import RunOptions
-from uncanny.runs.inputs import ImageFile, Standing, take_up
+from uncanny.runs.inputs import ImageFile, Standing, load_pending
 from uncanny.runs.progress import Progress
 from uncanny.schema import Annotation
 
@@ -31,7 +31,7 @@ def taken_up(
     progress = Progress(total=len(files))
     file = RecordFile(path / "annotations.jsonl", Annotation, lambda one: one.image)
     try:
-        return take_up(files, file, RunOptions(**options), progress), progress
+        return load_pending(files, file, RunOptions(**options), progress), progress
     finally:
         file.close()
 

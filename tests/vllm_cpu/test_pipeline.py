@@ -141,9 +141,9 @@ def test_from_its_second_question_on_an_image_is_found_in_the_cache(whole: Whole
 def begin(run: Run, model: Path, vllm_command: tuple[str, ...]) -> subprocess.Popen[bytes]:
     """`uncanny annotate` that has to start its own server."""
     images = [scene.image_path for scene in scenes()[:8]]
-    plan = ("--repeats", "1", "--max-objects", "1", "--concurrency", "4", "--json")
+    config = ("--repeats", "1", "--max-objects", "1", "--concurrency", "4", "--json")
     own_server = {COMMAND_VARIABLE: shlex.join(vllm_command)}
-    return start("annotate", *images, "-o", run.path, "-m", f"vllm/{model}", *plan, env=own_server)
+    return start("annotate", *images, "-o", run.path, "-m", f"vllm/{model}", *config, env=own_server)
 
 
 def wait_for_a_record(run: Run, process: subprocess.Popen[bytes]) -> None:

@@ -16,7 +16,7 @@ from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Item, Question
 from uncanny.eval.mcq.data.load import image_path
 from uncanny.eval.mcq.data.overlay import overlay_for
 from uncanny.eval.mcq.score.aggregate import is_rater
-from uncanny.eval.mcq.score.matrix import CODES, INVALID, MISSING, Key, Sheet
+from uncanny.eval.mcq.score.matrix import CODES, INVALID, MISSING, AnswerKey, ResponseMatrix
 from uncanny.eval.mcq.score.score import is_baseline
 
 MOST_SHOWN = 12
@@ -81,7 +81,7 @@ class Gallery:
 
 
 def gallery(
-    sheets: Mapping[str, Sheet],
+    matrices: Mapping[str, ResponseMatrix],
     answers: Sequence[Answer],
     *,
     items_file: Path,
@@ -93,20 +93,20 @@ def gallery(
     Baselines and people do not decide, unless there is nobody else. Overlays are drawn into `overlays` where
     that is given.
     """
-    judges = [sheet for name, sheet in sheets.items() if not (is_baseline(name) or is_rater(name))]
-    judges = judges or list(sheets.values())
+    judges = [matrix for name, matrix in matrices.items() if not (is_baseline(name) or is_rater(name))]
+    judges = judges or list(matrices.values())
     key = judges[0].key
-    complete = np.all([(sheet.answered | ~key.asked).all(axis=1) for sheet in judges], axis=0)
-    solved = np.array([(sheet.right | ~key.asked).all(axis=1) for sheet in judges])
-    correct = np.sum([sheet.right.sum(axis=1) for sheet in judges], axis=0)
+    complete = np.all([(matrix.answered | ~key.asked).all(axis=1) for matrix in judges], axis=0)
+    solved = np.array([(matrix.right | ~key.asked).all(axis=1) for matrix in judges])
+    correct = np.sum([matrix.right.sum(axis=1) for matrix in judges], axis=0)
     everybody = np.flatnonzero(complete & solved.all(axis=0) & key.asked.any(axis=1))
     nobody = np.flatnonzero(complete & ~solved.any(axis=0))
     nobody = nobody[np.argsort(correct[nobody], kind="stable")]
     rows = [*everybody[:MOST_SHOWN].tolist(), *nobody[:MOST_SHOWN].tolist()]
-    cards = _cards([key.items[row] for row in rows], key, sheets, answers, items_file, root, overlays)
+    cards = _cards([key.items[row] for row in rows], key, matrices, answers, items_file, root, overlays)
     cut = min(len(everybody), MOST_SHOWN)
     return Gallery(
-        judges=tuple(sheet.model for sheet in judges),
+        judges=tuple(matrix.model for matrix in judges),
         everybody=tuple(cards[:cut]),
         n_everybody=len(everybody),
         nobody=tuple(cards[cut:]),
@@ -117,8 +117,8 @@ def gallery(
 
 def _cards(
     items: Sequence[Item],
-    key: Key,
-    sheets: Mapping[str, Sheet],
+    key: AnswerKey,
+    matrices: Mapping[str, ResponseMatrix],
     answers: Sequence[Answer],
     items_file: Path,
     root: Path | None,
@@ -137,7 +137,7 @@ def _cards(
             seen[place].small,
             next(overlay_pictures).small if drawn[place] else None,
             tuple(_asked(item, question) for question in item.asked()),
-            tuple((name, _given(sheet, key.rows[item.id], item, raw)) for name, sheet in sheets.items()),
+            tuple((name, _given(matrix, key.rows[item.id], item, raw)) for name, matrix in matrices.items()),
         )
         for place, item in enumerate(items)
     ]
@@ -170,18 +170,18 @@ def _asked(item: Item, question: Question) -> Asked:
     )
 
 
-def _given(sheet: Sheet, row: int, item: Item, raw: Raw) -> tuple[Given, ...]:
+def _given(matrix: ResponseMatrix, row: int, item: Item, raw: Raw) -> tuple[Given, ...]:
     return tuple(
-        _one(sheet, row, column, raw.get((sheet.model, item.id, question)) or "")
+        _one(matrix, row, column, raw.get((matrix.model, item.id, question)) or "")
         for column, question in enumerate(QUESTIONS)
     )
 
 
-def _one(sheet: Sheet, row: int, column: int, raw: str) -> Given:
-    if not sheet.key.asked[row, column]:
+def _one(matrix: ResponseMatrix, row: int, column: int, raw: str) -> Given:
+    if not matrix.key.asked[row, column]:
         return Given("unasked", "not asked")
-    code = int(sheet.given[row, column])
-    if sheet.refused[row, column]:
+    code = int(matrix.given[row, column])
+    if matrix.refused[row, column]:
         return Given("refused", "refused", _short(raw))
     if code == MISSING:
         return Given("missing", "missing")
@@ -189,7 +189,7 @@ def _one(sheet: Sheet, row: int, column: int, raw: str) -> Given:
         return Given("invalid", "invalid", _short(raw))
     options = ("no", "yes") if column == 0 else tuple("ABCDE")
     text = next(option for option in options if CODES[option] == code)
-    return Given("right" if sheet.right[row, column] else "wrong", text)
+    return Given("right" if matrix.right[row, column] else "wrong", text)
 
 
 def _short(text: str) -> str:

@@ -36,7 +36,7 @@ from uncanny.eval.mcq.report.tables import (
 from uncanny.eval.mcq.score.aggregate import grouped
 from uncanny.eval.mcq.score.answers import PARSER_VERSION
 from uncanny.eval.mcq.score.control import control_scores
-from uncanny.eval.mcq.score.matrix import Key, read_sheets
+from uncanny.eval.mcq.score.matrix import AnswerKey, read_sheets
 from uncanny.eval.mcq.score.result import SetScore
 from uncanny.records.jsonl import write_atomically
 
@@ -67,7 +67,7 @@ def write_mcq_report(
     written, `UsageError` where the answers do not fit the items.
     """
     asked = [answer for answer in answers if answer.question in QUESTIONS]
-    sheets = read_sheets(Key.of(items), asked)
+    matrices = read_sheets(AnswerKey.of(items), asked)
     known = published_scores() if published else {"main": [], "hierarchy": []}
     page = (
         _environment()
@@ -77,14 +77,14 @@ def write_mcq_report(
             models=result.models,
             result=result,
             items=items,
-            rates={name: question_rates(group) for name, group in grouped(sheets).items()},
+            rates={name: question_rates(group) for name, group in grouped(matrices).items()},
             controls=controls(items, answers),
             published=known,
             caveat=published_caveat(items),
             scatter=plot.scatter(result.models, known["main"]),
             types=bars.types_of(result.models.values()),
             tests=mcnemar_rows(result.mcnemar),
-            gallery=gallery(sheets, asked, items_file=items_file, root=root, overlays=overlays),
+            gallery=gallery(matrices, asked, items_file=items_file, root=root, overlays=overlays),
         )
     )
     write_atomically(out, [page.encode()])

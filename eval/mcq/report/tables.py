@@ -8,7 +8,7 @@ from typing import Any
 
 from uncanny.eval.common.page import percent
 from uncanny.eval.mcq.data.items import QUESTIONS, Item, Question
-from uncanny.eval.mcq.score.matrix import Sheet
+from uncanny.eval.mcq.score.matrix import ResponseMatrix
 from uncanny.eval.mcq.score.result import McNemar, ModelScore, Share
 from uncanny.eval.metrics.mcq import SPLITS
 
@@ -105,14 +105,14 @@ def is_asked(items: Iterable[Item], split: str, score: str) -> bool:
     return any(item.split in members and wanted <= set(item.asked()) for item in items)
 
 
-def question_rates(sheets: Sequence[Sheet]) -> list[QuestionRates]:
+def question_rates(matrices: Sequence[ResponseMatrix]) -> list[QuestionRates]:
     """Missing, invalid and refused answers of one model, or of several raters together, by question."""
     rates = []
     for column in range(len(QUESTIONS)):
-        asked = sum(int(sheet.key.asked[:, column].sum()) for sheet in sheets)
-        answered = sum(int(sheet.answered[:, column].sum()) for sheet in sheets)
-        invalid = sum(int(sheet.invalid[:, column].sum()) for sheet in sheets)
-        refused = sum(int(sheet.refused[:, column].sum()) for sheet in sheets)
+        asked = sum(int(matrix.key.asked[:, column].sum()) for matrix in matrices)
+        answered = sum(int(matrix.answered[:, column].sum()) for matrix in matrices)
+        invalid = sum(int(matrix.invalid[:, column].sum()) for matrix in matrices)
+        refused = sum(int(matrix.refused[:, column].sum()) for matrix in matrices)
         rates.append(QuestionRates(asked, asked - answered, invalid, refused))
     return rates
 

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Question
-from uncanny.eval.mcq.score.matrix import CODES, Bools, Key, Sheet
+from uncanny.eval.mcq.score.matrix import CODES, AnswerKey, Bools, ResponseMatrix
 from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore, Share
 from uncanny.eval.metrics.bootstrap import percentile_intervals, replicates
 from uncanny.eval.metrics.mcq import (
@@ -35,36 +35,36 @@ from uncanny.eval.metrics.significance import mcnemar_exact
 Path = tuple[str, ...]
 
 
-def tally(name: str, sheets: Sequence[Sheet], *, resamples: int, seed: int) -> ModelScore:
+def tally(name: str, matrices: Sequence[ResponseMatrix], *, resamples: int, seed: int) -> ModelScore:
     """Score one sheet, or average several raters' sheets of one key; `resamples=0` leaves intervals out."""
-    key = sheets[0].key
-    tables = [ratios_of(sheet) for sheet in sheets]
+    key = matrices[0].key
+    tables = [ratios_of(matrix) for matrix in matrices]
     shares = _shares(tables, resamples, seed)
     return ModelScore(
         model=name,
-        raters=len(sheets),
+        raters=len(matrices),
         n_images=_sizes(key),
         splits=_two_deep(shares, "splits"),
         q1_detection=_one_deep(shares, "q1_detection"),
-        patterns=_patterns(sheets),
+        patterns=_patterns(matrices),
         hierarchy=_one_deep(shares, "hierarchy"),
         by_type=_one_deep(shares, "by_type"),
         disagreement=_two_deep(shares, "disagreement"),
-        answer_bias={question: _bias(sheets, column) for column, question in enumerate(QUESTIONS)},
-        invalid=_per_question(sheet.invalid for sheet in sheets),
-        refused=_per_question(sheet.refused for sheet in sheets),
-        missing=sum((sheet.reasons for sheet in sheets), Counter()),
-        unused=sum(sheet.unused for sheet in sheets),
-        asked=sum(int(sheet.key.asked.sum()) for sheet in sheets),
-        changed=tuple(dict.fromkeys(one for sheet in sheets for one in sheet.changed)),
+        answer_bias={question: _bias(matrices, column) for column, question in enumerate(QUESTIONS)},
+        invalid=_per_question(matrix.invalid for matrix in matrices),
+        refused=_per_question(matrix.refused for matrix in matrices),
+        missing=sum((matrix.reasons for matrix in matrices), Counter()),
+        unused=sum(matrix.unused for matrix in matrices),
+        asked=sum(int(matrix.key.asked.sum()) for matrix in matrices),
+        changed=tuple(dict.fromkeys(one for matrix in matrices for one in matrix.changed)),
     )
 
 
-def ratios_of(sheet: Sheet) -> dict[Path, Ratio]:
+def ratios_of(matrix: ResponseMatrix) -> dict[Path, Ratio]:
     """Every share of one sheet by its path in the report, as columns over the images."""
-    key, right, answered = sheet.key, sheet.right, sheet.answered
+    key, right, answered = matrix.key, matrix.right, matrix.answered
     artifact, real = within(key.split, *ARTIFACT), within(key.split, "ref_real")
-    said = sheet.given[:, 0]
+    said = matrix.given[:, 0]
     found: dict[Path, Ratio] = {}
     for split, shares in split_ratios(key.split, right, answered).items():
         found |= {("splits", split, name): share for name, share in shares.items()}
@@ -113,23 +113,23 @@ def _share(ratios: Sequence[Ratio], interval: tuple[float, float] | None) -> Sha
     )
 
 
-def _sizes(key: Key) -> dict[str, int]:
+def _sizes(key: AnswerKey) -> dict[str, int]:
     order = ("art_dg", "art_pg", "artifact", "ref_real", "ref_pg")
     sizes = {split: int(within(key.split, *SPLITS[split]).sum()) for split in order}
     return sizes | {"all": len(key.items)}
 
 
-def _patterns(sheets: Sequence[Sheet]) -> dict[str, int]:
-    artifact = within(sheets[0].key.split, *ARTIFACT)
-    each = [pattern_counts(artifact, sheet.right, sheet.answered) for sheet in sheets]
+def _patterns(matrices: Sequence[ResponseMatrix]) -> dict[str, int]:
+    artifact = within(matrices[0].key.split, *ARTIFACT)
+    each = [pattern_counts(artifact, matrix.right, matrix.answered) for matrix in matrices]
     return {name: sum(counts[name] for counts in each) for name in each[0]}
 
 
-def _bias(sheets: Sequence[Sheet], column: int) -> dict[str, Bias]:
+def _bias(matrices: Sequence[ResponseMatrix], column: int) -> dict[str, Bias]:
     options = ("yes", "no") if column == 0 else ("A", "B", "C", "D", "E")
-    answered = np.concatenate([sheet.answered[:, column] for sheet in sheets])
-    given = np.concatenate([sheet.given[:, column] for sheet in sheets])[answered]
-    right = np.concatenate([sheet.key.right[:, column] for sheet in sheets])[answered]
+    answered = np.concatenate([matrix.answered[:, column] for matrix in matrices])
+    given = np.concatenate([matrix.given[:, column] for matrix in matrices])[answered]
+    right = np.concatenate([matrix.key.right[:, column] for matrix in matrices])[answered]
     if not len(given):
         return {option: Bias(None, None) for option in options}
     return {
@@ -169,43 +169,45 @@ def as_rater(answers: Iterable[Answer], name: str) -> list[Answer]:
     return [answer.model_copy(update={"model": PREFIX + name}) for answer in answers]
 
 
-def grouped(sheets: Mapping[str, Sheet]) -> dict[str, list[Sheet]]:
+def grouped(matrices: Mapping[str, ResponseMatrix]) -> dict[str, list[ResponseMatrix]]:
     """Sheets by the name they are reported under: all raters under `human`, any other model alone."""
-    groups: dict[str, list[Sheet]] = {}
-    for model, sheet in sheets.items():
-        groups.setdefault(HUMAN if is_rater(model) else model, []).append(sheet)
+    groups: dict[str, list[ResponseMatrix]] = {}
+    for model, matrix in matrices.items():
+        groups.setdefault(HUMAN if is_rater(model) else model, []).append(matrix)
     return groups
 
 
-def oracle(sheets: Sequence[Sheet], *, resamples: int, seed: int) -> Share | None:
+def oracle(matrices: Sequence[ResponseMatrix], *, resamples: int, seed: int) -> Share | None:
     """Share of artifact images that at least one model gets all four right (appendix F.1).
 
     Over the images that every model answers in full. None for fewer than two models.
     """
-    if len(sheets) < 2:
+    if len(matrices) < 2:
         return None
-    full = np.logical_and.reduce([sheet.answered.all(axis=1) for sheet in sheets])
-    full &= within(sheets[0].key.split, *ARTIFACT)
-    solved = np.logical_or.reduce([sheet.right.all(axis=1) for sheet in sheets])
+    full = np.logical_and.reduce([matrix.answered.all(axis=1) for matrix in matrices])
+    full &= within(matrices[0].key.split, *ARTIFACT)
+    solved = np.logical_or.reduce([matrix.right.all(axis=1) for matrix in matrices])
     found = ratio(full & solved, full)
     interval = share_intervals([found], resamples=resamples, seed=seed)[0]
     return Share(found.value, int((full & solved).sum()), int(full.sum()), interval)
 
 
-def mcnemar(sheets: Sequence[Sheet]) -> tuple[McNemar, ...]:
+def mcnemar(matrices: Sequence[ResponseMatrix]) -> tuple[McNemar, ...]:
     """Every two models, for each question and for all four, on the items both answer.
 
     The p-values are not corrected for the number of tests.
     """
-    if len(sheets) < 2:
+    if len(matrices) < 2:
         return ()
-    pairs = list(combinations(range(len(sheets)), 2))
+    pairs = list(combinations(range(len(matrices)), 2))
     first, second = np.array(pairs).T
     found: list[McNemar] = []
     for question in (*QUESTIONS, "all_q1_4"):
         columns = slice(None) if question == "all_q1_4" else [QUESTIONS.index(question)]
-        right = np.array([sheet.right[:, columns].all(axis=1) for sheet in sheets], dtype=np.float64)
-        answered = np.array([sheet.answered[:, columns].all(axis=1) for sheet in sheets], dtype=np.float64)
+        right = np.array([matrix.right[:, columns].all(axis=1) for matrix in matrices], dtype=np.float64)
+        answered = np.array(
+            [matrix.answered[:, columns].all(axis=1) for matrix in matrices], dtype=np.float64
+        )
         common = (answered @ answered.T)[first, second].astype(int)
         # Entry (i, j): items that i gets right and j answers, but wrongly.
         only = right @ (answered * (1 - right)).T
@@ -213,8 +215,8 @@ def mcnemar(sheets: Sequence[Sheet]) -> tuple[McNemar, ...]:
         p_values = mcnemar_exact(first_only, second_only)
         found += [
             McNemar(
-                sheets[i].model,
-                sheets[j].model,
+                matrices[i].model,
+                matrices[j].model,
                 question,
                 int(common[at]),
                 int(first_only[at]),

@@ -23,7 +23,7 @@ Codes = NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class AnswerKey:
     """The items as arrays of shape (images,) and (images, 4); `right` is -2 where nothing is asked."""
 
     items: tuple[Item, ...]
@@ -37,7 +37,7 @@ class Key:
         return np.not_equal(self.right, MISSING)
 
     @classmethod
-    def of(cls, items: Iterable[Item]) -> Key:
+    def of(cls, items: Iterable[Item]) -> AnswerKey:
         """Raises `UsageError` for an id that comes twice."""
         held = tuple(items)
         rows = {item.id: row for row, item in enumerate(held)}
@@ -55,7 +55,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class ResponseMatrix:
     """One model's answers to the questions of a key.
 
     `given` holds codes as in the key, `INVALID` for an answer that says no option and `MISSING` for none.
@@ -64,7 +64,7 @@ class Sheet:
     """
 
     model: str
-    key: Key
+    key: AnswerKey
     given: Codes
     refused: Bools
     reasons: Counter[str] = field(default_factory=Counter)
@@ -84,7 +84,9 @@ class Sheet:
         return np.equal(self.given, INVALID) & self.key.asked
 
 
-def read_sheets(key: Key, answers: Iterable[Answer], parser: Parser = "exact") -> dict[str, Sheet]:
+def read_sheets(
+    key: AnswerKey, answers: Iterable[Answer], parser: Parser = "exact"
+) -> dict[str, ResponseMatrix]:
     """One sheet a model, in the order the models first come.
 
     An answer takes the place of a failed call for the same question. Raises `UsageError` where one model has
@@ -94,16 +96,16 @@ def read_sheets(key: Key, answers: Iterable[Answer], parser: Parser = "exact") -
     for answer in answers:
         by_model.setdefault(answer.model, []).append(answer)
     found = {model: _sheet(key, model, given, parser) for model, given in by_model.items()}
-    for sheet in found.values():
-        if key.items and sheet.unused == len(by_model[sheet.model]):
+    for matrix in found.values():
+        if key.items and matrix.unused == len(by_model[matrix.model]):
             raise UsageError(
-                f"none of the {sheet.unused} answers of {sheet.model!r} belongs to these items",
+                f"none of the {matrix.unused} answers of {matrix.model!r} belongs to these items",
                 remedy="Give the item file that was asked.",
             )
     return found
 
 
-def _sheet(key: Key, model: str, answers: Sequence[Answer], parser: Parser) -> Sheet:
+def _sheet(key: AnswerKey, model: str, answers: Sequence[Answer], parser: Parser) -> ResponseMatrix:
     kept: dict[tuple[int, int], Answer] = {}
     outdated: dict[tuple[int, int], Answer] = {}
     unused = 0
@@ -138,7 +140,7 @@ def _sheet(key: Key, model: str, answers: Sequence[Answer], parser: Parser) -> S
     unseen = int(key.asked.sum()) - len(kept) - len(changed)
     if unseen:
         reasons[UNSEEN] = unseen
-    return Sheet(model, key, given, refused, reasons, unused, changed)
+    return ResponseMatrix(model, key, given, refused, reasons, unused, changed)
 
 
 def failed(answer: Answer) -> bool:

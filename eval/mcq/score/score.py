@@ -14,7 +14,7 @@ from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Answer, Item, Question,
 from uncanny.eval.mcq.score.aggregate import grouped, is_rater, mcnemar, oracle, tally
 from uncanny.eval.mcq.score.answers import Parser
 from uncanny.eval.mcq.score.control import control_scores
-from uncanny.eval.mcq.score.matrix import Key, Sheet, read_sheets
+from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, read_sheets
 from uncanny.eval.mcq.score.result import ModelScore, SetScore, set_json
 from uncanny.eval.metrics.bootstrap import RESAMPLES
 from uncanny.eval.metrics.mcq import SPLITS
@@ -66,19 +66,19 @@ def score_set(
     Raises `UsageError` where there are no answers, none fits the items, a question is answered twice by one
     model, or, with `require_complete`, any answer is missing.
     """
-    key, given = Key.of(items), [answer for answer in answers if answer.question != "q4_no_image"]
-    sheets = read_sheets(key, given)
-    if not sheets:
+    key, given = AnswerKey.of(items), [answer for answer in answers if answer.question != "q4_no_image"]
+    matrices = read_sheets(key, given)
+    if not matrices:
         raise UsageError("there are no answers to score", remedy="Run the questions first.")
     if require_complete:
-        _demand_all(sheets.values())
+        _demand_all(matrices.values())
     lenient = read_sheets(key, given, "lenient") if parser == "lenient" else {}
-    models = [sheet for model, sheet in sheets.items() if not is_rater(model)]
+    models = [matrix for model, matrix in matrices.items() if not is_rater(model)]
     return SetScore(
-        models=_tallied(sheets, resamples, seed),
+        models=_tallied(matrices, resamples, seed),
         lenient=_tallied(lenient, resamples, seed),
         oracle=oracle(
-            [sheet for sheet in models if not is_baseline(sheet.model)], resamples=resamples, seed=seed
+            [matrix for matrix in models if not is_baseline(matrix.model)], resamples=resamples, seed=seed
         ),
         mcnemar=mcnemar(models),
         resamples=resamples,
@@ -86,19 +86,19 @@ def score_set(
     )
 
 
-def _tallied(sheets: dict[str, Sheet], resamples: int, seed: int) -> dict[str, ModelScore]:
+def _tallied(matrices: dict[str, ResponseMatrix], resamples: int, seed: int) -> dict[str, ModelScore]:
     return {
-        name: tally(name, group, resamples=resamples, seed=seed) for name, group in grouped(sheets).items()
+        name: tally(name, group, resamples=resamples, seed=seed) for name, group in grouped(matrices).items()
     }
 
 
-def _demand_all(sheets: Iterable[Sheet]) -> None:
-    for sheet in sheets:
-        missing = sheet.reasons.total()
+def _demand_all(matrices: Iterable[ResponseMatrix]) -> None:
+    for matrix in matrices:
+        missing = matrix.reasons.total()
         if missing:
-            why = ", ".join(f"{reason}: {count}" for reason, count in sheet.reasons.most_common(5))
+            why = ", ".join(f"{reason}: {count}" for reason, count in matrix.reasons.most_common(5))
             raise UsageError(
-                f"{missing} of {int(sheet.key.asked.sum())} answers of {sheet.model!r} are missing ({why})",
+                f"{missing} of {int(matrix.key.asked.sum())} answers of {matrix.model!r} are missing ({why})",
                 remedy="Finish the run, or score without --require-complete.",
             )
 

@@ -15,8 +15,8 @@ from uncanny.cli.command import Command
 from uncanny.cli.options import (
     annotate_options,
     model_options,
+    read_config,
     read_models,
-    read_plan,
     read_policy,
     read_run_options,
 )
@@ -70,7 +70,7 @@ def command(
         RunFolder(run or Path("runs/unnamed")),
         paths,
         read_models(**options),
-        read_plan(**options),
+        read_config(**options),
         read_policy(**options),
         read_run_options(**options),
         root,

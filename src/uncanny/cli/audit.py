@@ -21,8 +21,8 @@ from uncanny.cli.options import (
     Whole,
     annotate_options,
     options_where_asked,
+    read_config,
     read_models,
-    read_plan,
     read_policy,
     read_run_options,
 )
@@ -191,7 +191,11 @@ def _annotating(source: Source, out: Path | None, options: dict[str, Any]) -> An
             remedy="Say where the annotations go with -o runs/NAME.",
         )
     return Annotating(
-        out, read_models(**options), read_plan(**options), read_policy(**options), read_run_options(**options)
+        out,
+        read_models(**options),
+        read_config(**options),
+        read_policy(**options),
+        read_run_options(**options),
     )
 
 
@@ -268,8 +272,8 @@ def _outputs(
 
 
 def _left_out(result: AuditResult) -> bool:
-    boards = [result.board, *([result.against] if result.against else [])]
-    return any(score.left_out.total for board in boards for score in board.generators.values())
+    boards = [result.leaderboard, *([result.against] if result.against else [])]
+    return any(score.left_out.total for leaderboard in boards for score in leaderboard.generators.values())
 
 
 def _write(

@@ -10,9 +10,9 @@ from uncanny.eval.audit.result import (
     RANKED,
     Agreement,
     AuditResult,
-    Board,
     Difference,
     Estimate,
+    Leaderboard,
     PublishedTable,
 )
 from uncanny.eval.audit.score import ALL_PAIRS_UP_TO
@@ -28,13 +28,16 @@ UNMEASURED = "–"
 
 def leaderboard(result: AuditResult) -> str:
     """Figures with intervals, lowest CAP first, and what has to be known before they are believed."""
-    boards = [("", result.board)]
+    boards = [("", result.leaderboard)]
     if result.against is not None:
-        boards = [(_assessor(result.board), result.board), (_assessor(result.against), result.against)]
+        boards = [
+            (_assessor(result.leaderboard), result.leaderboard),
+            (_assessor(result.against), result.against),
+        ]
     lines: list[str] = []
-    for assessor, board in boards:
+    for assessor, leaderboard in boards:
         lines += [f"Assessor: {assessor}"] if assessor else []
-        lines += [*_table(board), *_differences(board, result.pair_by), *_notes(board), ""]
+        lines += [*_table(leaderboard), *_differences(leaderboard, result.pair_by), *_notes(leaderboard), ""]
     if result.agreement:
         lines += ["Rank agreement of the two (1 the same order, 0 none in common, −1 the reverse):"]
         lines += [*_ranks(result.agreement), ""]
@@ -43,31 +46,32 @@ def leaderboard(result: AuditResult) -> str:
     return layout([*lines, *_legend(result)])
 
 
-def _assessor(board: Board) -> str:
-    found = {model for score in board.generators.values() for model in score.provenance.models}
+def _assessor(leaderboard: Leaderboard) -> str:
+    found = {model for score in leaderboard.generators.values() for model in score.provenance.models}
     return ", ".join(sorted(found)) or "none"
 
 
-def _table(board: Board) -> Iterator[str]:
+def _table(leaderboard: Leaderboard) -> Iterator[str]:
     cells = {
-        name: [_estimate(board.generators[name].figure(figure)) for figure in RANKED] for name in board.order
+        name: [_estimate(leaderboard.generators[name].figure(figure)) for figure in RANKED]
+        for name in leaderboard.order
     }
     widths = [max(len(held[column]) for held in cells.values()) for column in range(len(RANKED))]
     room = WIDTH - 4 - IMAGES_WIDTH - sum(2 + width for width in widths)
-    longest = max(len("generator"), *map(len, board.order))
+    longest = max(len("generator"), *map(len, leaderboard.order))
     names = min(longest, max(room, LEAST_NAME))
     heads = "".join(f"  {figure.upper():<{width}}" for figure, width in zip(RANKED, widths, strict=True))
     yield f"    {'generator':<{names}}{'images':>{IMAGES_WIDTH}}{heads}".rstrip()
-    alike = {one.second for one in board.alike}
-    for rank, name in enumerate(board.order, 1):
+    alike = {one.second for one in leaderboard.alike}
+    for rank, name in enumerate(leaderboard.order, 1):
         shown = "".join(f"  {cell:<{width}}" for cell, width in zip(cells[name], widths, strict=True))
         head = f"{rank:>2}{LIKE if name in alike else ' '} {_fit(name, names):<{names}}"
-        yield f"{head}{board.generators[name].images:>{IMAGES_WIDTH},}{shown}".rstrip()
+        yield f"{head}{leaderboard.generators[name].images:>{IMAGES_WIDTH},}{shown}".rstrip()
 
 
-def _differences(board: Board, pair_by: str | None) -> Iterator[str]:
+def _differences(leaderboard: Leaderboard, pair_by: str | None) -> Iterator[str]:
     """Neighbours that are alike, in few words where they are many, and who is behind for sure."""
-    alike = board.alike
+    alike = leaderboard.alike
     if len(alike) > MOST_ALIKE:
         yield f"{LIKE} cannot be told apart from the one before."
     else:
@@ -75,9 +79,9 @@ def _differences(board: Board, pair_by: str | None) -> Iterator[str]:
             yield from _wrapped(
                 f"{LIKE} {one.first} and {one.second} cannot be told apart: {_cap(one, pair_by)}."
             )
-    measured = [name for name in board.order if board.generators[name].cap.value is not None]
+    measured = [name for name in leaderboard.order if leaderboard.generators[name].cap.value is not None]
     if 2 < len(measured) <= ALL_PAIRS_UP_TO:
-        pairs = [(name, board.difference(measured[0], name)) for name in measured[1:]]
+        pairs = [(name, leaderboard.difference(measured[0], name)) for name in measured[1:]]
         behind = [name for name, one in pairs if one is not None and one.apart and (one.cap.value or 0) < 0]
         yield from _wrapped(f"Behind the first for sure: {', '.join(behind) or 'none'}.")
 
@@ -90,14 +94,14 @@ def _cap(one: Difference, pair_by: str | None) -> str:
     return f"CAP {one.cap.value:+.2f}, {low:+.2f} to {high:+.2f}{over}"
 
 
-def _notes(board: Board) -> Iterator[str]:
-    for name in board.order:
-        score = board.generators[name]
+def _notes(leaderboard: Leaderboard) -> Iterator[str]:
+    for name in leaderboard.order:
+        score = leaderboard.generators[name]
         if score.left_out.total and not score.many_left_out:
             yield from _wrapped(f"{name}: {score.left_out.total:,} of {score.records:,} images are left out.")
-    for notice in board.notices:
+    for notice in leaderboard.notices:
         yield from _wrapped(f"Note: {notice}")
-    for mixed in board.mixed:
+    for mixed in leaderboard.mixed:
         yield from _wrapped(f"Not made alike: {told(mixed)}")
 
 

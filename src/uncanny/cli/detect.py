@@ -105,7 +105,7 @@ def command(
     Keys: OPENAI_API_KEY, ANTHROPIC_API_KEY, VLLM_API_KEY, OPENAI_COMPATIBLE_API_KEY.
     Role: detector.
     """
-    from uncanny.agents.detect_plan import DetectPlan
+    from uncanny.agents.detect_config import DetectConfig
     from uncanny.cli.options import checked
     from uncanny.cli.several import Prepared, ask_models
     from uncanny.eval.detect.data import find_truth
@@ -115,7 +115,7 @@ def command(
     dry = options["dry_run"]
     if run is None and not dry:
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
-    plan = checked(DetectPlan, {name: options[name] for name in PLAN})
+    config = checked(DetectConfig, {name: options[name] for name in PLAN})
     policy = read_policy(**options)
     summaries: dict[Path, DetectSummary] = {}
 
@@ -123,7 +123,7 @@ def command(
         # A dry run leaves nothing behind, so the bundled images stay where they are.
         images = named_images(paths, folder, copy=not dry)
         target = RunFolder(folder or Path("runs/unnamed"))
-        job = DetectJob(target, images.paths, model, plan, policy, limits, root)
+        job = DetectJob(target, images.paths, model, config, policy, limits, root)
         files = job.inputs().files
         # Before anything is asked: a truth that does not fit is found out for nothing.
         known = find_truth(truth or images.truth, files, job.paths)

@@ -80,18 +80,20 @@ def run_command(items: str, run: Path | None, root: Path | None, force: bool, **
     """
     from uncanny.cli.mcq_score import McqSummary, scores_of_runs
     from uncanny.cli.several import Prepared, Scores, ask_models
-    from uncanny.eval.mcq.run import McqJob, McqPlan, forecast_mcq, forecast_mcq_text, run_mcq
+    from uncanny.eval.mcq.run import McqConfig, McqJob, forecast_mcq, forecast_mcq_text, run_mcq
     from uncanny.records.run_folder import RunFolder
 
     if run is None and not options["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where answers go with -o runs/NAME.")
-    plan = McqPlan(options["temperature"], options["top_p"], options["max_output_tokens"], options["control"])
+    config = McqConfig(
+        options["temperature"], options["top_p"], options["max_output_tokens"], options["control"]
+    )
 
     def prepare(model: ModelOptions, folder: Path | None, limits: RunOptions) -> Prepared:
         # A dry run leaves nothing behind, so the bundled set goes to a temporary place.
         loaded, items_file = named_items(items, None if options["dry_run"] else folder, root)
         target = RunFolder(folder or Path("runs/unnamed"))
-        job = McqJob(target, loaded, items_file, model, plan, options=limits, root=root)
+        job = McqJob(target, loaded, items_file, model, config, options=limits, root=root)
         return Prepared(
             McqSummary(job, items), partial(run_mcq, job), partial(forecast_mcq, job), forecast_mcq_text
         )

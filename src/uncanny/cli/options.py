@@ -332,11 +332,11 @@ def _with(options: Sequence[Callable[[F], F]], command: F) -> F:
     return command
 
 
-def read_plan(**options: Any) -> Any:
-    """`AnnotatePlan` from the command line. Raises UsageError."""
-    from uncanny.agents.plan import AnnotatePlan
+def read_config(**options: Any) -> Any:
+    """`AnnotateConfig` from the command line. Raises UsageError."""
+    from uncanny.agents.annotate_config import AnnotateConfig
 
-    return checked(AnnotatePlan, {name: options[name] for name in PLAN})
+    return checked(AnnotateConfig, {name: options[name] for name in PLAN})
 
 
 def read_policy(

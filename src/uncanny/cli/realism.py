@@ -97,8 +97,8 @@ def run_command(
     from uncanny.cli.realism_score import scores_of_runs
     from uncanny.cli.several import Prepared, ask_models
     from uncanny.eval.realism.run import (
+        RealismConfig,
         RealismJob,
-        RealismPlan,
         forecast_realism,
         forecast_realism_text,
         run_realism,
@@ -108,12 +108,12 @@ def run_command(
     dry = options["dry_run"]
     if run is None and not dry:
         raise UsageError("No run folder is named", remedy="Say where verdicts go with -o runs/NAME.")
-    plan = RealismPlan(options["temperature"], options["top_p"], options["max_output_tokens"])
+    config = RealismConfig(options["temperature"], options["top_p"], options["max_output_tokens"])
 
     def prepare(model: ModelOptions, folder: Path | None, limits: RunOptions) -> Prepared:
         found = named_pairs(pairs, original, edited, root, folder, dry=dry)
         target = RunFolder(folder or Path("runs/unnamed"))
-        job = RealismJob(target, found, model, plan, options=limits, root=root)
+        job = RealismJob(target, found, model, config, options=limits, root=root)
         return Prepared(
             RealismSummary(job),
             partial(run_realism, job),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from uncanny.client.tokens import image_tokens
 from uncanny.client.waiting import Ticket, WaitingQueue
 from uncanny.errors import BudgetError
-from uncanny.models.base import Request, Tokens
+from uncanny.models.base import ModelRequest, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ _TURN_TOKENS = 8
 _UNKNOWN_IMAGE_TOKENS = 4_000
 
 
-def worst_case(model: str, request: Request) -> Tokens:
+def worst_case(model: str, request: ModelRequest) -> Tokens:
     """Input as an upper estimate, output at its limit, nothing cached."""
     total = 0
     for message in request.messages:

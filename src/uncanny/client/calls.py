@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from uncanny.client.waiting import Gate
 from uncanny.errors import ENDS_RUN, AnswerError, ProviderError, RunError
-from uncanny.models.base import MOST_TOKENS, Outcome, Reply, Tokens
+from uncanny.models.base import MOST_TOKENS, ModelResponse, Outcome, Tokens
 from uncanny.schema import Usage, as_count, as_dollars
 
 # Of a name that a server gives; a longer one is none.
@@ -107,12 +107,12 @@ def dump_calls(calls: Iterable[CallRecord]) -> bytes:
     return b"".join(orjson.dumps(call, option=orjson.OPT_APPEND_NEWLINE) for call in calls)
 
 
-def enter_reply(call: CallRecord, reply: Reply, tokens: Tokens, cost_usd: float | None) -> None:
+def enter_reply(call: CallRecord, response: ModelResponse, tokens: Tokens, cost_usd: float | None) -> None:
     """Enter what came back, and from whom, into the call's record; `tokens` are the credible ones."""
-    call.answer = reply.text
+    call.answer = response.text
     call.input_tokens, call.output_tokens = tokens.input, tokens.output
     call.cached_tokens, call.cost_usd = tokens.cached, cost_usd
-    call.served_model, call.request_id = _name(reply.model), _name(reply.request_id)
+    call.served_model, call.request_id = _name(response.model), _name(response.request_id)
 
 
 def _name(text: str | None) -> str | None:

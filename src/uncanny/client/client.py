@@ -13,43 +13,45 @@ from typing import TypeVar
 
 from uncanny.client.budget import Budget
 from uncanny.client.calls import CallRecord, CallScope
-from uncanny.client.endpoint import Lane
-from uncanny.client.generation import Question
+from uncanny.client.endpoint import Endpoint
+from uncanny.client.generation import Generation
 from uncanny.client.replay import Replayed, cache_key, load_answer, store_answer
 from uncanny.client.waiting import Gate
 from uncanny.errors import ENDS_RUN, AnswerError, BudgetError, ModelUnusableError, UncannyError
-from uncanny.models.base import Request
+from uncanny.models.base import ModelRequest
 from uncanny.models.error_body import KeyMask
 from uncanny.records.answer_cache import AnswerCache
 
 T = TypeVar("T")
 
 
-class Caller:
+class ModelClient:
     """Routes each agent's questions to its model, and from there to the fallback.
 
     `routes` gives the lanes of an agent, first choice first; the key "" is for every agent not named.
-    `on_call` sees every call record, `on_handover` each model that is given up, once.
+    `on_call` sees every call record, `on_fallback` each model that is given up, once.
     """
 
     def __init__(
         self,
-        routes: Mapping[str, Sequence[Lane]],
+        routes: Mapping[str, Sequence[Endpoint]],
         *,
         cache: AnswerCache | None = None,
         budget: Budget | None = None,
         on_call: Callable[[CallRecord], None] | None = None,
-        on_handover: Callable[[Lane, ModelUnusableError], None] | None = None,
+        on_fallback: Callable[[Endpoint, ModelUnusableError], None] | None = None,
     ) -> None:
-        self._routes = {agent: tuple(lanes) for agent, lanes in routes.items()}
+        self._routes = {agent: tuple(endpoints) for agent, endpoints in routes.items()}
         self._cache = cache
         self._budget = budget if budget is not None and budget.limited else None
         self._on_call = on_call
-        self._on_handover = on_handover
-        self._mask = KeyMask(secret for lane in self._all_lanes() for secret in lane.provider.secrets)
-        self._flying: dict[str, Gate] = {}
+        self._on_handover = on_fallback
+        self._mask = KeyMask(
+            secret for endpoint in self._all_endpoints() for secret in endpoint.provider.secrets
+        )
+        self._in_flight: dict[str, Gate] = {}
 
-    def lanes(self, agent: str) -> tuple[Lane, ...]:
+    def endpoints(self, agent: str) -> tuple[Endpoint, ...]:
         return self._routes.get(agent) or self._routes[""]
 
     @contextmanager
@@ -63,20 +65,22 @@ class Caller:
             if self._budget is not None:
                 self._budget.close(scope.order, finished=finished)
 
-    def hold(self) -> None:
+    def drain(self) -> None:
         """Start no further call; those in flight come back and are kept."""
-        for lane in self._all_lanes():
-            lane.limiter.close()
+        for endpoint in self._all_endpoints():
+            endpoint.limiter.close()
 
     def in_flight(self) -> int:
-        return sum(lane.limiter.active for lane in self._all_lanes())
+        return sum(endpoint.limiter.active for endpoint in self._all_endpoints())
 
-    def _all_lanes(self) -> list[Lane]:
-        return list({id(lane): lane for lanes in self._routes.values() for lane in lanes}.values())
+    def _all_endpoints(self) -> list[Endpoint]:
+        return list(
+            {id(endpoint): endpoint for endpoints in self._routes.values() for endpoint in endpoints}.values()
+        )
 
-    async def ask(
+    async def generate(
         self,
-        request: Request,
+        request: ModelRequest,
         read: Callable[[str], T],
         *,
         prompt: str,
@@ -99,57 +103,59 @@ class Caller:
 
     async def _answer(
         self,
-        request: Request,
+        request: ModelRequest,
         read: Callable[[str], T],
         prompt: str,
         repair: Callable[[AnswerError], str],
         scope: CallScope,
     ) -> T:
-        lanes = self.lanes(request.agent)
-        keys = [cache_key(lane, request) for lane in lanes] if self._cache is not None else []
+        endpoints = self.endpoints(request.agent)
+        keys = [cache_key(endpoint, request) for endpoint in endpoints] if self._cache is not None else []
         for key in keys:
             found = self._replay(key, request, read, prompt, scope)
             if found is not None:
                 return found.value
         stop: UncannyError | None = None
-        for number, lane in enumerate(lanes):
-            if lane.dead is not None:
-                stop = lane.dead
+        for number, endpoint in enumerate(endpoints):
+            if endpoint.unavailable is not None:
+                stop = endpoint.unavailable
                 continue
-            question = Question(
-                lane, request, read, prompt, repair, scope, self._mask, self._budget, None, self._on_call
+            generation = Generation(
+                endpoint, request, read, prompt, repair, scope, self._mask, self._budget, None, self._on_call
             )
             try:
                 if self._cache is None:
-                    return await question.answer()
-                return await self._once(keys[number], question)
+                    return await generation.answer()
+                return await self._once(keys[number], generation)
             except (ModelUnusableError, BudgetError) as error:
                 if error is scope.ended:
                     raise  # it was another question's, and perhaps another model's
                 if isinstance(error, ModelUnusableError):
-                    self._give_up(lane, error)
+                    self._give_up(endpoint, error)
                 stop = error
         assert stop is not None
         raise stop
 
-    async def _once(self, key: str, question: Question[T]) -> T:
+    async def _once(self, key: str, generation: Generation[T]) -> T:
         """Single flight: of equal questions at the same time one is asked, the others read its answer."""
-        while (other := self._flying.get(key)) is not None:
-            await other.passed(question.ticket)
-            found = self._replay(key, question.request, question.read, question.prompt, question.scope)
+        while (other := self._in_flight.get(key)) is not None:
+            await other.passed(generation.ticket)
+            found = self._replay(
+                key, generation.request, generation.read, generation.prompt, generation.scope
+            )
             if found is not None:
                 return found.value
         assert self._cache is not None
-        question.keep = partial(store_answer, self._cache, key)
-        landed = self._flying[key] = Gate(question.ticket)
+        generation.keep = partial(store_answer, self._cache, key)
+        landed = self._in_flight[key] = Gate(generation.ticket)
         try:
-            return await question.answer()
+            return await generation.answer()
         finally:
-            del self._flying[key]
+            del self._in_flight[key]
             landed.open()
 
     def _replay(
-        self, key: str, request: Request, read: Callable[[str], T], prompt: str, scope: CallScope
+        self, key: str, request: ModelRequest, read: Callable[[str], T], prompt: str, scope: CallScope
     ) -> Replayed[T] | None:
         assert self._cache is not None
         found = load_answer(self._cache, key, request, scope, read, prompt, self._mask)
@@ -158,8 +164,8 @@ class Caller:
                 self._on_call(call)
         return found
 
-    def _give_up(self, lane: Lane, error: ModelUnusableError) -> None:
-        if lane.dead is None:
-            lane.dead = error
+    def _give_up(self, endpoint: Endpoint, error: ModelUnusableError) -> None:
+        if endpoint.unavailable is None:
+            endpoint.unavailable = error
             if self._on_handover is not None:
-                self._on_handover(lane, error)
+                self._on_handover(endpoint, error)

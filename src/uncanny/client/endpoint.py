@@ -19,27 +19,27 @@ from typing import NoReturn
 from uncanny.client.budget import Spend
 from uncanny.client.waiting import Ticket, WaitingQueue
 from uncanny.errors import ModelDownError, ModelUnusableError, RequestRejectedError, TransientError
-from uncanny.models.base import Provider, Request, Tokens
+from uncanny.models.base import ModelRequest, Provider, Tokens
 
 PATIENCE_S = 120.0
 
 
 @dataclass(slots=True)
-class Lane:
+class Endpoint:
     """A provider, its limiter and breaker, and what it costs.
 
     `price` gives US dollars for tokens, None where the model has no known price. `worst_case` estimates the
-    most one request can use, for budgets. `endpoint` stands for the server in the answer cache's keys. `dead`
-    is why the model is not asked any more.
+    most one request can use, for budgets. `address` stands for the server in the answer cache's keys.
+    `unavailable` is why the model is not asked any more.
     """
 
     provider: Provider
     limiter: Limiter
     breaker: Breaker
     price: Callable[[Tokens], float | None]
-    worst_case: Callable[[Request], Tokens]
-    endpoint: str | None
-    dead: ModelUnusableError | None = field(default=None)
+    worst_case: Callable[[ModelRequest], Tokens]
+    address: str | None
+    unavailable: ModelUnusableError | None = field(default=None)
 
     @property
     def name(self) -> str:
@@ -50,19 +50,19 @@ class Lane:
         return Spend((tokens.input or 0) + (tokens.output or 0), self.price(tokens) or 0.0)
 
 
-def lane(
+def guarded_endpoint(
     provider: Provider,
     concurrency: int,
     *,
     price: Callable[[Tokens], float | None],
-    worst_case: Callable[[Request], Tokens],
+    worst_case: Callable[[ModelRequest], Tokens],
     patience_s: float = PATIENCE_S,
-    endpoint: str | None = None,
-) -> Lane:
-    """Build one. `endpoint` replaces the provider's own where that changes from start to start."""
-    limiter = Limiter(concurrency, fixed=provider.traits.fixed_concurrency)
+    address: str | None = None,
+) -> Endpoint:
+    """Build one. `address` replaces the provider's own where that changes from start to start."""
+    limiter = Limiter(concurrency, fixed=provider.capabilities.fixed_concurrency)
     breaker = Breaker(provider.name, patience_s)
-    return Lane(provider, limiter, breaker, price, worst_case, endpoint or provider.endpoint)
+    return Endpoint(provider, limiter, breaker, price, worst_case, address or provider.endpoint)
 
 
 START = 8

@@ -14,7 +14,7 @@ from tenacity.wait import wait_base, wait_random_exponential
 
 from uncanny.client.budget import Budget, Spend
 from uncanny.client.calls import CallRecord, CallScope, Prefix, enter_reply, now
-from uncanny.client.endpoint import Breaker, Lane
+from uncanny.client.endpoint import Breaker, Endpoint
 from uncanny.client.replay import asked_text, sees
 from uncanny.client.waiting import Gate, Ticket
 from uncanny.errors import (
@@ -25,7 +25,7 @@ from uncanny.errors import (
     TransientError,
     TruncatedError,
 )
-from uncanny.models.base import Message, Reply, Request, credible, masked
+from uncanny.models.base import Message, ModelRequest, ModelResponse, credible, masked
 
 T = TypeVar("T")
 REPAIRS = 2
@@ -35,15 +35,15 @@ MOST_REPEATED = 100_000
 
 
 @dataclass(slots=True)
-class Question(Generic[T]):
+class Generation(Generic[T]):
     """State of one question. `mask` takes keys out of what comes back, before anything else sees it.
 
     `keep` makes a validated answer durable before its slot is given back: so at any moment no more answers
     can be lost to a kill than there are slots.
     """
 
-    lane: Lane
-    request: Request
+    endpoint: Endpoint
+    request: ModelRequest
     read: Callable[[str], T]
     prompt: str
     repair: Callable[[AnswerError], str]
@@ -77,7 +77,7 @@ class Question(Generic[T]):
                 self._repairs += 1
                 request = self._repair_request(request, error)
 
-    async def _retried(self, request: Request) -> T:
+    async def _retried(self, request: ModelRequest) -> T:
         try:
             return await self._warmed(request)
         except TransientError as error:
@@ -91,9 +91,9 @@ class Question(Generic[T]):
                 raise failure
             return await self._warmed(request)
 
-        return await retrying(self.lane.breaker, self.scope.image)(attempt)
+        return await retrying(self.endpoint.breaker, self.scope.image)(attempt)
 
-    def _repair_request(self, request: Request, error: AnswerError) -> Request:
+    def _repair_request(self, request: ModelRequest, error: AnswerError) -> ModelRequest:
         # On top of the first question, not of an earlier repair: two bad answers in view teach a third one.
         turns = (
             *self.request.messages,
@@ -102,7 +102,7 @@ class Question(Generic[T]):
         )
         return replace(request, messages=turns)
 
-    async def _warmed(self, request: Request) -> T:
+    async def _warmed(self, request: ModelRequest) -> T:
         """One attempt; the first with a prefix goes ahead alone, so that the others find it cached."""
         key = self._prefix(request)
         if key is None:
@@ -117,21 +117,21 @@ class Question(Generic[T]):
         finally:
             gate.open()
 
-    def _prefix(self, request: Request) -> Prefix | None:
-        traits = self.lane.provider.traits
-        if not traits.prefix_cache:
+    def _prefix(self, request: ModelRequest) -> Prefix | None:
+        capabilities = self.endpoint.provider.capabilities
+        if not capabilities.prefix_cache:
             return None
         for message in request.messages:
             for part in message.parts:
                 if not isinstance(part, str):
-                    constrained = traits.schema_in_prefix and request.schema is not None
-                    return self.lane.name, constrained, part.sha256
+                    constrained = capabilities.schema_in_prefix and request.schema is not None
+                    return self.endpoint.name, constrained, part.sha256
         return None
 
-    async def _reserved(self, request: Request) -> T:
+    async def _reserved(self, request: ModelRequest) -> T:
         if self.budget is None:
             return await self._attempt(request)
-        worst = self.lane.spend(self.lane.worst_case(request))
+        worst = self.endpoint.spend(self.endpoint.worst_case(request))
         await self.budget.reserve(worst, self.ticket)
         before = len(self._calls)
         try:
@@ -151,44 +151,46 @@ class Question(Generic[T]):
             worst.cost_usd if call.cost_usd is None else call.cost_usd,
         )
 
-    async def _attempt(self, request: Request) -> T:
-        lane = self.lane
-        async with lane.limiter.slot(self.ticket):
-            if lane.dead is not None:
-                raise lane.dead
+    async def _attempt(self, request: ModelRequest) -> T:
+        endpoint = self.endpoint
+        async with endpoint.limiter.slot(self.ticket):
+            if endpoint.unavailable is not None:
+                raise endpoint.unavailable
             with self.scope.calling():
                 return await self._call(request)
 
-    async def _call(self, request: Request) -> T:
-        lane = self.lane
+    async def _call(self, request: ModelRequest) -> T:
+        endpoint = self.endpoint
         record = self._record(request)
         began = time.perf_counter()
         try:
-            reply = await lane.provider.ask(request)
+            response = await endpoint.provider.generate(request)
         except (TransientError, RequestRejectedError, ModelUnusableError) as error:
             self._log(record, began, detail=str(error))
             self._failed(error)
             raise
-        lane.limiter.succeeded()
-        lane.breaker.succeeded()
-        reply = masked(reply, self.mask)
-        tokens = credible(reply.tokens)
-        enter_reply(record, reply, tokens, lane.price(tokens))
-        return await self._accept(request, reply, record, began)
+        endpoint.limiter.succeeded()
+        endpoint.breaker.succeeded()
+        response = masked(response, self.mask)
+        tokens = credible(response.tokens)
+        enter_reply(record, response, tokens, endpoint.price(tokens))
+        return await self._accept(request, response, record, began)
 
-    async def _accept(self, request: Request, reply: Reply, record: CallRecord, began: float) -> T:
-        if reply.finish == "refusal":
+    async def _accept(
+        self, request: ModelRequest, response: ModelResponse, record: CallRecord, began: float
+    ) -> T:
+        if response.finish == "refusal":
             record.outcome = "refused"
-            self._log(record, began, detail=reply.reason or "the model refused")
-            said = reply.text.strip()[:300] or reply.reason or "The model refused without words"
-            raise RefusedError(said, words=reply.text)
+            self._log(record, began, detail=response.reason or "the model refused")
+            said = response.text.strip()[:300] or response.reason or "The model refused without words"
+            raise RefusedError(said, words=response.text)
         record.outcome = "unparseable"
-        if reply.finish == "length":
+        if response.finish == "length":
             limit = request.sampling.max_output_tokens
             self._log(record, began, detail=f"cut off at {limit} output tokens")
             raise TruncatedError(f"The answer was cut off at {limit} output tokens")
         try:
-            value = self.read(reply.text)
+            value = self.read(response.text)
         except AnswerError as error:
             self._log(record, began, detail=error.message)
             raise
@@ -201,19 +203,19 @@ class Question(Generic[T]):
     def _failed(self, error: TransientError | RequestRejectedError | ModelUnusableError) -> None:
         if isinstance(error, TransientError):
             if error.overloaded or error.retry_after is not None:
-                self.lane.limiter.overloaded(error.retry_after)
-            self.lane.breaker.failed(error, self.scope.image)
+                self.endpoint.limiter.overloaded(error.retry_after)
+            self.endpoint.breaker.failed(error, self.scope.image)
         elif isinstance(error, RequestRejectedError):
-            self.lane.breaker.failed(error, self.scope.image)
+            self.endpoint.breaker.failed(error, self.scope.image)
 
-    def _record(self, request: Request) -> CallRecord:
+    def _record(self, request: ModelRequest) -> CallRecord:
         return CallRecord(
             image=self.scope.image,
             agent=request.agent,
             step=request.step,
             object=request.subject,
             sample=request.sample,
-            model=self.lane.name,
+            model=self.endpoint.name,
             prompt=self.prompt,
             asked=asked_text(request),
             sees_image=sees(request),

@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar
 import orjson
 
 from uncanny.client.calls import CallRecord, CallScope
-from uncanny.client.endpoint import Lane
+from uncanny.client.endpoint import Endpoint
 from uncanny.errors import AnswerError
-from uncanny.models.base import Request
+from uncanny.models.base import ModelRequest
 from uncanny.records.answer_cache import AnswerCache
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ async def store_answer(cache: AnswerCache, key: str, calls: Sequence[CallRecord]
 def load_answer(
     cache: AnswerCache,
     key: str,
-    request: Request,
+    request: ModelRequest,
     scope: CallScope,
     read: Callable[[str], T],
     prompt: str,
@@ -58,7 +58,7 @@ def load_answer(
     return Replayed(value, len(calls))
 
 
-def _replayed(kept: dict[str, Any], request: Request, image: str, prompt: str) -> CallRecord:
+def _replayed(kept: dict[str, Any], request: ModelRequest, image: str, prompt: str) -> CallRecord:
     now = {
         "image": image,
         "agent": request.agent,
@@ -73,30 +73,30 @@ def _replayed(kept: dict[str, Any], request: Request, image: str, prompt: str) -
     return CallRecord.read(kept | now)
 
 
-def asked_text(request: Request) -> str:
+def asked_text(request: ModelRequest) -> str:
     """The text of the last user turn, as records show it."""
     return "\n\n".join(part for part in request.messages[-1].parts if isinstance(part, str))
 
 
-def sees(request: Request) -> bool:
+def sees(request: ModelRequest) -> bool:
     return any(not isinstance(part, str) for message in request.messages for part in message.parts)
 
 
 SCHEMA_VERSION = 1
 
 
-def cache_key(lane: Lane, request: Request) -> str:
+def cache_key(endpoint: Endpoint, request: ModelRequest) -> str:
     """SHA-256 of everything the answer depends on, the image's own digest in the image's place."""
-    provider = lane.provider
+    provider = endpoint.provider
     sampling = request.sampling
     schema = request.schema
     content = [
         SCHEMA_VERSION,
         provider.name,
-        lane.endpoint,
+        endpoint.address,
         [
-            sampling.temperature if provider.traits.temperature else None,
-            sampling.top_p if provider.traits.top_p else None,
+            sampling.temperature if provider.capabilities.temperature else None,
+            sampling.top_p if provider.capabilities.top_p else None,
             sampling.max_output_tokens,
         ],
         [

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from uncanny.models.base import Detail, Request
+from uncanny.models.base import Detail, ModelRequest
 
 _Formula = Callable[[int, int, Detail], int]
 
@@ -128,7 +128,7 @@ def text_tokens(text: str) -> int:
     return math.ceil(len(text) / CHARACTERS_PER_TOKEN)
 
 
-def input_tokens(model: str, request: Request) -> int | None:
+def input_tokens(model: str, request: ModelRequest) -> int | None:
     """Estimate the input tokens of a request to `provider/model`; None where its image's are not known."""
     total = 0
     for message in request.messages:

@@ -33,9 +33,9 @@ from uncanny.demo.prompts import (
 from uncanny.demo.scenes import scene_by_sha256
 from uncanny.demo.views import SYNTHETIC_MARK, View, known_view, overlay_view, synthetic_view
 from uncanny.errors import RequestRejectedError
-from uncanny.models.base import Reply, Request, SentImage, Tokens, Traits
+from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, SentImage, Tokens
 
-TRAITS: Final = Traits(
+CAPABILITIES: Final = Capabilities(
     media_types=frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"}),
     max_image_bytes=None,
     max_image_side=None,
@@ -59,8 +59,8 @@ class DemoProvider:
         return "demo"
 
     @property
-    def traits(self) -> Traits:
-        return TRAITS
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
 
     @property
     def endpoint(self) -> None:
@@ -70,7 +70,7 @@ class DemoProvider:
     def secrets(self) -> tuple[str, ...]:
         return ()
 
-    async def ask(self, request: Request) -> Reply:
+    async def generate(self, request: ModelRequest) -> ModelResponse:
         """Answer from the bundled scenes. Raises `RequestRejectedError` for any other image or question.
 
         Token counts are estimates from the number of characters; cached tokens are not measured.
@@ -78,17 +78,20 @@ class DemoProvider:
         if self._latency:
             await asyncio.sleep(self._latency)
         seen = brain_request(request)
-        reply = answer(seen)
+        response = answer(seen)
         spent = sum(text_tokens(turn.text) for turn in seen.turns) + IMAGE_TOKENS * len(seen.images)
-        return Reply(
-            reply.text, reply.finish, Tokens(input=spent, output=text_tokens(reply.text)), model="demo"
+        return ModelResponse(
+            response.text,
+            response.finish,
+            Tokens(input=spent, output=text_tokens(response.text)),
+            model="demo",
         )
 
     async def close(self) -> None:
         """Nothing is open."""
 
 
-def brain_request(request: Request) -> BrainRequest:
+def brain_request(request: ModelRequest) -> BrainRequest:
     """The request as the model sees it."""
     turns = tuple(
         Turn(message.role, "\n".join(part for part in message.parts if isinstance(part, str)))

@@ -13,10 +13,19 @@ import orjson
 from anthropic import AsyncAnthropic
 
 from uncanny.models.addresses import parse_address
-from uncanny.models.base import Finish, Message, Reply, Request, Sampling, SentImage, Tokens, Traits
+from uncanny.models.base import (
+    Capabilities,
+    Finish,
+    Message,
+    ModelRequest,
+    ModelResponse,
+    Sampling,
+    SentImage,
+    Tokens,
+)
 from uncanny.models.error_body import one_line
 from uncanny.models.http import environment_key, exchange, http_client
-from uncanny.models.http_errors import Flagged, Rejection, Where, bad_body, missing_key
+from uncanny.models.http_errors import ErrorContext, Flagged, Rejection, bad_body, missing_key
 from uncanny.models.openai_chat import count
 
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
@@ -71,10 +80,10 @@ class AnthropicProvider:
             timeout=timeout_s,
             http_client=http_client(address, timeout_s),
         )
-        self._where = Where.at(address, name, model, KEY_VARIABLE, key)
+        self._context = ErrorContext.at(address, name, model, KEY_VARIABLE, key)
         self._timeout_s = timeout_s
         self._constrained = True
-        self._traits = Traits(
+        self._traits = Capabilities(
             media_types=MEDIA_TYPES,
             max_image_bytes=LARGEST_IMAGE,
             max_image_side=largest_side(model),
@@ -86,14 +95,14 @@ class AnthropicProvider:
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._where.name!r} at {self._where.endpoint})"
+        return f"{type(self).__name__}({self._context.name!r} at {self._context.endpoint})"
 
     @property
     def name(self) -> str:
-        return self._where.name
+        return self._context.name
 
     @property
-    def traits(self) -> Traits:
+    def capabilities(self) -> Capabilities:
         return self._traits
 
     @property
@@ -102,36 +111,36 @@ class AnthropicProvider:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        return self._where.secrets
+        return self._context.secrets
 
     def sent(self, sampling: Sampling) -> dict[str, Any]:
         """The sampling parameters as they go over the wire."""
         return {"max_tokens": sampling.max_output_tokens}
 
-    async def ask(self, request: Request) -> Reply:
+    async def generate(self, request: ModelRequest) -> ModelResponse:
         """Make one call; see `Provider.ask`. A model without constrained answers is asked again without."""
         if not self._constrained:
             request = replace(request, schema=None)
         try:
             return await self._ask(request)
         except Flagged as flagged:
-            return Reply("", "refusal", Tokens(), reason=flagged.reason)
+            return ModelResponse("", "refusal", Tokens(), reason=flagged.reason)
         except Rejection as rejection:
             words = rejection.words.message
             if request.schema is None or "output" not in words.lower() or not _NOT_TAKEN.search(words):
                 raise
         self._constrained = False
-        return await self.ask(request)
+        return await self.generate(request)
 
-    async def _ask(self, request: Request) -> Reply:
+    async def _ask(self, request: ModelRequest) -> ModelResponse:
         content, headers = await exchange(
             self._client,
             "/v1/messages",
-            messages_body(request, self._where.model),
-            where=self._where,
+            messages_body(request, self._context.model),
+            context=self._context,
             timeout_s=self._timeout_s,
         )
-        return read_message(content, headers.get("request-id"), self._where)
+        return read_message(content, headers.get("request-id"), self._context)
 
     async def close(self) -> None:
         await self._client.close()
@@ -150,7 +159,7 @@ _FINISH: dict[str, Finish] = {
 }
 
 
-def messages_body(request: Request, model: str) -> bytes:
+def messages_body(request: ModelRequest, model: str) -> bytes:
     """The JSON body; what differs between requests about one image comes last.
 
     Cache breakpoints stand on the last image and after the shared parts of the first message that has any:
@@ -196,12 +205,12 @@ def _block(part: str | SentImage, *, marked: bool) -> dict[str, Any]:
     return block | {"cache_control": _BREAKPOINT} if marked else block
 
 
-def read_message(content: dict[str, Any], request_id: str | None, where: Where) -> Reply:
+def read_message(content: dict[str, Any], request_id: str | None, context: ErrorContext) -> ModelResponse:
     """The reply in a message; raises `TransientError` where there is none."""
     blocks = content.get("content")
     if content.get("type") != "message" or not isinstance(blocks, list):
         raise bad_body(
-            where, f"no message in it (fields: {one_line(', '.join(sorted(content)[:8]), where.secrets)})"
+            context, f"no message in it (fields: {one_line(', '.join(sorted(content)[:8]), context.secrets)})"
         )
     texts = [
         block["text"]
@@ -209,7 +218,7 @@ def read_message(content: dict[str, Any], request_id: str | None, where: Where) 
         if isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
     ]
     model, reason = content.get("model"), content.get("stop_reason")
-    return Reply(
+    return ModelResponse(
         text="".join(texts),
         finish=_FINISH.get(reason, "stop") if isinstance(reason, str) else "stop",
         tokens=_tokens(content.get("usage")),

@@ -1,6 +1,6 @@
-"""The one protocol between agents and models: a `Request` with images in, a `Reply` with usage out.
+"""The one protocol between agents and models: a `ModelRequest` in, a `ModelResponse` with usage out.
 
-A provider makes exactly one HTTP call per `ask` and never retries: retries, caching, budgets, repair
+A provider makes exactly one HTTP call per `generate` and never retries: retries, caching, budgets, repair
 questions and fallbacks are `uncanny.client.client`'s, once for all providers.
 
 Images made ready to be sent: the costly encoding happens here, once an image."""
@@ -74,7 +74,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ModelRequest:
     """One question to a model. `sample` tells repeats of the same question apart: three drafts stay three.
 
     `agent`, `step` and `subject` (an object's name) say who asks; they are for records, not for the model.
@@ -115,7 +115,7 @@ def credible(tokens: Tokens) -> Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelResponse:
     """What came back from one call. `text` is empty when the model refused without words.
 
     `reason` is why the server refused in the model's place, in the server's words; None where it did not say.
@@ -129,19 +129,19 @@ class Reply:
     reason: str | None = None
 
 
-def masked(reply: Reply, mask: Callable[[str], str]) -> Reply:
+def masked(response: ModelResponse, mask: Callable[[str], str]) -> ModelResponse:
     """The reply with what `mask` leaves of its texts."""
     return replace(
-        reply,
-        text=mask(reply.text),
-        model=reply.model and mask(reply.model),
-        request_id=reply.request_id and mask(reply.request_id),
-        reason=reply.reason and mask(reply.reason),
+        response,
+        text=mask(response.text),
+        model=response.model and mask(response.model),
+        request_id=response.request_id and mask(response.request_id),
+        reason=response.reason and mask(response.reason),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class Capabilities:
     """What a provider takes. Limits are None where there is none.
 
     `structured`: answers can be constrained to a schema. `schema_in_prefix`: the schema is rendered ahead of
@@ -167,7 +167,7 @@ class Provider(Protocol):
     def name(self) -> str: ...
 
     @property
-    def traits(self) -> Traits: ...
+    def capabilities(self) -> Capabilities: ...
 
     @property
     def endpoint(self) -> str | None:
@@ -177,11 +177,11 @@ class Provider(Protocol):
     def secrets(self) -> tuple[str, ...]:
         """What must be repeated nowhere, such as the key; empty for models in this process."""
 
-    async def ask(self, request: Request) -> Reply:
+    async def generate(self, request: ModelRequest) -> ModelResponse:
         """Make one call.
 
         Raises `TransientError`, `RequestRejectedError` or `ModelUnusableError` (or a subclass), nothing else.
-        A refusal or a cut-off answer is a `Reply` with that `finish`, not an exception.
+        A refusal or a cut-off answer is a `ModelResponse` with that `finish`, not an exception.
         """
 
     async def close(self) -> None: ...

@@ -40,7 +40,7 @@ _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 
 
 @dataclass(frozen=True, slots=True)
-class ServerWords:
+class ErrorBody:
     """`message` is one line for people, without keys; `codes` are machine-readable names of the error.
 
     `parameter` is the request's field the server objects to, None where it names none. `reasons` are what a
@@ -55,7 +55,7 @@ class ServerWords:
     wait_s: float | None = None
 
 
-def read_words(body: bytes, secrets: Iterable[str]) -> ServerWords:
+def read_words(body: bytes, secrets: Iterable[str]) -> ErrorBody:
     """Read an error body: JSON of OpenAI, Anthropic, FastAPI, Google or OpenRouter shape, HTML, or text.
 
     `secrets` are the key in use and what else must not be repeated; no part of them that could tell anything
@@ -64,17 +64,17 @@ def read_words(body: bytes, secrets: Iterable[str]) -> ServerWords:
     return _read(body, tuple(secrets), within=True)
 
 
-def _read(body: bytes, secrets: tuple[str, ...], *, within: bool) -> ServerWords:
+def _read(body: bytes, secrets: tuple[str, ...], *, within: bool) -> ErrorBody:
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return ServerWords(one_line(_plain(body), secrets), frozenset(), None)
+        return ErrorBody(one_line(_plain(body), secrets), frozenset(), None)
     if isinstance(content, list) and content:
         content = content[0]
     outer = content if isinstance(content, dict) else {}
     error = outer.get("error", content)
     if not isinstance(error, dict):
-        return ServerWords(one_line(_text(error, body), secrets), _codes([outer.get("code")]), None)
+        return ErrorBody(one_line(_text(error, body), secrets), _codes([outer.get("code")]), None)
     message, parameter = error.get("message"), error.get("param")
     if message is None and isinstance(error.get("detail"), list):
         message, parameter = _validation(error["detail"])
@@ -97,7 +97,7 @@ def _read(body: bytes, secrets: tuple[str, ...], *, within: bool) -> ServerWords
             upstream = _read(metadata["raw"].encode("utf-8", "replace"), secrets, within=False)
             text = one_line(f"{text}: {upstream.message}", secrets)
             codes |= upstream.codes
-    return ServerWords(
+    return ErrorBody(
         text,
         codes,
         parameter[:_CODE_LENGTH] if isinstance(parameter, str) else None,
@@ -215,6 +215,8 @@ def _validation(problems: list[Any]) -> tuple[str | None, str | None]:
     for problem in _dicts(problems):
         if isinstance(problem.get("msg"), str):
             place = [part for part in _strings(problem.get("loc")) if part != "body"]
-            where = ".".join(place)
-            return (f"{where}: {problem['msg']}" if where else problem["msg"]), (place[0] if place else None)
+            context = ".".join(place)
+            return (f"{context}: {problem['msg']}" if context else problem["msg"]), (
+                place[0] if place else None
+            )
     return None, None

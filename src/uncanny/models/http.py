@@ -24,8 +24,8 @@ from uncanny.models.addresses import Address
 from uncanny.models.error_body import one_line, read_words
 from uncanny.models.http_errors import (
     HTTP_ERRORS,
+    ErrorContext,
     UnreadableResponseError,
-    Where,
     bad_body,
     from_exception,
     from_response,
@@ -134,7 +134,7 @@ def environment_key(variable: str) -> str | None:
 
 
 async def exchange(
-    client: AsyncOpenAI | AsyncAnthropic, path: str, body: bytes, *, where: Where, timeout_s: float
+    client: AsyncOpenAI | AsyncAnthropic, path: str, body: bytes, *, context: ErrorContext, timeout_s: float
 ) -> Exchanged:
     """Post `body` and return the JSON object that comes back, with the headers.
 
@@ -145,27 +145,27 @@ async def exchange(
         async with asyncio.timeout(timeout_s):
             response = await client.post(path, cast_to=httpx2.Response, content=body)
     except HTTP_ERRORS as error:
-        fault = from_exception(error, where)
+        fault = from_exception(error, context)
     else:
-        return read_body(response.content, response.headers, where), response.headers
+        return read_body(response.content, response.headers, context), response.headers
     raise fault
 
 
-def read_body(body: bytes, headers: Mapping[str, str], where: Where) -> dict[str, Any]:
+def read_body(body: bytes, headers: Mapping[str, str], context: ErrorContext) -> dict[str, Any]:
     """The JSON object in the body of a response with status 200. Raises the errors of `faults`."""
     # Parsed here: the SDKs hand back broken JSON and HTML pages as a string, without an error.
     try:
         content = _parsed(body)
     except ValueError:
         kind = headers.get("content-type", "no content type")
-        start = one_line(body[:100].decode("utf-8", "replace"), where.secrets)
+        start = one_line(body[:100].decode("utf-8", "replace"), context.secrets)
         fault: ProviderError = bad_body(
-            where, f"no valid JSON ({kind[:100]}, {len(body)} bytes, begins {start!r})"
+            context, f"no valid JSON ({kind[:100]}, {len(body)} bytes, begins {start!r})"
         )
     else:
         if isinstance(content, dict) and not content.get("error"):
             return content
-        fault = _error_within(content, body, headers, where)
+        fault = _error_within(content, body, headers, context)
     raise fault
 
 
@@ -186,10 +186,12 @@ def _whole(digits: str) -> float:
     return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
 
 
-def _error_within(content: object, body: bytes, headers: Mapping[str, str], where: Where) -> ProviderError:
+def _error_within(
+    content: object, body: bytes, headers: Mapping[str, str], context: ErrorContext
+) -> ProviderError:
     """Gateways report upstream errors in the body of a response with status 200."""
     error = content.get("error") if isinstance(content, dict) else None
     status = error.get("code") if isinstance(error, dict) else None
     if isinstance(status, int) and 400 <= status < 600:
-        return from_response(status, headers, body, where)
-    return bad_body(where, read_words(body, where.secrets).message)
+        return from_response(status, headers, body, context)
+    return bad_body(context, read_words(body, context.secrets).message)

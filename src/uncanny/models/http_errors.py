@@ -24,7 +24,7 @@ from uncanny.errors import (
     TransientError,
 )
 from uncanny.models.addresses import Address, redacted
-from uncanny.models.error_body import ServerWords, one_line, read_words
+from uncanny.models.error_body import ErrorBody, one_line, read_words
 
 LONGEST_WAIT_S = 120.0
 _MOST_OF_DOTENV = 1 << 20
@@ -93,7 +93,7 @@ HTTP_ERRORS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class ErrorContext:
     """Which model at which server an error is about, and where its key comes from.
 
     `endpoint` is the address as it may be shown. `secrets` are the key and whatever else must not be repeated
@@ -108,7 +108,7 @@ class Where:
     proxy: str | None = None
 
     @classmethod
-    def at(cls, address: Address, name: str, model: str, key_variable: str, key: str) -> Where:
+    def at(cls, address: Address, name: str, model: str, key_variable: str, key: str) -> ErrorContext:
         """For calls to `address` with `key`."""
         proxy = address.proxy
         secrets = (key, *address.secrets, *(proxy.secrets if proxy else ()))
@@ -118,7 +118,7 @@ class Where:
 class Rejection(RequestRejectedError):
     """A rejected request with the server's words, for providers that can say the same in another way."""
 
-    def __init__(self, message: str, *, words: ServerWords, remedy: str | None = None) -> None:
+    def __init__(self, message: str, *, words: ErrorBody, remedy: str | None = None) -> None:
         super().__init__(message, remedy=remedy)
         self.words = words
 
@@ -142,73 +142,75 @@ class Flagged(RequestRejectedError):
         self.reason = reason
 
 
-def from_exception(error: BaseException, where: Where) -> ProviderError:
+def from_exception(error: BaseException, context: ErrorContext) -> ProviderError:
     """The error for anything in `HTTP_ERRORS`."""
     if isinstance(error, openai.APIStatusError | anthropic.APIStatusError):
         response = error.response
-        return from_response(response.status_code, response.headers, response.content, where)
+        return from_response(response.status_code, response.headers, response.content, context)
     if isinstance(error, anthropic.CredentialsError):
-        return _no_key(where, one_line(str(error), where.secrets))
+        return _no_key(context, one_line(str(error), context.secrets))
     if isinstance(error, openai.APIResponseValidationError | anthropic.APIResponseValidationError):
-        return bad_body(where, one_line(str(error), where.secrets))
+        return bad_body(context, one_line(str(error), context.secrets))
     chain = list(_causes(error))
     for cause in chain:
         if isinstance(cause, UnreadableResponseError):
-            return bad_body(where, str(cause))
-    through = f" through the proxy {where.proxy}" if where.proxy else ""
+            return bad_body(context, str(cause))
+    through = f" through the proxy {context.proxy}" if context.proxy else ""
     check_proxy = (
-        f" If {where.proxy} is not meant to be between, list the host in NO_PROXY." if where.proxy else ""
+        f" If {context.proxy} is not meant to be between, list the host in NO_PROXY." if context.proxy else ""
     )
     if any(isinstance(cause, aiohttp.ClientHttpProxyError) and cause.status == 407 for cause in chain):
-        return _proxy_key(where)
-    reason = one_line(str(chain[-1]) or type(chain[-1]).__name__, where.secrets)
+        return _proxy_key(context)
+    reason = one_line(str(chain[-1]) or type(chain[-1]).__name__, context.secrets)
     if any(isinstance(cause, aiohttp.ClientPayloadError) for cause in chain):
-        return bad_body(where, "the answer was cut off")
+        return bad_body(context, "the answer was cut off")
     if _timed_out(chain):
         return TransientError(
-            f"{where.name}: no answer from {where.endpoint}{through} in time",
+            f"{context.name}: no answer from {context.endpoint}{through} in time",
             kind="timeout",
             overloaded=True,
             remedy="Raise the timeout if the model is slow." + check_proxy,
         )
     return TransientError(
-        f"{where.name}: the connection to {where.endpoint}{through} failed ({reason})",
+        f"{context.name}: the connection to {context.endpoint}{through} failed ({reason})",
         kind="connection",
         remedy="Check that the server runs and can be reached." + check_proxy,
     )
 
 
-def from_response(status: int, headers: Mapping[str, str], body: bytes, where: Where) -> ProviderError:
+def from_response(
+    status: int, headers: Mapping[str, str], body: bytes, context: ErrorContext
+) -> ProviderError:
     """The error for a response that is not a 2xx one."""
-    words = read_words(body, where.secrets)
-    message = f"{where.name}: HTTP {status}: {words.message or 'no reason given'}"
-    if where.proxy and status in _PROXIES_SAY:
-        message += f" (through the proxy {where.proxy})"
+    words = read_words(body, context.secrets)
+    message = f"{context.name}: HTTP {status}: {words.message or 'no reason given'}"
+    if context.proxy and status in _PROXIES_SAY:
+        message += f" (through the proxy {context.proxy})"
     advice = headers.get("x-should-retry")
     if status == 402 or words.codes & _QUOTA_CODES or _LOW_CREDIT in words.message:
-        return QuotaError(message, remedy=f"Add credit to the account behind {where.key_variable}.")
+        return QuotaError(message, remedy=f"Add credit to the account behind {context.key_variable}.")
     if _moderated(status, words):
         flagged = f" (flagged: {', '.join(words.reasons)})" if words.reasons else ""
         return Flagged(message + flagged, reason=f"HTTP {status}: {words.message}{flagged}")
     if 300 <= status < 400:
-        return _redirected(status, headers.get("location"), where)
+        return _redirected(status, headers.get("location"), context)
     if status == 407:
-        return _proxy_key(where)
+        return _proxy_key(context)
     if status in (401, 403):
-        unset = not os.environ.get(where.key_variable, "").strip()
+        unset = not os.environ.get(context.key_variable, "").strip()
         return ModelUnusableError(
             message,
-            remedy=(_load_dotenv(where.key_variable) if unset else None)
-            or f"Set {where.key_variable} to a key that may use {where.model!r}.",
+            remedy=(_load_dotenv(context.key_variable) if unset else None)
+            or f"Set {context.key_variable} to a key that may use {context.model!r}.",
         )
     unknown_model = "model_not_found" in words.codes
     if status in (404, 405) or unknown_model:
         # Of a path that is not there, servers do not say so with a model's name.
-        unknown_model |= bool(where.model) and where.model in words.message
+        unknown_model |= bool(context.model) and context.model in words.message
         return NothingThereError(
             message,
             unknown_model=unknown_model,
-            remedy=f"Check the model name {where.model!r} and the address {where.endpoint}.",
+            remedy=f"Check the model name {context.model!r} and the address {context.endpoint}.",
         )
     transient = status in _TRANSIENT or status >= 500
     if advice == "true" or (transient and advice != "false"):
@@ -221,26 +223,27 @@ def from_response(status: int, headers: Mapping[str, str], body: bytes, where: W
     return Rejection(message, words=words)
 
 
-def _redirected(status: int, location: str | None, where: Where) -> ModelUnusableError:
+def _redirected(status: int, location: str | None, context: ErrorContext) -> ModelUnusableError:
     """Image, question and key go where the user sent them, or nowhere, be it the same host."""
-    target = one_line(redacted(location or "").partition("?")[0], where.secrets)
+    target = one_line(redacted(location or "").partition("?")[0], context.secrets)
     return ModelUnusableError(
-        f"{where.name}: {where.endpoint} redirects to {target or 'nowhere'} (HTTP {status}), and redirects "
-        "are not followed: image and key would go there",
+        f"{context.name}: {context.endpoint} redirects to {target or 'nowhere'} (HTTP {status}), and "
+        "redirects are not followed: image and key would go there",
         remedy="If that is the right server, give its address as --base-url.",
     )
 
 
-def _proxy_key(where: Where) -> ModelUnusableError:
+def _proxy_key(context: ErrorContext) -> ModelUnusableError:
     return ModelUnusableError(
-        f"{where.name}: the proxy {where.proxy or 'before ' + where.endpoint} wants a user and a password",
+        f"{context.name}: the proxy {context.proxy or 'before ' + context.endpoint} wants a user and "
+        "a password",
         remedy="Write them into the proxy's variable, or list the host in NO_PROXY.",
     )
 
 
-def bad_body(where: Where, reason: str) -> TransientError:
+def bad_body(context: ErrorContext, reason: str) -> TransientError:
     """The error for a response that came through but cannot be read as an answer."""
-    return TransientError(f"{where.name}: the response is not an answer: {reason}", kind="bad_body")
+    return TransientError(f"{context.name}: the response is not an answer: {reason}", kind="bad_body")
 
 
 def missing_key(name: str, variable: str) -> ModelUnusableError:
@@ -290,7 +293,7 @@ def within_reason(seconds: float | None) -> float | None:
     return min(seconds, LONGEST_WAIT_S) if seconds is not None and seconds > 0 else None
 
 
-def _moderated(status: int, words: ServerWords) -> bool:
+def _moderated(status: int, words: ErrorBody) -> bool:
     """Whether a response is about what one question contains, not about the key nor the request's form."""
     if status not in _MODERATING:
         return False
@@ -301,8 +304,8 @@ def _moderated(status: int, words: ServerWords) -> bool:
     return bool(_ABOUT_CONTENT.search(words.message)) and not _ABOUT_ACCESS.search(words.message)
 
 
-def _no_key(where: Where, reason: str) -> ModelUnusableError:
-    return ModelUnusableError(f"{where.name}: {reason}", remedy=f"Set {where.key_variable}.")
+def _no_key(context: ErrorContext, reason: str) -> ModelUnusableError:
+    return ModelUnusableError(f"{context.name}: {reason}", remedy=f"Set {context.key_variable}.")
 
 
 def _number(text: str | None) -> float | None:

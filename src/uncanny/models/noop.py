@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import orjson
 
-from uncanny.models.base import Reply, Request, Tokens, Traits
+from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, Tokens
 
 OBJECTS = 8
 _TOKENS = Tokens(input=0, output=0, cached=0, cache_written=0)
-_TEXT = Reply("Nothing was looked at.", "stop", _TOKENS, "noop")
+_TEXT = ModelResponse("Nothing was looked at.", "stop", _TOKENS, "noop")
 _ANSWERS: dict[str, object] = {
     "attributes": [{"name": "Placeholder", "observed": "Nothing.", "explanation": "Nothing was looked at."}],
     "relations": [{"objects": ["object 1"], "observed": "Nothing.", "reasoning": "Nothing was looked at."}],
@@ -28,17 +28,17 @@ _ANSWERS: dict[str, object] = {
     ],
 }
 _REPLIES = {
-    key: Reply(orjson.dumps({key: items}).decode(), "stop", _TOKENS, "noop")
+    key: ModelResponse(orjson.dumps({key: items}).decode(), "stop", _TOKENS, "noop")
     for key, items in _ANSWERS.items()
 }
 
 
-def _objects(request: Request) -> Reply:
+def _objects(request: ModelRequest) -> ModelResponse:
     """Objects described by the image's digest, so that no two images ask the same question."""
     digests = [part.sha256 for part in request.messages[-1].parts if not isinstance(part, str)]
     description = f"A placeholder in {digests[0] if digests else 'no image'}."
     objects = [{"name": f"object {n}", "description": description} for n in range(1, OBJECTS + 1)]
-    return Reply(orjson.dumps({"objects": objects}).decode(), "stop", _TOKENS, "noop")
+    return ModelResponse(orjson.dumps({"objects": objects}).decode(), "stop", _TOKENS, "noop")
 
 
 class NoopProvider:
@@ -47,7 +47,7 @@ class NoopProvider:
     name = "noop"
     endpoint = None
     secrets: tuple[str, ...] = ()
-    traits = Traits(
+    capabilities = Capabilities(
         media_types=frozenset(
             {"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/avif"}
         ),
@@ -61,7 +61,7 @@ class NoopProvider:
         fixed_concurrency=True,
     )
 
-    async def ask(self, request: Request) -> Reply:
+    async def generate(self, request: ModelRequest) -> ModelResponse:
         if request.schema is None:
             return _TEXT
         return _REPLIES.get(request.schema.name) or _objects(request)

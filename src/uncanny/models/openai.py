@@ -9,10 +9,10 @@ from openai import AsyncOpenAI
 
 from uncanny.errors import UsageError
 from uncanny.models.addresses import parse_address
-from uncanny.models.base import Detail, Traits
+from uncanny.models.base import Capabilities, Detail
 from uncanny.models.http import environment_key, http_client
-from uncanny.models.http_errors import Where, missing_key
-from uncanny.models.openai_chat import OWN_PATH, ChatModel, Dialect
+from uncanny.models.http_errors import ErrorContext, missing_key
+from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -66,8 +66,8 @@ class OpenAIProvider(ChatModel):
         super().__init__(
             client,
             address=address,
-            where=Where.at(address, name, model, KEY_VARIABLE, key),
-            traits=Traits(
+            context=ErrorContext.at(address, name, model, KEY_VARIABLE, key),
+            capabilities=Capabilities(
                 media_types=MEDIA_TYPES,
                 max_image_bytes=LARGEST_IMAGE,
                 max_image_side=LARGEST_SIDE,
@@ -77,7 +77,7 @@ class OpenAIProvider(ChatModel):
                 schema_in_prefix=True,
                 prefix_cache=True,
             ),
-            dialect=Dialect("max_completion_tokens", detail, shared_schema=True, cache_key=True),
+            variant=ApiVariant("max_completion_tokens", detail, shared_schema=True, cache_key=True),
             timeout_s=timeout_s,
         )
 

@@ -1,6 +1,6 @@
 """The chat completions protocol, which OpenAI defines and many servers speak: bodies out, replies in.
 
-A model behind the chat completions protocol; hosted OpenAI, vLLM and others differ in a `Dialect` only."""
+A model behind the chat completions protocol; hosted OpenAI, vLLM and others differ in a `ApiVariant` only."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from uncanny.errors import ProviderError, TransientError
 from uncanny.models.addresses import Address
 from uncanny.models.base import (
     AnswerSchema,
+    Capabilities,
     Detail,
     Finish,
     Message,
-    Reply,
-    Request,
+    ModelRequest,
+    ModelResponse,
     Sampling,
     SentImage,
     Tokens,
-    Traits,
 )
-from uncanny.models.error_body import ServerWords, one_line
+from uncanny.models.error_body import ErrorBody, one_line
 from uncanny.models.http import Exchanged, exchange
-from uncanny.models.http_errors import Flagged, NothingThereError, Rejection, Where, bad_body
+from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, Rejection, bad_body
 
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 
@@ -50,7 +50,7 @@ _FILTERED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ApiVariant:
     """How one family of servers wants the same request.
 
     `shared_schema`: the task's one schema is sent, the answer wrapped, not the step's own. `image_uuid`: the
@@ -65,7 +65,11 @@ class Dialect:
 
 
 def chat_body(
-    request: Request, model: str, dialect: Dialect, parameters: dict[str, Any], left_out: frozenset[str]
+    request: ModelRequest,
+    model: str,
+    variant: ApiVariant,
+    parameters: dict[str, Any],
+    left_out: frozenset[str],
 ) -> bytes:
     """The JSON body. What differs between requests about one image comes last, in the messages and after.
 
@@ -73,20 +77,20 @@ def chat_body(
     """
     body: dict[str, Any] = {"model": model}
     if request.schema is not None and "response_format" not in left_out:
-        body["response_format"] = _response_format(request.schema, dialect)
-    detail = None if "detail" in left_out else dialect.detail
-    uuid = dialect.image_uuid and "uuid" not in left_out
+        body["response_format"] = _response_format(request.schema, variant)
+    detail = None if "detail" in left_out else variant.detail
+    uuid = variant.image_uuid and "uuid" not in left_out
     body["messages"] = [_message(message, detail, uuid) for message in request.messages]
     body |= parameters
     image = _first_image(request)
-    if dialect.cache_key and image is not None and "prompt_cache_key" not in left_out:
+    if variant.cache_key and image is not None and "prompt_cache_key" not in left_out:
         # Half of the digest: keys of more than 64 characters are refused, this leaves room on all sides.
         body["prompt_cache_key"] = image.sha256[:32]
     return orjson.dumps(body)
 
 
-def _response_format(schema: AnswerSchema, dialect: Dialect) -> dict[str, Any]:
-    name, content = (SHARED_NAME, schema.shared) if dialect.shared_schema else (schema.name, schema.own)
+def _response_format(schema: AnswerSchema, variant: ApiVariant) -> dict[str, Any]:
+    name, content = (SHARED_NAME, schema.shared) if variant.shared_schema else (schema.name, schema.own)
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": content}}
 
 
@@ -108,7 +112,7 @@ def _part(part: str | SentImage, detail: Detail | None, uuid: bool) -> dict[str,
     return content | {"uuid": part.sha256} if uuid else content
 
 
-def _first_image(request: Request) -> SentImage | None:
+def _first_image(request: ModelRequest) -> SentImage | None:
     for message in request.messages:
         for part in message.parts:
             if isinstance(part, SentImage):
@@ -116,7 +120,7 @@ def _first_image(request: Request) -> SentImage | None:
     return None
 
 
-def read_chat(content: dict[str, Any], request_id: str | None, where: Where) -> Reply:
+def read_chat(content: dict[str, Any], request_id: str | None, context: ErrorContext) -> ModelResponse:
     """The reply in a chat completion; raises `TransientError` where there is none.
 
     A completion without a choice that was billed or that says why is a refusal: Gemini answers a blocked
@@ -128,49 +132,49 @@ def read_chat(content: dict[str, Any], request_id: str | None, where: Where) -> 
     choices = content.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
-        blocked = _blocked(content, tokens, where) if choices in (None, []) else None
+        blocked = _blocked(content, tokens, context) if choices in (None, []) else None
         if blocked is not None:
-            return Reply("", "refusal", tokens, model, request_id, blocked)
-        raise bad_body(where, f"no choices in it (fields: {_fields(content, where)})")
+            return ModelResponse("", "refusal", tokens, model, request_id, blocked)
+        raise bad_body(context, f"no choices in it (fields: {_fields(content, context)})")
     reason = _string(choice.get("finish_reason")) or ""
     message = choice.get("message")
     filtered = reason.lower().partition(":")[0] in _FILTERED
     if not isinstance(message, dict):
         if not filtered:
-            raise bad_body(where, f"no message in it (fields: {_fields(choice, where)})")
+            raise bad_body(context, f"no message in it (fields: {_fields(choice, context)})")
         message = {}
     if reason in ("error", "abort"):
-        raise bad_body(where, f"generation ended with {reason!r}")
+        raise bad_body(context, f"generation ended with {reason!r}")
     finish: Finish = "length" if reason == "length" else "stop"
     text = _text(message.get("content"))
     refusal = message.get("refusal")
     if refusal or filtered:
         finish, text = "refusal", refusal if isinstance(refusal, str) else text
-    return Reply(
+    return ModelResponse(
         text=text,
         finish=finish,
         tokens=tokens,
         model=model,
         request_id=request_id,
-        reason=one_line(f"the server stopped it: {reason}", where.secrets) if filtered else None,
+        reason=one_line(f"the server stopped it: {reason}", context.secrets) if filtered else None,
     )
 
 
-def _blocked(content: dict[str, Any], tokens: Tokens, where: Where) -> str | None:
+def _blocked(content: dict[str, Any], tokens: Tokens, context: ErrorContext) -> str | None:
     """Why a completion without choices is a refusal; None where it is just broken."""
     feedback = content.get("promptFeedback", content.get("prompt_feedback"))
     if isinstance(feedback, dict):
         block = (
             _string(feedback.get("blockReason")) or _string(feedback.get("block_reason")) or "no reason given"
         )
-        return one_line(f"the server blocked the question: {block}", where.secrets)
+        return one_line(f"the server blocked the question: {block}", context.secrets)
     if tokens.input:
         return "the server took the question and gave no answer"
     return None
 
 
-def _fields(content: dict[str, Any], where: Where) -> str:
-    return one_line(", ".join(sorted(content)[:8]), where.secrets)
+def _fields(content: dict[str, Any], context: ErrorContext) -> str:
+    return one_line(", ".join(sorted(content)[:8]), context.secrets)
 
 
 def _text(content: object) -> str:
@@ -239,7 +243,7 @@ class ChatModel:
     A server that answers 400 naming a parameter it does not take is asked again without that parameter, once
     for each, and is not sent it any more: `sent` says what goes out. Where there is nothing at an address
     whose path names no version, `/v1` is tried once, and kept if something answers there; `notices` says so.
-    `traits` and `endpoint` stay as they are, because answers are kept under them.
+    `capabilities` and `endpoint` stay as they are, because answers are kept under them.
     """
 
     def __init__(
@@ -247,27 +251,27 @@ class ChatModel:
         client: AsyncOpenAI,
         *,
         address: Address,
-        where: Where,
-        traits: Traits,
-        dialect: Dialect,
+        context: ErrorContext,
+        capabilities: Capabilities,
+        variant: ApiVariant,
         timeout_s: float,
     ) -> None:
-        self._client, self._address, self._where, self._traits = client, address, where, traits
-        self._dialect, self._timeout_s = dialect, timeout_s
+        self._client, self._address, self._context, self._traits = client, address, context, capabilities
+        self._variant, self._timeout_s = variant, timeout_s
         self._endpoint = address.identity
         self._left_out: frozenset[str] = frozenset()
         self._in_doubt = not address.has_version
         self.notices: list[str] = []
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._where.name!r} at {self._where.endpoint})"
+        return f"{type(self).__name__}({self._context.name!r} at {self._context.endpoint})"
 
     @property
     def name(self) -> str:
-        return self._where.name
+        return self._context.name
 
     @property
-    def traits(self) -> Traits:
+    def capabilities(self) -> Capabilities:
         return self._traits
 
     @property
@@ -276,7 +280,7 @@ class ChatModel:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        return self._where.secrets
+        return self._context.secrets
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -293,15 +297,15 @@ class ChatModel:
         left_out = self._left_out - {self._limit()}
         return {name: value for name, value in wanted.items() if value is not None and name not in left_out}
 
-    async def ask(self, request: Request) -> Reply:
+    async def generate(self, request: ModelRequest) -> ModelResponse:
         """Make one call; see `Provider.ask`."""
         while True:
             left_out, parameters = self._left_out, self.sent(request.sampling)
-            body = chat_body(request, self._where.model, self._dialect, parameters, left_out)
+            body = chat_body(request, self._context.model, self._variant, parameters, left_out)
             try:
                 content, headers = await self._exchange(body)
             except Flagged as flagged:
-                return Reply("", "refusal", Tokens(), reason=flagged.reason)
+                return ModelResponse("", "refusal", Tokens(), reason=flagged.reason)
             except Rejection as rejection:
                 carried = (_OPTIONAL | parameters.keys()) - left_out
                 if request.schema is None:
@@ -311,12 +315,12 @@ class ChatModel:
                     raise
                 self._left_out |= {refused}
             else:
-                return read_chat(content, headers.get("x-request-id"), self._where)
+                return read_chat(content, headers.get("x-request-id"), self._context)
 
     async def _exchange(self, body: bytes) -> Exchanged:
         client = self._client
         try:
-            found = await self._post(body, client, self._where)
+            found = await self._post(body, client, self._context)
         except (NothingThereError, TransientError) as error:
             if not _says_nothing_is_there(error):
                 raise
@@ -325,7 +329,7 @@ class ChatModel:
             self._in_doubt = False
             return found
         if self._client is not client:  # another call has found the place meanwhile
-            return await self._post(body, self._client, self._where)
+            return await self._post(body, self._client, self._context)
         if not self._in_doubt:
             raise first
         return await self._below_version(body, first)
@@ -334,46 +338,46 @@ class ChatModel:
         """The same call with `/v1` in the path. Raises `first` if there is nothing either."""
         address = self._address.with_version()
         client = self._client.with_options(base_url=address.url)
-        where = replace(self._where, endpoint=address.shown)
+        context = replace(self._context, endpoint=address.shown)
         try:
-            found = await self._post(body, client, where)
+            found = await self._post(body, client, context)
         except ProviderError as error:
             if _says_nothing_is_there(error):
                 first.message += f" ({address}, tried as well, is no better)"
                 raise first from None
             if not isinstance(error, TransientError):
-                self._move(address, client, where)
+                self._move(address, client, context)
             raise
-        self._move(address, client, where)
+        self._move(address, client, context)
         return found
 
-    def _move(self, address: Address, client: AsyncOpenAI, where: Where) -> None:
+    def _move(self, address: Address, client: AsyncOpenAI, context: ErrorContext) -> None:
         if self._in_doubt:
             self._in_doubt = False
             self.notices.append(
-                f"{where.name}: nothing is at {self._address}; {address} was used: give that as --base-url"
+                f"{context.name}: nothing is at {self._address}; {address} was used: give that as --base-url"
             )
-            self._address, self._client, self._where = address, client, where
+            self._address, self._client, self._context = address, client, context
 
-    async def _post(self, body: bytes, client: AsyncOpenAI, where: Where) -> Exchanged:
-        return await exchange(client, OWN_PATH, body, where=where, timeout_s=self._timeout_s)
+    async def _post(self, body: bytes, client: AsyncOpenAI, context: ErrorContext) -> Exchanged:
+        return await exchange(client, OWN_PATH, body, context=context, timeout_s=self._timeout_s)
 
     async def close(self) -> None:
         await self._client.close()
 
     def _limit(self) -> LimitName:
-        first = self._dialect.limit
+        first = self._variant.limit
         if first not in self._left_out:
             return first
         return "max_tokens" if first == "max_completion_tokens" else "max_completion_tokens"
 
-    def _not_taken(self, words: ServerWords, carried: Set[str]) -> str | None:
+    def _not_taken(self, words: ErrorBody, carried: Set[str]) -> str | None:
         """Which of the fields `carried` the server does not take; None where it objects to something else."""
         unsupported = _NOT_TAKEN.search(words.message) is not None
         # Servers without constrained decoding say so in many ways; what OpenAI has against a schema is to be
         # seen.
         about_schema = words.parameter == "response_format" or _SCHEMA_WORDS.search(words.message)
-        if about_schema and "response_format" in carried and (unsupported or not self._dialect.shared_schema):
+        if about_schema and "response_format" in carried and (unsupported or not self._variant.shared_schema):
             return "response_format"
         if not unsupported:
             return None

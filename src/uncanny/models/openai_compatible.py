@@ -11,11 +11,11 @@ from openai import AsyncOpenAI, Omit
 
 from uncanny.errors import UsageError
 from uncanny.models.addresses import Address, parse_address
-from uncanny.models.base import Detail, Traits
+from uncanny.models.base import Capabilities, Detail
 from uncanny.models.http import environment_key, http_client
-from uncanny.models.http_errors import Where
+from uncanny.models.http_errors import ErrorContext
 from uncanny.models.openai import MEDIA_TYPES
-from uncanny.models.openai_chat import OWN_PATH, ChatModel, Dialect
+from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel
 from uncanny.models.registry import COMPATIBLE_URL_VARIABLE
 
 URL_VARIABLE = COMPATIBLE_URL_VARIABLE
@@ -51,8 +51,8 @@ class CompatibleProvider(ChatModel):
         super().__init__(
             client,
             address=address,
-            where=Where.at(address, name, model, KEY_VARIABLE, key),
-            traits=Traits(
+            context=ErrorContext.at(address, name, model, KEY_VARIABLE, key),
+            capabilities=Capabilities(
                 media_types=MEDIA_TYPES,
                 max_image_bytes=None,
                 max_image_side=None,
@@ -62,7 +62,7 @@ class CompatibleProvider(ChatModel):
                 schema_in_prefix=False,
                 prefix_cache=True,
             ),
-            dialect=Dialect("max_tokens", detail, shared_schema=False),
+            variant=ApiVariant("max_tokens", detail, shared_schema=False),
             timeout_s=timeout_s,
         )
 

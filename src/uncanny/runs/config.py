@@ -55,7 +55,7 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingPlan:
+class SamplingConfig:
     """Sent where the model takes it; None leaves a model's own default.
 
     `max_output_tokens` is doubled when an answer is cut off.

@@ -12,12 +12,12 @@ from typing import Any
 
 from uncanny.client.budget import Budget, worst_case
 from uncanny.client.calls import CallRecord
-from uncanny.client.client import Caller
-from uncanny.client.endpoint import Lane, lane
+from uncanny.client.client import ModelClient
+from uncanny.client.endpoint import Endpoint, guarded_endpoint
 from uncanny.client.prices import PriceTable
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.images import SendLimits
-from uncanny.models.base import Provider, Request, Sampling, Tokens, Traits
+from uncanny.models.base import Capabilities, ModelRequest, Provider, Sampling, Tokens
 from uncanny.models.registry import Access, ModelId, open_model
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.runs.config import ModelOptions, RunOptions
@@ -30,18 +30,20 @@ SELF_HOSTED = frozenset({"vllm", "openai-compatible", "demo", "noop"})
 class Engine:
     """What agents ask through. `limits` is what all the models together take of an image."""
 
-    caller: Caller
-    lanes: Mapping[ModelId, Lane]
+    model_client: ModelClient
+    endpoints: Mapping[ModelId, Endpoint]
     limits: SendLimits
     prices: PriceTable
 
     def sent(self, sampling: Sampling) -> dict[str, dict[str, Any]]:
         """Parameters as each model is really sent them."""
-        return {lane.name: sent_by(lane.provider, sampling) for lane in self.lanes.values()}
+        return {endpoint.name: sent_by(endpoint.provider, sampling) for endpoint in self.endpoints.values()}
 
     def notices(self) -> list[str]:
         """What turned out about servers and is worth a word to the user."""
-        return [note for lane in self.lanes.values() for note in getattr(lane.provider, "notices", ())]
+        return [
+            note for endpoint in self.endpoints.values() for note in getattr(endpoint.provider, "notices", ())
+        ]
 
 
 def sent_by(provider: Provider, sampling: Sampling) -> dict[str, Any]:
@@ -50,8 +52,8 @@ def sent_by(provider: Provider, sampling: Sampling) -> dict[str, Any]:
         found: dict[str, Any] = own(sampling)
         return found
     taken = {
-        "temperature": sampling.temperature if provider.traits.temperature else None,
-        "top_p": sampling.top_p if provider.traits.top_p else None,
+        "temperature": sampling.temperature if provider.capabilities.temperature else None,
+        "top_p": sampling.top_p if provider.capabilities.top_p else None,
         "max_output_tokens": sampling.max_output_tokens,
     }
     return {name: value for name, value in taken.items() if value is not None}
@@ -66,7 +68,7 @@ async def open_engine(
     budget: Budget,
     agents: Mapping[str, str],
     on_call: Callable[[CallRecord], None],
-    on_handover: Callable[[Lane, ModelUnusableError], None],
+    on_fallback: Callable[[Endpoint, ModelUnusableError], None],
     warn: Callable[[str], None],
     server_log: Path | None = None,
     on_ready: Callable[[], None] = lambda: None,
@@ -81,7 +83,7 @@ async def open_engine(
     prices = PriceTable.load(models.prices)
     check_prices(models, run, prices)
     async with AsyncExitStack() as stack:
-        lanes: dict[ModelId, Lane] = {}
+        endpoints: dict[ModelId, Endpoint] = {}
         for model in sorted(models.all_models(), key=lambda each: _needs_server(each, models)):
             base_url = models.base_urls.get(model.provider)
             own_server = _needs_server(model, models)
@@ -91,21 +93,21 @@ async def open_engine(
                 base_url = await stack.enter_async_context(_own_server(model, server_log))
             provider = open_model(model, Access(base_url, models.timeout_s))
             stack.push_async_callback(provider.close)
-            lanes[model] = _guarded(provider, models, run, prices, "own server" if own_server else None)
+            endpoints[model] = _guarded(provider, models, run, prices, "own server" if own_server else None)
         cache = None
         if answers is not None:
             cache = AnswerCache(answers, warn)
             stack.callback(cache.close)
         on_ready()
-        caller = Caller(
-            routes(models, lanes, agents),
+        model_client = ModelClient(
+            routes(models, endpoints, agents),
             cache=cache,
             budget=budget,
             on_call=on_call,
-            on_handover=on_handover,
+            on_fallback=on_fallback,
         )
-        limits = common_limits([each.provider.traits for each in lanes.values()])
-        yield Engine(caller, lanes, limits, prices)
+        limits = common_limits([each.provider.capabilities for each in endpoints.values()])
+        yield Engine(model_client, endpoints, limits, prices)
 
 
 def _needs_server(model: ModelId, models: ModelOptions) -> bool:
@@ -119,21 +121,21 @@ def _nothing() -> None:
 
 
 def _guarded(
-    provider: Provider, models: ModelOptions, run: RunOptions, prices: PriceTable, endpoint: str | None
-) -> Lane:
+    provider: Provider, models: ModelOptions, run: RunOptions, prices: PriceTable, address: str | None
+) -> Endpoint:
     def price(tokens: Tokens) -> float | None:
         return prices.cost(provider.name, tokens)
 
-    def most(request: Request) -> Tokens:
+    def most(request: ModelRequest) -> Tokens:
         return worst_case(provider.name, request)
 
-    return lane(
+    return guarded_endpoint(
         provider,
         run.concurrency,
         price=price,
         worst_case=most,
         patience_s=models.patience_s,
-        endpoint=endpoint,
+        address=address,
     )
 
 
@@ -145,21 +147,21 @@ def check_roles(models: ModelOptions, agents: Mapping[str, str]) -> None:
 
 
 def routes(
-    models: ModelOptions, lanes: Mapping[ModelId, Lane], agents: Mapping[str, str]
-) -> dict[str, list[Lane]]:
+    models: ModelOptions, endpoints: Mapping[ModelId, Endpoint], agents: Mapping[str, str]
+) -> dict[str, list[Endpoint]]:
     """Lanes of each agent, its own model first, then the fallback."""
-    after = [lanes[models.fallback]] if models.fallback else []
-    found = {"": [lanes[models.model], *after]}
+    after = [endpoints[models.fallback]] if models.fallback else []
+    found = {"": [endpoints[models.model], *after]}
     for role, model in models.roles.items():
-        found[agents[role]] = [lanes[model], *after]
+        found[agents[role]] = [endpoints[model], *after]
     return found
 
 
-def common_limits(traits: list[Traits]) -> SendLimits:
+def common_limits(capabilities: list[Capabilities]) -> SendLimits:
     """What every one of the models takes, so that all of them are sent the same bytes."""
-    media = frozenset.intersection(*(each.media_types for each in traits))
-    sizes = [each.max_image_bytes for each in traits if each.max_image_bytes is not None]
-    sides = [each.max_image_side for each in traits if each.max_image_side is not None]
+    media = frozenset.intersection(*(each.media_types for each in capabilities))
+    sizes = [each.max_image_bytes for each in capabilities if each.max_image_bytes is not None]
+    sides = [each.max_image_side for each in capabilities if each.max_image_side is not None]
     return SendLimits(media, min(sizes, default=None), min(sides, default=None))
 
 

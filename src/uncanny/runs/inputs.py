@@ -168,7 +168,7 @@ class Standing:
     by_digest: dict[str, str]
 
 
-def take_up(
+def load_pending(
     files: Sequence[ImageFile], records: RecordFile[A], options: RunOptions, progress: Progress
 ) -> Standing:
     """Pending are files without a record, whose record is not `ok` (with `retry_failed`), or that changed.
@@ -206,7 +206,7 @@ def still_pending(
     """What of `files` is left to do, for a forecast: nothing is changed. Raises UsageError."""
     folder.read_manifest()  # a run that this version cannot go on with is refused
     records = RecordFile(folder.annotations, model, lambda record: record.image)
-    return take_up(files, records, options, Progress()).pending
+    return load_pending(files, records, options, Progress()).pending
 
 
 class _Tally(NamedTuple):

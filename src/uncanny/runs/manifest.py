@@ -111,14 +111,14 @@ class Manifest:
 
 
 def image_protocol(
-    prompts: PromptSet, models: ModelOptions, plan: dict[str, Any], policy: PixelPolicy, root: Path | None
+    prompts: PromptSet, models: ModelOptions, config: dict[str, Any], policy: PixelPolicy, root: Path | None
 ) -> dict[str, Any]:
     """What a run over images must keep to from beginning to end; the prompts are named after the task."""
     return {
         "task": prompts.name,
         "model": str(models.model),
         "roles": {role: str(model) for role, model in sorted(models.roles.items())},
-        "plan": plan,
+        "plan": config,
         "prompts": {
             **recorded_prompts(prompts),
             "system": prompts["system"].template.template,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from uncanny.client.calls import CallRecord, dump_calls, usage
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.errors import ENDS_RUN
 from uncanny.images import PreparedImage
 from uncanny.records.record_file import CallFile, RecordFile
@@ -30,7 +30,7 @@ async def work_through(
     *,
     at_once: int,
     stop: Stop,
-    caller: Caller,
+    model_client: ModelClient,
 ) -> None:
     """Call `work` for each input.
 
@@ -40,7 +40,7 @@ async def work_through(
     """
     queue = iter(inputs)
     workers = [asyncio.create_task(_worker(queue, work, stop)) for _ in range(at_once)]
-    watcher = asyncio.create_task(_cancel_on_stop(workers, stop, caller))
+    watcher = asyncio.create_task(_cancel_on_stop(workers, stop, model_client))
     try:
         done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
         for worker in done:
@@ -63,12 +63,12 @@ async def _worker(queue: Iterator[T], work: Callable[[T], Awaitable[None]], stop
             stop.because(error)
 
 
-async def _cancel_on_stop(workers: list[asyncio.Task[None]], stop: Stop, caller: Caller) -> None:
+async def _cancel_on_stop(workers: list[asyncio.Task[None]], stop: Stop, model_client: ModelClient) -> None:
     await stop.changed.wait()
-    caller.hold()
+    model_client.drain()
     deadline = asyncio.get_running_loop().time() + GRACE_S
     # An event on every slot given back would sit in too hot a place.
-    while caller.in_flight() and not stop.now and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110
+    while model_client.in_flight() and not stop.now and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     for worker in workers:
         worker.cancel()

@@ -71,7 +71,7 @@ class Task(Protocol[Item]):
         """Open the run's record file."""
         ...
 
-    def take_up(self, records: RecordFile[Any], progress: Progress) -> Sequence[Item]:
+    def load_pending(self, records: RecordFile[Any], progress: Progress) -> Sequence[Item]:
         """Load `records`, count what stands into `progress`, and return the inputs still to be done.
 
         Raises UsageError.
@@ -131,11 +131,11 @@ def run_task(
         manifest = Manifest(folder, protocol, before)
         spending = SpendingFile(folder.spending)
         progress = Progress(seconds_before=manifest.seconds_before)
-        _take_up_spending(folder, options, manifest, spending, progress, known=before is not None)
+        _load_spending(folder, options, manifest, spending, progress, known=before is not None)
         records = task.records()
         records.made_with = {"model": protocol["model"], "prompts": protocol["prompts"]["id"]}
         with _nothing_left_behind(records):
-            pending = task.take_up(records, progress)
+            pending = task.load_pending(records, progress)
             records.open()
             if pending and before is not None and task.prompts.id != own.id:
                 progress.warnings.append(
@@ -187,7 +187,7 @@ def _paid(before: RunManifest) -> bool:
     return bool(answers or totals.replayed or before.state == "running")
 
 
-def _take_up_spending(
+def _load_spending(
     folder: RunFolder,
     options: RunOptions,
     manifest: Manifest,
@@ -291,7 +291,7 @@ class _Session(Generic[Item]):
             budget=self._budget(),
             agents=task.agents,
             on_call=lambda call: self._note(call, stop),
-            on_handover=lambda _lane, error: progress.warnings.append(str(error)),
+            on_fallback=lambda _lane, error: progress.warnings.append(str(error)),
             warn=progress.warnings.append,
             server_log=folder.path / "vllm.log",
             on_ready=on_ready,
@@ -303,7 +303,9 @@ class _Session(Generic[Item]):
             try:
                 work = task.open(engine, self.records, calls, progress)
                 with stop.on_signals(), _few_collections():
-                    await work_through(pending, work, at_once=task.at_once, stop=stop, caller=engine.caller)
+                    await work_through(
+                        pending, work, at_once=task.at_once, stop=stop, model_client=engine.model_client
+                    )
             finally:
                 keeper.cancel()
                 try:

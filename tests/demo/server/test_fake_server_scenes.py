@@ -14,7 +14,7 @@ import pytest
 from uncanny.demo.model import DemoProvider
 from uncanny.demo.scenes import Scene, scenes
 from uncanny.demo.server.app import FakeServerOptions, running
-from uncanny.models.base import AnswerSchema, Message, Request, Sampling, SentImage
+from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling, SentImage
 from uncanny.prompts import prompt_set
 
 SCENES = scenes()
@@ -50,7 +50,7 @@ def questions(scene: Scene) -> list[tuple[str, bool]]:
 async def in_process(text: str, listed: bool, data: bytes) -> str:
     image = SentImage(hashlib.sha256(data).hexdigest(), "image/png", 1, 1, b"", orjson.Fragment(b'""'))
     schema = AnswerSchema("answer", {}, {}) if listed else None
-    reply = await DemoProvider().ask(Request((Message("user", (image, text)),), Sampling(), schema))
+    reply = await DemoProvider().generate(ModelRequest((Message("user", (image, text)),), Sampling(), schema))
     return reply.text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.runs.e2e import pictures
-from uncanny.agents.plan import AnnotatePlan
+from uncanny.agents.annotate_config import AnnotateConfig
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.forecast import forecast
 from uncanny.eval.annotate.run import AnnotateJob, annotate
@@ -20,13 +20,13 @@ GPT = ModelOptions(parse_model("openai/gpt-4o"))
 
 
 def job(
-    folder: Path, models: ModelOptions = GPT, options: RunOptions | None = None, **plan: Any
+    folder: Path, models: ModelOptions = GPT, options: RunOptions | None = None, **config: Any
 ) -> AnnotateJob:
     return AnnotateJob(
         RunFolder(folder / "run"),
         [folder / "in"],
         models,
-        AnnotatePlan(**plan),
+        AnnotateConfig(**config),
         options=options or RunOptions(),
     )
 
@@ -53,7 +53,7 @@ def test_calls_are_counted_by_the_plan_and_nothing_is_made(folder: Path) -> None
 
 def test_the_usual_image_has_eight_objects(folder: Path) -> None:
     found = forecast(job(folder))
-    assert found["calls"] == 4 * AnnotatePlan().calls(8)
+    assert found["calls"] == 4 * AnnotateConfig().calls(8)
     assert found["calls_least"] < found["calls"] < found["calls_most"]
 
 
@@ -110,7 +110,7 @@ def test_broken_images_are_not_asked_about(folder: Path) -> None:
     (folder / "in" / "broken.png").write_bytes(b"no picture")
     found = forecast(job(folder))
     assert (found["images"], found["unreadable"]) == (5, 1)
-    assert found["calls"] == 4 * AnnotatePlan().calls(8)
+    assert found["calls"] == 4 * AnnotateConfig().calls(8)
 
 
 def test_of_a_run_half_done_only_the_rest_counts(folder: Path) -> None:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from uncanny.eval.audit.result import (
     Agreement,
     AuditResult,
-    Board,
     Difference,
     Estimate,
     GeneratorScore,
+    Leaderboard,
     LeftOut,
     NameCount,
     Provenance,
@@ -73,7 +73,11 @@ def made_audit(
         for place, name in enumerate(names)
     }
     return AuditResult(
-        board=_board(samples, pictures, pair_by), resamples=RESAMPLES, seed=seed, level=0.95, pair_by=pair_by
+        leaderboard=_board(samples, pictures, pair_by),
+        resamples=RESAMPLES,
+        seed=seed,
+        level=0.95,
+        pair_by=pair_by,
     )
 
 
@@ -90,7 +94,7 @@ def with_published(result: AuditResult) -> AuditResult:
 
 def with_second_assessor(result: AuditResult) -> AuditResult:
     """The same generators, in another order by others."""
-    other = made_audit(sorted(result.board.generators), seed=9).board
+    other = made_audit(sorted(result.leaderboard.generators), seed=9).leaderboard
     agreement = (Agreement("mai", len(other.order), 0.31, 0.2), Agreement("cap", len(other.order), 0.5, None))
     return replace(result, against=other, agreement=agreement)
 
@@ -155,10 +159,10 @@ def _ends(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _board(samples: Samples, pictures: Sequence[Path], pair_by: str | None) -> Board:
+def _board(samples: Samples, pictures: Sequence[Path], pair_by: str | None) -> Leaderboard:
     scores = {name: generator(name, records, pictures) for name, records in samples.items()}
     order = sorted(scores, key=lambda name: scores[name].cap.value or 0.0)
-    return Board(
+    return Leaderboard(
         generators=scores,
         order=tuple(order),
         differences=tuple(

@@ -22,7 +22,7 @@ def refused(places: Places) -> str:
 
 
 def mixed(places: Places) -> tuple[Mixed, ...]:
-    return audit(loaded(places), resamples=0, allow_mixed=True).board.mixed
+    return audit(loaded(places), resamples=0, allow_mixed=True).leaderboard.mixed
 
 
 def files(folder: Path, **records: list[dict[str, Any]]) -> Places:
@@ -37,11 +37,11 @@ def runs(folder: Path, **manifests: dict[str, Any]) -> Places:
 
 def test_alike(tmp_path: Path) -> None:
     places = files(tmp_path, a=[record("a.png")], b=[record("b.png")])
-    board = audit(loaded(places), resamples=0).board
-    assert board.mixed == ()
-    assert any("not known of a, b" in notice for notice in board.notices)
-    board = audit(loaded(runs(tmp_path, c={}, d={})), resamples=0).board
-    assert (board.mixed, board.notices) == ((), ())
+    leaderboard = audit(loaded(places), resamples=0).leaderboard
+    assert leaderboard.mixed == ()
+    assert any("not known of a, b" in notice for notice in leaderboard.notices)
+    leaderboard = audit(loaded(runs(tmp_path, c={}, d={})), resamples=0).leaderboard
+    assert (leaderboard.mixed, leaderboard.notices) == ((), ())
 
 
 def test_other_models_and_prompts(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_roles_with_models_of_their_own_are_one_way_of_annotating(tmp_path: Path
         "a": run_folder(tmp_path / "a", [record("a.png"), helped], roles=roles),
         "b": run_folder(tmp_path / "b", [helped], roles=roles),
     }
-    assert audit(loaded(places), resamples=0).board.mixed == ()
+    assert audit(loaded(places), resamples=0).leaderboard.mixed == ()
     places["c"] = run_folder(tmp_path / "c", [record("a.png")])
     told = refused(places)
     assert "models: a, b: openai/any + vllm/other; c: openai/any" in told
@@ -107,9 +107,9 @@ def test_without_runs_the_records_say_what_was_done_to_pixels(tmp_path: Path) ->
 
 def test_what_is_not_known_is_not_compared(tmp_path: Path) -> None:
     places = files(tmp_path, a=[record("a.png")]) | runs(tmp_path, b={})
-    board = audit(loaded(places), resamples=0).board
-    assert board.mixed == ()
-    assert any("not known of a:" in notice for notice in board.notices)
+    leaderboard = audit(loaded(places), resamples=0).leaderboard
+    assert leaderboard.mixed == ()
+    assert any("not known of a:" in notice for notice in leaderboard.notices)
 
 
 def test_annotations_that_do_not_count_need_not_be_alike(tmp_path: Path) -> None:
@@ -134,9 +134,9 @@ def test_two_snapshots_within_one_generator(tmp_path: Path) -> None:
     [{"served_as": {}}, {"served_as": {"openai/any": ["any-2026-01-01"]}, "served_unnamed": ["openai/any"]}],
 )
 def test_snapshots_that_are_not_known_are_a_notice(tmp_path: Path, unknown: dict[str, Any]) -> None:
-    board = audit(loaded(runs(tmp_path, a={}, b=unknown)), resamples=0).board
-    assert board.mixed == ()
-    (notice,) = board.notices
+    leaderboard = audit(loaded(runs(tmp_path, a={}, b=unknown)), resamples=0).leaderboard
+    assert leaderboard.mixed == ()
+    (notice,) = leaderboard.notices
     assert notice.startswith("Which version of the model answered is not known of b:")
 
 

@@ -60,7 +60,7 @@ def test_all_thirty_rows(tmp_path: Path) -> None:
     first, second = (loaded(places[assessor]) for assessor in ASSESSORS)
     result = audit(first, second, resamples=0)
     assert result.against is not None
-    boards = dict(zip(ASSESSORS, (result.board, result.against), strict=True))
+    boards = dict(zip(ASSESSORS, (result.leaderboard, result.against), strict=True))
     assert len(TABLE.rows) == 30
     for row in TABLE.rows:
         score = boards[row.assessor].generators[row.generator]
@@ -70,9 +70,9 @@ def test_all_thirty_rows(tmp_path: Path) -> None:
         assert score.cap.value == (score.mai.value or 0) * (score.af.value or 0)
         assert score.u_mean.value == pytest.approx(row.mai / row.af, abs=0.002)
         assert 0.63 <= printed(score.u_mean.value or 0) <= 0.76
-    for assessor, board in boards.items():
+    for assessor, leaderboard in boards.items():
         by_cap = sorted((row.cap, row.generator) for row in TABLE.rows if row.assessor == assessor)
-        assert [board.generators[name].cap.value for name in board.order] == pytest.approx(
+        assert [leaderboard.generators[name].cap.value for name in leaderboard.order] == pytest.approx(
             [cap for cap, _ in by_cap], abs=0.005
         )
 

@@ -21,9 +21,9 @@ from uncanny.eval.audit.plots import spread
 from uncanny.eval.audit.report import write_audit_page
 from uncanny.eval.audit.result import (
     AuditResult,
-    Board,
     Estimate,
     GeneratorScore,
+    Leaderboard,
     LeftOut,
     Mixed,
 )
@@ -38,7 +38,7 @@ def page_of(folder: Path, result: AuditResult) -> Page:
 
 
 def changed(result: AuditResult, **boards: object) -> AuditResult:
-    return replace(result, board=replace(result.board, **boards))  # type: ignore[arg-type]
+    return replace(result, leaderboard=replace(result.leaderboard, **boards))  # type: ignore[arg-type]
 
 
 def nothing_counts(score: GeneratorScore) -> GeneratorScore:
@@ -83,8 +83,8 @@ def test_the_page_stands_by_itself(page: Page) -> None:
 def test_every_generator_has_its_row_with_the_results_figures(fifteen: AuditResult, page: Page) -> None:
     rows = board_rows(page)
     assert len(rows) == 15
-    for place, (name, row) in enumerate(zip(fifteen.board.order, rows, strict=True), 1):
-        score = fifteen.board.generators[name]
+    for place, (name, row) in enumerate(zip(fifteen.leaderboard.order, rows, strict=True), 1):
+        score = fifteen.leaderboard.generators[name]
         cells = Page(row)
         assert cells.text.startswith(f"{place} {' '.join(name.split())}")
         for figure in (score.cap, score.mai, score.af):
@@ -94,24 +94,26 @@ def test_every_generator_has_its_row_with_the_results_figures(fifteen: AuditResu
 
 
 def test_neighbours_that_cannot_be_told_apart_are_marked(fifteen: AuditResult, page: Page) -> None:
-    alike = {one.first for one in fifteen.board.alike}
+    alike = {one.first for one in fifteen.leaderboard.alike}
     assert 0 < len(alike) < 15
-    for name, row in zip(fifteen.board.order, board_rows(page), strict=True):
+    for name, row in zip(fifteen.leaderboard.order, board_rows(page), strict=True):
         assert ("≈" in row) == (name in alike), name
 
 
 def test_the_leader_is_named_with_those_as_good(fifteen: AuditResult, page: Page) -> None:
-    board = fifteen.board
-    rivals = [one.second for one in board.differences if one.first == board.order[0] and not one.apart]
+    leaderboard = fifteen.leaderboard
+    rivals = [
+        one.second for one in leaderboard.differences if one.first == leaderboard.order[0] and not one.apart
+    ]
     verdict = page.html.split('class="verdict">')[1].split("</p>")[0]
-    assert f"<b><bdi>{board.order[0]}</bdi></b> has the lowest penalty" in verdict
+    assert f"<b><bdi>{leaderboard.order[0]}</bdi></b> has the lowest penalty" in verdict
     assert re.findall(r"(?<!<b>)<bdi>(.*?)</bdi>", verdict) == rivals[:4]
     assert (f"and {len(rivals) - 4} more" in verdict) == (len(rivals) > 4)
 
 
 def test_differences_read_row_minus_column_both_ways(tmp_path: Path) -> None:
     result = made_audit(["a", "b"])
-    (one,) = result.board.differences
+    (one,) = result.leaderboard.differences
     assert one.cap.value is not None
     section = page_of(tmp_path, result).html.split('id="h-pairs"')[1].split("</section>")[0]
     values = re.findall(r'<td class="(?:same|ahead|behind)"[^>]*>([^<]+)', section)
@@ -121,7 +123,7 @@ def test_differences_read_row_minus_column_both_ways(tmp_path: Path) -> None:
 def test_plots_show_all_generators_to_those_who_hear_the_page(fifteen: AuditResult, page: Page) -> None:
     spoken = " ".join(re.findall(r"<desc[^>]*>(.*?)</desc>", page.html, re.DOTALL))
     told = Page(spoken).text
-    for name in fifteen.board.order:
+    for name in fifteen.leaderboard.order:
         assert told.count(" ".join(name.split())) >= 6  # three plots, each for two widths
     drawn = [attrs for attrs in page.all("svg") if attrs.get("role") == "img"]
     assert len(drawn) == 6
@@ -131,7 +133,7 @@ def test_hostile_words_stay_words(page: Page, tmp_path: Path) -> None:
     assert not page.all("script")
     assert HOSTILE in "".join(page.words)
     result = made_audit([HOSTILE, "b"])
-    score = result.board.generators[HOSTILE]
+    score = result.leaderboard.generators[HOSTILE]
     worst = replace(
         score.worst[0],
         image=HOSTILE,
@@ -145,13 +147,13 @@ def test_hostile_words_stay_words(page: Page, tmp_path: Path) -> None:
     names = (replace(score.names[0], name=HOSTILE),)
     bad = replace(score, worst=(worst,), names=names, source=Path(HOSTILE))
     mixed = (Mixed("model", HOSTILE, {HOSTILE: (HOSTILE,), "b": ()}),)
-    board = replace(
-        result.board,
-        generators={**result.board.generators, HOSTILE: bad},
+    leaderboard = replace(
+        result.leaderboard,
+        generators={**result.leaderboard.generators, HOSTILE: bad},
         mixed=mixed,
         notices=(HOSTILE,),
     )
-    hostile = page_of(tmp_path, replace(result, board=board, pair_by=HOSTILE, allow_mixed=True))
+    hostile = page_of(tmp_path, replace(result, leaderboard=leaderboard, pair_by=HOSTILE, allow_mixed=True))
     assert not hostile.all("script")
     assert not [attrs for _, attrs in hostile.tags if "onerror" in attrs]
     assert hostile.html.count("</style>") == 1
@@ -170,9 +172,9 @@ def test_mixing_is_said_first_and_alike_is_not_claimed(tmp_path: Path) -> None:
 def test_left_out_records_are_counted_and_a_large_share_is_warned_of(tmp_path: Path) -> None:
     result = made_audit(["a", "b"])
     some = replace(
-        result.board.generators["a"], left_out=LeftOut(failed=2, partial=1, unreadable=2, unclear=1)
+        result.leaderboard.generators["a"], left_out=LeftOut(failed=2, partial=1, unreadable=2, unclear=1)
     )
-    page = page_of(tmp_path, changed(result, generators={**result.board.generators, "a": some}))
+    page = page_of(tmp_path, changed(result, generators={**result.leaderboard.generators, "a": some}))
     assert "6 of 66, 9.1%" in page.text
     row = page.html.split("Records in no figure</h3>")[1].split("<tbody>")[1].split("</tr>")[0]
     assert re.findall(r"<td[^>]*>([^<]*)", row) == ["66", "2", "1", "2", "1", "9.1%"]
@@ -196,13 +198,13 @@ def test_what_the_second_assessor_mixed_or_left_out_is_said_too(tmp_path: Path) 
 
 def test_prompts_of_a_column_stand_under_the_worst_images(tmp_path: Path) -> None:
     result = made_audit(["a"], pair_by="prompt")
-    prompt = result.board.generators["a"].worst[0].prompt
+    prompt = result.leaderboard.generators["a"].worst[0].prompt
     assert f'dir="auto">{prompt}</p>' in page_of(tmp_path, result).html
 
 
 def test_worst_images_that_were_not_kept_are_not_called_flawless(tmp_path: Path) -> None:
     result = made_audit(["a"])
-    bare = replace(result.board.generators["a"], worst=())
+    bare = replace(result.leaderboard.generators["a"], worst=())
     page = page_of(tmp_path, changed(result, generators={"a": bare}))
     assert "No image was kept." in page.text
     assert "No anomalies." not in page.text
@@ -210,14 +212,14 @@ def test_worst_images_that_were_not_kept_are_not_called_flawless(tmp_path: Path)
 
 def test_what_has_no_figure_is_no_zero(tmp_path: Path) -> None:
     result = made_audit(["a", "b"])
-    empty = nothing_counts(result.board.generators["b"])
-    board = replace(
-        result.board,
-        generators={"a": result.board.generators["a"], "b": empty},
+    empty = nothing_counts(result.leaderboard.generators["b"])
+    leaderboard = replace(
+        result.leaderboard,
+        generators={"a": result.leaderboard.generators["a"], "b": empty},
         order=("a", "b"),
         differences=(),
     )
-    page = page_of(tmp_path, replace(result, board=board))
+    page = page_of(tmp_path, replace(result, leaderboard=leaderboard))
     row = Page(board_rows(page)[1]).text
     assert row.startswith("– b")
     assert "no image" in row
@@ -236,15 +238,15 @@ def test_flawless_generators_have_a_page(names: list[str], tmp_path: Path) -> No
 
 def test_a_board_without_any_figure_has_a_page(tmp_path: Path) -> None:
     result = made_audit(["a"])
-    board = Board({"a": nothing_counts(result.board.generators["a"])}, ("a",), ())
-    page = page_of(tmp_path, replace(result, board=board))
+    leaderboard = Leaderboard({"a": nothing_counts(result.leaderboard.generators["a"])}, ("a",), ())
+    page = page_of(tmp_path, replace(result, leaderboard=leaderboard))
     assert "No generator has an image that counts." in page.text
 
 
 def test_many_generators_are_compared_with_their_neighbours(tmp_path: Path) -> None:
     result = made_audit([f"g{place}" for place in range(20)], images=20)
-    pairs = set(zip(result.board.order, result.board.order[1:], strict=False))
-    neighbours = tuple(one for one in result.board.differences if (one.first, one.second) in pairs)
+    pairs = set(zip(result.leaderboard.order, result.leaderboard.order[1:], strict=False))
+    neighbours = tuple(one for one in result.leaderboard.differences if (one.first, one.second) in pairs)
     page = page_of(tmp_path, changed(result, differences=neighbours))
     assert "Neighbours in the leaderboard" in page.text
     assert len(board_rows(page)) == 20
@@ -253,7 +255,7 @@ def test_many_generators_are_compared_with_their_neighbours(tmp_path: Path) -> N
 def test_worst_images_are_shown_with_their_quadruples(page: Page, fifteen: AuditResult) -> None:
     shown = page.html.split('id="h-worst"')[1].split("</section>")[0]
     assert shown.count("<article") == shown.count("<img") == 60
-    worst = fifteen.board.generators[fifteen.board.order[0]].worst[0]
+    worst = fifteen.leaderboard.generators[fifteen.leaderboard.order[0]].worst[0]
     assert worst.image in shown
     assert worst.anomalies[0].phenomenon in shown
     assert any(flaw[2] in shown for flaw in FLAWS)

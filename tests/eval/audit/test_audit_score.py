@@ -11,7 +11,7 @@ import pytest
 from tests.eval.audit.annotation_sets import left_out, loaded, record, run_folder, written
 from uncanny.errors import UsageError
 from uncanny.eval.audit import aggregate as resample
-from uncanny.eval.audit.result import AuditResult, Board
+from uncanny.eval.audit.result import AuditResult, Leaderboard
 from uncanny.eval.audit.score import ALL_PAIRS_UP_TO, audit
 
 Sets = dict[str, list[dict[str, Any]]]
@@ -40,71 +40,73 @@ def test_order_and_figures_by_hand(tmp_path: Path) -> None:
         "good": [record("a.png", [60]), record("b.png")],
         "none": [left_out("a.png", "failed")],
     }
-    board = scored(tmp_path, sets).board
-    assert board.order == ("good", "bad", "none")
-    bad = board.generators["bad"]
+    leaderboard = scored(tmp_path, sets).leaderboard
+    assert leaderboard.order == ("good", "bad", "none")
+    bad = leaderboard.generators["bad"]
     assert (bad.images, bad.anomalies, bad.flawless) == (2, 3, 0)
     values = [bad.figure(figure).value for figure in ("mai", "af", "cap", "u_mean")]
     assert values == pytest.approx([1.15, 1.5, 1.725, 2.3 / 3])
-    assert board.generators["good"].u_mean.value == pytest.approx(0.4)
+    assert leaderboard.generators["good"].u_mean.value == pytest.approx(0.4)
 
 
 def test_a_generator_without_one_whole_annotation_has_no_figures(tmp_path: Path) -> None:
     sets = {"a": [left_out("a.png", "failed")], "b": [record("b.png")], "c": [record("c.png")]}
-    board = scored(tmp_path, sets, pair_by="stem").board
-    score = board.generators["a"]
+    leaderboard = scored(tmp_path, sets, pair_by="stem").leaderboard
+    score = leaderboard.generators["a"]
     assert [score.figure(figure).value for figure in ("mai", "af", "cap", "u_mean")] == [None] * 4
     assert [score.figure(figure).interval for figure in ("mai", "af", "cap", "u_mean")] == [None] * 4
-    assert board.order[-1] == "a"
-    assert {(one.first, one.second) for one in board.differences} == {("b", "c")}
+    assert leaderboard.order[-1] == "a"
+    assert {(one.first, one.second) for one in leaderboard.differences} == {("b", "c")}
 
 
 def test_flawless_images_have_no_mean_of_anomalies(tmp_path: Path) -> None:
-    score = scored(tmp_path, {"a": [record("a.png"), record("b.png")]}).board.generators["a"]
+    score = scored(tmp_path, {"a": [record("a.png"), record("b.png")]}).leaderboard.generators["a"]
     assert (score.mai.value, score.mai.interval) == (0, (0, 0))
     assert (score.u_mean.value, score.u_mean.interval) == (None, None)
 
 
 def test_one_image_has_no_interval(tmp_path: Path) -> None:
-    board = scored(tmp_path, {"a": [record("a.png", [5])], "b": [record("b.png", [9])]}).board
-    assert board.generators["a"].cap.interval is None
-    (difference,) = board.differences
+    leaderboard = scored(tmp_path, {"a": [record("a.png", [5])], "b": [record("b.png", [9])]}).leaderboard
+    assert leaderboard.generators["a"].cap.interval is None
+    (difference,) = leaderboard.differences
     assert (difference.cap.interval, difference.apart) == (None, None)
-    assert board.alike == (difference,)
+    assert leaderboard.alike == (difference,)
 
 
 def test_over_one_percent_left_out_is_a_notice(tmp_path: Path) -> None:
     whole = [record(f"{index}.png") for index in range(99)]
-    board = scored(tmp_path, {"a": [*whole, left_out("x.png", "failed")]}).board
-    assert board.generators["a"].left_out_share == 0.01
-    assert board.notices == ()
-    board = scored(tmp_path, {"a": [*whole, left_out("x.png", "failed"), left_out("y.png", "partial")]}).board
-    assert board.notices == (
+    leaderboard = scored(tmp_path, {"a": [*whole, left_out("x.png", "failed")]}).leaderboard
+    assert leaderboard.generators["a"].left_out_share == 0.01
+    assert leaderboard.notices == ()
+    leaderboard = scored(
+        tmp_path, {"a": [*whole, left_out("x.png", "failed"), left_out("y.png", "partial")]}
+    ).leaderboard
+    assert leaderboard.notices == (
         "a: 2 of 101 images are left out (1 failed, 1 partial); the figures are of the others.",
     )
 
 
 def test_intervals_hold_the_value_and_depend_on_nothing_else_in_the_audit(tmp_path: Path) -> None:
     sets = {"a": drawn(80, 4, 1), "b": drawn(80, 2, 2)}
-    board = scored(tmp_path, sets).board
-    for score in board.generators.values():
+    leaderboard = scored(tmp_path, sets).leaderboard
+    for score in leaderboard.generators.values():
         for figure in ("mai", "af", "cap", "u_mean"):
             estimate = score.figure(figure)
             assert estimate.interval is not None
             assert estimate.value is not None
             assert estimate.interval[0] < estimate.value < estimate.interval[1]
-    alone = scored(tmp_path, {"b": sets["b"]}).board
-    assert alone.generators["b"] == board.generators["b"]
+    alone = scored(tmp_path, {"b": sets["b"]}).leaderboard
+    assert alone.generators["b"] == leaderboard.generators["b"]
     assert scored(tmp_path, sets) == scored(tmp_path, sets)
-    assert scored(tmp_path, sets, seed=1).board.generators["a"].cap != board.generators["a"].cap
+    assert scored(tmp_path, sets, seed=1).leaderboard.generators["a"].cap != leaderboard.generators["a"].cap
 
 
 def test_far_apart_and_alike(tmp_path: Path) -> None:
     sets = {"worse": drawn(120, 6, 1), "like worse": drawn(120, 6, 2), "better": drawn(120, 1, 3)}
-    board = scored(tmp_path, sets).board
-    assert board.order[0] == "better"
-    assert [(one.first, one.second) for one in board.alike] == [board.order[1:]]
-    for one in board.differences:
+    leaderboard = scored(tmp_path, sets).leaderboard
+    assert leaderboard.order[0] == "better"
+    assert [(one.first, one.second) for one in leaderboard.alike] == [leaderboard.order[1:]]
+    for one in leaderboard.differences:
         assert one.cap.value is not None
         assert one.cap.value <= 0
         assert one.paired is None
@@ -114,8 +116,8 @@ def test_far_apart_and_alike(tmp_path: Path) -> None:
 def test_pairing_tells_apart_what_is_alike_without(tmp_path: Path) -> None:
     """Prompts differ much, generators little."""
     sets = {"a": drawn(200, 5, 1, shared=1.0), "b": drawn(200, 6, 2, shared=1.0)}
-    (unpaired,) = scored(tmp_path, sets).board.differences
-    (paired,) = scored(tmp_path, sets, pair_by="stem").board.differences
+    (unpaired,) = scored(tmp_path, sets).leaderboard.differences
+    (paired,) = scored(tmp_path, sets, pair_by="stem").leaderboard.differences
     assert (unpaired.paired, paired.paired) == (None, 200)
     assert paired.cap.value == unpaired.cap.value
     assert (unpaired.apart, paired.apart) == (False, True)
@@ -124,7 +126,7 @@ def test_pairing_tells_apart_what_is_alike_without(tmp_path: Path) -> None:
 def test_a_paired_difference_is_that_of_both_sums_in_the_same_resamples(tmp_path: Path) -> None:
     sets = {"a": drawn(60, 5, 1), "b": drawn(60, 3, 2)}
     result = scored(tmp_path, sets, pair_by="stem", resamples=2000)
-    (found,) = result.board.differences
+    (found,) = result.leaderboard.differences
     counts = {
         name: np.array([len(each["anomalies"]) for each in records], float) for name, records in sets.items()
     }
@@ -138,8 +140,8 @@ def test_only_shared_prompts_are_compared(tmp_path: Path) -> None:
     """Without the prompts of its own, which are all bad, b is better than a."""
     own = [record(f"own/{index}.png", [0] * 9) for index in range(40)]
     sets = {"a": drawn(50, 3, 1), "b": [*drawn(50, 1, 2), *own]}
-    board = scored(tmp_path, sets, pair_by="stem").board
-    (one,) = board.differences
+    leaderboard = scored(tmp_path, sets, pair_by="stem").leaderboard
+    (one,) = leaderboard.differences
     assert (one.first, one.second, one.paired) == ("a", "b", 50)
     assert one.af.value == pytest.approx(
         np.mean([len(each["anomalies"]) for each in sets["a"]])
@@ -147,35 +149,35 @@ def test_only_shared_prompts_are_compared(tmp_path: Path) -> None:
     )
     assert one.cap.interval is not None
     assert one.cap.interval[0] > 0
-    assert board.generators["b"].prompts == 90
+    assert leaderboard.generators["b"].prompts == 90
 
 
 def test_too_few_shared_prompts_are_no_pairs(tmp_path: Path) -> None:
     number = resample.FEWEST_SHARED - 1
     sets = {"a": drawn(60, 3, 1), "b": drawn(60, 3, 2, first=60 - number)}
-    (one,) = scored(tmp_path, sets, pair_by="stem").board.differences
+    (one,) = scored(tmp_path, sets, pair_by="stem").leaderboard.differences
     assert one.paired is None
     assert one.cap.interval is not None
     sets["b"] = drawn(60, 3, 2, first=60 - number - 1)
-    (one,) = scored(tmp_path, sets, pair_by="stem").board.differences
+    (one,) = scored(tmp_path, sets, pair_by="stem").leaderboard.differences
     assert one.paired == resample.FEWEST_SHARED
 
 
 def test_nothing_shared_is_said(tmp_path: Path) -> None:
     sets = {"a": drawn(20, 3, 1), "b": drawn(20, 3, 2, first=500)}
     result = scored(tmp_path, sets, pair_by="stem")
-    assert any("share a prompt" in notice for notice in result.board.notices)
-    assert all(one.paired is None for one in result.board.differences)
-    assert not any("share a prompt" in notice for notice in scored(tmp_path, sets).board.notices)
+    assert any("share a prompt" in notice for notice in result.leaderboard.notices)
+    assert all(one.paired is None for one in result.leaderboard.differences)
+    assert not any("share a prompt" in notice for notice in scored(tmp_path, sets).leaderboard.notices)
 
 
 def test_several_images_of_a_prompt_stay_together(tmp_path: Path) -> None:
     """Five equal images a prompt tell no more than one."""
     one = [record(f"0/{index}.png", [10] * (index % 7)) for index in range(60)]
     five = [record(f"{copy}/{index}.png", [10] * (index % 7)) for copy in range(5) for index in range(60)]
-    alone = scored(tmp_path, {"a": one}, pair_by="stem", resamples=4000).board.generators["a"]
-    together = scored(tmp_path, {"a": five}, pair_by="stem", resamples=4000).board.generators["a"]
-    apart = scored(tmp_path, {"a": five}, resamples=4000).board.generators["a"]
+    alone = scored(tmp_path, {"a": one}, pair_by="stem", resamples=4000).leaderboard.generators["a"]
+    together = scored(tmp_path, {"a": five}, pair_by="stem", resamples=4000).leaderboard.generators["a"]
+    apart = scored(tmp_path, {"a": five}, resamples=4000).leaderboard.generators["a"]
     assert together.prompts == 60
     widths = [float(np.ptp(score.cap.interval or ())) for score in (alone, together, apart)]
     assert widths[1] == pytest.approx(widths[0], rel=0.05)
@@ -183,22 +185,22 @@ def test_several_images_of_a_prompt_stay_together(tmp_path: Path) -> None:
 
 
 def test_of_many_generators_only_neighbours_are_compared(tmp_path: Path) -> None:
-    def board(number: int) -> Board:
+    def leaderboard(number: int) -> Leaderboard:
         sets = {f"g{index}": drawn(5, 2, index) for index in range(number)}
-        return scored(tmp_path, sets, resamples=20, pair_by="stem").board
+        return scored(tmp_path, sets, resamples=20, pair_by="stem").leaderboard
 
     most = ALL_PAIRS_UP_TO
-    assert len(board(most).differences) == most * (most - 1) // 2
-    many = board(most + 1)
+    assert len(leaderboard(most).differences) == most * (most - 1) // 2
+    many = leaderboard(most + 1)
     assert [(one.first, one.second) for one in many.differences] == list(
         zip(many.order, many.order[1:], strict=False)
     )
 
 
 def test_no_resamples_no_intervals(tmp_path: Path) -> None:
-    board = scored(tmp_path, {"a": drawn(9, 2, 1), "b": drawn(9, 2, 2)}, resamples=0).board
-    assert board.generators["a"].cap.interval is None
-    assert [one.apart for one in board.differences] == [None]
+    leaderboard = scored(tmp_path, {"a": drawn(9, 2, 1), "b": drawn(9, 2, 2)}, resamples=0).leaderboard
+    assert leaderboard.generators["a"].cap.interval is None
+    assert [one.apart for one in leaderboard.differences] == [None]
 
 
 def test_two_assessors(tmp_path: Path) -> None:
@@ -226,7 +228,7 @@ def test_the_guard_is_there_for_each_assessor_by_itself(tmp_path: Path) -> None:
     places = {name: written(tmp_path / name, drawn(5, 2, 1)) for name in "ab"}
     other = [each | {"model": "vllm/other"} for each in drawn(5, 2, 1)]
     others = {name: written(tmp_path / f"{name}2", other) for name in "ab"}
-    assert audit(loaded(places), loaded(others), resamples=0).board.mixed == ()
+    assert audit(loaded(places), loaded(others), resamples=0).leaderboard.mixed == ()
     others["b"] = places["b"]
     with pytest.raises(UsageError, match="models: a: vllm/other; b: openai/any"):
         audit(loaded(places), loaded(others), resamples=0)
@@ -234,6 +236,6 @@ def test_the_guard_is_there_for_each_assessor_by_itself(tmp_path: Path) -> None:
 
 def test_unfinished_runs_are_noticed(tmp_path: Path) -> None:
     run = run_folder(tmp_path / "run", [record("a.png")], state="interrupted")
-    assert audit(loaded({"a": run}), resamples=0).board.notices == (
+    assert audit(loaded({"a": run}), resamples=0).leaderboard.notices == (
         "a: its run is not finished (interrupted).",
     )

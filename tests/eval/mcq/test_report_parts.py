@@ -13,14 +13,14 @@ from uncanny.eval.mcq.report.gallery import MOST_SHOWN, Gallery, gallery
 from uncanny.eval.mcq.report.page import published_scores
 from uncanny.eval.mcq.report.plots import bias_groups, hierarchy_bar, pattern_bars, published_hierarchy
 from uncanny.eval.mcq.report.tables import p_words
-from uncanny.eval.mcq.score.matrix import Key, read_sheets
+from uncanny.eval.mcq.score.matrix import AnswerKey, read_sheets
 from uncanny.eval.mcq.score.score import baseline_answers, score_set
 from uncanny.eval.metrics.shares import wilson_interval
 
 
 def chosen(items: list[Item], answers: list[Answer]) -> Gallery:
     return gallery(
-        read_sheets(Key.of(items), answers), answers, items_file=Path("none"), root=None, overlays=None
+        read_sheets(AnswerKey.of(items), answers), answers, items_file=Path("none"), root=None, overlays=None
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from uncanny.errors import ModelUnusableError
-from uncanny.models.base import AnswerSchema, Message, Request, Sampling, Tokens, encode_image
+from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling, Tokens, encode_image
 from uncanny.models.vllm.model import VLLMProvider
 
 PATH = "/v1/chat/completions"
@@ -18,7 +18,7 @@ DATA = b"pixels"
 IMAGE = encode_image(
     sha256=hashlib.sha256(DATA).hexdigest(), media_type="image/webp", width=4, height=3, data=DATA
 )
-QUESTION = Request(
+QUESTION = ModelRequest(
     messages=(Message("user", (IMAGE, "What is wrong?"), shared=1),),
     sampling=Sampling(0.3, 0.95, 2_000),
     schema=AnswerSchema("objects", {"type": "object"}, {"type": "object", "title": "shared"}),
@@ -46,10 +46,10 @@ def account(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_question_carries_the_digest_and_the_steps_own_schema(httpserver: HTTPServer) -> None:
     httpserver.expect_request(PATH).respond_with_json(COMPLETION)
     provider = VLLMProvider("Qwen/Qwen3-VL-8B-Instruct", base_url=httpserver.url_for("/v1"))
-    reply = await provider.ask(QUESTION)
+    response = await provider.generate(QUESTION)
     await provider.close()
-    assert reply.text == "a cup"
-    assert reply.tokens == Tokens(1100, 3)
+    assert response.text == "a cup"
+    assert response.tokens == Tokens(1100, 3)
     body = json.loads(httpserver.log[0][0].get_data())
     image, text = body.pop("messages")[0]["content"]
     assert image == {
@@ -73,7 +73,7 @@ async def test_a_question_carries_the_digest_and_the_steps_own_schema(httpserver
 async def test_nothing_of_an_openai_account_is_sent(httpserver: HTTPServer) -> None:
     httpserver.expect_request(PATH).respond_with_json(COMPLETION)
     provider = VLLMProvider("m", base_url=httpserver.url_for("/v1"))
-    await provider.ask(QUESTION)
+    await provider.generate(QUESTION)
     await provider.close()
     headers = httpserver.log[0][0].headers
     assert headers["authorization"] == "Bearer none"
@@ -87,7 +87,7 @@ async def test_its_own_key_is_sent_where_there_is_one(
     httpserver.expect_request(PATH).respond_with_json({"error": "Unauthorized: token-abc"}, status=401)
     provider = VLLMProvider("m", base_url=httpserver.url_for("/v1"))
     with pytest.raises(ModelUnusableError, match=r"Unauthorized: \[key\]\. Set VLLM_API_KEY"):
-        await provider.ask(QUESTION)
+        await provider.generate(QUESTION)
     await provider.close()
     assert httpserver.log[0][0].headers["authorization"] == "Bearer token-abc"
 
@@ -97,7 +97,7 @@ async def test_of_an_unknown_model_it_says_which_there_are(httpserver: HTTPServe
     httpserver.expect_request("/v1/models").respond_with_json({"data": [{"id": "/models/qwen"}]})
     provider = VLLMProvider("m", base_url=httpserver.url_for("/v1"))
     with pytest.raises(ModelUnusableError, match=r"no model <path>\. That server has vllm//models/qwen"):
-        await provider.ask(QUESTION)
+        await provider.generate(QUESTION)
     await provider.close()
 
 
@@ -105,7 +105,7 @@ async def test_a_404_of_another_kind_of_server_stays_as_it_is(httpserver: HTTPSe
     provider = VLLMProvider("m", base_url=httpserver.url_for("/elsewhere"))
     httpserver.expect_request(re.compile("/elsewhere/.*")).respond_with_data("nothing here", status=404)
     with pytest.raises(ModelUnusableError, match=r"HTTP 404: nothing here .*\. Check the model name 'm'"):
-        await provider.ask(QUESTION)
+        await provider.generate(QUESTION)
     await provider.close()
 
 
@@ -113,4 +113,4 @@ def test_where_the_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert VLLMProvider("m").endpoint == "http://127.0.0.1:8000/v1/"
     monkeypatch.setenv("VLLM_BASE_URL", "http://gpu:9000/v1")
     assert VLLMProvider("m").endpoint == "http://gpu:9000/v1/"
-    assert VLLMProvider("m").traits.fixed_concurrency
+    assert VLLMProvider("m").capabilities.fixed_concurrency

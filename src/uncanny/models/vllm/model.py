@@ -7,10 +7,10 @@ import os
 
 from uncanny.errors import ModelUnusableError
 from uncanny.models.addresses import parse_address
-from uncanny.models.base import Reply, Request, Traits
-from uncanny.models.http_errors import NothingThereError, Where
+from uncanny.models.base import Capabilities, ModelRequest, ModelResponse
+from uncanny.models.http_errors import ErrorContext, NothingThereError
 from uncanny.models.openai import MEDIA_TYPES
-from uncanny.models.openai_chat import OWN_PATH, ChatModel, Dialect
+from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel
 from uncanny.models.openai_compatible import foreign_client, foreign_key
 
 KEY_VARIABLE = "VLLM_API_KEY"
@@ -43,8 +43,8 @@ class VLLMProvider(ChatModel):
         super().__init__(
             client,
             address=address,
-            where=Where.at(address, f"vllm/{model}", model, KEY_VARIABLE, key),
-            traits=Traits(
+            context=ErrorContext.at(address, f"vllm/{model}", model, KEY_VARIABLE, key),
+            capabilities=Capabilities(
                 media_types=MEDIA_TYPES,
                 max_image_bytes=None,
                 max_image_side=None,
@@ -55,18 +55,18 @@ class VLLMProvider(ChatModel):
                 prefix_cache=True,
                 fixed_concurrency=True,
             ),
-            dialect=Dialect("max_tokens", None, shared_schema=False, image_uuid=True),
+            variant=ApiVariant("max_tokens", None, shared_schema=False, image_uuid=True),
             timeout_s=timeout_s,
         )
 
-    async def ask(self, request: Request) -> Reply:
+    async def generate(self, request: ModelRequest) -> ModelResponse:
         """Make one call; see `Provider.ask`. Of a model that is not there, the error names those that are."""
         try:
-            return await super().ask(request)
+            return await super().generate(request)
         except NothingThereError as error:
             # vLLM's own message hides names that are paths, which those of local models are.
             served = await self._served()
-            if not served or self._where.model in served:
+            if not served or self._context.model in served:
                 raise
             names = " or ".join(f"vllm/{name}" for name in served[:MOST_NAMED])
             raise ModelUnusableError(error.message, remedy=f"That server has {names}.") from error

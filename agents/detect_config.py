@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class DetectPlan(BaseModel):
+class DetectConfig(BaseModel):
     """Parameters of the two-turn detection protocol.
 
     Temperature 0 where the model takes one; None leaves a model's own default. The output limit is in tokens

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class AnnotatePlan(BaseModel):
+class AnnotateConfig(BaseModel):
     """Parameters of the annotation pipeline.
 
     `repeats` perceiver drafts are merged into one object list, `max_objects` of them are examined (the

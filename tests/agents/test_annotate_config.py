@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from uncanny.agents import AnnotatePlan
+from uncanny.agents import AnnotateConfig
 
 
 def test_defaults() -> None:
-    assert AnnotatePlan().model_dump() == {
+    assert AnnotateConfig().model_dump() == {
         "repeats": 3,
         "max_objects": 12,
         "scene_scans": 0,
@@ -38,16 +38,16 @@ def test_defaults() -> None:
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        AnnotatePlan(**wrong)
+        AnnotateConfig(**wrong)
 
 
 @pytest.mark.parametrize(
-    ("plan", "objects", "calls"),
+    ("config", "objects", "calls"),
     [
-        (AnnotatePlan(), 8, 3 + 48 + 1),
-        (AnnotatePlan(scene_scans=3), 8, 3 + 3 + 48 + 1),
-        (AnnotatePlan(repeats=1, max_objects=2), 40, 1 + 12 + 1),
+        (AnnotateConfig(), 8, 3 + 48 + 1),
+        (AnnotateConfig(scene_scans=3), 8, 3 + 3 + 48 + 1),
+        (AnnotateConfig(repeats=1, max_objects=2), 40, 1 + 12 + 1),
     ],
 )
-def test_calls_of_an_image(plan: AnnotatePlan, objects: int, calls: int) -> None:
-    assert plan.calls(objects) == calls
+def test_calls_of_an_image(config: AnnotateConfig, objects: int, calls: int) -> None:
+    assert config.calls(objects) == calls

@@ -9,14 +9,14 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel
 
+from uncanny.agents.annotate_config import AnnotateConfig
 from uncanny.agents.failure import PROBLEMS, StepFailedError
-from uncanny.agents.plan import AnnotatePlan
 from uncanny.answers import FORMS, ListForm, own_schema, read_list, shared_schema
 from uncanny.answers.json_text import read_text
 from uncanny.client.calls import CallScope
-from uncanny.client.client import Caller
+from uncanny.client.client import ModelClient
 from uncanny.errors import AnswerError
-from uncanny.models.base import AnswerSchema, Message, Part, Request, Sampling, SentImage
+from uncanny.models.base import AnswerSchema, Message, ModelRequest, Part, Sampling, SentImage
 from uncanny.prompts import Prompt, PromptSet, prompt_set
 
 T = TypeVar("T", bound=BaseModel)
@@ -56,7 +56,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
+class ImageContext:
     """An image, the models to ask, and the log of what was asked.
 
     Every request about the image starts with the same bytes: system text, image, then what differs, so that
@@ -64,9 +64,9 @@ class Examination:
     """
 
     image: SentImage
-    caller: Caller
+    model_client: ModelClient
     scope: CallScope
-    plan: AnnotatePlan = field(default_factory=AnnotatePlan)
+    config: AnnotateConfig = field(default_factory=AnnotateConfig)
     prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
 
     async def text(self, step: Step, *context: str, **variables: str) -> str:
@@ -106,10 +106,10 @@ class Examination:
         max_tokens: int | None = None,
     ) -> R:
         prompt = self.prompts[step.prompt]
-        request = Request(
+        request = ModelRequest(
             messages=self._messages(prompt, step, context, variables),
             sampling=Sampling(
-                self.plan.temperature, self.plan.top_p, max_tokens or self.plan.max_output_tokens
+                self.config.temperature, self.config.top_p, max_tokens or self.config.max_output_tokens
             ),
             schema=schema,
             sample=step.sample,
@@ -123,7 +123,9 @@ class Examination:
             return repair_prompt.fill(problem=error.message)
 
         try:
-            return await self.caller.ask(request, read, prompt=prompt.id, repair=reworded, scope=self.scope)
+            return await self.model_client.generate(
+                request, read, prompt=prompt.id, repair=reworded, scope=self.scope
+            )
         except PROBLEMS as problem:
             raise StepFailedError(step.agent, step.step, step.subject, problem) from problem
 

@@ -1,0 +1,91 @@
+"""Results as tables: one `Table` for the terminal and for a notebook.
+
+Every score of every protocol is a `TableResult`, so that `print(scores)` and the last line of a notebook cell
+show what a command prints.
+"""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+WIDTH = 80
+MISSING = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as they are to be read; what was not measured is `MISSING`.
+
+    `columns` are the headers. The first one names a row and is never cut or wrapped; the others are numbers
+    or short words, to the right. `notes` follow the table, a line each.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    title: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def text(self, width: int = WIDTH) -> str:
+        """For a terminal, without colours; wider than `width` where names or numbers need it."""
+        from rich.console import Console
+        from rich.table import Table as Grid
+        from rich.text import Text
+
+        grid = Grid(box=None, pad_edge=False, header_style="", padding=(0, 2, 0, 0))
+        for number, column in enumerate(self.columns):
+            grid.add_column(Text(column), justify="right" if number else "left", no_wrap=True)
+        for row in self.rows:
+            grid.add_row(*(Text(cell) for cell in row))
+        cells = [self.columns, *self.rows]
+        needed = sum(2 + max(_width(row[number]) for row in cells) for number in range(len(self.columns)))
+        console = Console(file=io.StringIO(), width=max(width, needed), color_system=None, emoji=False)
+        console.print(grid)
+        assert isinstance(console.file, io.StringIO)
+        lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
+        return "\n".join([*([self.title] if self.title else []), *lines, *self.notes])
+
+    def html(self) -> str:
+        """For a notebook; whatever a model or a file is called stays text."""
+        head = Markup("").join(Markup("<th>{}</th>").format(column) for column in self.columns)
+        rows = Markup("").join(
+            Markup("<tr>{}</tr>").format(
+                Markup("").join(
+                    Markup('<td style="text-align:{}">{}</td>').format("right" if number else "left", cell)
+                    for number, cell in enumerate(row)
+                )
+            )
+            for row in self.rows
+        )
+        caption = Markup("<caption>{}</caption>").format(self.title) if self.title else Markup("")
+        notes = Markup("").join(Markup("<p>{}</p>").format(note) for note in self.notes)
+        return str(
+            Markup("<table>{}<thead><tr>{}</tr></thead><tbody>{}</tbody></table>{}").format(
+                caption, head, rows, notes
+            )
+        )
+
+
+class TableResult(ABC):
+    """A result that shows itself as tables, in a terminal and in a notebook."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def tables(self) -> tuple[Table, ...]:
+        """The tables, the most important one first."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(table.text() for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        return "".join(table.html() for table in self.tables())
+
+
+def _width(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(text)

@@ -1,0 +1,44 @@
+"""Tables for the terminal and for notebooks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uncanny.eval.common.tables import MISSING, Table, TableResult
+
+LONG = "openai-compatible/a-model-whose-name-is-longer-than-a-terminal-is-wide-and-must-be-read-whole/v2"
+TABLE = Table(("Model", "Q1", "Q2"), ((LONG, "91.3", MISSING), ("b", "7.0", "100.0")), "Scores", ("n = 5",))
+
+
+def test_names_are_never_cut_and_numbers_stand_to_the_right() -> None:
+    title, head, first, second, note = TABLE.text(width=40).splitlines()
+    assert (title, note) == ("Scores", "n = 5")
+    assert first.startswith(f"{LONG}  91.3")
+    assert first.endswith(MISSING)
+    ends = [head.index("Q1") + 2, first.index("91.3") + 4, second.index("7.0") + 3]
+    assert len(set(ends)) == 1
+
+
+def test_wide_characters_keep_the_columns_in_line() -> None:
+    lines = Table(("Name", "n"), (("指", "1"), ("ab", "2"))).text().splitlines()
+    assert lines[1:] == ["指    1", "ab    2"]
+
+
+def test_html_shows_hostile_names_as_text() -> None:
+    html = Table(("<b>", "n"), (("</td><script>alert(1)</script>", "1"),), "a & b", ("<i>",)).html()
+    assert "<script>" not in html
+    assert "&lt;/td&gt;&lt;script&gt;" in html
+    assert "<caption>a &amp; b</caption>" in html
+    assert "<p>&lt;i&gt;</p>" in html
+
+
+def test_a_result_shows_all_its_tables() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Result(TableResult):
+        name: str
+
+        def tables(self) -> tuple[Table, ...]:
+            return TABLE, Table((self.name,), ())
+
+    assert str(Result("x")) == f"{TABLE.text()}\n\nx"
+    assert Result("x")._repr_html_() == TABLE.html() + Table(("x",), ()).html()
