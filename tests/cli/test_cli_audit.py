@@ -145,7 +145,7 @@ def test_bad_records_are_refused_before_any_file_is_written(tmp_path: Path) -> N
 
 def test_not_alike(tmp_path: Path) -> None:
     one, other = run_folder(tmp_path / "a", [record("a.png")]), tmp_path / "b"
-    run_folder(other, [record("a.png", model="vllm/x")], config={"repeats": 1, "max_objects": 12})
+    run_folder(other, [record("a.png", model="vllm/x")], plan={"repeats": 1, "max_objects": 12})
     command = ("audit", f"a={one}", f"b={other}", *FAST)
     problems(uncanny_here(*command), "models: a: openai/any; b: vllm/x", "setting repeats: a: 3; b: 1")
     done = uncanny_here(*command, "--allow-mixed")
