@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from uncanny.eval.annotate.report_calls import CallIndex, CallPacker, index_calls, timeline
-from uncanny.eval.common.page import Picture, Shot, csp_hash, page_json, percent, pictures, source_text
+from uncanny.eval.common.page import Picture, Shot, csp_hash, page_json, percent, pictures, source_text, stamp
 from uncanny.eval.common.plots import per_image_histogram, severity_histogram
 from uncanny.eval.common.runs import open_run, stream_annotations
 from uncanny.records.jsonl import write_atomically
@@ -121,15 +121,6 @@ def _environment() -> Environment:
 
 def _pretty(value: Any) -> str:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
-
-
-def stamp(text: str) -> str:
-    """A time as people read it, in UTC to the minute; what is not ISO 8601 stays as it is."""
-    try:
-        when = datetime.fromisoformat(text)
-        return f"{when.astimezone(UTC) if when.tzinfo else when:%Y-%m-%d %H:%M} UTC"
-    except (ValueError, OverflowError):
-        return text
 
 
 OUTCOMES = {

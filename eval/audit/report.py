@@ -17,7 +17,6 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny import __version__
-from uncanny.eval.annotate.report import stamp
 from uncanny.eval.audit import words
 from uncanny.eval.audit.plots import plane, ranks, severities
 from uncanny.eval.audit.result import (
@@ -25,7 +24,6 @@ from uncanny.eval.audit.result import (
     Agreement,
     AuditResult,
     Difference,
-    Estimate,
     GeneratorScore,
     Leaderboard,
     PublishedRow,
@@ -33,7 +31,8 @@ from uncanny.eval.audit.result import (
     WorstImage,
 )
 from uncanny.eval.audit.words import difference_words
-from uncanny.eval.common.page import Shot, pictures, score_page
+from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.page import Shot, pictures, score_page, stamp
 from uncanny.eval.common.published import CAVEATS, published
 from uncanny.eval.metrics.significance import rank_agreement
 from uncanny.records.jsonl import write_atomically
@@ -179,13 +178,7 @@ def matrix(leaderboard: Leaderboard) -> list[tuple[str, list[Difference | None]]
 def _turned(one: Difference | None) -> Difference | None:
     if one is None:
         return None
-    mai, af, cap = (_negative(figure) for figure in (one.mai, one.af, one.cap))
-    return Difference(one.second, one.first, one.paired, mai, af, cap, one.apart)
-
-
-def _negative(figure: Estimate) -> Estimate:
-    value = None if figure.value is None else 0.0 - figure.value
-    return Estimate(value, figure.interval and (0.0 - figure.interval[1], 0.0 - figure.interval[0]))
+    return Difference(one.second, one.first, one.paired, -one.mai, -one.af, -one.cap, one.apart)
 
 
 def shared_names(leaderboard: Leaderboard) -> list[tuple[str, list[float | None]]]:

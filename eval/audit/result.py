@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
+from uncanny.eval.common.estimates import Estimate
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Anomaly
 
@@ -30,18 +31,6 @@ SourceKind = Literal["file", "run", "images"]
 
 SEVERITIES = 101
 MOST_LEFT_OUT = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A figure with its 95 % interval.
-
-    `value` is None where there is nothing to count over. `interval` is None there too, and where fewer than
-    two images, or prompts where these are paired, leave nothing to resample.
-    """
-
-    value: float | None
-    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,8 @@ from uncanny.eval.audit.aggregate import Interval, Pair, Resampled
 from uncanny.eval.audit.data import Loaded
 from uncanny.eval.audit.guard import check_alike, provenances, unchecked
 from uncanny.eval.audit.report import published_table
-from uncanny.eval.audit.result import (
-    RANKED,
-    Agreement,
-    AuditResult,
-    Difference,
-    Estimate,
-    GeneratorScore,
-    Leaderboard,
-)
+from uncanny.eval.audit.result import RANKED, Agreement, AuditResult, Difference, GeneratorScore, Leaderboard
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.audit import AuditFigures, audit_figures
 from uncanny.eval.metrics.bootstrap import LEVEL, RESAMPLES
 from uncanny.eval.metrics.significance import rank_agreement

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from uncanny.eval.audit.result import AuditResult, Difference, Estimate, GeneratorScore, Leaderboard
+from uncanny.eval.audit.result import AuditResult, Difference, GeneratorScore, Leaderboard
+from uncanny.eval.common.estimates import Estimate
 
 MINUS = "−"
 

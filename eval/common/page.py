@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,15 @@ def percent(rate: float | None) -> str:
     if 0.999 < rate < 1:
         return ">99.9%"
     return f"{rate:.1%}".replace(".0%", "%")
+
+
+def stamp(text: str) -> str:
+    """A time as people read it, in UTC to the minute; what is not ISO 8601 stays as it is."""
+    try:
+        when = datetime.fromisoformat(text)
+        return f"{when.astimezone(UTC) if when.tzinfo else when:%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):
+        return text
 
 
 # Only strings can hold these characters in JSON, so that escaping them never touches its syntax.

@@ -1,16 +1,24 @@
-"""What is wrong with an item or answer file: every finding as a record, and all of them as one error."""
+"""Files of records, read whole or refused: every finding as a record (`Problem`), all of them as one error.
+
+A file with one bad line is not read in part: whoever wrote it learns of everything that is wrong at once.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from uncanny.errors import UsageError
 
+T = TypeVar("T", bound=BaseModel)
+
+_UTF8_MARK = b"\xef\xbb\xbf"
 _LISTED = 20
 _SHOWN = 80
 
@@ -88,3 +96,37 @@ def _message(found: ErrorDetails) -> str:
     if place and place[-1] in ("answer", "ref", "q1_ref") and not given:
         return "the reference answer is empty; give the right answer"
     return f"{found['msg']}, not {shown(given)}"
+
+
+def parse_records(path: Path, model: type[T]) -> tuple[list[tuple[int, T]], list[Problem]]:
+    """The valid lines of a JSON Lines file with their numbers, and everything wrong with the others.
+
+    Raises UsageError for a file that cannot be read.
+    """
+    records: list[tuple[int, T]] = []
+    problems: list[Problem] = []
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                line = raw.removeprefix(_UTF8_MARK) if number == 1 else raw
+                if not line.strip():
+                    continue
+                try:
+                    records.append((number, model.model_validate_json(line)))
+                except ValidationError as error:
+                    problems += of_validation(error, item=_id_of(line), line=number)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror or error}", remedy="Give a JSON Lines file."
+        ) from error
+    return records, problems
+
+
+def _id_of(line: bytes) -> str | None:
+    """The id on a line that does not validate, as far as there is one."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    found = record.get("id") if isinstance(record, dict) else None
+    return found if isinstance(found, str) else None

@@ -22,8 +22,7 @@ from uncanny.agents.verdict import Asked
 from uncanny.answers.realism_verdict import Position, Realistic
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError, Problem, shown
-from uncanny.eval.mcq.data.load import parse_records
+from uncanny.eval.common.problems import ItemsError, Problem, parse_records, shown
 from uncanny.graphs.ugda_cases import Case, Label, label_of
 from uncanny.images import SkippedInputs, discover, display_path
 from uncanny.records.jsonl import write_atomically

@@ -16,9 +16,8 @@ import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError
-from uncanny.eval.mcq.data.load import parse_records
-from uncanny.eval.mcq.score.result import Share
+from uncanny.eval.common.estimates import Share
+from uncanny.eval.common.problems import ItemsError, parse_records
 from uncanny.eval.metrics.bootstrap import RESAMPLES, ratio_intervals
 from uncanny.eval.metrics.mcq import Ints, Ratio
 from uncanny.eval.metrics.shares import share_intervals

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from uncanny.eval.common.estimates import Share, interval_words, p_words
 from uncanny.eval.common.page import percent
 from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
-from uncanny.eval.mcq.report.tables import interval_words, p_words
-from uncanny.eval.mcq.score.result import Share
 from uncanny.eval.realism.score import GroupScore, RealismScore
 from uncanny.graphs.ugda_cases import Label
 

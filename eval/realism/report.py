@@ -17,10 +17,9 @@ from jinja2 import Environment
 from uncanny import __version__
 from uncanny.agents.verdict import Asked
 from uncanny.errors import UncannyError
-from uncanny.eval.annotate.report import stamp
-from uncanny.eval.common.page import Shot, pictures, score_page
+from uncanny.eval.common.estimates import interval_words, p_words
+from uncanny.eval.common.page import Shot, pictures, score_page, stamp
 from uncanny.eval.common.published import CAVEATS, published
-from uncanny.eval.mcq.report.tables import interval_words, p_words
 from uncanny.eval.realism.data import Side, Verdict
 from uncanny.eval.realism.humans import HUMAN_LABELS
 from uncanny.eval.realism.plots import labels, lines, places

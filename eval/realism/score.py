@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from uncanny.eval.mcq.score.result import Share
+from uncanny.eval.common.estimates import Share
 from uncanny.eval.metrics.bootstrap import RESAMPLES
 from uncanny.eval.metrics.mcq import Bools, Ratio, ratio
 from uncanny.eval.metrics.shares import METHOD, share_intervals

@@ -4,23 +4,18 @@ Predictions as the release has them, one line an image, read as answers and writ
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError, Problem, of_validation, shown
+from uncanny.eval.common.problems import ItemsError, Problem, of_validation, parse_records, shown
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AnswerForm, Item, Question
 from uncanny.eval.mcq.score.answers import read_choice
 from uncanny.records.jsonl import write_atomically
-
-T = TypeVar("T", bound=BaseModel)
-
-_UTF8_MARK = b"\xef\xbb\xbf"
 
 
 def load_items(path: Path, *, root: Path | None = None) -> tuple[Item, ...]:
@@ -117,40 +112,6 @@ def _repeated_ids(items: Sequence[tuple[int, Item]]) -> Iterator[Problem]:
             message = f"the id was used before, at line {first[item.id]}; give every item its own"
             yield Problem(item.id, "id", message, line=number)
         first.setdefault(item.id, number)
-
-
-def parse_records(path: Path, model: type[T]) -> tuple[list[tuple[int, T]], list[Problem]]:
-    """The valid lines of a JSON Lines file with their numbers, and everything wrong with the others.
-
-    Raises UsageError for a file that cannot be read.
-    """
-    records: list[tuple[int, T]] = []
-    problems: list[Problem] = []
-    try:
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, start=1):
-                line = raw.removeprefix(_UTF8_MARK) if number == 1 else raw
-                if not line.strip():
-                    continue
-                try:
-                    records.append((number, model.model_validate_json(line)))
-                except ValidationError as error:
-                    problems += of_validation(error, item=_id_of(line), line=number)
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror or error}", remedy="Give a JSON Lines file."
-        ) from error
-    return records, problems
-
-
-def _id_of(line: bytes) -> str | None:
-    """The id on a line that does not validate, as far as there is one."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    found = record.get("id") if isinstance(record, dict) else None
-    return found if isinstance(found, str) else None
 
 
 class _Line(BaseModel):

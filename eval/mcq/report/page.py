@@ -15,8 +15,8 @@ from typing import Any, Literal
 from jinja2 import Environment
 
 from uncanny import __version__
-from uncanny.eval.annotate.report import stamp
-from uncanny.eval.common.page import score_page
+from uncanny.eval.common.estimates import interval_words, p_words
+from uncanny.eval.common.page import score_page, stamp
 from uncanny.eval.common.published import published
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Item, carries_texts
 from uncanny.eval.mcq.report import plots as bars
@@ -25,11 +25,9 @@ from uncanny.eval.mcq.report.gallery import gallery
 from uncanny.eval.mcq.report.tables import (
     GROUPS,
     cell,
-    interval_words,
     is_asked,
     main_row,
     mcnemar_rows,
-    p_words,
     published_row,
     question_rates,
 )

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from uncanny.eval.mcq.score.result import ModelScore, Share
+from uncanny.eval.common.estimates import Share
+from uncanny.eval.mcq.score.result import ModelScore
 from uncanny.eval.mcq.score.score import is_baseline
 
 HIERARCHY = {

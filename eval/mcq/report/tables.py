@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from uncanny.eval.common.estimates import Share, interval_words
 from uncanny.eval.common.page import percent
 from uncanny.eval.mcq.data.items import QUESTIONS, Item, Question
 from uncanny.eval.mcq.score.matrix import ResponseMatrix
-from uncanny.eval.mcq.score.result import McNemar, ModelScore, Share
+from uncanny.eval.mcq.score.result import McNemar, ModelScore
 from uncanny.eval.metrics.mcq import SPLITS
 
 # Heading, split, and its columns as heading and score.
@@ -90,14 +91,6 @@ def cell(share: Share | None, *, asked: bool) -> Cell:
     return Cell(percent(share.value), interval_words(share), f"{share.counts:,} of {share.out_of:,}")
 
 
-def interval_words(share: Share) -> str | None:
-    """The two ends in percent without the sign; None where there is no interval."""
-    if share.interval is None:
-        return None
-    low, high = share.interval
-    return f"{100 * low:.1f}–{100 * high:.1f}"
-
-
 def is_asked(items: Iterable[Item], split: str, score: str) -> bool:
     """Whether any item of the split, or union of splits, has the questions that a score is made of."""
     wanted = set(_SCORES[score])
@@ -123,10 +116,3 @@ def mcnemar_rows(tests: Iterable[McNemar]) -> list[tuple[str, str, dict[str, McN
     for test in tests:
         pairs.setdefault((test.first, test.second), {})[test.question] = test
     return [(first, second, held) for (first, second), held in pairs.items()]
-
-
-def p_words(p_value: float | None) -> str:
-    """A p-value for people; never 0."""
-    if p_value is None:
-        return "nothing in common"
-    return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.2g}"

@@ -12,9 +12,10 @@ from itertools import combinations
 
 import numpy as np
 
+from uncanny.eval.common.estimates import Share
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Question
 from uncanny.eval.mcq.score.matrix import CODES, AnswerKey, Bools, ResponseMatrix
-from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore, Share
+from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore
 from uncanny.eval.metrics.bootstrap import percentile_intervals, replicates
 from uncanny.eval.metrics.mcq import (
     ARTIFACT,

@@ -14,23 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from uncanny.eval.common.estimates import Share
 from uncanny.eval.mcq.data.items import AskedQuestion, Question
 from uncanny.eval.mcq.score.answers import PARSER_VERSION, Parser
 from uncanny.eval.metrics.bootstrap import LEVEL
 from uncanny.eval.metrics.shares import METHOD
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """A share in 0–1 with its 95 % interval; `value` is None where there is nothing to count out of.
-
-    `counts` of `out_of` images. For several raters both are summed, and `value` is the raters' mean.
-    """
-
-    value: float | None
-    counts: int
-    out_of: int
-    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,15 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny import __version__
-from uncanny.eval.annotate.report import stamp
-from uncanny.eval.common.page import score_page
+from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.page import score_page, stamp
 from uncanny.eval.common.published import CAVEATS, published
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
 from uncanny.eval.semantic.report import page as rows
 from uncanny.eval.semantic.report import words
 from uncanny.eval.semantic.report.plots import MOST_IN_VIEWS, dots, spreads
 from uncanny.eval.semantic.report.words import METRICS, is_apart
-from uncanny.eval.semantic.score.result import Difference, Estimate, PredictionScore, SemanticScore
+from uncanny.eval.semantic.score.result import Difference, PredictionScore, SemanticScore
 from uncanny.eval.semantic.similarity.backbone import DEFAULT_BACKBONE
 from uncanny.records.jsonl import write_atomically
 from uncanny.schema import Status
@@ -205,12 +205,7 @@ def tables_of(score: SemanticScore) -> list[Table]:
 def _turned(one: Difference | None) -> Difference | None:
     if one is None:
         return None
-    value, interval = one.figure.value, one.figure.interval
-    turned = Estimate(
-        None if value is None else 0.0 - value,
-        interval and (0.0 - interval[1], 0.0 - interval[0]),
-    )
-    return Difference(one.second, one.first, one.protocol, one.metric, one.view, one.images, turned)
+    return Difference(one.second, one.first, one.protocol, one.metric, one.view, one.images, -one.figure)
 
 
 def left_out_lists(one: PredictionScore) -> list[NameList]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.semap import View
-from uncanny.eval.semantic.score.result import Difference, Estimate, SemanticScore
+from uncanny.eval.semantic.score.result import Difference, SemanticScore
 from uncanny.eval.semantic.similarity.backbone import DEFAULT_BACKBONE
 
 MINUS = "−"

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.bootstrap import Bools, Mean, mean_intervals
 from uncanny.eval.metrics.detection import conditioned, counted, recognised
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, Match, ProtocolName, View, f1, unmatched
@@ -25,7 +26,6 @@ from uncanny.eval.semantic.score.result import (
     BINS,
     Accuracy,
     Difference,
-    Estimate,
     Example,
     Examples,
     ImageColumns,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics import semap_paper, semap_release
 from uncanny.eval.metrics.bootstrap import LEVEL
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, Matrix, ProtocolName, View, ViewScore
@@ -50,17 +51,6 @@ class ScoredPair:
     pair: ImagePair
     similarity: Views
     scores: Mapping[ProtocolName, Mapping[View, ViewScore]]
-
-
-Interval = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean over images with its 95 % interval; both None where there is no image to take it over."""
-
-    value: float | None
-    interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

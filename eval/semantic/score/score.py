@@ -17,6 +17,7 @@ import numpy as np
 import orjson
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics import semap_paper, semap_release
 from uncanny.eval.metrics.bootstrap import RESAMPLES, Mean
 from uncanny.eval.metrics.semap import (
@@ -39,7 +40,6 @@ from uncanny.eval.semantic.score.aggregate import (
     protocol_score,
 )
 from uncanny.eval.semantic.score.result import (
-    Estimate,
     ImagePair,
     LeftOut,
     PredictionScore,

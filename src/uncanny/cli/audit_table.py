@@ -6,16 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from uncanny.cli.terminal import layout
 from uncanny.eval.audit.guard import told
-from uncanny.eval.audit.result import (
-    RANKED,
-    Agreement,
-    AuditResult,
-    Difference,
-    Estimate,
-    Leaderboard,
-    PublishedTable,
-)
+from uncanny.eval.audit.result import RANKED, Agreement, AuditResult, Difference, Leaderboard, PublishedTable
 from uncanny.eval.audit.score import ALL_PAIRS_UP_TO
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.published import CAVEATS
 
 WIDTH = 80

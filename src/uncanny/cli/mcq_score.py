@@ -18,12 +18,13 @@ from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, page, scores_jso
 from uncanny.cli.several import Scores
 from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.errors import UsageError
+from uncanny.eval.common.estimates import Share
 from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.data.load import load_answers, load_predictions
 from uncanny.eval.mcq.report.page import published_caveat, published_scores
 from uncanny.eval.mcq.run import McqJob
 from uncanny.eval.mcq.score.aggregate import as_rater
-from uncanny.eval.mcq.score.result import SetScore, Share
+from uncanny.eval.mcq.score.result import SetScore
 from uncanny.eval.mcq.score.score import baseline_answers, report_json, score_set
 from uncanny.records.jsonl import read_records, write_atomically
 from uncanny.records.run_folder import RunFolder

@@ -11,8 +11,8 @@ import orjson
 from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, page, scores_json, table_csv
 from uncanny.cli.several import Scores
 from uncanny.cli.terminal import harmless, layout, say, say_json
+from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.published import CAVEATS
-from uncanny.eval.mcq.score.result import Share
 from uncanny.eval.realism.data import VERDICTS, load_verdicts
 from uncanny.eval.realism.humans import HUMAN_LABELS, load_humans
 from uncanny.eval.realism.report import published_humans

@@ -9,10 +9,11 @@ from textwrap import wrap
 from typing import Any
 
 from uncanny.cli.terminal import layout
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.published import CAVEATS
 from uncanny.eval.common.published import published as published_figures
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
-from uncanny.eval.semantic.score.result import Difference, Estimate, PredictionScore, SemanticScore
+from uncanny.eval.semantic.score.result import Difference, PredictionScore, SemanticScore
 
 NAME_WIDTH = 23
 MOST_PAIRS = 6

@@ -15,7 +15,6 @@ from uncanny.eval.audit.result import (
     Agreement,
     AuditResult,
     Difference,
-    Estimate,
     GeneratorScore,
     Leaderboard,
     LeftOut,
@@ -25,6 +24,7 @@ from uncanny.eval.audit.result import (
     PublishedTable,
     WorstImage,
 )
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.published import published
 from uncanny.schema import Anomaly
 

@@ -19,15 +19,9 @@ from tests.eval.common.page_text import Page, check_static_page
 from uncanny.demo.scenes import scenes
 from uncanny.eval.audit.plots import spread
 from uncanny.eval.audit.report import write_audit_page
-from uncanny.eval.audit.result import (
-    AuditResult,
-    Estimate,
-    GeneratorScore,
-    Leaderboard,
-    LeftOut,
-    Mixed,
-)
+from uncanny.eval.audit.result import AuditResult, GeneratorScore, Leaderboard, LeftOut, Mixed
 from uncanny.eval.audit.words import amount, ends, signed
+from uncanny.eval.common.estimates import Estimate
 
 FIFTEEN = [f"generator-{place}" for place in range(13)] + ["七本の指/" + "long-" * 40, HOSTILE]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.eval.mcq.made_sets import answered, made_item, made_set
+from uncanny.eval.common.estimates import p_words
 from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.report import plots as plot
 from uncanny.eval.mcq.report.gallery import MOST_SHOWN, Gallery, gallery
 from uncanny.eval.mcq.report.page import published_scores
 from uncanny.eval.mcq.report.plots import bias_groups, hierarchy_bar, pattern_bars, published_hierarchy
-from uncanny.eval.mcq.report.tables import p_words
 from uncanny.eval.mcq.score.matrix import AnswerKey, read_sheets
 from uncanny.eval.mcq.score.score import baseline_answers, score_set
 from uncanny.eval.metrics.shares import wilson_interval

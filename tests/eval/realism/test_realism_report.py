@@ -13,8 +13,8 @@ import pytest
 from tests.eval.common.page_text import Page, check_static_page
 from tests.eval.realism.made_verdicts import hand_worked, line, written
 from uncanny.demo.scenes import scenes
+from uncanny.eval.common.estimates import interval_words
 from uncanny.eval.common.page import percent
-from uncanny.eval.mcq.report.tables import interval_words
 from uncanny.eval.realism.data import load_verdicts
 from uncanny.eval.realism.humans import HumanAnswer
 from uncanny.eval.realism.report import MOST_SHOWN, write_realism_page

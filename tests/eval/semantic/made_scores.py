@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from tests.eval.common.page_text import Page
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.semantic.data.images import AnomalyFile, ScoredAnomaly, ScoredImage
 from uncanny.eval.semantic.report.page import write_semantic_page
 from uncanny.eval.semantic.report.words import amount, ends
-from uncanny.eval.semantic.score.result import Estimate, SemanticScore
+from uncanny.eval.semantic.score.result import SemanticScore
 from uncanny.eval.semantic.score.score import ScoreSettings, score_semantic
 from uncanny.eval.semantic.similarity.base import Matrix, TextPairs
 from uncanny.schema import Status

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.eval.semantic.made_scores import made_predictions, made_score, made_truth
+from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.semantic.report.page import left_out_lists, verdict
 from uncanny.eval.semantic.report.plots import fitted, lines_of, median_words, panels_of
 from uncanny.eval.semantic.report.words import amount, is_apart, measure_words, reached, signed, signed_ends
-from uncanny.eval.semantic.score.result import Estimate
 
 
 @pytest.mark.parametrize(

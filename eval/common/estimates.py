@@ -1,0 +1,67 @@
+"""Figures with their uncertainty: means (`Estimate`), shares of what was counted (`Share`), how they read.
+
+Every protocol's result is made of these two. A figure that nothing was measured for is None, not 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its 95 % interval, in the unit of the figure.
+
+    `value` is None where there is nothing to measure. `interval` is None there too, and where intervals were
+    not wanted or there is too little to resample.
+    """
+
+    value: float | None
+    interval: Interval | None = None
+
+    @property
+    def excludes_zero(self) -> bool | None:
+        """Of a difference: whether its interval leaves 0 out; None without an interval."""
+        return None if self.interval is None else not self.interval[0] <= 0 <= self.interval[1]
+
+    def __neg__(self) -> Estimate:
+        """Of a difference: the same seen from the other side. 0 stays 0 and never becomes −0."""
+        return Estimate(
+            None if self.value is None else 0.0 - self.value,
+            self.interval and (0.0 - self.interval[1], 0.0 - self.interval[0]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A share in 0–1 with its 95 % interval; `value` is None where there is nothing to count out of.
+
+    `counts` of `out_of` images. For several raters both are summed, and `value` is the raters' mean.
+    """
+
+    value: float | None
+    counts: int
+    out_of: int
+    interval: Interval | None = None
+
+
+def interval_json(figure: Estimate | Share) -> list[float] | None:
+    """The two ends as JSON has them; None where there is no interval."""
+    return None if figure.interval is None else list(figure.interval)
+
+
+def interval_words(figure: Estimate | Share) -> str | None:
+    """The two ends of a share in percent, without the sign; None where there is no interval."""
+    if figure.interval is None:
+        return None
+    low, high = figure.interval
+    return f"{100 * low:.1f}–{100 * high:.1f}"
+
+
+def p_words(p_value: float | None) -> str:
+    """A p-value for people; never 0, and words where the two have nothing in common to test."""
+    if p_value is None:
+        return "nothing in common"
+    return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.2g}"
