@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import io
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
+
+from uncanny.errors import UsageError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 WIDTH = 80
 MISSING = "–"
@@ -21,7 +29,7 @@ class Table:
     """Cells as they are to be read; what was not measured is `MISSING`.
 
     `columns` are the headers. The first one names a row and is never cut or wrapped; the others are numbers
-    or short words, to the right. `notes` follow the table, a line each.
+    or short words, to the right. `notes` are sentences that follow the table.
     """
 
     columns: tuple[str, ...]
@@ -46,7 +54,8 @@ class Table:
         console.print(grid)
         assert isinstance(console.file, io.StringIO)
         lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
-        return "\n".join([*([self.title] if self.title else []), *lines, *self.notes])
+        notes = [line for note in self.notes for line in _wrapped(note, width)]
+        return "\n".join([*([self.title] if self.title else []), *lines, *notes])
 
     def html(self) -> str:
         """For a notebook; whatever a model or a file is called stays text."""
@@ -83,6 +92,26 @@ class TableResult(ABC):
 
     def _repr_html_(self) -> str:
         return "".join(table.html() for table in self.tables())
+
+
+def data_frame(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> DataFrame:
+    """Rows as a pandas data frame with exactly these columns; what a row has not is missing.
+
+    Raises UsageError where pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise UsageError(
+            "A data frame needs pandas, which is not installed", remedy="pip install 'uncanny[frames]'"
+        ) from error
+    return pandas.DataFrame(
+        [{column: row.get(column) for column in columns} for row in rows], columns=columns
+    )
+
+
+def _wrapped(note: str, width: int) -> list[str]:
+    return wrap(note, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _width(text: str) -> int:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
-from uncanny.eval.common.tables import MISSING, Table, TableResult
+import pytest
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
 
 LONG = "openai-compatible/a-model-whose-name-is-longer-than-a-terminal-is-wide-and-must-be-read-whole/v2"
 TABLE = Table(("Model", "Q1", "Q2"), ((LONG, "91.3", MISSING), ("b", "7.0", "100.0")), "Scores", ("n = 5",))
@@ -42,3 +46,24 @@ def test_a_result_shows_all_its_tables() -> None:
 
     assert str(Result("x")) == f"{TABLE.text()}\n\nx"
     assert Result("x")._repr_html_() == TABLE.html() + Table(("x",), ()).html()
+
+
+def test_long_notes_are_wrapped() -> None:
+    lines = Table(("Name", "n"), (), notes=("word " * 30,)).text(width=40).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert not lines[1].startswith(" ")
+    assert all(line.startswith("  word") for line in lines[2:])
+
+
+def test_a_data_frame_leaves_unmeasured_cells_empty() -> None:
+    pytest.importorskip("pandas")
+    frame = data_frame(("name", "value"), [{"name": "a", "value": 0.5, "more": 1}, {"name": "b"}])
+    assert list(frame.columns) == ["name", "value"]
+    assert frame["value"].isna().tolist() == [False, True]
+    assert list(data_frame(("name",), []).columns) == ["name"]
+
+
+def test_a_missing_pandas_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UsageError, match=r"uncanny\[frames\]"):
+        data_frame(("name",), [])
