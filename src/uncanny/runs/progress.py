@@ -4,6 +4,7 @@ What a run has spent that `run.json` does not count yet, from what is on disk.""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections import Counter
@@ -246,54 +247,75 @@ class PaidCall(BaseModel):
 
 
 class SpendingFile:
-    """`spending.jsonl`: each call as it comes back, until `run.json` counts it.
+    """`spending.jsonl`: each call that came back, until `run.json` counts it.
 
-    A kill between two writes of `run.json` would lose what the calls since then cost. Lines are numbered as
-    `run.json` counts calls, so what it counts already is told from what it does not.
+    A kill between two writes of `run.json` would lose what the calls since then cost. The answer cache has
+    most of them, but no refusals, no answers that could not be read, and nothing at all where it is switched
+    off. Calls that come back in one turn of the event loop are written together at its end: a kill loses them
+    as it loses the calls in flight. Lines are numbered as `run.json` counts calls, so what it counts already
+    is told from what it does not.
     """
 
     def __init__(self, path: Path) -> None:
         """Opens nothing yet."""
         self.path = path
         self._file: FileIO | None = None
+        self._on_failure: Callable[[StorageError], None]
+        self._unwritten: list[dict[str, Any]] = []
 
-    def open(self) -> None:
-        """Raises UsageError."""
+    def open(self, on_failure: Callable[[StorageError], None]) -> None:
+        """`on_failure` is told where calls cannot be written, or the file was deleted. Raises UsageError."""
         self._file = open_to_append(self.path)
+        self._on_failure = on_failure
 
     def uncounted(self, counted: int) -> Iterator[PaidCall]:
-        """Calls of an earlier sitting beyond the first `counted` of the run. Raises UsageError."""
+        """Calls of an earlier session beyond the first `counted` of the run. Raises UsageError."""
         return (call for call in read_paid(self.path) if call.number > counted)
 
     def append(self, call: CallRecord, number: int) -> None:
-        """Raises StorageError where it cannot be written, and where the file was deleted."""
-        assert self._file is not None
-        if is_deleted(self._file):
-            raise StorageError(
-                f"{self.path.parent} was deleted while the run was going on",
-                remedy="The same command goes on with what is there.",
-            )
-        line = {
-            "number": number,
-            "started": call.started,
-            "model": call.model,
-            "served_model": call.served_model,
-            "outcome": call.outcome,
-            "input_tokens": call.input_tokens,
-            "cached_tokens": call.cached_tokens,
-            "output_tokens": call.output_tokens,
-            "cost_usd": call.cost_usd,
-        }
-        append_whole(self._file, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        """To be called within the event loop."""
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self._write)
+        self._unwritten.append(
+            {
+                "number": number,
+                "started": call.started,
+                "model": call.model,
+                "served_model": call.served_model,
+                "outcome": call.outcome,
+                "input_tokens": call.input_tokens,
+                "cached_tokens": call.cached_tokens,
+                "output_tokens": call.output_tokens,
+                "cost_usd": call.cost_usd,
+            }
+        )
+
+    def _write(self) -> None:
+        if self._file is None or not self._unwritten:
+            return
+        try:
+            if is_deleted(self._file):
+                raise StorageError(
+                    f"{self.path.parent} was deleted while the run was going on",
+                    remedy="The same command goes on with what is there.",
+                )
+            lines = (orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in self._unwritten)
+            append_whole(self._file, b"".join(lines))
+        except StorageError as error:
+            self._on_failure(error)
+        self._unwritten.clear()
 
     def clear(self) -> None:
         """`run.json` counts them all."""
+        self._unwritten.clear()
         if self._file is not None:
             self._file.truncate(0)
 
     def close(self, *, counted: bool) -> None:
         """Removes the file where `run.json` counts all that is in it."""
         if self._file is not None:
+            if not counted:
+                self._write()
             self._file.close()
             self._file = None
         if counted:

@@ -290,14 +290,14 @@ class _Session(Generic[Item]):
             answers=(options.answers or folder.answers) if options.cache else None,
             budget=self._budget(),
             agents=task.agents,
-            on_call=lambda call: self._note(call, stop),
+            on_call=self._note,
             on_fallback=lambda _lane, error: progress.warnings.append(str(error)),
             warn=progress.warnings.append,
             server_log=folder.path / "vllm.log",
             on_ready=on_ready,
         ) as engine:
             self.manifest.sent(self.models, engine.sent(task.sampling))
-            self._begin()
+            self._begin(stop)
             calls = CallFile(folder.calls, task.recorded(self.records))
             keeper = asyncio.create_task(self._keep_manifest(stop))
             try:
@@ -317,9 +317,9 @@ class _Session(Generic[Item]):
                 self.manifest.sent(self.models, engine.sent(task.sampling))
         return RunEnd(progress, stop.reason, stop.error)
 
-    def _begin(self) -> None:
+    def _begin(self, stop: Stop) -> None:
         """Raises UsageError where nothing can be written: better now than after the first answers."""
-        self.spending.open()
+        self.spending.open(stop.because)
         try:
             self.manifest.write("running", self.progress)
         except OSError as error:
@@ -340,14 +340,10 @@ class _Session(Generic[Item]):
             usual_calls=self.task.usual_calls,
         )
 
-    def _note(self, call: CallRecord, stop: Stop) -> None:
+    def _note(self, call: CallRecord) -> None:
         self.progress.add_call(call)
-        if call.replayed:
-            return
-        try:
+        if not call.replayed:
             self.spending.append(call, self.progress.spending.calls)
-        except StorageError as error:
-            stop.because(error)
 
     async def _keep_manifest(self, stop: Stop) -> None:
         """Keep `run.json` fresh; where it cannot be written for a while, say so and go on trying."""
