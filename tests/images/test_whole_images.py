@@ -18,8 +18,7 @@ from PIL import Image
 
 from tests.images.odd_files import encoded, picture
 from uncanny.images import PixelPolicy
-from uncanny.images.decode import _PixelLimit, check_whole, decode, read_header
-from uncanny.images.signature import check_png_rows
+from uncanny.images.decode import _PixelLimit, check_png_rows, check_whole, decode, read_header
 
 MOST = PixelPolicy().max_pixels
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}

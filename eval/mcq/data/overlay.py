@@ -1,6 +1,8 @@
 """The picture that question 3 is asked about: the image with its candidate boxes drawn on it.
 
-A set with all its Q3 images drawn and stored, so that everybody sends the same bytes."""
+It is drawn once, stored under the digest of what it is drawn from, and sent from there byte for byte.
+`store_overlays` does so for a whole set, to be published with it.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ from uncanny.eval.mcq.data.load import image_path, overlay_path, parse_items
 from uncanny.eval.mcq.data.released import write_items
 from uncanny.images import PixelPolicy, RecordedFile
 from uncanny.images.discover import short_path
-from uncanny.images.file_bytes import read_stamped
-from uncanny.images.overlay import draw_boxes
+from uncanny.images.file_bytes import read_image_file, read_stamped
+from uncanny.images.overlay import draw_boxes, drawing_digest
 from uncanny.records.jsonl import write_atomically
 
 # Two items may share a picture and its boxes; their threads would share the temporary file.
@@ -27,29 +29,36 @@ _WRITING = threading.Lock()
 def render_overlay(image: bytes | Path, boxes: Mapping[Option, Box]) -> bytes:
     """The image with the boxes on it, A red, B blue, C teal, D orange, as PNG without ancillary chunks.
 
-    Same pixels and same boxes, same bytes: on every machine, with every version of Pillow and zlib. What an
-    image's pixels are is up to its decoder: exact for PNG, lossless WebP and other lossless files, but JPEG,
-    AVIF and lossy WebP may come out a shade differently with another version. So what a set is published
-    with should be stored (`store_overlay`) and named by the items, not rendered anew by every user.
     The rest is as in `draw_boxes`: same size, upright, RGB, alpha on white, no colour profile. Boxes are x0,
-    y0, x1, y1 in pixels of the upright image. Blocking: about 0.1 s a megapixel. Raises `ImageError` for an
-    image that cannot be read, `UsageError` for a box without area inside it.
+    y0, x1, y1 in pixels of the upright image. Another version of Pillow, or of a decoder of JPEG, AVIF or
+    lossy WebP, may give other bytes and a shade of difference in pixels. So what a set is published with
+    should be stored (`store_overlay`) and named by the items, not rendered anew by every user. Blocking.
+    Raises `ImageError` for an image that cannot be read, `UsageError` for a box without area inside it.
     """
     return draw_boxes(image, boxes)
 
 
 def store_overlay(image: bytes | Path, boxes: Mapping[Option, Box], folder: Path) -> Path:
-    """Render, and keep the file as `<sha256 of its bytes>.png` in the folder, which is made if need be.
+    """Render into the folder, which is made if need be; the file is named by `drawing_digest`.
 
-    A file that is there already is left alone. Raises what `render_overlay` raises, and `OSError`.
+    So it has the same name everywhere, and one that is there already is used as it is and not drawn again.
+    Raises what `render_overlay` raises, and `OSError`.
     """
-    data = render_overlay(image, boxes)
-    path = folder / f"{hashlib.sha256(data).hexdigest()}.png"
+    data = image if isinstance(image, bytes) else read_image_file(image, PixelPolicy().max_file_bytes)
+    path = folder / f"{drawing_digest(data, boxes)}.png"
+    if _is_stored(path):
+        return path
+    drawn = render_overlay(data, boxes)
     with _WRITING:
-        if not path.is_file():
+        if not _is_stored(path):
             folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, [data])
+            write_atomically(path, [drawn])
     return path
+
+
+def _is_stored(path: Path) -> bool:
+    """Whether the file is there; a link is none, since it may lead out of a folder from somebody else."""
+    return path.is_file() and not path.is_symlink()
 
 
 def overlay_for(item: Item, items_file: Path, root: Path | None, folder: Path) -> Path:

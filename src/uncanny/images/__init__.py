@@ -1,10 +1,9 @@
-"""Image files: found, checked, and made ready to send byte for byte."""
+"""Image files: found in folders, checked whole, and made ready to send byte for byte."""
 
 from uncanny.images.discover import Found, Skipped, SkippedInputs, SkipReason, discover, display_path
 from uncanny.images.encode import PixelPolicy, SendLimits
 from uncanny.images.file_bytes import RecordedFile, changed_files
-from uncanny.images.overlay import thumbnail
-from uncanny.images.prepared import PreparedImage, prepare, stored_size
+from uncanny.images.prepared import PreparedImage, prepare, stored_size, thumbnail
 
 __all__ = [
     "Found",

@@ -6,11 +6,12 @@ import importlib
 import logging
 import threading
 import warnings
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from PIL import (
     AvifImagePlugin,
@@ -29,7 +30,6 @@ from uncanny.errors import ImageError
 from uncanny.images.signature import (
     UNREAD_SUFFIXES,
     Format,
-    check_png_rows,
     look_of,
     looks_cut_off,
     no_image,
@@ -66,6 +66,10 @@ _LOADING = threading.Lock()
 _MOST_OF_A_MARK = 512
 # Where a PNG may say which way is up. Pillow looks for them behind the pixels, too, and decodes them for it.
 _ORIENTATION_MARKS = (b"eXIf", b"Raw profile type exif", b"XML:com.adobe.xmp")
+
+_CHANNELS: Final = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+_BLOCK: Final = 1 << 20
+_MOST_FILTERS: Final = 4
 
 # Of all threads together, a larger picture going alone. One pixel takes about 9 bytes while it is worked on.
 MOST_PIXELS_AT_ONCE = 100_000_000
@@ -215,6 +219,57 @@ def check_whole(data: bytes, header: Header) -> bool:
         image.load()
         return True
     return False
+
+
+def check_png_rows(data: bytes) -> bool:
+    """True if all rows are there and can be decoded, False for an interlaced file, which is not looked at.
+
+    `data` starts with an `IHDR` that Pillow has read. Checksums of chunks are left to Pillow's `verify`.
+    Raises OSError for rows that are missing or damaged, `zlib.error` for a broken stream.
+    """
+    width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
+    depth, colour, interlaced = data[24], data[25], data[28]
+    if interlaced or colour not in _CHANNELS:
+        return False
+    stride = 1 + (width * depth * _CHANNELS[colour] + 7) // 8
+    missing = stride * height
+    to_next_filter = 0
+    for block in _unpacked(data):
+        rows = block[:missing]
+        # The first byte of each row says how it is filtered.
+        filters = rows[to_next_filter::stride]
+        if filters and max(filters) > _MOST_FILTERS:
+            raise OSError("unrecognized data stream contents when reading image file")
+        to_next_filter = (to_next_filter - len(rows)) % stride
+        missing -= len(rows)
+        if not missing:
+            return True
+    raise OSError(f"image file is truncated ({missing} bytes of pixels are missing)")
+
+
+def _unpacked(data: bytes) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj()
+    for packed in _pixel_chunks(data):
+        left = packed
+        while not unpacker.eof:
+            block = unpacker.decompress(left, _BLOCK)
+            left = unpacker.unconsumed_tail
+            yield block
+            if not left and len(block) < _BLOCK:
+                break
+
+
+def _pixel_chunks(data: bytes) -> Iterator[bytes]:
+    """Contents of the IDAT chunks, which follow each other."""
+    at, begun = 8, False
+    while at + 8 <= len(data):
+        size, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        if kind == b"IDAT":
+            begun = True
+            yield data[at + 8 : at + 8 + size]
+        elif begun:
+            return
+        at += size + 12
 
 
 def _open(file: BinaryIO, name: Format) -> ImageFile.ImageFile:

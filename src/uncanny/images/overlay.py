@@ -1,8 +1,7 @@
 """Boxes with letters drawn onto a picture, for a model to choose between.
 
-Source: SalArt-VQA, question 3: A red, B blue, C teal, D orange; widths and letters grow with the picture.
-
-Small pictures for reports."""
+Source: SalArt-VQA, question 3: A red, B blue, C teal, D orange; lines and letters grow with the picture.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +9,21 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from PIL import Image
+import orjson
+from PIL import Image, ImageDraw, ImageFont
 
 from uncanny.errors import ImageError, StorageError, UsageError
 from uncanny.images.decode import PIXELS, Header, decode, explain, read_header
 from uncanny.images.discover import short_path
-from uncanny.images.encode import PixelPolicy
+from uncanny.images.encode import PixelPolicy, plain
 from uncanny.images.file_bytes import read_image_file
-from uncanny.images.glyphs import Letter, glyph
-from uncanny.images.pixels import plain
-from uncanny.images.png import write_png
 
+Letter = Literal["A", "B", "C", "D"]
 Box = tuple[float, float, float, float]
 _Colour = tuple[int, int, int]
 _Place = tuple[int, int, int, int]
@@ -35,6 +34,10 @@ COLOURS: Final[Mapping[Letter, _Colour]] = {
     "C": (0, 128, 128),
     "D": (240, 115, 0),
 }
+_CAPITAL: Final = 0.7  # height of a capital letter of Pillow's font, as a share of its size
+DRAWING: Final = 2
+"""Goes up with any change to how boxes are drawn, so that stored drawings get other names. 1 was 0.1.0's."""
+
 _WHITE: Final = (255, 255, 255)
 _BLACK: Final = (0, 0, 0)
 
@@ -56,6 +59,19 @@ class _Pen:
         return self.letter + 2 * max(2, self.letter // 4) + 2 * self.edge
 
 
+def drawing_digest(image: bytes, boxes: Mapping[Letter, Box]) -> str:
+    """SHA-256 of all that decides a drawing: the image file's bytes, the boxes, the way they are drawn.
+
+    The order of the boxes does not count. The same on every machine, other than the drawing's own bytes.
+    """
+    content = {
+        "drawing": DRAWING,
+        "image": hashlib.sha256(image).hexdigest(),
+        "boxes": {letter: [float(value) for value in box] for letter, box in boxes.items()},
+    }
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
 def draw_boxes(image: bytes | Path, boxes: Mapping[Letter, Box], policy: PixelPolicy | None = None) -> bytes:
     """The picture with the boxes on it as PNG: same size, upright, RGB, alpha flattened onto white.
 
@@ -64,9 +80,9 @@ def draw_boxes(image: bytes | Path, boxes: Mapping[Letter, Box], policy: PixelPo
     picture. Later letters cover earlier ones; badges lie above all lines, beside their box where there is
     room. A colour profile is left out and the samples are kept. Of `policy` only the limits on size count.
 
-    The bytes depend on the decoded pixels and the boxes alone. Decoding is exact for lossless files; lossy
-    ones, JPEG above all, may decode a shade differently with another version of the decoder. Blocking.
-    Raises `ImageError` for a picture that cannot be read, `UsageError` for a box outside it or without area.
+    Nothing but the picture is in the file. Its bytes are the same for the same input with one version of
+    Pillow; another may pack them otherwise, and shade the letters' edges otherwise. Blocking. Raises
+    `ImageError` for a picture that cannot be read, `UsageError` for a box outside it or without area.
     """
     policy, data = policy or PixelPolicy(), b""
     try:
@@ -77,23 +93,27 @@ def draw_boxes(image: bytes | Path, boxes: Mapping[Letter, Box], policy: PixelPo
     except (UsageError, StorageError):
         raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files
-        told = explain(error, data)
+        explained = explain(error, data)
         where = f"{short_path(image)}: " if isinstance(image, Path) else ""
-        raise ImageError(f"{where}{told.message}", kind=told.kind, remedy=told.remedy) from error
+        raise ImageError(
+            f"{where}{explained.message}", kind=explained.kind, remedy=explained.remedy
+        ) from error
 
 
 def _drawn(picture: Image.Image, boxes: Mapping[Letter, Box]) -> bytes:
     places = {letter: _pixels(letter, boxes[letter], picture.size) for letter in sorted(boxes)}
-    pen = _pen(picture.size)
+    pen, draw = _pen(picture.size), ImageDraw.Draw(picture)
     for letter, place in places.items():
-        _draw_frame(picture, place, COLOURS[letter], pen)
+        _draw_frame(draw, place, COLOURS[letter], pen)
     taken: list[_Place] = []
     for letter, place in places.items():
         others = [other for key, other in places.items() if key != letter]
-        at = _badge_place(place, others, taken, pen, picture.size)
-        taken.append(at)
-        _draw_badge(picture, letter, at, pen)
-    return write_png(picture)
+        badge = _badge_place(place, others, taken, pen, picture.size)
+        taken.append(badge)
+        _draw_badge(draw, letter, badge, pen)
+    out = BytesIO()
+    picture.save(out, "PNG")
+    return out.getvalue()
 
 
 def _picture(data: bytes, header: Header) -> Image.Image:
@@ -102,7 +122,9 @@ def _picture(data: bytes, header: Header) -> Image.Image:
         white = Image.new("RGBA", picture.size, "white")
         picture = Image.alpha_composite(white, picture.convert("RGBA"))
     # A copy in any case: pixels just decoded may be shared, and these are drawn on.
-    return picture.convert("RGB")
+    picture = picture.convert("RGB")
+    picture.info = {}
+    return picture
 
 
 def _pixels(letter: Letter, box: Box, size: tuple[int, int]) -> _Place:
@@ -126,30 +148,37 @@ def _pen(size: tuple[int, int]) -> _Pen:
     return _Pen(line=max(2, side // 160), edge=max(1, side // 1000), letter=letter)
 
 
-def _draw_frame(picture: Image.Image, place: _Place, colour: _Colour, pen: _Pen) -> None:
+def _draw_frame(draw: ImageDraw.ImageDraw, place: _Place, colour: _Colour, pen: _Pen) -> None:
     """A coloured line between a white and a black edge: one of them stands out on any ground."""
-    outer = _cut(_grown(place, pen.frame), picture.size)
-    for ink, width in ((_WHITE, pen.edge), (colour, pen.line), (_BLACK, pen.edge)):
-        x0, y0, x1, y1 = outer
-        outer = _grown(outer, -width)
-        for strip in ((x0, y0, x1, outer[1]), (x0, outer[3], x1, y1)):
-            _fill(picture, ink, strip)
-        for strip in ((x0, y0, outer[0], y1), (outer[2], y0, x1, y1)):
-            _fill(picture, ink, strip)
+    outer = _cut(_grown(place, pen.frame), draw.im.size)
+    for ink, width, margin in (
+        (_WHITE, pen.frame, 0),
+        (colour, pen.line + pen.edge, pen.edge),
+        (_BLACK, pen.edge, pen.line + pen.edge),
+    ):
+        x0, y0, x1, y1 = _grown(outer, -margin)
+        if x0 < x1 and y0 < y1:
+            draw.rectangle((x0, y0, x1 - 1, y1 - 1), outline=ink, width=width)
 
 
-def _draw_badge(picture: Image.Image, letter: Letter, at: _Place, pen: _Pen) -> None:
+def _draw_badge(draw: ImageDraw.ImageDraw, letter: Letter, badge: _Place, pen: _Pen) -> None:
     for ink, margin in ((_WHITE, 0), (COLOURS[letter], pen.edge)):
-        _fill(picture, ink, _grown(at, -margin))
-    mask = glyph(letter, pen.letter)
-    left, top = at[0] + (at[2] - at[0] - mask.width) // 2, at[1] + (at[3] - at[1] - mask.height) // 2
-    picture.paste(_WHITE, (left, top, left + mask.width, top + mask.height), mask)
+        x0, y0, x1, y1 = _grown(badge, -margin)
+        draw.rectangle((x0, y0, x1 - 1, y1 - 1), fill=ink)
+    font, stroke = _font(pen.letter)
+    left, top, right, bottom = draw.textbbox((0, 0), letter, font=font, stroke_width=stroke)
+    at = (
+        badge[0] + (badge[2] - badge[0] - right - left) // 2,
+        badge[1] + (badge[3] - badge[1] - top - bottom) // 2,
+    )
+    draw.text(at, letter, fill=_WHITE, font=font, stroke_width=stroke)
 
 
-def _fill(picture: Image.Image, ink: _Colour, place: _Place) -> None:
-    x0, y0, x1, y1 = _cut(place, picture.size)
-    if x0 < x1 and y0 < y1:
-        picture.paste(ink, (x0, y0, x1, y1))
+@lru_cache(maxsize=64)
+def _font(height: int) -> tuple[ImageFont.FreeTypeFont | ImageFont.ImageFont, float]:
+    """Pillow's own font, whose capitals with the stroke that makes them bold are `height` pixels high."""
+    stroke = height / 22
+    return ImageFont.load_default(max(1, (height - 2 * stroke) / _CAPITAL)), stroke
 
 
 def _badge_place(
@@ -160,7 +189,7 @@ def _badge_place(
     spots = [_moved(spot, size) for spot in _spots(frame, pen.badge)]
 
     def hidden(spot: _Place) -> tuple[int, int]:
-        badges, boxes = (sum(_shared(spot, one) for one in ones) for ones in (taken, (place, *others)))
+        badges, boxes = (sum(_shared(spot, each) for each in places) for places in (taken, (place, *others)))
         return badges, boxes
 
     return min(spots, key=hidden)
@@ -191,32 +220,8 @@ def _grown(place: _Place, by: int) -> _Place:
     return place[0] - by, place[1] - by, place[2] + by, place[3] + by
 
 
-def _shared(one: _Place, other: _Place) -> int:
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
+def _shared(left: _Place, right: _Place) -> int:
+    """Pixels that lie in both."""
+    width = min(left[2], right[2]) - max(left[0], right[0])
+    height = min(left[3], right[3]) - max(left[1], right[1])
     return max(0, width) * max(0, height)
-
-
-def thumbnail(
-    path: Path, side: int = 320, policy: PixelPolicy | None = None, *, sha256: str | None = None
-) -> bytes | None:
-    """The picture upright as WebP, at most `side` pixels long and never enlarged; None when unreadable.
-
-    Lossy: for people, not for models. Of `policy` only the limits on size count. With `sha256` it is None
-    for a file of other bytes, too.
-    """
-    policy = policy or PixelPolicy()
-    try:
-        data = read_image_file(path, policy.max_file_bytes)
-        if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
-            return None
-        header = read_header(data, policy.max_pixels)
-        with PIXELS.hold(header.pixels):
-            image, _, _ = plain(decode(data, header, draft=side))
-            image.thumbnail((side, side), Image.Resampling.LANCZOS)
-        image.info = {}
-        out = BytesIO()
-        image.save(out, "WEBP", quality=80, method=4)
-    except Exception:  # a report goes without this picture, whatever is wrong with it
-        return None
-    return out.getvalue()

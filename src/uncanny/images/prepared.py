@@ -1,19 +1,22 @@
-"""What the user asks of the pixels, and what the provider takes.
+"""One image file made ready: to be sent to a model, or as a small picture on a page.
 
-One image, read once and made ready to send: its own bytes where possible, every change on record."""
+What is sent is the file's own bytes wherever the provider takes them; every change to them is on record.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
+
+from PIL import Image
 
 from uncanny.errors import ImageError, StorageError
 from uncanny.images.decode import PIXELS, Header, check_whole, decode, explain, header_size, read_header
 from uncanny.images.discover import short_path
-from uncanny.images.encode import PixelPolicy, SendLimits, encode
-from uncanny.images.file_bytes import open_image_file, read_stamped
-from uncanny.images.pixels import plain
+from uncanny.images.encode import PixelPolicy, SendLimits, encode, plain
+from uncanny.images.file_bytes import open_image_file, read_image_file, read_stamped
 from uncanny.images.signature import MEDIA_TYPES, RAW_SUFFIXES
 
 
@@ -61,8 +64,9 @@ def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImag
     except StorageError:
         raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files
-        told = explain(error, data, path.suffix.lower())
-        raise ImageError(f"{short_path(path)}: {told.message}", kind=told.kind, remedy=told.remedy) from error
+        explained = explain(error, data, path.suffix.lower())
+        message = f"{short_path(path)}: {explained.message}"
+        raise ImageError(message, kind=explained.kind, remedy=explained.remedy) from error
 
 
 def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int] | None:
@@ -81,6 +85,31 @@ def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int
     except Exception:  # decoders raise all kinds of errors on hostile files
         return None
     return size if size[0] * size[1] <= policy.max_pixels else None
+
+
+def thumbnail(
+    path: Path, side: int = 320, policy: PixelPolicy | None = None, *, sha256: str | None = None
+) -> bytes | None:
+    """The picture upright as WebP, at most `side` pixels long and never enlarged; None when unreadable.
+
+    Lossy: for people, not for models. Of `policy` only the limits on size count. With `sha256` it is None
+    for a file of other bytes, too.
+    """
+    policy = policy or PixelPolicy()
+    try:
+        data = read_image_file(path, policy.max_file_bytes)
+        if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+            return None
+        header = read_header(data, policy.max_pixels)
+        with PIXELS.hold(header.pixels):
+            image, _, _ = plain(decode(data, header, draft=side))
+            image.thumbnail((side, side), Image.Resampling.LANCZOS)
+        image.info = {}
+        out = BytesIO()
+        image.save(out, "WEBP", quality=80, method=4)
+    except Exception:  # a report goes without this picture, whatever is wrong with it
+        return None
+    return out.getvalue()
 
 
 def _prepare(data: bytes, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:
