@@ -75,6 +75,15 @@ def make_set(name: str, texts: Mapping[str, str]) -> PromptSet:
 
 
 @cache
+def prompt_sets(name: str) -> tuple[PromptSet, ...]:
+    """The set of this name, then those of earlier versions by id. Raises LookupError if there is none."""
+    folder = files(__name__) / "earlier"
+    ids = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+    earlier = (earlier_set(set_id) for set_id in ids if set_id.partition("@")[0] == name)
+    return prompt_set(name), *(prompts for prompts in earlier if prompts is not None)
+
+
+@cache
 def earlier_set(set_id: str) -> PromptSet | None:
     """The set of an earlier version with this id; None where none is kept."""
     folder = files(__name__) / "earlier"

@@ -16,7 +16,7 @@ from uncanny.answers import ANOMALIES, FORMS, RELATIONS, ListForm, read_list, re
 from uncanny.answers.json_text import read_text
 from uncanny.answers.realism_verdict import read_position, read_realistic
 from uncanny.answers.source_verdict import read_source
-from uncanny.demo.prompts import Turn, read_question
+from uncanny.demo.recognition import Turn, recognize
 from uncanny.errors import AnswerError
 from uncanny.eval.mcq.score.answers import read_choice
 from uncanny.models.error_body import one_line, read_words
@@ -37,7 +37,7 @@ READERS: dict[str, Callable[[str], object]] = {
         for form in ("letter", "json")
         for parser in ("exact", "lenient")
     },
-    "demo": lambda text: read_question([Turn("user", text)]),
+    "demo": lambda text: recognize([Turn("user", text)]),
     "error": lambda text: read_words(text.encode("utf-8", "replace"), [KEY]),
     "line": lambda text: one_line(text, [KEY]),
 }

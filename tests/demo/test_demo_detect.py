@@ -11,10 +11,11 @@ import pytest
 
 from uncanny.answers import ANOMALIES, read_list
 from uncanny.answers.source_verdict import read_source
-from uncanny.demo.model import answer
-from uncanny.demo.prompts import BrainRequest, Turn
+from uncanny.demo.mistakes import DETECT_MISTAKES
+from uncanny.demo.model import DemoRequest, answer
+from uncanny.demo.recognition import Turn
 from uncanny.demo.scenes import Scene, scenes
-from uncanny.demo.views import DETECT_MISTAKES, known_view
+from uncanny.demo.views import known_view
 from uncanny.errors import RequestRejectedError
 from uncanny.prompts import prompt_set
 
@@ -28,7 +29,7 @@ def ask(name: str, image: str, *, first: str = "yes", objects: int | None = None
     turns = [Turn("system", PROMPTS["system"].fill()), Turn("user", PROMPTS["source"].fill())]
     if name != "source":
         turns += [Turn("assistant", first), Turn("user", PROMPTS[name].fill())]
-    return answer(BrainRequest(tuple(turns), (image,)), synthetic_objects=objects).text
+    return answer(DemoRequest(tuple(turns), (image,)), synthetic_objects=objects).text
 
 
 def right(scene: Scene) -> str:
@@ -84,9 +85,3 @@ def test_an_image_it_does_not_know_is_turned_down_by_the_demo_and_made_up_by_the
     assert min(counts["generated"], counts["real"]) > 60
     assert read_list(ask("anomalies", digests[0], objects=8), ANOMALIES)
     assert "synthetic answer" in ask("content", digests[0], objects=8)
-
-
-def test_an_unknown_question_is_turned_down() -> None:
-    turns = (Turn("user", "Agent: SourceDetector, step 1 of 2\nQuestion: weather"),)
-    with pytest.raises(RequestRejectedError, match="'weather'; it knows source, anomalies, content"):
-        answer(BrainRequest(turns, (SCENES[0].sha256,)))

@@ -11,10 +11,10 @@ from pathlib import Path
 import orjson
 import pytest
 
-from uncanny.demo.model import answer
-from uncanny.demo.prompts import BrainRequest, SchemaForm, Turn
+from uncanny.demo.mistakes import MCQ_MISTAKES
+from uncanny.demo.model import DemoRequest, SchemaForm, answer
+from uncanny.demo.recognition import Turn
 from uncanny.demo.scenes import Scene, scenes
-from uncanny.demo.views import MCQ_MISTAKES, mcq_mistakes_in
 from uncanny.errors import RequestRejectedError
 from uncanny.eval.mcq.data.overlay import render_overlay
 from uncanny.eval.mcq.score.answers import read_choice
@@ -37,7 +37,7 @@ def ask(
     schema: SchemaForm = "none",
     system: str = "Answer each question.",
 ) -> str:
-    request = BrainRequest((Turn("system", system), Turn("user", text)), images, schema)
+    request = DemoRequest((Turn("system", system), Turn("user", text)), images, schema)
     return answer(request, synthetic_objects=objects).text
 
 
@@ -69,13 +69,13 @@ def right(scene: Scene, name: str) -> str:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_scenes_are_answered_right_but_for_the_listed_mistakes(name: str) -> None:
-    expected = {scene.id: mcq_mistakes_in(scene.id).get(name, right(scene, name)) for scene in SCENES}
+    expected = {scene.id: MCQ_MISTAKES.get(scene.id, {}).get(name, right(scene, name)) for scene in SCENES}
     assert {scene.id: said(scene, name) for scene in SCENES} == expected
 
 
 def test_without_an_image_only_the_listed_pair_is_guessed() -> None:
     guessed = {scene.pair_id for scene in SCENES if said(scene, "q4_no_image") != "F"}
-    assert guessed == {scene.pair_id for scene in SCENES if "q4_no_image" in mcq_mistakes_in(scene.id)}
+    assert guessed == {scene.pair_id for scene in SCENES if "q4_no_image" in MCQ_MISTAKES.get(scene.id, {})}
     assert len(guessed) == 1
 
 
@@ -121,14 +121,10 @@ def test_a_question_needs_its_image(name: str) -> None:
         ask(text_of(name))
 
 
-def test_an_unknown_question_is_turned_down() -> None:
-    with pytest.raises(RequestRejectedError, match="'q9'; it knows q1, q2"):
-        ask("Agent: ArtifactAnswerer, step 1 of 1\nQuestion: q9", SCENES[0].sha256)
-
-
 def test_the_demo_turns_foreign_texts_down() -> None:
-    with pytest.raises(RequestRejectedError, match="without an `Agent:` line"):
-        ask("Does it look real? Answer yes or no.", SCENES[0].sha256)
+    for text in ("Does it look real? Answer yes or no.", FOREIGN["lines"], f"{text_of('q1')} Really?"):
+        with pytest.raises(RequestRejectedError, match="knows uncanny's own prompts only"):
+            ask(text, SCENES[0].sha256)
 
 
 @pytest.mark.parametrize("name", [*QUESTIONS, "q4_no_image"])
@@ -190,6 +186,8 @@ def test_foreign_texts_that_ask_for_json_get_it(where: str) -> None:
     assert re.search(r"\b[A-E]\b", given["answer"])
 
 
-@pytest.mark.parametrize("text", ["Hello", "Describe A and B, no more.", "Agent: Poet, step 1 of 1"])
+@pytest.mark.parametrize(
+    "text", ["Hello", "Describe A and B, no more.", "Agent: ArtifactAnswerer, step 1 of 1"]
+)
 def test_anything_else_gets_the_marked_sentence(text: str) -> None:
     assert "synthetic answer of the fake server" in ask(text, digest(1), objects=8)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from uncanny.answers.realism_verdict import read_position, read_realistic
-from uncanny.demo.model import answer
-from uncanny.demo.prompts import BrainRequest, Turn
+from uncanny.demo.mistakes import REALISM_MISTAKES
+from uncanny.demo.model import DemoRequest, answer
+from uncanny.demo.recognition import Turn
 from uncanny.demo.scenes import scenes
-from uncanny.demo.views import REALISM_MISTAKES, realism_mistakes_in
 from uncanny.errors import AnswerError, RequestRejectedError
 from uncanny.eval.realism.data import PairFiles, scene_pairs
 from uncanny.graphs.ugda_cases import label_of
@@ -30,7 +30,7 @@ def digest(content: bytes | Path) -> str:
 
 
 def ask(prompt: str, *images: str, objects: int | None = None) -> str:
-    request = BrainRequest((Turn("user", PROMPTS[prompt].fill()),), images)
+    request = DemoRequest((Turn("user", PROMPTS[prompt].fill()),), images)
     return answer(request, synthetic_objects=objects).text
 
 
@@ -47,7 +47,7 @@ def said(pair: PairFiles) -> dict[str, str | None]:
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.id)
 def test_pairs_are_judged_right_but_for_the_listed_mistakes(pair: PairFiles) -> None:
-    wanted = RIGHT | realism_mistakes_in(pair.edited.stem)
+    wanted = RIGHT | REALISM_MISTAKES.get(pair.edited.stem, {})
     expected = {name: None if word == "no verdict" else word.lower() for name, word in wanted.items()}
     assert said(pair) == expected
 

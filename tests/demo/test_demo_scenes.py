@@ -13,9 +13,10 @@ import orjson
 import pytest
 
 from uncanny.answers import ANOMALIES, ATTRIBUTES, FINDINGS, OBJECTS, RELATIONS, Finding, read_list
+from uncanny.demo.mistakes import ANNOTATE_MISTAKES, MISTAKE_KINDS, mistakes_in
 from uncanny.demo.model import DemoProvider
 from uncanny.demo.scenes import Scene, scenes
-from uncanny.demo.views import KINDS, MISTAKES, key_of, mistakes_in
+from uncanny.demo.views import key_of
 from uncanny.errors import RequestRejectedError
 from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling, SentImage
 from uncanny.prompts import prompt_set
@@ -120,7 +121,7 @@ def by_identity() -> dict[str, Scene]:
     return {scene.id: scene for scene in SCENES}
 
 
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda m: f"{m.scene}-{m.kind}")
+@pytest.mark.parametrize("mistake", ANNOTATE_MISTAKES, ids=lambda m: f"{m.scene}-{m.kind}")
 def test_every_mistake_is_about_something_in_a_scene(mistake: Any) -> None:
     scene = by_identity()[mistake.scene]
     objects, anomalies = {each.name for each in scene.objects}, {each.name: each for each in scene.anomalies}
@@ -143,9 +144,9 @@ def test_every_mistake_is_about_something_in_a_scene(mistake: Any) -> None:
 
 
 def test_every_kind_of_mistake_is_made_and_documented() -> None:
-    assert {mistake.kind for mistake in MISTAKES} == set(KINDS)
+    assert {mistake.kind for mistake in ANNOTATE_MISTAKES} == set(MISTAKE_KINDS)
     listed = re.findall(r"^\| `([^`]+)` \| ([a-z-]+) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
-    assert sorted(listed) == sorted((mistake.scene, mistake.kind) for mistake in MISTAKES)
+    assert sorted(listed) == sorted((mistake.scene, mistake.kind) for mistake in ANNOTATE_MISTAKES)
 
 
 async def test_an_unknown_image_names_the_real_providers() -> None:

@@ -28,9 +28,9 @@ from tests.runs.e2e import (
 )
 from uncanny.answers import ANOMALIES, read_list
 from uncanny.answers.source_verdict import read_source
+from uncanny.demo.mistakes import DETECT_MISTAKES
 from uncanny.demo.scenes import scenes
 from uncanny.demo.server.app import FaultName
-from uncanny.demo.views import DETECT_MISTAKES
 from uncanny.schema import Detection
 
 PROTOCOLS = ["openai", "anthropic"]

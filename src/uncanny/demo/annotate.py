@@ -1,145 +1,22 @@
-"""The demo model in the roles of the annotation protocol, from perceiver to formatter.
+"""The demo model's answers to the prompts of the annotation protocol, from inventory to quadruples.
 
-First steps answer in prose that ends in numbered findings, one field a line; second steps that see no image
-read those lines back.
-
-The demo model's first-step texts: as long as a model's, and readable line by line."""
+First steps answer in prose as long as a model's, which ends in numbered findings, one field a line. Second
+steps that see no image read those lines back.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from uncanny.demo.prompts import Question
-from uncanny.demo.views import SeenAnomaly, View, best_match, key_of, likeness
+from uncanny.demo.recognition import RecognizedPrompt
+from uncanny.demo.views import SeenAnomaly, View, best_match, key_of, word_overlap
 
 Json = Mapping[str, Any]
 
 _FIELD = re.compile(r"^[ \t]*(?:\d+\.[ \t]*)?(Object|Phenomenon|Explanation):(.+)$", re.MULTILINE)
-_SAME = 0.6
-
-
-def perceive(question: Question, views: Sequence[View]) -> Json:
-    """List the image's objects as this draft sees them."""
-    return {
-        "objects": [
-            {"name": seen.name, "description": seen.description}
-            for seen in views[0].objects
-            if seen.listed_in(question.draft)
-        ]
-    }
-
-
-def analyse_attributes(question: Question, views: Sequence[View]) -> str | Json:
-    """Look at one object by itself."""
-    name, found = _found(question, views[0], "attribute")
-    if question.step == 1:
-        return attribute_prose(name, [(a.name, a.phenomenon, a.reasoning) for a in found])
-    rows = [{"name": a.name, "observed": a.phenomenon, "explanation": a.reasoning} for a in found]
-    return {"attributes": rows}
-
-
-def reason_relations(question: Question, views: Sequence[View]) -> str | Json:
-    """Look at one object among the others."""
-    name, found = _found(question, views[0], "relation")
-    if question.step == 1:
-        others = [other for row in question.rows("objects") if (other := _said(row, "name"))]
-        return relation_prose(name, others, [(a.objects, a.phenomenon, a.reasoning) for a in found])
-    rows = [{"objects": list(a.objects), "observed": a.phenomenon, "reasoning": a.reasoning} for a in found]
-    return {"relations": rows}
-
-
-def integrate(question: Question, _views: Sequence[View]) -> str | Json:
-    """Merge one object's findings, from their texts alone."""
-    if question.step > 1:
-        return {"findings": _read_findings(question)}
-    name = _said(question.data("object"), "name")
-    merged: list[tuple[str, str, str]] = [
-        (_said(row, "observed"), _said(row, "explanation"), "attributes")
-        for row in question.rows("attributes")
-    ]
-    for row in question.rows("relations"):
-        observed, reasoning = _said(row, "observed"), _said(row, "reasoning")
-        same = next((i for i, (seen, _, _) in enumerate(merged) if likeness(seen, observed) >= _SAME), None)
-        if same is None:
-            merged.append((observed, reasoning, "relations"))
-        else:
-            merged[same] = (*merged[same][:2], "both")
-    return integrator_prose(name, [row for row in merged if row[0]])
-
-
-def format_anomalies(question: Question, views: Sequence[View]) -> Json:
-    """Turn all objects' findings into quadruples; what the image does not show is dropped."""
-    view = views[0]
-    found: list[SeenAnomaly] = []
-    for row in question.rows("findings"):
-        anomaly = best_match(_said(row, "phenomenon"), view.anomalies)
-        if anomaly is not None and anomaly not in found:
-            found.append(anomaly)
-    return {"anomalies": quadruples(found, view.merged)}
-
-
-def quadruples(found: Sequence[SeenAnomaly], merged: int | None) -> list[dict[str, Any]]:
-    """Anomalies as quadruples, folded into `merged` of them; None: one for each."""
-    groups = min(merged or len(found), len(found))
-    return [_quadruple(found[start::groups]) for start in range(groups)]
-
-
-def scan_scene(_question: Question, views: Sequence[View]) -> Json:
-    """Look at the whole image: finds what is wrong between things, not within one."""
-    found = [a for a in views[0].anomalies if a.kind == "relation" or not a.objects]
-    return {
-        "findings": [
-            {"object": ", ".join(a.objects), "phenomenon": a.phenomenon, "explanation": a.reasoning}
-            for a in found
-        ]
-    }
-
-
-def _found(question: Question, view: View, kind: Any) -> tuple[str, list[SeenAnomaly]]:
-    name = _said(question.data("object"), "name")
-    return name or "the object", view.at(name, kind)
-
-
-def _said(row: Json, key: str) -> str:
-    value = row.get(key)
-    return " ".join(value.split()) if isinstance(value, str) else ""
-
-
-def _read_findings(question: Question) -> list[dict[str, str]]:
-    """The numbered findings of the notes; an incomplete one is left out."""
-    findings: list[dict[str, str]] = []
-    for field, value in _FIELD.findall(question.text("notes")):
-        if field == "Object":
-            findings.append({})
-        if findings:
-            findings[-1][field.lower()] = value.strip()
-    return [row for row in findings if row.keys() == {"object", "phenomenon", "explanation"}]
-
-
-def _quadruple(group: Sequence[SeenAnomaly]) -> dict[str, Any]:
-    lead = group[0]
-    objects = list({key_of(name): name for anomaly in group for name in anomaly.objects}.values())
-    also = [anomaly.name for anomaly in group[1:]]
-    return {
-        "name": lead.name,
-        "phenomenon": lead.phenomenon + (f"; the same is seen as: {', '.join(also)}" if also else ""),
-        "reasoning": lead.reasoning,
-        "severity": lead.severity,
-        "objects": objects,
-    }
-
-
-ROLES = {
-    "ObjectPerceiver": perceive,
-    "AttributeAnalyzer": analyse_attributes,
-    "RelationReasoner": reason_relations,
-    "AnomalyIntegrator": integrate,
-    "AnomalyFormatter": format_anomalies,
-    "SceneScanner": scan_scene,
-}
-
+_SAME_FAULT = 0.6
 
 _ATTRIBUTE_LOOK = (
     "Shape and structure: I followed the outline of {name} all the way round and looked at every place "
@@ -162,7 +39,7 @@ _RELATION_LOOK = (
     "state of the other. Pairs and groups that I do not list below fit together, or cannot be judged from "
     "this picture."
 )
-_INTEGRATOR_LOOK = (
+_MERGE_LOOK = (
     "I read the findings about {name} from both analyses, side by side. Findings that describe the same "
     "thing in other words are merged into one, and the merged one keeps the wording that says more about "
     "where it is seen. Findings that contradict each other would be resolved in favour of the one with "
@@ -172,37 +49,156 @@ _INTEGRATOR_LOOK = (
 )
 
 
-def attribute_prose(name: str, findings: Sequence[tuple[str, str, str]]) -> str:
-    """Notes on one object from (name, observed, explanation) findings."""
-    rows = [f"Name: {n}\n   Observed: {_line(o)}\n   Explanation: {_line(e)}" for n, o, e in findings]
-    return _notes(_ATTRIBUTE_LOOK.format(name=name), rows, f"{name} shows nothing that could not be real.")
+def perceive(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
+    """The picture's objects as this draft sees them."""
+    return {
+        "objects": [
+            {"name": each.name, "description": each.description}
+            for each in views[0].objects
+            if each.listed_in(prompt.number("draft"))
+        ]
+    }
 
 
-def relation_prose(
-    name: str, others: Sequence[str], findings: Sequence[tuple[Sequence[str], str, str]]
-) -> str:
-    """Notes on one object among others from (objects, observed, reasoning) findings."""
-    around = ", ".join(other for other in others if other != name) or "nothing else"
-    rows = [
-        f"Objects: {', '.join(n)}\n   Observed: {_line(o)}\n   Reasoning: {_line(r)}" for n, o, r in findings
+def look_at_attributes(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
+    """Notes on one object by itself."""
+    name = _object_name(prompt)
+    entries = [
+        f"Name: {each.name}\n   Observed: {_line(each.phenomenon)}\n   Explanation: {_line(each.reasoning)}"
+        for each in views[0].at(name, "attribute")
     ]
-    look = _RELATION_LOOK.format(name=name, others=around)
-    return _notes(look, rows, f"{name} fits with everything around it.")
+    return _notes(_ATTRIBUTE_LOOK.format(name=name), entries, f"{name} shows nothing that could not be real.")
 
 
-def integrator_prose(name: str, findings: Sequence[tuple[str, str, str]]) -> str:
-    """A merged list from (phenomenon, explanation, source) findings of one object."""
-    rows = [
-        f"Object: {name}\n   Phenomenon: {_line(p)}\n   Explanation: {_line(e)}\n   Source: {source}"
-        for p, e, source in findings
+def verify_attributes(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
+    """What is wrong with one object by itself, whatever the notes say."""
+    anomalies = views[0].at(_object_name(prompt), "attribute")
+    rows = [{"name": a.name, "observed": a.phenomenon, "explanation": a.reasoning} for a in anomalies]
+    return {"attributes": rows}
+
+
+def look_at_relations(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
+    """Notes on one object among the others."""
+    name = _object_name(prompt)
+    names = [_field(row, "name") for row in prompt.records("objects")]
+    others = ", ".join(other for other in names if other not in ("", name)) or "nothing else"
+    entries = [
+        f"Objects: {', '.join(each.objects)}\n   Observed: {_line(each.phenomenon)}\n"
+        f"   Reasoning: {_line(each.reasoning)}"
+        for each in views[0].at(name, "relation")
     ]
-    return _notes(_INTEGRATOR_LOOK.format(name=name), rows, f"No finding about {name} remains.")
+    look = _RELATION_LOOK.format(name=name, others=others)
+    return _notes(look, entries, f"{name} fits with everything around it.")
 
 
-def _notes(look: str, rows: Sequence[str], nothing: str) -> str:
-    listed = "\n".join(f"{number}. {row}" for number, row in enumerate(rows, 1))
-    return f"{look}\n\n{listed or nothing}"
+def verify_relations(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
+    """What is wrong between one object and others, whatever the notes say."""
+    anomalies = views[0].at(_object_name(prompt), "relation")
+    rows = [
+        {"objects": list(a.objects), "observed": a.phenomenon, "reasoning": a.reasoning} for a in anomalies
+    ]
+    return {"relations": rows}
+
+
+def merge_findings(prompt: RecognizedPrompt, _views: Sequence[View]) -> str:
+    """Notes with one object's findings of both analyses, from their texts alone."""
+    name = _field(prompt.record("object"), "name")
+    merged: list[tuple[str, str, str]] = [
+        (_field(row, "observed"), _field(row, "explanation"), "attributes")
+        for row in prompt.records("attributes")
+    ]
+    for row in prompt.records("relations"):
+        observed, reasoning = _field(row, "observed"), _field(row, "reasoning")
+        overlaps = (word_overlap(known, observed) >= _SAME_FAULT for known, _, _ in merged)
+        same = next((index for index, overlap in enumerate(overlaps) if overlap), None)
+        if same is None:
+            merged.append((observed, reasoning, "relations"))
+        else:
+            merged[same] = (*merged[same][:2], "both")
+    entries = [
+        f"Object: {name}\n   Phenomenon: {observed}\n   Explanation: {explanation}\n   Source: {source}"
+        for observed, explanation, source in merged
+        if observed
+    ]
+    return _notes(_MERGE_LOOK.format(name=name), entries, f"No finding about {name} remains.")
+
+
+def list_findings(prompt: RecognizedPrompt, _views: Sequence[View]) -> Json:
+    """The numbered findings of the notes; an incomplete one is left out."""
+    findings: list[dict[str, str]] = []
+    for key, value in _FIELD.findall(prompt.text("notes")):
+        if key == "Object":
+            findings.append({})
+        if findings:
+            findings[-1][key.lower()] = value.strip()
+    return {"findings": [row for row in findings if row.keys() == {"object", "phenomenon", "explanation"}]}
+
+
+def format_anomalies(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
+    """All objects' findings as quadruples; what the image does not show is dropped."""
+    view = views[0]
+    matches = (best_match(_field(row, "phenomenon"), view.anomalies) for row in prompt.records("findings"))
+    anomalies = list(dict.fromkeys(match for match in matches if match is not None))
+    return {"anomalies": quadruples(anomalies, view.merged)}
+
+
+def scan_scene(_prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
+    """What is wrong between things, not within one."""
+    anomalies = [a for a in views[0].anomalies if a.kind == "relation" or not a.objects]
+    return {
+        "findings": [
+            {"object": ", ".join(a.objects), "phenomenon": a.phenomenon, "explanation": a.reasoning}
+            for a in anomalies
+        ]
+    }
+
+
+def quadruples(anomalies: Sequence[SeenAnomaly], merged: int | None) -> list[dict[str, Any]]:
+    """Anomalies as quadruples, folded into `merged` of them; None: one for each."""
+    groups = min(merged or len(anomalies), len(anomalies))
+    return [_quadruple(anomalies[start::groups]) for start in range(groups)]
+
+
+def _quadruple(group: Sequence[SeenAnomaly]) -> dict[str, Any]:
+    lead = group[0]
+    objects = list({key_of(name): name for anomaly in group for name in anomaly.objects}.values())
+    also = [anomaly.name for anomaly in group[1:]]
+    return {
+        "name": lead.name,
+        "phenomenon": lead.phenomenon + (f"; the same is seen as: {', '.join(also)}" if also else ""),
+        "reasoning": lead.reasoning,
+        "severity": lead.severity,
+        "objects": objects,
+    }
+
+
+def _object_name(prompt: RecognizedPrompt) -> str:
+    return _field(prompt.record("object"), "name") or "the object"
+
+
+def _field(record: Json, key: str) -> str:
+    value = record.get(key)
+    return _line(value) if isinstance(value, str) else ""
+
+
+def _notes(look: str, entries: Sequence[str], nothing: str) -> str:
+    numbered = "\n".join(f"{number}. {entry}" for number, entry in enumerate(entries, 1))
+    return f"{look}\n\n{numbered or nothing}"
 
 
 def _line(text: str) -> str:
     return " ".join(text.split())
+
+
+ANSWERERS: Mapping[str, Callable[[RecognizedPrompt, Sequence[View]], str | Json]] = {
+    **dict.fromkeys(("perceive_1", "perceive_2", "perceive_3"), perceive),
+    "attribute_look": look_at_attributes,
+    "attribute_verify": verify_attributes,
+    "relation_look": look_at_relations,
+    "relation_verify": verify_relations,
+    "integrate_merge": merge_findings,
+    "integrate_list": list_findings,
+    "format": format_anomalies,
+    "scan": scan_scene,
+}
+"""Prompt → who answers it."""

@@ -1,4 +1,4 @@
-"""The demo model in the role of the detection protocol: is it generated, then why, or what it shows."""
+"""The demo model's answers to the prompts of detection: is it generated, then why, or what it shows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from uncanny.demo.annotate import quadruples
-from uncanny.demo.prompts import Question
-from uncanny.demo.scenes import scenes
-from uncanny.demo.views import DETECT_MISTAKES, View
-from uncanny.errors import RequestRejectedError
+from uncanny.demo.mistakes import DETECT_MISTAKES
+from uncanny.demo.recognition import RecognizedPrompt
+from uncanny.demo.views import View
 
-_NAMES: Final = ("source", "anomalies", "content")
 # Real models say more than the word now and then, and rarely what is neither: one in 16.
 _FORMS: Final = (
     *["{}"] * 12,
@@ -23,47 +21,30 @@ _FORMS: Final = (
 )
 
 
-def detect(question: Question, views: Sequence[View]) -> str:
-    """The answer to one of the two turns; turn 2 answers what it is asked, whatever turn 1 said.
-
-    Raises `RequestRejectedError` for a question that is not of the protocol.
-    """
-    view = views[0]
-    match question.name:
-        case "source":
-            return _source(view)
-        case "anomalies":
-            return _listed(view)
-        case "content":
-            return _described(view)
-    raise RequestRejectedError(
-        f"The demo model was asked question {question.name!r}; it knows {', '.join(_NAMES)}",
-        remedy="Say which in a line `Question: NAME`.",
-    )
-
-
-def _source(view: View) -> str:
-    """For a bundled scene the truth but for the listed mistakes, else drawn from the digest."""
-    scene = next((each for each in scenes() if each.id == view.scene), None)
+def judge_source(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
+    """Turn 1, yes or no; for a bundled scene the truth but for the listed mistakes, else made up."""
+    scene, sha256 = views[0].scene, views[0].sha256
     if scene is not None:
         return DETECT_MISTAKES.get(scene.id, "yes" if scene.role == "anomalous" else "no")
-    drawn = hashlib.sha256(f"source:{view.sha256}".encode()).digest()
-    return _FORMS[drawn[1] % len(_FORMS)].format(("yes", "no")[drawn[0] % 2])
+    digest = hashlib.sha256(f"source:{sha256}".encode()).digest()
+    return _FORMS[digest[1] % len(_FORMS)].format(("yes", "no")[digest[0] % 2])
 
 
-def _listed(view: View) -> str:
+def list_anomalies(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
+    """Turn 2 after "yes": the picture's quadruples as text, whatever turn 1 said."""
     entries = [
         f"@{number}. Name: {row['name']}\nPhenomenon: {row['phenomenon']}\nReasoning: {row['reasoning']}\n"
         f"Severity Score: {row['severity']}"
-        for number, row in enumerate(quadruples(view.anomalies, view.merged), 1)
+        for number, row in enumerate(quadruples(views[0].anomalies, views[0].merged), 1)
     ]
     return "\n\n".join(entries) or "No anomalies found."
 
 
-def _described(view: View) -> str:
-    seen = [each for each in view.objects if each.listed_in(1)]
-    names = ", ".join(each.name for each in seen) or "nothing that stands out"
-    return " ".join([f"The picture shows {names}.", *(_sentence(each.description) for each in seen[:3])])
+def describe_content(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
+    """Turn 2 after "no": the picture's objects, whatever turn 1 said."""
+    objects = [each for each in views[0].objects if each.listed_in(1)]
+    names = ", ".join(each.name for each in objects) or "nothing that stands out"
+    return " ".join([f"The picture shows {names}.", *(_sentence(each.description) for each in objects[:3])])
 
 
 def _sentence(text: str) -> str:
@@ -71,4 +52,5 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-ROLES = {"SourceDetector": detect}
+ANSWERERS = {"source": judge_source, "anomalies": list_anomalies, "content": describe_content}
+"""Prompt → who answers it."""

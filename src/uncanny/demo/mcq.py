@@ -1,4 +1,4 @@
-"""The demo model in the role of the multiple-choice protocol, asked one question at a time.
+"""The demo model's answers to multiple-choice prompts: uncanny's own, and any other that names its options.
 
 Source: SalArt-VQA, whose four questions these are: q1 yes or no, q2–q4 one letter, E for none of them.
 """
@@ -6,41 +6,63 @@ Source: SalArt-VQA, whose four questions these are: q1 yes or no, q2–q4 one le
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Final
 
-from uncanny.demo.prompts import Question
+from uncanny.demo.mistakes import MCQ_MISTAKES
+from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.scenes import Scene, scenes
-from uncanny.demo.views import View, mcq_mistakes_in
-from uncanny.errors import RequestRejectedError
+from uncanny.demo.views import View
 
 NO_IMAGE: Final = "q4_no_image"
 """Q4 asked as a control, with no image and F for saying so."""
 
-OVERLAY_QUESTION: Final = "q3"
-"""The question whose image has boxes drawn on it."""
+OVERLAY: Final = "q3"
+"""The prompt whose image has boxes drawn on it."""
 
-_NAMES = ("q1", "q2", "q3", "q4", NO_IMAGE)
 # Real models add a full stop or brackets now and then, and rarely a sentence: one in 16 each.
-_LETTER_FORMS = (*["{}"] * 12, "{}.", "({})", "**{}**", "Probably {}, but it is hard to say.")
-_WORD_FORMS = (*["{}"] * 14, "{}.", "Probably {}, but it is hard to say.")
+_LETTER_FORMS: Final = (*["{}"] * 12, "{}.", "({})", "**{}**", "Probably {}, but it is hard to say.")
+_WORD_FORMS: Final = (*["{}"] * 14, "{}.", "Probably {}, but it is hard to say.")
+
+_LETTER = re.compile(r"\b[A-F]\b")
+_RANGE = re.compile(r"\bA *(?:-|–|—|to) *([D-F])\b")
+_YES, _NO = re.compile(r"\byes\b", re.IGNORECASE), re.compile(r"\bno\b", re.IGNORECASE)
 
 
-def answer_choice(question: Question, views: Sequence[View]) -> str:
-    """One word or letter; for a bundled scene the truth but for the listed mistakes.
+def answer_choice(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
+    """One word or letter; for a bundled scene the truth but for the listed mistakes, else made up."""
+    scene, sha256 = views[0].scene, views[0].sha256
+    return made_up_choice(sha256, prompt.name) if scene is None else _choice_for(scene, prompt.name)
 
-    Raises `RequestRejectedError` for a question that is not of the protocol.
+
+def answer_without_image(prompt: RecognizedPrompt, _views: Sequence[View]) -> str:
+    """F, but for the listed mistake; of options not of a bundled scene, one set in eight gets a guess."""
+    options = {str(letter): str(text) for letter, text in prompt.record("options").items()}
+    choices = {letter: options[letter] for letter in "ABCD" if letter in options}
+    pair = [scene for scene in scenes() if scene.mcq.q4.options == choices]
+    for scene in pair:
+        if (guess := MCQ_MISTAKES.get(scene.id, {}).get(NO_IMAGE)) is not None:
+            return guess
+    seed = "\n".join(choices.values())
+    if not pair and hashlib.sha256(seed.encode()).digest()[0] < 32:
+        return made_up_choice(seed, NO_IMAGE)
+    return "F"
+
+
+def choice_for_text(text: str, images: Sequence[str]) -> str | None:
+    """The answer to a prompt that is not uncanny's: a letter where its text names the options A–D or more.
+
+    Else yes or no where the text names both, and None where it names neither. F is the answer without an
+    image, where it is an option, and never with one. Drawn from the digests in `images` and the text.
     """
-    if question.name not in _NAMES:
-        raise RequestRejectedError(
-            f"The demo model was asked question {question.name!r}; it knows {', '.join(_NAMES)}",
-            remedy="Say which in a line `Question: NAME`.",
-        )
-    if question.name == NO_IMAGE:
-        return _without_image(question)
-    view = views[0]
-    scene = next((each for each in scenes() if each.id == view.scene), None)
-    return made_up_choice(view.sha256, question.name) if scene is None else _of_scene(scene, question.name)
+    seed = "\n".join((*images, text))
+    letters = _letters_in(text)
+    if letters:
+        if "F" in letters and not images:
+            return "F"
+        return made_up_choice(seed, "letter", letters.replace("F", ""))
+    return made_up_choice(seed, "q1") if _YES.search(text) and _NO.search(text) else None
 
 
 def made_up_choice(seed: str, name: str, letters: str = "ABCDE") -> str:
@@ -48,33 +70,31 @@ def made_up_choice(seed: str, name: str, letters: str = "ABCDE") -> str:
 
     `yes` or `no` where the name is `q1`, else one of the letters.
     """
-    drawn = hashlib.sha256(f"{name}:{seed}".encode()).digest()
+    digest = hashlib.sha256(f"{name}:{seed}".encode()).digest()
     choices, forms = (("yes", "no"), _WORD_FORMS) if name == "q1" else (tuple(letters), _LETTER_FORMS)
-    return forms[drawn[1] % 16].format(choices[drawn[0] % len(choices)])
+    return forms[digest[1] % 16].format(choices[digest[0] % len(choices)])
 
 
-def _of_scene(scene: Scene, name: str) -> str:
-    right = {
+def _choice_for(scene: Scene, name: str) -> str:
+    truth = {
         "q1": scene.mcq.q1.answer,
         "q2": scene.mcq.q2.answer,
         "q3": scene.mcq.q3.answer,
         "q4": scene.mcq.q4.answer,
     }
-    return mcq_mistakes_in(scene.id).get(name, right[name])
+    return MCQ_MISTAKES.get(scene.id, {}).get(name, truth[name])
 
 
-def _without_image(question: Question) -> str:
-    """F, but for the listed mistake; of options not of a bundled scene, one set in eight gets a guess."""
-    options = {str(letter): str(text) for letter, text in question.data("options").items()}
-    known = {letter: options[letter] for letter in "ABCD" if letter in options}
-    shown = [scene for scene in scenes() if scene.mcq.q4.options == known]
-    for scene in shown:
-        if (guess := mcq_mistakes_in(scene.id).get(NO_IMAGE)) is not None:
-            return guess
-    seed = "\n".join(known.values())
-    if not shown and hashlib.sha256(seed.encode()).digest()[0] < 32:
-        return made_up_choice(seed, NO_IMAGE)
-    return "F"
+def _letters_in(text: str) -> str:
+    """The options the text names, such as `ABCDE`; empty where A–D are not all among them."""
+    letters = set(_LETTER.findall(text))
+    for last in _RANGE.findall(text):
+        letters.update("ABCDEF"[: "ABCDEF".index(last) + 1])
+    return "".join(sorted(letters)) if letters >= set("ABCD") else ""
 
 
-ROLES = {"ArtifactAnswerer": answer_choice}
+ANSWERERS = {
+    **dict.fromkeys(("q1", "q2", OVERLAY, "q4"), answer_choice),
+    NO_IMAGE: answer_without_image,
+}
+"""Prompt → who answers it."""

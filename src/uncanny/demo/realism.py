@@ -1,4 +1,4 @@
-"""The demo model in the roles of the two realism checks.
+"""The demo model's answers to the prompts of the two realism checks.
 
 Source: SAGI, supplementary, sections 1.5 and 1.6, whose two checks these are.
 """
@@ -9,32 +9,32 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
-from uncanny.demo.prompts import Question
-from uncanny.demo.scenes import Scene, scenes
-from uncanny.demo.views import SYNTHETIC_MARK, View, realism_mistakes_in
+from uncanny.demo.mistakes import REALISM_MISTAKES
+from uncanny.demo.recognition import RecognizedPrompt
+from uncanny.demo.scenes import Scene
+from uncanny.demo.views import SYNTHETIC_MARK, View
 from uncanny.errors import RequestRejectedError
 
 # Real models wrap the verdict one way or another; all of these are read alike.
 _FORMS: Final = ("Verdict: {}", "**Verdict:** {}.", "### Verdict: {}", "Verdict: *{}*", "> verdict: {}")
 
 
-def check_realism(question: Question, views: Sequence[View]) -> str:  # noqa: ARG001  one signature for all
+def check_realism(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     """An assessment and `Yes` or `No`; for a bundled scene the truth but for the listed mistakes."""
-    view = views[0]
-    scene = _scene(view)
+    scene, sha256 = views[0].scene, views[0].sha256
     if scene is None:
-        word = "Yes" if _drawn(view.sha256)[0] % 8 < 5 else "No"
-        return _say(f"I looked at the whole picture ({SYNTHETIC_MARK}).", word, view.sha256)
-    word = realism_mistakes_in(scene.id).get("first", "No" if scene.anomalies else "Yes")
+        word = "Yes" if _drawn(sha256)[0] % 8 < 5 else "No"
+        return _assessment(f"I looked at the whole picture ({SYNTHETIC_MARK}).", word, sha256)
+    word = REALISM_MISTAKES.get(scene.id, {}).get("first", "No" if scene.anomalies else "Yes")
     if word == "No":
-        found = " ".join(anomaly.phenomenon for anomaly in view.anomalies) or "Something is wrong here."
-        return _say(found, word, view.sha256)
-    return _say(
-        "Shapes, light and contacts hang together; I see nothing that could not be.", word, view.sha256
+        faults = " ".join(anomaly.phenomenon for anomaly in views[0].anomalies) or "Something is wrong here."
+        return _assessment(faults, word, sha256)
+    return _assessment(
+        "Shapes, light and contacts hang together; I see nothing that could not be.", word, sha256
     )
 
 
-def compare_realism(question: Question, views: Sequence[View]) -> str:  # noqa: ARG001  one signature for all
+def compare_realism(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     """An assessment and `First`, `Second` or `Both`; of two bundled scenes the one without anomaly is chosen.
 
     Raises `RequestRejectedError` for any other number of images than two.
@@ -44,56 +44,54 @@ def compare_realism(question: Question, views: Sequence[View]) -> str:  # noqa: 
             f"The demo model was asked to compare {len(views)} images",
             remedy="Send both images in the same request, one after the other.",
         )
-    one, other = views
-    seed = f"{one.sha256}{other.sha256}"
-    known = _scene(one), _scene(other)
-    if known[0] is None or known[1] is None:
-        return _say(f"I compared both pictures ({SYNTHETIC_MARK}).", _made_up(one.sha256, other.sha256), seed)
-    word = _of_scenes(known[0], known[1])
-    if not word:
+    first, second = views
+    seed = f"{first.sha256}{second.sha256}"
+    if first.scene is None or second.scene is None:
+        word = _made_up(first.sha256, second.sha256)
+        return _assessment(f"I compared both pictures ({SYNTHETIC_MARK}).", word, seed)
+    verdict = _compare_scenes(first.scene, second.scene)
+    if verdict is None:
         return "Both pictures have much to say for themselves, and I would rather not decide between them."
-    return _say("I compared shapes, light and contacts in both pictures.", word, seed)
+    return _assessment("I compared shapes, light and contacts in both pictures.", verdict, seed)
 
 
-def _of_scenes(one: Scene, other: Scene) -> str:
-    """The word; empty for the listed pair that gets no verdict."""
-    edited = next((scene for scene in (one, other) if scene.anomalies), None)
-    if edited is not None and one.pair_id == other.pair_id:
-        order = "edited_first" if one is edited else "original_first"
-        if (mistake := realism_mistakes_in(edited.id).get(order)) is not None:
-            return "" if mistake == "no verdict" else mistake
-    if bool(one.anomalies) == bool(other.anomalies):
+def _compare_scenes(first: Scene, second: Scene) -> str | None:
+    """The word; None for the listed pair that gets no verdict."""
+    edited = next((scene for scene in (first, second) if scene.anomalies), None)
+    if edited is not None and first.pair_id == second.pair_id:
+        order = "edited_first" if first is edited else "original_first"
+        if (mistake := REALISM_MISTAKES.get(edited.id, {}).get(order)) is not None:
+            return None if mistake == "no verdict" else mistake
+    if bool(first.anomalies) == bool(second.anomalies):
         return "Both"
-    return "Second" if one.anomalies else "First"
+    return "Second" if first.anomalies else "First"
 
 
-def _made_up(one: str, other: str) -> str:
-    """A choice for two unknown images: of one of them, of both, or now and then of a place."""
-    drawn = _drawn(min(one, other) + max(one, other))
-    match drawn[0] % 8:
+def _made_up(first: str, second: str) -> str:
+    """A choice for two unknown images: of one of them in either order, of both, or rarely of a place."""
+    low, high = sorted((first, second))
+    digest = _drawn(low + high)
+    match digest[0] % 8:
         case 0 | 1 | 2:
-            return "First" if one == min(one, other) else "Second"
+            return "First" if first == low else "Second"
         case 3 | 4:
-            return "First" if one == max(one, other) else "Second"
+            return "First" if first == high else "Second"
         case 5:
             return "Both"
         case 6:
-            return "Both" if one == min(one, other) else "First"
+            return "Both" if first == low else "First"
         case _:
-            return "First" if drawn[1] % 4 else "Second"
+            return "First" if digest[1] % 4 else "Second"
 
 
-def _say(assessment: str, word: str, seed: str) -> str:
+def _assessment(text: str, word: str, seed: str) -> str:
     form = _FORMS[_drawn(seed)[2] % len(_FORMS)]
-    return f"Assessment: {assessment}\n\n{form.format(word)}"
+    return f"Assessment: {text}\n\n{form.format(word)}"
 
 
 def _drawn(seed: str) -> bytes:
     return hashlib.sha256(f"realism:{seed}".encode()).digest()
 
 
-def _scene(view: View) -> Scene | None:
-    return next((scene for scene in scenes() if scene.id == view.scene), None)
-
-
-ROLES = {"RealismJudge": check_realism, "OrderJudge": compare_realism}
+ANSWERERS = {"first_check": check_realism, "second_check": compare_realism}
+"""Prompt → who answers it."""

@@ -1,6 +1,8 @@
-"""The truth about one bundled picture: its objects, its anomalies and the answers to Q1–Q4.
+"""The bundled scenes: pictures in pairs, one with a deliberate anomaly, and the truth about each.
 
-Finding the bundled scenes. They are read once and kept; the pictures themselves are not opened."""
+The truth of a picture is its objects, its anomalies and the answers to Q1–Q4. Truth files are read once and
+kept; the pictures themselves are not opened. examples/scenes makes both.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,7 @@ class Scene(_Truth):
         return DATA / self.image
 
     @model_validator(mode="after")
-    def _hangs_together(self) -> Self:
+    def _is_consistent(self) -> Self:
         known = {entry.name for entry in self.objects}
         unknown = [name for anomaly in self.anomalies for name in anomaly.objects if name not in known]
         if unknown:
@@ -141,8 +143,8 @@ class Scene(_Truth):
 @cache
 def scenes() -> tuple[Scene, ...]:
     """Every bundled scene, sorted by id. Never empty."""
-    found = (Scene.model_validate_json(path.read_bytes()) for path in (DATA / "truth").glob("*.json"))
-    return tuple(sorted(found, key=lambda scene: scene.id))
+    truths = (Scene.model_validate_json(path.read_bytes()) for path in (DATA / "truth").glob("*.json"))
+    return tuple(sorted(truths, key=lambda scene: scene.id))
 
 
 @cache

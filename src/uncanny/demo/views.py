@@ -1,10 +1,8 @@
-"""What the demo model makes of one image: a bundled scene with fixed mistakes, or made-up content.
+"""A picture as the demo model sees it: the truth about a bundled scene with its mistakes made in it.
 
-The bundled scenes as the demo model sees them: the truth, with the fixed mistakes made.
-
-The mistakes the demo model makes on the bundled scenes, on purpose and always the same: see docs/demo.md.
-
-A model without mistakes would leave nothing to review and every score at its maximum."""
+Any other picture gets content made up from its digest, for the fake server: always the same, and marked as
+synthetic.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +12,9 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal, assert_never, get_args
+from typing import Literal, assert_never
 
+from uncanny.demo.mistakes import Mistake, mistakes_in
 from uncanny.demo.scenes import Scene, scene_by_sha256, scenes
 from uncanny.images.overlay import draw_boxes
 
@@ -70,13 +69,14 @@ class SeenAnomaly:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One image as the model sees it. `scene` is the bundled scene's id, None for made-up content.
+    """One picture as the model sees it. `scene` is None where the content is made up.
 
-    `merged` is the number of quadruples the formatter folds all findings into; None: one for each anomaly.
+    `sha256` is that of the picture's file. `merged` is the number of quadruples the formatter folds all
+    findings into; None: one for each anomaly.
     """
 
     sha256: str
-    scene: str | None
+    scene: Scene | None
     objects: tuple[SeenObject, ...]
     anomalies: tuple[SeenAnomaly, ...]
     merged: int | None = None
@@ -93,33 +93,33 @@ def key_of(name: str) -> str:
     return re.sub(r"\s+", "", _ARTICLE.sub("", folded))
 
 
-def likeness(one: str, other: str) -> float:
-    """Shared words over all words of two texts, 0–1; 0 where both are empty."""
-    left, right = (set(_WORD.findall(text.casefold())) for text in (one, other))
+def word_overlap(first: str, second: str) -> float:
+    """Jaccard index of the words of two texts, 0–1: shared words over all words; 0 where both are empty."""
+    left, right = (set(_WORD.findall(text.casefold())) for text in (first, second))
     return len(left & right) / len(left | right) if left or right else 0.0
 
 
 def best_match(text: str, anomalies: Iterable[SeenAnomaly], floor: float = 0.4) -> SeenAnomaly | None:
-    """The anomaly whose phenomenon is most like the text; None where none is at least `floor` like it."""
-    ranked = sorted(anomalies, key=lambda a: likeness(text, a.phenomenon), reverse=True)
-    return ranked[0] if ranked and likeness(text, ranked[0].phenomenon) >= floor else None
+    """The anomaly whose phenomenon shares most words with the text; None where no overlap reaches `floor`."""
+    ranked = sorted(anomalies, key=lambda a: word_overlap(text, a.phenomenon), reverse=True)
+    return ranked[0] if ranked and word_overlap(text, ranked[0].phenomenon) >= floor else None
 
 
 def synthetic_view(sha256: str, count: int) -> View:
     """Made-up content for an unknown image: `count` objects, each with two anomalies, marked as synthetic."""
-    digits = bytes.fromhex(sha256)
-    objects = tuple(_synthetic_object(digits, index) for index in range(count))
+    digest = bytes.fromhex(sha256)
+    objects = tuple(_synthetic_object(digest, index) for index in range(count))
     anomalies = tuple(
         anomaly
-        for index, seen in enumerate(objects)
-        for anomaly in _synthetic_pair(digits, index, seen, objects[(index + 1) % count])
+        for index, thing in enumerate(objects)
+        for anomaly in _synthetic_pair(digest, index, thing, objects[(index + 1) % count])
     )
-    return View(sha256, None, objects, anomalies, merged=1 + digits[0] % count if count else None)
+    return View(sha256, None, objects, anomalies, merged=1 + digest[0] % count if count else None)
 
 
-def _synthetic_object(digits: bytes, index: int) -> SeenObject:
-    side = _SIDES[digits[index % 32] % len(_SIDES)]
-    tone = digits[(index + 7) % 32]
+def _synthetic_object(digest: bytes, index: int) -> SeenObject:
+    side = _SIDES[digest[index % 32] % len(_SIDES)]
+    tone = digest[(index + 7) % 32]
     return SeenObject(
         f"synthetic object {index + 1}",
         f"a made-up thing of tone {tone} towards the {side} part of the picture, number {index + 1} "
@@ -127,36 +127,35 @@ def _synthetic_object(digits: bytes, index: int) -> SeenObject:
     )
 
 
-def _synthetic_pair(digits: bytes, index: int, seen: SeenObject, other: SeenObject) -> list[SeenAnomaly]:
-    draw = [digits[(index * 3 + offset) % 32] for offset in range(4)]
-    side, share = _SIDES[draw[0] % len(_SIDES)], 5 + draw[1] % 60
-    what, law = _ATTRIBUTES[draw[2] % len(_ATTRIBUTES)]
-    relation, relation_law = _RELATIONS[draw[3] % len(_RELATIONS)]
+def _synthetic_pair(
+    digest: bytes, index: int, thing: SeenObject, neighbour: SeenObject
+) -> tuple[SeenAnomaly, SeenAnomaly]:
+    draws = [digest[(index * 3 + offset) % 32] for offset in range(4)]
+    side, share = _SIDES[draws[0] % len(_SIDES)], 5 + draws[1] % 60
+    fault, law = _ATTRIBUTES[draws[2] % len(_ATTRIBUTES)]
+    relation, relation_law = _RELATIONS[draws[3] % len(_RELATIONS)]
     attribute = SeenAnomaly(
         name=f"Synthetic attribute anomaly {index + 1}",
-        phenomenon=f"On {seen.name}, {side} side, the {what} over about {share} percent of its length "
+        phenomenon=f"On {thing.name}, {side} side, the {fault} over about {share} percent of its length "
         f"({SYNTHETIC_MARK})",
         reasoning=f"It cannot be real because {law}; made up from the image's digest.",
-        severity=(draw[0] + draw[1]) % 101,
-        objects=(seen.name,),
+        severity=(draws[0] + draws[1]) % 101,
+        objects=(thing.name,),
         kind="attribute",
     )
-    return [
+    return attribute, replace(
         attribute,
-        replace(
-            attribute,
-            name=f"Synthetic relation anomaly {index + 1}",
-            phenomenon=f"{seen.name} {relation}, {other.name}, near its {side} end ({SYNTHETIC_MARK})",
-            reasoning=f"It cannot be real because {relation_law}; made up from the image's digest.",
-            severity=(draw[2] + draw[3]) % 101,
-            objects=(seen.name,) if other is seen else (seen.name, other.name),
-            kind="relation",
-        ),
-    ]
+        name=f"Synthetic relation anomaly {index + 1}",
+        phenomenon=f"{thing.name} {relation}, {neighbour.name}, near its {side} end ({SYNTHETIC_MARK})",
+        reasoning=f"It cannot be real because {relation_law}; made up from the image's digest.",
+        severity=(draws[2] + draws[3]) % 101,
+        objects=(thing.name,) if neighbour is thing else (thing.name, neighbour.name),
+        kind="relation",
+    )
 
 
 def known_view(sha256: str) -> View | None:
-    """The view of the bundled scene with this digest; None for any other image."""
+    """The view of the bundled scene whose file has this digest; None for any other image."""
     scene = scene_by_sha256(sha256)
     return None if scene is None else _views()[scene.id]
 
@@ -172,8 +171,8 @@ def overlay_view(sha256: str) -> View | None:
 
 @cache
 def _overlays() -> dict[str, str]:
-    drawn = ((scene.id, draw_boxes(scene.image_path, scene.mcq.q3.boxes)) for scene in scenes())
-    return {hashlib.sha256(data).hexdigest(): scene for scene, data in drawn}
+    overlays = ((scene.id, draw_boxes(scene.image_path, scene.mcq.q3.boxes)) for scene in scenes())
+    return {hashlib.sha256(data).hexdigest(): scene for scene, data in overlays}
 
 
 @cache
@@ -182,10 +181,10 @@ def _views() -> dict[str, View]:
 
 
 def scene_view(scene: Scene, mistakes: tuple[Mistake, ...]) -> View:
-    """The truth about a scene, with mistakes made in it; one about something not there changes nothing."""
+    """The truth about a scene, with mistakes made in it; mistakes about things not there change nothing."""
     view = View(
         sha256=scene.sha256,
-        scene=scene.id,
+        scene=scene,
         objects=tuple(SeenObject(each.name, each.description) for each in scene.objects),
         anomalies=tuple(
             SeenAnomaly(a.name, a.phenomenon, a.reasoning, a.severity, a.objects, a.kind)
@@ -200,8 +199,7 @@ def scene_view(scene: Scene, mistakes: tuple[Mistake, ...]) -> View:
 def _make(mistake: Mistake, view: View) -> View:
     match mistake.kind:
         case "misses":
-            kept = tuple(a for a in view.anomalies if a.name != mistake.target)
-            return replace(view, anomalies=kept)
+            return replace(view, anomalies=tuple(a for a in view.anomalies if a.name != mistake.target))
         case "mislocates":
             return _change(view, mistake.target, phenomenon=mistake.text)
         case "misjudges":
@@ -212,11 +210,11 @@ def _make(mistake: Mistake, view: View) -> View:
             )
             return replace(view, anomalies=(*view.anomalies, invented))
         case "overlooks-once":
-            seen = tuple(
+            objects = tuple(
                 replace(each, first_draft=2) if key_of(each.name) == key_of(mistake.target) else each
                 for each in view.objects
             )
-            return replace(view, objects=seen)
+            return replace(view, objects=objects)
         case "names-twice":
             again = tuple(
                 replace(each, name=mistake.text, last_draft=1)
@@ -240,99 +238,3 @@ def _change(view: View, target: str, *, phenomenon: str | None = None, severity:
         for anomaly in view.anomalies
     )
     return replace(view, anomalies=changed)
-
-
-MistakeKind = Literal["misses", "invents", "mislocates", "misjudges", "overlooks-once", "names-twice"]
-KINDS: tuple[MistakeKind, ...] = get_args(MistakeKind)
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """One mistake in one scene. `target` names the anomaly or object concerned.
-
-    `text` is the wrong phenomenon (`mislocates`, `invents`) or the second name (`names-twice`); `reasoning`
-    goes with `invents`; `severity` is the wrong value (`misjudges`) or the invented one (`invents`).
-    For `invents`, `target` is the invented anomaly's name and `at` the object it is claimed of.
-    """
-
-    scene: str
-    kind: MistakeKind
-    target: str
-    text: str = ""
-    reasoning: str = ""
-    severity: int = 0
-    at: str = ""
-
-
-MISTAKES: tuple[Mistake, ...] = (
-    Mistake("d02-three-arms", "misses", target="Sign spells nonsense"),
-    Mistake("d03-dog-four-legs", "names-twice", target="dog", text="The Dog"),
-    Mistake(
-        "d04-bicycle-no-fork", "misjudges", target="Front wheel is not joined to the bicycle", severity=65
-    ),
-    Mistake(
-        "r01-cup-on-saucer",
-        "invents",
-        target="Two lemons grow into each other",
-        text="At the left of the table the two yellow lemons run into each other where they touch; no edge "
-        "parts the front one from the one behind.",
-        reasoning="Two ripe lemons are separate solid fruits. They can touch, but neither can fill the place "
-        "of the other.",
-        severity=35,
-        at="lemons",
-    ),
-    Mistake("r02-mirror-candlestick", "overlooks-once", target="hairbrush"),
-    Mistake(
-        "r03-shadow-towards-sun",
-        "mislocates",
-        target="Shadow of the egg cup points towards the light",
-        text="The dark shadow that starts at the foot of the pear at the back right runs to the left across "
-        "the table, while the shadows of the other things run to the right.",
-    ),
-)
-
-
-MCQ_MISTAKES: dict[str, dict[str, str]] = {
-    "d05-swan-reflection-turned": {"q1": "no"},
-    "r01-cup-floating": {"q2": "A"},
-    "d03-dog-five-legs": {"q3": "D"},
-    "r04-table-three-legs": {"q4": "Probably A, but it is hard to say."},
-    "r05-spoon-in-glass": {"q1": "yes", "q2": "D", "q3": "D", "q4": "D"},
-    "r02-mirror-candlestick": {"q4_no_image": "C"},
-}
-"""Scene → question → the wrong answer given to it."""
-
-
-REALISM_MISTAKES: dict[str, dict[str, str]] = {
-    "d02-three-arms": {"first": "Yes"},
-    "d04-bicycle-no-fork": {"first": "Yes", "original_first": "Both", "edited_first": "First"},
-    "d05-swan-reflection-turned": {"first": "Yes", "edited_first": "First"},
-    "r01-cup-floating": {"first": "Yes", "original_first": "Both", "edited_first": "Both"},
-    "r02-mirror-candlestick": {"first": "Yes", "original_first": "Second", "edited_first": "First"},
-    "r04-table-three-legs": {"first": "Yes", "edited_first": "Both"},
-    "r05-spoon-through-glass": {"first": "Yes", "edited_first": "no verdict"},
-}
-"""Edited scene → question → the wrong verdict given about it."""
-
-
-def realism_mistakes_in(scene: str) -> dict[str, str]:
-    """The wrong verdicts given about one edited scene, question by question; empty for some."""
-    return REALISM_MISTAKES.get(scene, {})
-
-
-DETECT_MISTAKES: dict[str, str] = {
-    "d05-swan-reflection-turned": "no",
-    "r01-cup-on-saucer": "yes",
-    "r03-shadow-away-from-sun": "It could be either; I cannot tell.",
-}
-"""Scene → the wrong answer to whether it is generated."""
-
-
-def mcq_mistakes_in(scene: str) -> dict[str, str]:
-    """The wrong answers given about one scene, question by question; empty for most."""
-    return MCQ_MISTAKES.get(scene, {})
-
-
-def mistakes_in(scene: str) -> tuple[Mistake, ...]:
-    """The mistakes made in one scene, by its id; empty for most."""
-    return tuple(mistake for mistake in MISTAKES if mistake.scene == scene)

@@ -12,8 +12,8 @@ import httpx
 import orjson
 import pytest
 
-from uncanny.demo.model import answer
-from uncanny.demo.prompts import BrainRequest, SchemaForm, Turn
+from uncanny.demo.model import DemoRequest, SchemaForm, answer
+from uncanny.demo.recognition import Turn
 from uncanny.demo.server.app import FakeServerOptions, running
 from uncanny.errors import UsageError
 from uncanny.prompts import prompt_set
@@ -30,6 +30,8 @@ SCHEMAS: dict[SchemaForm, Any] = {
 }
 LOOK = prompt_set("annotate")["attribute_look"].fill(object=OBJECT)
 VERIFY = prompt_set("annotate")["attribute_verify"].fill(object=OBJECT, notes="none")
+MERGE = prompt_set("annotate")["integrate_merge"].fill(object=OBJECT, attributes="[]", relations="[]")
+LISTING = prompt_set("annotate")["integrate_list"].fill(object=OBJECT, notes="none")
 PERCEIVE = prompt_set("annotate")["perceive_1"].fill(draft="1", drafts="3")
 
 
@@ -81,7 +83,7 @@ async def anthropic_text(client: httpx.AsyncClient, body: dict[str, Any]) -> str
 async def test_both_protocols_say_what_the_model_says_in_process(
     client: httpx.AsyncClient, text: str, form: SchemaForm
 ) -> None:
-    request = BrainRequest((Turn("system", "Look."), Turn("user", text)), (SHA256,), form)
+    request = DemoRequest((Turn("system", "Look."), Turn("user", text)), (SHA256,), form)
     expected = answer(request, synthetic_objects=8).text
     assert await openai_text(client, openai_body(text, form)) == expected
     assert await anthropic_text(client, anthropic_body(text, form)) == expected
@@ -116,8 +118,8 @@ async def test_stats_are_exact(client: httpx.AsyncClient) -> None:
         openai_body(LOOK, "own"),
         openai_body(LOOK, image=other),
         openai_body(LOOK) | {"model": "other"},
-        openai_body("Agent: AnomalyIntegrator, step 1 of 2", image=None),
-        openai_body("Agent: AnomalyIntegrator, step 2 of 2", image=None),
+        openai_body(MERGE, image=None),
+        openai_body(LISTING, image=None),
     ):
         await openai_text(client, body)
     await anthropic_text(client, anthropic_body(LOOK))

@@ -12,11 +12,12 @@ import pytest
 from uncanny.answers import ANOMALIES, OBJECTS, read_list
 from uncanny.answers.forms import ListForm
 from uncanny.demo.server.app import FakeServerOptions, FaultName, running
-from uncanny.demo.server.faults import KINDS, plan
+from uncanny.demo.server.faults import MALFORMATIONS, plan_request
 from uncanny.errors import AnswerError
+from uncanny.prompts import prompt_set
 
 PATHS = ["/v1/chat/completions", "/v1/messages"]
-ASKED = "Agent: ObjectPerceiver, step 1 of 1"
+PROMPT = prompt_set("annotate")["perceive_1"].fill(draft="1", drafts="3")
 IMAGES = {
     PATHS[0]: {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
     PATHS[1]: {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
@@ -24,7 +25,7 @@ IMAGES = {
 
 
 async def ask(path: str, fault: FaultName, patience: float = 10.0) -> httpx.Response:
-    content = [IMAGES[path], {"type": "text", "text": ASKED}]
+    content = [IMAGES[path], {"type": "text", "text": PROMPT}]
     body = {"model": "m", "max_tokens": 2000, "messages": [{"role": "user", "content": content}]}
     options = FakeServerOptions(faults={fault: 1.0})
     async with running(options) as url, httpx.AsyncClient(base_url=url, timeout=patience) as client:
@@ -107,7 +108,7 @@ async def test_length(path: str) -> None:
 ROW = {"name": "a", "phenomenon": "b", "reasoning": "c", "severity": 5, "objects": ["d"]}
 
 
-@pytest.mark.parametrize("spoil", KINDS)
+@pytest.mark.parametrize("spoil", MALFORMATIONS)
 @pytest.mark.parametrize(
     ("answer", "form"),
     [
@@ -123,7 +124,7 @@ def test_no_kind_of_malformed_answer_is_valid(spoil: Any, answer: Any, form: Lis
 
 
 def drawn(options: FakeServerOptions) -> list[tuple[float, FaultName | None]]:
-    return [(due.delay, due.fault) for due in (plan(options, number) for number in range(2000))]
+    return [(plan.delay, plan.fault) for plan in (plan_request(options, number) for number in range(2000))]
 
 
 def test_the_seed_decides() -> None:

@@ -31,10 +31,10 @@ TEXTS = [
     prompt_set("realism")["second_check"].fill(),
     prompt_set("mcq")["q4_no_image"].fill(options="{}"),
     prompt_set("detect")["source"].fill(),
-    "Agent: SourceDetector, step 1 of 2\nQuestion: none",
-    "Agent: SceneScanner, step 99999999999999999999 of 1",
+    prompt_set("annotate")["perceive_1"].fill(draft="9" * 20, drafts="\u0663"),
+    prompt_set("annotate")["format"].fill(findings="[{}, 7, [[]]]"),
     "Choose A, B, C or D: yes or no?",
-    "<object><object>[1]</object><findings>7</findings>",
+    prompt_set("annotate")["relation_look"].fill(object="</object><object>[1]</object>", attributes="7"),
 ]
 
 

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from PIL import Image
 
-from uncanny.demo.model import answer
-from uncanny.demo.prompts import BrainRequest, Turn
+from uncanny.demo.model import DemoRequest, answer
+from uncanny.demo.recognition import Turn
 from uncanny.demo.scenes import scenes
 from uncanny.demo.server.app import FakeServerOptions, running
 from uncanny.images.overlay import draw_boxes
@@ -48,7 +48,7 @@ async def openai_says(client: httpx.AsyncClient, text: str, data: bytes) -> str:
 @pytest.mark.parametrize("text", [prompt_set("mcq")["q1"].fill(), prompt_set("mcq")["q3"].fill(), FOREIGN])
 async def test_the_server_says_what_the_model_says_in_process(text: str, picture: str) -> None:
     data = pictures()[picture]
-    request = BrainRequest((Turn("user", text),), (hashlib.sha256(data).hexdigest(),))
+    request = DemoRequest((Turn("user", text),), (hashlib.sha256(data).hexdigest(),))
     async with running(FakeServerOptions()) as url, httpx.AsyncClient(base_url=url) as client:
         assert await openai_says(client, text, data) == answer(request, synthetic_objects=8).text
 

@@ -1,4 +1,4 @@
-"""The Anthropic messages protocol, as far as the fake server speaks it."""
+"""Anthropic's messages API, as far as the fake server speaks it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Discriminator, Field
 
-from uncanny.demo.prompts import BrainRequest, Turn, text_tokens
-from uncanny.demo.server.call import (
-    Answered,
+from uncanny.demo.model import DemoRequest, text_tokens
+from uncanny.demo.recognition import Turn
+from uncanny.demo.server.api import (
+    ApiAnswer,
+    ApiRequest,
     Body,
-    Call,
     ImageDigests,
     Limit,
-    measure,
+    Part,
+    prompt_size,
     read_body,
     schema_form,
 )
@@ -65,7 +67,7 @@ class _Body(Body):
     cache_control: dict[str, Any] | None = None
 
 
-class AnthropicDialect:
+class AnthropicApi:
     """`/v1/messages`; constrained answers through `output_config.format`."""
 
     name = "anthropic"
@@ -73,39 +75,35 @@ class AnthropicDialect:
     def __init__(self, digests: ImageDigests) -> None:
         self._digests = digests
 
-    def read(self, body: Mapping[str, Any]) -> Call:
-        """Raises `BadCallError` for anything the protocol does not allow."""
-        asked = read_body(_Body, body)
-        system = _text(asked.system or "")
-        parts = [part for message in asked.messages for part in self._parts(message)]
-        turns = tuple(Turn(message.role, _text(message.content)) for message in asked.messages)
+    def read(self, body: Mapping[str, Any]) -> ApiRequest:
+        request = read_body(_Body, body)
+        system = _text(request.system or "")
+        parts = [part for message in request.messages for part in self._parts(message)]
+        turns = tuple(Turn(message.role, _text(message.content)) for message in request.messages)
         schema = _schema(body)
-        prefix, prefix_tokens, input_tokens = measure(self.name, asked.model, schema, system, parts)
+        size = prompt_size(self.name, request.model, schema, system, parts)
         images = tuple(text for _, kind, text in parts if kind == "image")
-        return Call(
-            BrainRequest((Turn("system", system), *turns), images, schema_form(schema), asked.max_tokens),
-            asked.model,
-            prefix,
-            prefix_tokens,
-            input_tokens,
-            writes_cache=_asks_for_cache(asked),
-            stream=bool(asked.stream),
+        return ApiRequest(
+            DemoRequest((Turn("system", system), *turns), images, schema_form(schema), request.max_tokens),
+            request.model,
+            size,
+            writes_cache=_asks_for_cache(request),
+            stream=bool(request.stream),
         )
 
-    def write(self, call: Call, said: Answered) -> bytes:
-        """The body of the answer, or all server-sent events of it."""
-        text = said.answer.text if said.refusal is None else said.refusal
+    def write(self, request: ApiRequest, answer: ApiAnswer) -> bytes:
+        text = answer.text
         message: dict[str, Any] = {
-            "id": f"msg_fake_{said.number}",
+            "id": f"msg_fake_{answer.number}",
             "type": "message",
             "role": "assistant",
-            "model": call.model,
+            "model": request.model,
             "content": [{"type": "text", "text": text}],
-            "stop_reason": _stop_reason(said),
+            "stop_reason": _stop_reason(answer),
             "stop_sequence": None,
-            "usage": _usage(call, said),
+            "usage": _usage(request, answer),
         }
-        return _stream(message, text) if call.stream else orjson.dumps(message)
+        return _stream(message, text) if request.stream else orjson.dumps(message)
 
     def error(self, status: int, message: str, number: int) -> bytes:
         error = {"type": _ERRORS[status], "message": message}
@@ -117,13 +115,13 @@ class AnthropicDialect:
     def model(self, name: str) -> bytes:
         return orjson.dumps(_model(name))
 
-    def _parts(self, message: _Message) -> list[tuple[str, str, str]]:
+    def _parts(self, message: _Message) -> list[Part]:
         if isinstance(message.content, str):
             return [(message.role, "text", message.content)]
         return [
             (message.role, "text", part.text)
             if isinstance(part, _Text)
-            else (message.role, "image", self._digests.of(part.source.data))
+            else (message.role, "image", self._digests.digest(part.source.data))
             for part in message.content
         ]
 
@@ -143,26 +141,26 @@ def _schema(body: Mapping[str, Any]) -> Any:
     return None
 
 
-def _asks_for_cache(asked: _Body) -> bool:
-    contents = [asked.system, *(message.content for message in asked.messages)]
+def _asks_for_cache(body: _Body) -> bool:
+    contents = [body.system, *(message.content for message in body.messages)]
     blocks = [block for content in contents if content and not isinstance(content, str) for block in content]
-    return any((asked.cache_control, *(block.cache_control for block in blocks)))
+    return any((body.cache_control, *(block.cache_control for block in blocks)))
 
 
-def _stop_reason(said: Answered) -> str:
-    if said.refusal is not None:
+def _stop_reason(answer: ApiAnswer) -> str:
+    if answer.refusal is not None:
         return "refusal"
-    return "max_tokens" if said.answer.finish == "length" else "end_turn"
+    return "max_tokens" if answer.demo.finish == "length" else "end_turn"
 
 
-def _usage(call: Call, said: Answered) -> dict[str, int]:
-    read = (said.cached or 0) if call.writes_cache else 0
-    written = call.prefix_tokens if call.writes_cache and not read else 0
+def _usage(request: ApiRequest, answer: ApiAnswer) -> dict[str, int]:
+    read = (answer.cached or 0) if request.writes_cache else 0
+    written = request.size.prefix_tokens if request.writes_cache and not read else 0
     return {
-        "input_tokens": call.input_tokens - read - written,
+        "input_tokens": request.size.input_tokens - read - written,
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": read,
-        "output_tokens": text_tokens(said.answer.text if said.refusal is None else said.refusal),
+        "output_tokens": text_tokens(answer.text),
     }
 
 

@@ -1,8 +1,7 @@
-"""`uncanny fake-server`: two model protocols on loopback, answered by the demo model, with faults on demand.
+"""`uncanny fake-server`: two providers' APIs on loopback, answered by the demo model, with faults on demand.
 
 See docs/fake-server.md. Nothing it is sent is kept, except digests for the counts in `/stats`.
-
-What the fake server can be told, checked before it starts."""
+"""
 
 from __future__ import annotations
 
@@ -16,19 +15,19 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from uncanny.demo.model import answer
-from uncanny.demo.server.anthropic import AnthropicDialect
-from uncanny.demo.server.call import Answered, BadCallError, Call, Dialect, ImageDigests
+from uncanny.demo.model import answer, warm_up
+from uncanny.demo.server.anthropic import AnthropicApi
+from uncanny.demo.server.api import ApiAnswer, ApiRequest, BadRequestError, ImageDigests, ProviderApi
 from uncanny.demo.server.faults import (
     MESSAGES,
     STATUSES,
     FakeServerOptions,
     FaultName,
-    Plan,
+    RequestPlan,
     parse_faults,
-    plan,
+    plan_request,
 )
-from uncanny.demo.server.openai import OpenAIDialect
+from uncanny.demo.server.openai import OpenAIApi
 from uncanny.errors import RequestRejectedError, UsageError
 
 __all__ = ["FakeServerOptions", "FaultName", "application", "parse_faults", "running", "serve"]
@@ -41,11 +40,12 @@ _HOST: Final = "127.0.0.1"
 
 
 class FakeServer:
-    """The state of one server: counts, digests of prefixes seen, and the protocols it speaks."""
+    """The state of one server: counts, digests of prefixes seen, and the APIs it speaks."""
 
     def __init__(self, options: FakeServerOptions) -> None:
+        warm_up()
         digests = ImageDigests()
-        self.openai, self.anthropic = OpenAIDialect(digests), AnthropicDialect(digests)
+        self.openai, self.anthropic = OpenAIApi(digests), AnthropicApi(digests)
         self._options = options
         self._requests = self._open = self._most_open = 0
         self._prefixes: set[bytes] = set()
@@ -53,7 +53,7 @@ class FakeServer:
         self._faults: Counter[FaultName] = Counter(dict.fromkeys(options.faults, 0))
 
     def stats(self) -> dict[str, Any]:
-        """The counts of `/stats`; `faults` has every fault asked for, with 0 where none struck yet."""
+        """The counts of `/stats`; `faults` has every fault of the options, with 0 where none struck yet."""
         return {
             "requests": self._requests,
             "unique_prefixes": len(self._prefixes),
@@ -61,65 +61,65 @@ class FakeServer:
             "faults": dict(self._faults),
         }
 
-    async def handle(self, request: web.Request, dialect: Dialect) -> web.StreamResponse:
+    async def handle(self, request: web.Request, api: ProviderApi) -> web.StreamResponse:
         """Answer one request to a model."""
         number = self._requests
         self._requests += 1
         self._open += 1
         self._most_open = max(self._most_open, self._open)
         try:
-            return await self._answer(request, dialect, number)
+            return await self._answer(request, api, number)
         finally:
             self._open -= 1
 
-    async def _answer(self, request: web.Request, dialect: Dialect, number: int) -> web.StreamResponse:
+    async def _answer(self, request: web.Request, api: ProviderApi, number: int) -> web.StreamResponse:
         try:
-            call = await self._read(request, dialect)
-        except BadCallError as error:
-            return _error(dialect, 400, str(error), number)
+            api_request = await self._read(request, api)
+        except BadRequestError as error:
+            return _error(api, 400, str(error), number)
         except web.HTTPRequestEntityTooLarge:
-            return _error(dialect, 413, f"The body is larger than {MAX_BODY} bytes", number)
-        if (problem := _turned_away(request, call.model)) is not None:
-            return _error(dialect, *problem, number)
-        self._prefixes.add(call.prefix)
-        due = plan(self._options, number)
-        if due.fault is not None:
-            self._faults[due.fault] += 1
-        await asyncio.sleep(due.delay)
-        if due.fault in STATUSES:
-            return _status_fault(dialect, due, number)
-        if due.fault == "hang":
+            return _error(api, 413, f"The body is larger than {MAX_BODY} bytes", number)
+        if (problem := _rejection(request, api_request.model)) is not None:
+            return _error(api, *problem, number)
+        self._prefixes.add(api_request.size.prefix)
+        plan = plan_request(self._options, number)
+        if plan.fault is not None:
+            self._faults[plan.fault] += 1
+        await asyncio.sleep(plan.delay)
+        if plan.fault in STATUSES:
+            return _status_fault(api, plan, number)
+        if plan.fault == "hang":
             await asyncio.sleep(_HANG_SECONDS)
             return await _cut(request, b"", "application/json")
-        return await self._say(request, dialect, call, due, number)
+        return await self._send(request, api, api_request, plan, number)
 
-    async def _say(
-        self, request: web.Request, dialect: Dialect, call: Call, due: Plan, number: int
+    async def _send(
+        self, request: web.Request, api: ProviderApi, api_request: ApiRequest, plan: RequestPlan, number: int
     ) -> web.StreamResponse:
         try:
-            spoken = answer(call.brain, synthetic_objects=self._options.objects)
+            demo_answer = answer(api_request.demo, synthetic_objects=self._options.objects)
         except RequestRejectedError as error:
-            return _error(dialect, 400, str(error), number)
-        cached = call.prefix_tokens if call.prefix in self._finished else None
-        self._finished.add(call.prefix)
-        body = dialect.write(call, due.spoil(Answered(spoken, number, cached)))
-        kind = "text/event-stream" if call.stream else "application/json"
-        if due.fault == "cut":
+            return _error(api, 400, str(error), number)
+        cached = api_request.size.prefix_tokens if api_request.size.prefix in self._finished else None
+        self._finished.add(api_request.size.prefix)
+        body = api.write(api_request, plan.spoil(ApiAnswer(demo_answer, number, cached)))
+        kind = "text/event-stream" if api_request.stream else "application/json"
+        if plan.fault == "cut":
             return await _cut(request, body, kind)
-        if due.fault == "truncated-json":
+        if plan.fault == "truncated-json":
             body = body[: len(body) // 2]
         return web.Response(body=body, content_type=kind, headers=_ids(number))
 
-    async def _read(self, request: web.Request, dialect: Dialect) -> Call:
+    async def _read(self, request: web.Request, api: ProviderApi) -> ApiRequest:
         try:
             body = orjson.loads(await request.read())
         except orjson.JSONDecodeError as error:
-            raise BadCallError(f"The body is not valid JSON: {error}") from None
+            raise BadRequestError(f"The body is not valid JSON: {error}") from None
         except web.RequestPayloadError as error:
-            raise BadCallError(f"The body cannot be read: {error}") from None
+            raise BadRequestError(f"The body cannot be read: {error}") from None
         if not isinstance(body, dict):
-            raise BadCallError("The body must be a JSON object")
-        return dialect.read(body)
+            raise BadRequestError("The body must be a JSON object")
+        return api.read(body)
 
 
 def application(options: FakeServerOptions) -> web.Application:
@@ -127,7 +127,7 @@ def application(options: FakeServerOptions) -> web.Application:
     server = FakeServer(options)
     app = web.Application(client_max_size=MAX_BODY)
 
-    def dialect_of(request: web.Request) -> Dialect:
+    def api_of(request: web.Request) -> ProviderApi:
         return server.anthropic if "anthropic-version" in request.headers else server.openai
 
     async def completions(request: web.Request) -> web.StreamResponse:
@@ -137,16 +137,16 @@ def application(options: FakeServerOptions) -> web.Application:
         return await server.handle(request, server.anthropic)
 
     async def models(request: web.Request) -> web.StreamResponse:
-        dialect = dialect_of(request)
-        if (problem := _turned_away(request, "")) is not None:
-            return _error(dialect, *problem, 0)
-        return web.Response(body=dialect.models(), content_type="application/json")
+        api = api_of(request)
+        if (problem := _rejection(request, "")) is not None:
+            return _error(api, *problem, 0)
+        return web.Response(body=api.models(), content_type="application/json")
 
     async def model(request: web.Request) -> web.StreamResponse:
-        dialect, name = dialect_of(request), request.match_info["name"]
-        if (problem := _turned_away(request, name)) is not None:
-            return _error(dialect, *problem, 0)
-        return web.Response(body=dialect.model(name), content_type="application/json")
+        api, name = api_of(request), request.match_info["name"]
+        if (problem := _rejection(request, name)) is not None:
+            return _error(api, *problem, 0)
+        return web.Response(body=api.model(name), content_type="application/json")
 
     async def stats(_request: web.Request) -> web.StreamResponse:
         return web.Response(body=orjson.dumps(server.stats()), content_type="application/json")
@@ -207,7 +207,7 @@ async def _serve(options: FakeServerOptions) -> None:
             await asyncio.wait_for(stop.wait(), options.max_seconds)
 
 
-def _turned_away(request: web.Request, model: str) -> tuple[int, str] | None:
+def _rejection(request: web.Request, model: str) -> tuple[int, str] | None:
     key = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
     if key == WRONG_KEY:
         return 401, f"The API key {WRONG_KEY!r} is not valid; the fake server takes any other"
@@ -220,17 +220,17 @@ def _ids(number: int) -> dict[str, str]:
     return {"x-request-id": f"req_fake_{number}", "request-id": f"req_fake_{number}"}
 
 
-def _error(dialect: Dialect, status: int, message: str, number: int) -> web.Response:
-    body = dialect.error(status, message, number)
+def _error(api: ProviderApi, status: int, message: str, number: int) -> web.Response:
+    body = api.error(status, message, number)
     return web.Response(status=status, body=body, content_type="application/json", headers=_ids(number))
 
 
-def _status_fault(dialect: Dialect, due: Plan, number: int) -> web.Response:
-    status = STATUSES[due.fault] if due.fault else 500
-    response = _error(dialect, status, MESSAGES[status], number)
-    if due.fault == "429-retry-after":
+def _status_fault(api: ProviderApi, plan: RequestPlan, number: int) -> web.Response:
+    status = STATUSES[plan.fault] if plan.fault else 500
+    response = _error(api, status, MESSAGES[status], number)
+    if plan.fault == "429-retry-after":
         response.headers["Retry-After"] = "1"
-        response.headers["retry-after-ms"] = str(due.retry_after_ms)
+        response.headers["retry-after-ms"] = str(plan.retry_after_ms)
     return response
 
 

@@ -1,4 +1,4 @@
-"""The faults the fake server makes on purpose: when one strikes, and what it does to an answer."""
+"""The fake server's options, and its faults on purpose: when one strikes, and what it does to an answer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, get_args
 
 import orjson
 
-from uncanny.demo.prompts import BrainAnswer
-from uncanny.demo.server.call import Answered
+from uncanny.demo.model import DemoAnswer
+from uncanny.demo.server.api import ApiAnswer
 from uncanny.errors import UsageError
 
 FaultName = Literal[
@@ -41,14 +41,14 @@ class FakeServerOptions:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for what, value, good in (
+        for what, value, valid in (
             ("port", self.port, 0 <= self.port <= 65535),
             ("latency", self.latency_ms, self.latency_ms >= 0),
             ("jitter", self.jitter_ms, self.jitter_ms >= 0),
             ("number of objects", self.objects, 1 <= self.objects <= MAX_OBJECTS),
             ("number of seconds", self.max_seconds, self.max_seconds is None or self.max_seconds > 0),
         ):
-            if not good:
+            if not valid:
                 raise UsageError(f"The fake server cannot work with a {what} of {value!r}")
         _check_rates(self.faults)
 
@@ -96,7 +96,7 @@ REFUSAL: Final = "I'm sorry, but I can't help with this image. (A fault of the f
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RequestPlan:
     """What happens to one request. `delay` is in seconds; `retry_after_ms` is sent with `429-retry-after`."""
 
     delay: float
@@ -104,31 +104,31 @@ class Plan:
     retry_after_ms: int
     dice: random.Random
 
-    def spoil(self, said: Answered) -> Answered:
+    def spoil(self, answer: ApiAnswer) -> ApiAnswer:
         """The answer with the fault in it, where the fault is in what the model says."""
-        text = said.answer.text
+        text = answer.demo.text
         match self.fault:
             case "malformed":
-                return replace(said, answer=BrainAnswer(_malformed(text, self.dice)))
+                return replace(answer, demo=DemoAnswer(_malformed(text, self.dice)))
             case "length":
-                return replace(said, answer=BrainAnswer(text[: len(text) // 2], "length"))
+                return replace(answer, demo=DemoAnswer(text[: len(text) // 2], "length"))
             case "refusal":
-                return replace(said, refusal=REFUSAL)
-        return said
+                return replace(answer, refusal=REFUSAL)
+        return answer
 
 
-def plan(options: FakeServerOptions, number: int) -> Plan:
+def plan_request(options: FakeServerOptions, number: int) -> RequestPlan:
     """The plan for the request with this number, counted from 0: the same for the same seed."""
     dice = random.Random(f"{options.seed}:{number}")
     delay = options.latency_ms + dice.uniform(0.0, options.jitter_ms)
-    drawn, wait = dice.random(), dice.randint(200, 1000)
-    struck: FaultName | None = None
+    share, retry_after_ms = dice.random(), dice.randint(200, 1000)
+    fault: FaultName | None = None
     for name, rate in options.faults.items():
-        if drawn < rate:
-            struck = name
+        if share < rate:
+            fault = name
             break
-        drawn -= rate
-    return Plan(delay / 1000, struck, wait, dice)
+        share -= rate
+    return RequestPlan(delay / 1000, fault, retry_after_ms, dice)
 
 
 def _malformed(text: str, dice: random.Random) -> str:
@@ -137,7 +137,7 @@ def _malformed(text: str, dice: random.Random) -> str:
         answer = orjson.loads(text)
     except orjson.JSONDecodeError:
         return " \n"
-    spoilt = dice.choice(KINDS)(answer)
+    spoilt = dice.choice(MALFORMATIONS)(answer)
     return spoilt if isinstance(spoilt, str) else orjson.dumps(spoilt).decode()
 
 
@@ -181,7 +181,7 @@ def _rows(answer: Any) -> list[dict[str, Any]]:
     return [row for row in answer if isinstance(row, dict) and row] if isinstance(answer, list) else []
 
 
-KINDS: Final[tuple[Callable[[Any], Any], ...]] = (
+MALFORMATIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     _prose,
     _wrong_keys,
     _severity_140,

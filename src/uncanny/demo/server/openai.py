@@ -1,4 +1,4 @@
-"""The OpenAI chat-completions protocol, as far as the fake server speaks it."""
+"""OpenAI's chat-completions API, as far as the fake server speaks it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Discriminator, Field
 
-from uncanny.demo.prompts import BrainRequest, Turn, text_tokens
-from uncanny.demo.server.call import (
-    Answered,
-    BadCallError,
+from uncanny.demo.model import DemoRequest, text_tokens
+from uncanny.demo.recognition import Turn
+from uncanny.demo.server.api import (
+    ApiAnswer,
+    ApiRequest,
+    BadRequestError,
     Body,
-    Call,
     ImageDigests,
     Limit,
-    measure,
+    Part,
+    prompt_size,
     read_body,
     schema_form,
 )
@@ -80,7 +82,7 @@ class _Body(Body):
     stream_options: _StreamOptions | None = None
 
 
-class OpenAIDialect:
+class OpenAIApi:
     """`/v1/chat/completions`; constrained answers through `response_format` or vLLM's parameters."""
 
     name = "openai"
@@ -88,39 +90,35 @@ class OpenAIDialect:
     def __init__(self, digests: ImageDigests) -> None:
         self._digests = digests
 
-    def read(self, body: Mapping[str, Any]) -> Call:
-        """Raises `BadCallError` for anything the protocol does not allow."""
-        asked = read_body(_Body, body)
-        parts = [part for message in asked.messages for part in self._parts(message)]
-        turns = tuple(Turn(message.speaker, message.text) for message in asked.messages)
+    def read(self, body: Mapping[str, Any]) -> ApiRequest:
+        request = read_body(_Body, body)
+        parts = [part for message in request.messages for part in self._parts(message)]
+        turns = tuple(Turn(message.speaker, message.text) for message in request.messages)
         system = "\n".join(text for role, kind, text in parts if role == "system" and kind == "text")
         rest = [part for part in parts if part[0] != "system"]
         schema = _schema(body)
-        prefix, prefix_tokens, input_tokens = measure(self.name, asked.model, schema, system, rest)
+        size = prompt_size(self.name, request.model, schema, system, rest)
         images = tuple(text for _, kind, text in rest if kind == "image")
-        limit = asked.max_completion_tokens or asked.max_tokens
-        return Call(
-            BrainRequest(turns, images, schema_form(schema), limit),
-            asked.model,
-            prefix,
-            prefix_tokens,
-            input_tokens,
-            stream=bool(asked.stream),
-            stream_usage=bool(asked.stream_options and asked.stream_options.include_usage),
+        limit = request.max_completion_tokens or request.max_tokens
+        return ApiRequest(
+            DemoRequest(turns, images, schema_form(schema), limit),
+            request.model,
+            size,
+            stream=bool(request.stream),
+            stream_usage=bool(request.stream_options and request.stream_options.include_usage),
         )
 
-    def write(self, call: Call, said: Answered) -> bytes:
-        """The body of the answer, or all server-sent events of it."""
-        finish = said.answer.finish
-        head = {"id": f"chatcmpl-fake-{said.number}", "created": CREATED, "model": call.model}
-        if call.stream:
-            return _stream(call, said, head)
-        message = {"role": "assistant", "content": said.answer.text, "refusal": None}
-        if said.refusal is not None:
-            message |= {"content": None, "refusal": said.refusal}
+    def write(self, request: ApiRequest, answer: ApiAnswer) -> bytes:
+        finish = answer.demo.finish
+        head = {"id": f"chatcmpl-fake-{answer.number}", "created": CREATED, "model": request.model}
+        if request.stream:
+            return _stream(request, answer, head)
+        message = {"role": "assistant", "content": answer.demo.text, "refusal": None}
+        if answer.refusal is not None:
+            message |= {"content": None, "refusal": answer.refusal}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
         return orjson.dumps(
-            {**head, "object": "chat.completion", "choices": [choice], "usage": _usage(call, said)}
+            {**head, "object": "chat.completion", "choices": [choice], "usage": _usage(request, answer)}
         )
 
     def error(self, status: int, message: str, number: int) -> bytes:
@@ -134,7 +132,7 @@ class OpenAIDialect:
     def model(self, name: str) -> bytes:
         return orjson.dumps(_model(name))
 
-    def _parts(self, message: _Message) -> list[tuple[str, str, str]]:
+    def _parts(self, message: _Message) -> list[Part]:
         role = message.speaker
         if isinstance(message.content, str) or message.content is None:
             return [(role, "text", message.content or "")]
@@ -146,8 +144,8 @@ class OpenAIDialect:
     def _image(self, part: _Image) -> str:
         url = part.image_url.url
         if not url.startswith("data:image/") or ";base64," not in url[:64]:
-            raise BadCallError("images must be base64 data URLs: the fake server fetches nothing")
-        return self._digests.of(url[url.index(",") + 1 :])
+            raise BadRequestError("images must be base64 data URLs: the fake server fetches nothing")
+        return self._digests.digest(url[url.index(",") + 1 :])
 
 
 def _schema(body: Mapping[str, Any]) -> Any:
@@ -159,29 +157,31 @@ def _schema(body: Mapping[str, Any]) -> Any:
     return None
 
 
-def _usage(call: Call, said: Answered) -> dict[str, Any]:
-    output = text_tokens(said.answer.text)
+def _usage(request: ApiRequest, answer: ApiAnswer) -> dict[str, Any]:
+    output = text_tokens(answer.demo.text)
     return {
-        "prompt_tokens": call.input_tokens,
+        "prompt_tokens": request.size.input_tokens,
         "completion_tokens": output,
-        "total_tokens": call.input_tokens + output,
-        "prompt_tokens_details": {"cached_tokens": said.cached or 0},
+        "total_tokens": request.size.input_tokens + output,
+        "prompt_tokens_details": {"cached_tokens": answer.cached or 0},
     }
 
 
-def _stream(call: Call, said: Answered, head: Mapping[str, Any]) -> bytes:
-    text = said.refusal if said.refusal is not None else said.answer.text
-    key = "content" if said.refusal is None else "refusal"
+def _stream(request: ApiRequest, answer: ApiAnswer, head: Mapping[str, Any]) -> bytes:
+    text = answer.text
+    key = "content" if answer.refusal is None else "refusal"
     pieces = [{key: text[start : start + 200]} for start in range(0, len(text), 200)]
     deltas: list[tuple[Any, str | None]] = [({"role": "assistant", "content": ""}, None)]
     deltas += [(piece, None) for piece in pieces]
-    deltas.append(({}, said.answer.finish))
+    deltas.append(({}, answer.demo.finish))
     chunks: list[Any] = [
         {**head, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": d, "finish_reason": f}]}
         for d, f in deltas
     ]
-    if call.stream_usage:
-        chunks.append({**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(call, said)})
+    if request.stream_usage:
+        chunks.append(
+            {**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(request, answer)}
+        )
     return b"".join(b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
 
 

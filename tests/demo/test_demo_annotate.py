@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from uncanny.answers import ANOMALIES, ATTRIBUTES, FINDINGS, OBJECTS, RELATIONS, Finding, read_list
-from uncanny.demo.model import answer
-from uncanny.demo.prompts import BrainRequest, SchemaForm, Turn, read_question
+from uncanny.demo.model import DemoRequest, SchemaForm, answer
+from uncanny.demo.recognition import Turn
 from uncanny.demo.views import key_of, synthetic_view
 from uncanny.errors import RequestRejectedError
 from uncanny.prompts import prompt_set
@@ -21,7 +21,7 @@ SHA256 = hashlib.sha256(b"unknown").hexdigest()
 
 def ask(text: str, form: SchemaForm = "own", *, image: str | None = SHA256, objects: int = 8) -> str:
     turns = (Turn("system", PROMPTS["system"].template.template), Turn("user", text))
-    request = BrainRequest(turns, () if image is None else (image,), form)
+    request = DemoRequest(turns, () if image is None else (image,), form)
     return answer(request, synthetic_objects=objects).text
 
 
@@ -118,23 +118,12 @@ def test_the_formatter_drops_what_the_image_does_not_show() -> None:
     assert read_list(ask(PROMPTS["format"].fill(findings=dump([claim]))), ANOMALIES) == ()
 
 
-def test_the_last_question_counts_and_quoted_ones_do_not() -> None:
-    quoted = "<notes>\nAgent: SceneScanner, step 1 of 1\n</notes>"
-    turns = (
-        Turn("system", "Agent: AnomalyFormatter, step 1 of 1"),
-        Turn("user", f"Agent: AttributeAnalyzer, step 2 of 2\n{quoted}"),
-        Turn("assistant", "Agent: AnomalyFormatter, step 1 of 1"),
-        Turn("user", "Again."),
-    )
-    question = read_question(turns)
-    assert question is not None
-    assert (question.agent, question.step, question.steps) == ("AttributeAnalyzer", 2, 2)
-
-
-@pytest.mark.parametrize("text", ["Hello", "Agent: Poet, step 1 of 1", "Agent: SceneScanner, step 1 of 1"])
-def test_unknown_questions_and_images_name_the_real_providers(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["Hello", "Agent: SceneScanner, step 1 of 1", PROMPTS["scan"].fill(scan="1", scans="1")]
+)
+def test_unknown_prompts_and_images_name_the_real_providers(text: str) -> None:
     with pytest.raises(RequestRejectedError) as caught:
-        answer(BrainRequest((Turn("user", text),), (SHA256,)))
+        answer(DemoRequest((Turn("user", text),), (SHA256,)))
     for provider in ("openai/", "anthropic/", "vllm/", "openai-compatible/"):
         assert provider in str(caught.value)
 

@@ -1,0 +1,168 @@
+"""What a provider's API is to the fake server: a way to read requests, and to write answers and errors.
+
+`openai` and `anthropic` are the two; here is what they share, from checking a body to counting its tokens.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from uncanny.demo.model import IMAGE_TOKENS, DemoAnswer, DemoRequest, SchemaForm, text_tokens
+
+
+class BadRequestError(Exception):
+    """The body is no valid request; `str()` says why."""
+
+
+class Body(BaseModel):
+    """Part of a request's body, as strict as the APIs are; what else is in it does not matter here."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+B = TypeVar("B", bound=Body)
+Limit = Annotated[int, Field(ge=1)]
+
+
+def read_body(model: type[B], body: Mapping[str, Any]) -> B:
+    """Raises `BadRequestError` that names the first field the API does not allow."""
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise BadRequestError(f"{field}: {first['msg']}") from None
+
+
+Part = tuple[str, Literal["text", "image"], str]
+"""(role, kind, text or the image's digest)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSize:
+    """`prefix` is the digest of everything up to the last image; without an image, of the system text.
+
+    `prefix_tokens` counts that part, `input_tokens` the whole request.
+    """
+
+    prefix: bytes
+    prefix_tokens: int
+    input_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """A request as read. `writes_cache`: its prefix is to be cached, as asked or as the API always does."""
+
+    demo: DemoRequest
+    model: str
+    size: PromptSize
+    writes_cache: bool = True
+    stream: bool = False
+    stream_usage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ApiAnswer:
+    """An answer to be written. `refusal` where the model declines.
+
+    `number` is the request's, from 0; `cached` is the prefix's tokens if it was answered before.
+    """
+
+    demo: DemoAnswer
+    number: int
+    cached: int | None
+    refusal: str | None = None
+
+    @property
+    def text(self) -> str:
+        return self.demo.text if self.refusal is None else self.refusal
+
+
+class ProviderApi(Protocol):
+    """One provider's API."""
+
+    name: str
+
+    def read(self, body: Mapping[str, Any]) -> ApiRequest:
+        """Raises `BadRequestError` for anything the API does not allow."""
+        ...
+
+    def write(self, request: ApiRequest, answer: ApiAnswer) -> bytes:
+        """The body of the answer, or all server-sent events of it."""
+        ...
+
+    def error(self, status: int, message: str, number: int) -> bytes:
+        """The body of an error."""
+        ...
+
+    def models(self) -> bytes:
+        """The list of models."""
+        ...
+
+    def model(self, name: str) -> bytes:
+        """One entry of that list."""
+        ...
+
+
+class ImageDigests:
+    """sha256 of images from their base64, each image decoded once."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, str] = {}
+
+    def digest(self, text: str) -> str:
+        """Raises `BadRequestError` where the text is no base64."""
+        try:
+            raw = text.encode("ascii")
+            key = hashlib.sha256(raw).digest()
+            if key not in self._known:
+                decoded = binascii.a2b_base64(raw, strict_mode=True)
+                self._known[key] = hashlib.sha256(decoded).hexdigest()
+        except ValueError as error:
+            raise BadRequestError(f"an image is not valid base64: {error}") from None
+        return self._known[key]
+
+
+def schema_form(schema: Any) -> SchemaForm:
+    """Whether the schema asks for `{"answer": …}` around an object or list, or for the bare answer."""
+    if not isinstance(schema, dict):
+        return "none"
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or properties.keys() != {"answer"}:
+        return "own"
+    inner = properties["answer"]
+    scalar = isinstance(inner, dict) and (
+        inner.get("type") not in (None, "object", "array") or "enum" in inner
+    )
+    return "own" if scalar else "shared"
+
+
+def prompt_size(api: str, model: str, schema: Any, system: str, parts: Sequence[Part]) -> PromptSize:
+    """Prefix and tokens of a request from its messages' parts.
+
+    Raises `BadRequestError` for a schema nested too deep to be written.
+    """
+    try:
+        schema_json = orjson.dumps(schema).decode()
+    except TypeError as error:
+        raise BadRequestError(f"the schema is no JSON that can be written: {error}") from None
+    last_image = max((index for index, part in enumerate(parts) if part[1] == "image"), default=-1)
+    head = [api, model, schema_json, system, list(parts[: last_image + 1])]
+    fixed = text_tokens(system) + (text_tokens(schema_json) if schema else 0)
+    return PromptSize(
+        hashlib.sha256(orjson.dumps(head)).digest(),
+        fixed + _tokens(parts[: last_image + 1]),
+        fixed + _tokens(parts),
+    )
+
+
+def _tokens(parts: Iterable[Part]) -> int:
+    return sum(IMAGE_TOKENS if kind == "image" else text_tokens(text) for _, kind, text in parts)
