@@ -7,45 +7,27 @@ section 1.7; the file format is this project's own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.estimates import Share
+from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.problems import ItemsError, parse_records
+from uncanny.eval.common.published import published
 from uncanny.eval.metrics.bootstrap import RESAMPLES, ratio_intervals
 from uncanny.eval.metrics.mcq import Ints, Ratio
 from uncanny.eval.metrics.shares import share_intervals
-from uncanny.eval.realism.data import NonEmpty, Verdict
+from uncanny.eval.realism.data import NonEmpty
+from uncanny.eval.realism.verdicts import Verdict
 from uncanny.schema import Record
 
 HumanLabel = Literal["all", "deceiving", "intermediate", "non_deceiving"]
-
-
-@dataclass(frozen=True, slots=True)
-class HumanScore:
-    """How people did on the pairs' edited images, by the label the model gave.
-
-    `accuracy` is the share of answers that call the image edited; `iou` the mean overlap, 0–1, of what they
-    marked with what was edited, over the answers where both are known, an image called real counting as 0.
-    `counts` of an `iou` is 0, its `out_of` the number of answers. Intervals resample images. `answers` are
-    all that were read, `unused` those about images without a verdict, `undetermined` those about images
-    without a label.
-    """
-
-    answers: int
-    raters: int
-    unused: int
-    undetermined: int
-    accuracy: Mapping[HumanLabel, Share]
-    iou: Mapping[HumanLabel, Share]
-
-
 HUMAN_LABELS: tuple[HumanLabel, ...] = ("all", "deceiving", "intermediate", "non_deceiving")
 
 
@@ -74,7 +56,7 @@ class HumanAnswer(Record):
     iou: Annotated[float, Field(ge=0, le=1)] | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _iou_or_truth(self) -> Self:
         if self.iou is not None and self.truth is not None:
             raise ValueError("give either iou or truth, not both")
         return self
@@ -88,17 +70,75 @@ class HumanAnswer(Record):
         return box_iou(self.boxes, self.truth)
 
 
-def load_humans(paths: Sequence[Path]) -> tuple[HumanAnswer, ...]:
-    """All answers of the files. Raises ItemsError with every invalid line, UsageError."""
+@dataclass(frozen=True, slots=True)
+class HumanScore:
+    """How people did on the pairs' edited images, by the label the model gave.
+
+    `accuracy` is the share of answers that call the image edited; `iou` the mean overlap, 0–1, of what they
+    marked with what was edited, over the answers where both are known, an image called real counting as 0.
+    `counts` of an `iou` is 0, its `out_of` the number of answers. Intervals resample images. `answers` are
+    all that were read, `unused` those about images without a verdict, `undetermined` those about images
+    without a label.
+    """
+
+    answers: int
+    raters: int
+    unused: int
+    undetermined: int
+    accuracy: Mapping[HumanLabel, Share]
+    iou: Mapping[HumanLabel, Share]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "answers": self.answers,
+            "raters": self.raters,
+            "unused": self.unused,
+            "undetermined": self.undetermined,
+            "accuracy": {
+                label: {
+                    "value": share.value,
+                    "count": share.counts,
+                    "out_of": share.out_of,
+                    "ci": interval_json(share),
+                }
+                for label, share in self.accuracy.items()
+            },
+            # Of a mean there is no count, only how many values it is the mean of.
+            "iou": {
+                label: {"value": share.value, "out_of": share.out_of, "ci": interval_json(share)}
+                for label, share in self.iou.items()
+            },
+        }
+
+
+HumanFile = str | os.PathLike[str]
+# A file, several, or answers of a program.
+Humans = HumanFile | Sequence[HumanFile] | Sequence[HumanAnswer]
+
+
+def human_answers(humans: Humans) -> tuple[HumanAnswer, ...]:
+    """All answers. Raises ItemsError with every invalid line, UsageError for a file without answers."""
+    sources = [humans] if isinstance(humans, str | os.PathLike) else humans
     answers: list[HumanAnswer] = []
-    for path in paths:
-        found, problems = parse_records(path, HumanAnswer)
+    for source in sources:
+        if isinstance(source, HumanAnswer):
+            answers.append(source)
+            continue
+        path = Path(source)
+        lines, problems = parse_records(path, HumanAnswer)
         if problems:
             raise ItemsError(str(path), problems, remedy="Correct these lines; nothing was scored.")
-        if not found:
+        if not lines:
             raise UsageError(f"{path} holds no answers", remedy="Give one answer a line.")
-        answers += [answer for _, answer in found]
+        answers += [answer for _, answer in lines]
     return tuple(answers)
+
+
+def published_humans() -> dict[str, float]:
+    """People in SAGI's table 8: `acc_deceiving`, `iou_deceiving` and so on, in percent."""
+    rows: list[dict[str, Any]] = published("inpainting_scores")["human_vs_model"]
+    (people,) = [row for row in rows if row["model"] == "Human"]
+    return {name: value for name, value in people.items() if name != "model"}
 
 
 def box_iou(marked: Sequence[Box], truth: Sequence[Box]) -> float:
@@ -108,17 +148,15 @@ def box_iou(marked: Sequence[Box], truth: Sequence[Box]) -> float:
     def covered(boxes: Sequence[Box]) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         cells = np.zeros([max(0, len(axis) - 1) for axis in edges], dtype=np.bool_)
         for x0, y0, x1, y1 in boxes:
-            (left, right), (top, bottom) = (
-                np.searchsorted(edges[0], (x0, x1)),
-                np.searchsorted(edges[1], (y0, y1)),
-            )
+            left, right = np.searchsorted(edges[0], (x0, x1))
+            top, bottom = np.searchsorted(edges[1], (y0, y1))
             cells[left:right, top:bottom] = True
         return cells
 
     area = np.outer(np.diff(edges[0]), np.diff(edges[1]))
-    one, other = covered(marked), covered(truth)
-    either = float(area[one | other].sum())
-    return float(area[one & other].sum()) / either if either else 0.0
+    in_marked, in_truth = covered(marked), covered(truth)
+    either = float(area[in_marked | in_truth].sum())
+    return float(area[in_marked & in_truth].sum()) / either if either else 0.0
 
 
 def score_humans(
@@ -134,44 +172,50 @@ def score_humans(
     resampled, and an image's answers stay together.
     """
     labels = {verdict.id: verdict.label for verdict in verdicts}
-    about: dict[str, list[HumanAnswer]] = {}
+    by_image: dict[str, list[HumanAnswer]] = {}
     for answer in answers:
         if labels.get(answer.id, "undetermined") != "undetermined":
-            about.setdefault(answer.id, []).append(answer)
+            by_image.setdefault(answer.id, []).append(answer)
 
-    def shares(value: Callable[[HumanAnswer], float | None], *, counted: bool) -> dict[HumanLabel, Share]:
-        sums = [[found for answer in about[name] if (found := value(answer)) is not None] for name in about]
-        ratios = []
-        for label in HUMAN_LABELS:
-            wanted = [label in ("all", labels[name]) for name in about]
-            counts = [sum(found) if here else 0 for found, here in zip(sums, wanted, strict=True)]
-            out_of = [len(found) if here else 0 for found, here in zip(sums, wanted, strict=True)]
-            # A ratio of sums is the same thing for fractions as for counts.
-            ratios.append(
-                Ratio(cast(Ints, np.array(counts, dtype=np.float64)), np.array(out_of, dtype=np.int16))
-            )
-        if counted or not resamples:
-            intervals = share_intervals(ratios, resamples=resamples, seed=seed)
-        else:
-            intervals = ratio_intervals(ratios, resamples=resamples, seed=seed)
-        return {
-            label: _share(found, interval, counted=counted)
-            for label, found, interval in zip(HUMAN_LABELS, ratios, intervals, strict=True)
+    def ratios(value: Callable[[HumanAnswer], float | None]) -> list[Ratio]:
+        """One a label: the sum of each image's values, out of how many it has."""
+        values = {
+            image: [number for answer in each if (number := value(answer)) is not None]
+            for image, each in by_image.items()
         }
+        return [
+            _ratio([numbers if label in ("all", labels[image]) else [] for image, numbers in values.items()])
+            for label in HUMAN_LABELS
+        ]
 
-    known = [answer for answer in answers if answer.id in labels]
+    accuracy, iou = ratios(lambda answer: float(answer.said == "edited")), ratios(HumanAnswer.overlap)
+    plain = share_intervals(accuracy, resamples=resamples, seed=seed)
+    resampled = ratio_intervals(iou, resamples=resamples, seed=seed) if resamples else [None] * len(iou)
+    with_verdict = [answer for answer in answers if answer.id in labels]
     return HumanScore(
         answers=len(answers),
         raters=len({answer.rater for answer in answers}),
-        unused=len(answers) - len(known),
-        undetermined=sum(labels[answer.id] == "undetermined" for answer in known),
-        accuracy=shares(lambda answer: float(answer.said == "edited"), counted=True),
-        iou=shares(HumanAnswer.overlap, counted=False),
+        unused=len(answers) - len(with_verdict),
+        undetermined=sum(labels[answer.id] == "undetermined" for answer in with_verdict),
+        accuracy={
+            label: _share(column, interval, counted=True)
+            for label, column, interval in zip(HUMAN_LABELS, accuracy, plain, strict=True)
+        },
+        iou={
+            label: _share(column, interval, counted=False)
+            for label, column, interval in zip(HUMAN_LABELS, iou, resampled, strict=True)
+        },
     )
 
 
-def _share(found: Ratio, interval: tuple[float, float] | None, *, counted: bool) -> Share:
-    out_of = int(found.out_of.sum(dtype=np.int64))
-    total = float(np.asarray(found.counts, dtype=np.float64).sum())
+def _ratio(values: Sequence[Sequence[float]]) -> Ratio:
+    """A ratio of sums is the same thing for fractions as for counts."""
+    sums = np.array([sum(numbers) for numbers in values], dtype=np.float64)
+    return Ratio(cast(Ints, sums), np.array([len(numbers) for numbers in values], dtype=np.int16))
+
+
+def _share(column: Ratio, interval: tuple[float, float] | None, *, counted: bool) -> Share:
+    out_of = int(column.out_of.sum(dtype=np.int64))
+    total = float(np.asarray(column.counts, dtype=np.float64).sum())
     value = total / out_of if out_of else None
     return Share(value, round(total) if counted else 0, out_of, interval if out_of else None)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from uncanny.eval.common.estimates import Share, interval_words, p_words
 from uncanny.eval.common.page import percent
 from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
-from uncanny.eval.realism.score import GroupScore, RealismScore
+from uncanny.eval.realism.result import GroupScore, RealismScore
 from uncanny.graphs.ugda_cases import Label
 
 if TYPE_CHECKING:
@@ -30,29 +30,30 @@ _ROW, _HEAD, _FOOT = 27.0, 26.0, 22.0
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One row of a plot; `whole` marks the figures of all pairs of a set."""
+class PlotRow:
+    """One row of a plot; `whole` marks the scores of all pairs of a set."""
 
     name: str
     score: GroupScore
     whole: bool
 
 
-def lines(score: RealismScore) -> list[Line]:
+def plot_rows(score: RealismScore) -> list[PlotRow]:
     """Each set, followed by its groups."""
-    found = []
-    for name, one in score.sets.items():
-        found.append(Line(name if len(score.sets) > 1 else "all pairs", one.overall, whole=True))
-        found += [Line(group, figures, whole=False) for group, figures in one.groups.items()]
-    return found[:MOST_ROWS]
+    rows = []
+    for name, each in score.sets.items():
+        rows.append(PlotRow(name if len(score.sets) > 1 else "all pairs", each.overall, whole=True))
+        rows += [PlotRow(group, score, whole=False) for group, score in each.groups.items()]
+    return rows[:MOST_ROWS]
 
 
-def labels(rows: Sequence[Line]) -> Markup:
+def label_plot(rows: Sequence[PlotRow]) -> Markup:
     """The share of each label with its interval; empty where no pair has a label."""
     if not any(row.score.labels["deceiving"].out_of for row in rows):
         return Markup("")
     words = "; ".join(
-        f"{row.name}: " + ", ".join(f"{DRAWN[label][0]} {_told(row.score.labels[label])}" for label in DRAWN)
+        f"{row.name}: "
+        + ", ".join(f"{DRAWN[label][0]} {_share_words(row.score.labels[label])}" for label in DRAWN)
         for row in rows
     )
     tall = _ROW * len(rows)
@@ -66,7 +67,7 @@ def labels(rows: Sequence[Line]) -> Markup:
     )
 
 
-def _draw_labels(rows: Sequence[Line], figure: Figure) -> Mapping[str, str]:
+def _draw_labels(rows: Sequence[PlotRow], figure: Figure) -> Mapping[str, str]:
     width, _ = figure.get_size_inches() * figure.dpi
     narrow = width < 600
     tips: dict[str, str] = {}
@@ -85,7 +86,7 @@ def _draw_labels(rows: Sequence[Line], figure: Figure) -> Mapping[str, str]:
     return tips
 
 
-def _bar(axes: Axes, number: int, row: Line, label: Label, ink: str) -> Mapping[str, str]:
+def _bar(axes: Axes, number: int, row: PlotRow, label: Label, ink: str) -> Mapping[str, str]:
     share = row.score.labels[label]
     if share.value is None:
         axes.text(0.02, number, "no label", va="center", color=colour("soft"), fontsize=11.5)
@@ -104,10 +105,10 @@ def _bar(axes: Axes, number: int, row: Line, label: Label, ink: str) -> Mapping[
         fontsize=11.5,
         fontweight="bold" if row.whole else "normal",
     )
-    return {key: f"{row.name}: {DRAWN[label][0]} {_told(share)}"}
+    return {key: f"{row.name}: {DRAWN[label][0]} {_share_words(share)}"}
 
 
-def _told(share: Share) -> str:
+def _share_words(share: Share) -> str:
     interval = interval_words(share)
     counts = f"{share.counts:,} of {share.out_of:,}"
     return f"{percent(share.value)}, {counts}" + (f", interval {interval}" if interval else "")
@@ -120,30 +121,30 @@ def _scale(axes: Axes, rows: int, *, named: bool, most: float) -> None:
     axes.set_yticks([])
 
 
-def _shown(row: Line, narrow: bool) -> str:
+def _name(row: PlotRow, narrow: bool) -> str:
     return plain_label(row.name, 15 if narrow else 30)
 
 
-def _margin(rows: Sequence[Line], narrow: bool) -> float:
-    return 16 + 7.6 * max(len(_shown(row, narrow)) for row in rows)
+def _margin(rows: Sequence[PlotRow], narrow: bool) -> float:
+    return 16 + 7.6 * max(len(_name(row, narrow)) for row in rows)
 
 
-def _names(axes: Axes, rows: Sequence[Line], narrow: bool) -> None:
-    axes.set_yticks(range(len(rows)), [_shown(row, narrow) for row in rows])
+def _names(axes: Axes, rows: Sequence[PlotRow], narrow: bool) -> None:
+    axes.set_yticks(range(len(rows)), [_name(row, narrow) for row in rows])
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_color(colour("ink"))
         label.set_fontweight("bold" if row.whole else "normal")
 
 
-def places(rows: Sequence[Line]) -> Markup:
+def position_plot(rows: Sequence[PlotRow]) -> Markup:
     """How often "first" is chosen against "second", with its interval; empty where neither ever was."""
     drawn = [row for row in rows if row.score.position_bias.first_share is not None]
     if not drawn:
         return Markup("")
-    words = "; ".join(f"{row.name}: {_chosen(row)}" for row in drawn)
+    words = "; ".join(f"{row.name}: {_bias_words(row)}" for row in drawn)
     height = _ROW * len(drawn) + _HEAD + _FOOT
     return plot_twice(
-        partial(_draw_places, drawn),
+        partial(_draw_positions, drawn),
         (WIDE, height),
         (NARROW, height),
         key="places",
@@ -152,11 +153,11 @@ def places(rows: Sequence[Line]) -> Markup:
     )
 
 
-def _draw_places(rows: Sequence[Line], figure: Figure) -> Mapping[str, str]:
+def _draw_positions(rows: Sequence[PlotRow], figure: Figure) -> Mapping[str, str]:
     width, _ = figure.get_size_inches() * figure.dpi
     narrow = width < 600
-    margin, told = _margin(rows, narrow), 18 + 7.2 * max(len(_beside(row, narrow)) for row in rows)
-    axes = pixel_axes(figure, margin, _HEAD, width - margin - told, _ROW * len(rows))
+    margin, beside = _margin(rows, narrow), 18 + 7.2 * max(len(_beside(row, narrow)) for row in rows)
+    axes = pixel_axes(figure, margin, _HEAD, width - margin - beside, _ROW * len(rows))
     bare_axes(axes, grid="x")
     _scale(axes, len(rows), named=True, most=1.0)
     _names(axes, rows, narrow)
@@ -174,7 +175,7 @@ def _draw_places(rows: Sequence[Line], figure: Figure) -> Mapping[str, str]:
         axes.plot(
             [bias.first_share], [number], "o", color=ink, markersize=8, clip_on=False, gid=f"at-{number}"
         )
-        tips[f"at-{number}"] = f"{row.name}: {_chosen(row)}"
+        tips[f"at-{number}"] = f"{row.name}: {_bias_words(row)}"
         axes.annotate(
             _beside(row, narrow),
             (1, number),
@@ -186,11 +187,11 @@ def _draw_places(rows: Sequence[Line], figure: Figure) -> Mapping[str, str]:
     return tips
 
 
-def _beside(row: Line, narrow: bool) -> str:
+def _beside(row: PlotRow, narrow: bool) -> str:
     bias = row.score.position_bias
-    return f"{bias.second:,} : {bias.first:,}" if narrow else _chosen(row)
+    return f"{bias.second:,} : {bias.first:,}" if narrow else _bias_words(row)
 
 
-def _chosen(row: Line) -> str:
+def _bias_words(row: PlotRow) -> str:
     bias = row.score.position_bias
     return f"first {bias.first:,}, second {bias.second:,}, both {bias.both:,}; {p_words(bias.p_value)}"

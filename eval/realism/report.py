@@ -1,12 +1,12 @@
 """The HTML page of a realism check: one file that needs nothing else and asks nothing of the network.
 
-The pairs that the realism page shows: those that deceive with their pictures, those without a label.
-
-The published figures on people and detectors by label, as percentages."""
+Beside the scores it shows the pairs themselves: those that deceive, the most convincing first, with their
+pictures and what the model wrote, and those without a label with the reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,31 +19,31 @@ from uncanny.agents.verdict import Asked
 from uncanny.errors import UncannyError
 from uncanny.eval.common.estimates import interval_words, p_words
 from uncanny.eval.common.page import Shot, pictures, score_page, stamp
-from uncanny.eval.common.published import CAVEATS, published
-from uncanny.eval.realism.data import Side, Verdict
-from uncanny.eval.realism.humans import HUMAN_LABELS
-from uncanny.eval.realism.plots import labels, lines, places
-from uncanny.eval.realism.score import RealismScore, SetScore
+from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.realism.humans import HUMAN_LABELS, published_humans
+from uncanny.eval.realism.plots import label_plot, plot_rows, position_plot
+from uncanny.eval.realism.result import CASE_WORDS, RealismScore, SetScore
+from uncanny.eval.realism.verdicts import Side, Verdict
 from uncanny.graphs.ugda_cases import Case, choice_of
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import RunFolder
 
+MOST_SHOWN = 24
+MOST_LISTED = 200
+# The most convincing edits first.
+_ORDER: Mapping[Case | None, int] = {2: 0, 3: 1, 4: 2, 1: 3}
+_QUESTIONS: Mapping[Asked, str] = {
+    "first": "Edited image alone, realistic?",
+    "original_first": "Original first, more realistic:",
+    "edited_first": "Edited first, more realistic:",
+}
+
 
 def write_realism_page(
-    score: RealismScore,
-    path: Path,
-    *,
-    root: Path | None = None,
-    published: bool = False,
-    title: str | None = None,
+    score: RealismScore, path: Path, *, root: Path | None = None, title: str | None = None
 ) -> Path:
-    """Write the page to `path` and return it.
-
-    Paths of pictures start at `root`, else where the run beside the verdicts says, else at the verdicts' own
-    folder; a picture that cannot be read is left out. `published` shows the published figures on people.
-    The file appears whole or not at all. Raises `OSError` where it cannot be written.
-    """
-    rows = lines(score)
+    """Write the page to `path` and return it; what `RealismScore.report` does."""
+    rows = plot_rows(score)
     page = (
         _environment()
         .get_template("realism.html.j2")
@@ -53,11 +53,11 @@ def write_realism_page(
             sets=score.sets,
             several=len(score.sets) > 1,
             rows=rows,
-            n_rows=sum(1 + len(one.groups) for one in score.sets.values()),
-            plots={"labels": labels(rows), "places": places(rows)},
-            shown=shown(score, root),
-            humans={name: one.human for name, one in score.sets.items() if one.human is not None},
-            published=published_humans() if published else None,
+            n_rows=sum(1 + len(each.groups) for each in score.sets.values()),
+            plots={"labels": label_plot(rows), "places": position_plot(rows)},
+            pairs={name: _set_pairs(each, root) for name, each in score.sets.items()},
+            humans={name: each.human for name, each in score.sets.items() if each.human is not None},
+            published=published_humans() if score.published else None,
             caveat=CAVEATS["inpainting_scores"],
             about=_about(score),
         )
@@ -67,12 +67,12 @@ def write_realism_page(
 
 
 def _about(score: RealismScore) -> dict[str, Any]:
-    verdicts = [verdict for one in score.sets.values() for verdict in one.verdicts.verdicts]
+    verdicts = [verdict for each in score.sets.values() for verdict in each.verdicts.verdicts]
     return {
         "pairs": len({verdict.id for verdict in verdicts}),
         "models": sorted({verdict.model for verdict in verdicts if verdict.model is not None}),
         "prompts": sorted({verdict.prompts for verdict in verdicts if verdict.prompts is not None}),
-        "undetermined": sum(one.overall.labels["undetermined"].counts for one in score.sets.values()),
+        "undetermined": sum(each.overall.labels["undetermined"].counts for each in score.sets.values()),
         "notes": sum(bool(verdict.notes) for verdict in verdicts),
         "made": stamp(datetime.now(UTC).isoformat()),
         "version": __version__,
@@ -83,7 +83,7 @@ def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {"p": p_words, "ends": interval_words}
     environment = score_page("uncanny.eval.realism", ("realism.css",), filters)
     environment.globals |= {
-        "all_cases": CASES,
+        "all_cases": CASE_WORDS,
         "human_labels": HUMAN_LABELS,
         "names": {
             "all": "all",
@@ -95,28 +95,11 @@ def _environment() -> Environment:
     return environment
 
 
-CASES: Mapping[Case, tuple[str, str]] = {
-    1: ("follows the position", "original once, edited once"),
-    2: ("prefers the edit", "edited both times"),
-    3: ("leans to the edit", "edited once, both once"),
-    4: ("can't tell", "both both times"),
-}
-# The most convincing edits first.
-_ORDER: Mapping[Case | None, int] = {2: 0, 3: 1, 4: 2, 1: 3}
-MOST_SHOWN = 24
-MOST_LISTED = 200
-_ASKED: Mapping[Asked, str] = {
-    "first": "Edited image alone, realistic?",
-    "original_first": "Original first, more realistic:",
-    "edited_first": "Edited first, more realistic:",
-}
-
-
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One question with the verdict as the page words it, and all the model wrote; None where it is gone."""
+class QuestionWords:
+    """One question with its verdict as the page words it, and all the model wrote; None where it is gone."""
 
-    asked: str
+    question: str
     verdict: str
     raw: str | None
 
@@ -128,11 +111,11 @@ class Card:
     verdict: Verdict
     original: str | None
     edited: str | None
-    said: tuple[Said, ...]
+    answers: tuple[QuestionWords, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SetPairs:
     """One set's pairs: `deceiving` holds at most `MOST_SHOWN` cards of `n_deceiving`, and so on."""
 
     deceiving: tuple[Card, ...]
@@ -141,45 +124,49 @@ class Shown:
     n_undetermined: int
 
 
-def shown(score: RealismScore, root: Path | None) -> dict[str, Shown]:
-    """The pairs of each set; paths start at `root`, else where the set's run says, else at the set's file."""
-    found = {}
-    for name, one in score.sets.items():
-        every = [verdict for verdict in one.verdicts.verdicts if verdict.label == "deceiving"]
-        every.sort(key=lambda verdict: _ORDER.get(verdict.case, len(_ORDER)))
-        without = [verdict for verdict in one.verdicts.verdicts if verdict.label == "undetermined"]
-        cards = _cards(every[:MOST_SHOWN], root or base_of(one))
-        found[name] = Shown(cards, len(every), tuple(without[:MOST_LISTED]), len(without))
-    return found
+def _set_pairs(score: SetScore, root: Path | None) -> SetPairs:
+    verdicts = score.verdicts.verdicts
+    deceiving = [verdict for verdict in verdicts if verdict.label == "deceiving"]
+    deceiving.sort(key=lambda verdict: _ORDER.get(verdict.case, len(_ORDER)))
+    without = [verdict for verdict in verdicts if verdict.label == "undetermined"]
+    return SetPairs(
+        _cards(deceiving[:MOST_SHOWN], root or _image_root(score)),
+        len(deceiving),
+        tuple(without[:MOST_LISTED]),
+        len(without),
+    )
 
 
-def base_of(one: SetScore) -> Path:
+def _image_root(score: SetScore) -> Path:
     """Where image paths start: the root that the run beside the verdicts names, else their folder."""
-    folder = one.verdicts.path.parent
+    if score.verdicts.path is None:
+        return Path()
+    folder = score.verdicts.path.parent
     try:
         manifest = RunFolder(folder).read_manifest()
-    except UncannyError:  # figures do not need the run: the page goes without pictures
+    except UncannyError:  # scores do not need the run: the page goes without pictures
         manifest = None
     return folder / (manifest.root or "") if manifest else folder
 
 
-def _cards(verdicts: list[Verdict], base: Path) -> tuple[Card, ...]:
+def _cards(verdicts: Sequence[Verdict], root: Path) -> tuple[Card, ...]:
     sides = [side for verdict in verdicts for side in (verdict.original, verdict.edited)]
-    known = [Shot(base / side.image, side.sha256 or "") for side in sides if side is not None]
-    thumbs = iter(pictures(known, budget=0))
+    shots = [Shot(root / side.image, side.sha256 or "") for side in sides if side is not None]
+    thumbs = iter(pictures(shots, budget=0))
 
     def thumb(side: Side | None) -> str | None:
         return None if side is None else next(thumbs).small
 
     return tuple(
-        Card(verdict, thumb(verdict.original), thumb(verdict.edited), said(verdict)) for verdict in verdicts
+        Card(verdict, thumb(verdict.original), thumb(verdict.edited), _answers(verdict))
+        for verdict in verdicts
     )
 
 
-def said(verdict: Verdict) -> tuple[Said, ...]:
-    """What was asked of a pair, in order, with the order of images undone in the words."""
-    found = []
-    for key, asked in _ASKED.items():
+def _answers(verdict: Verdict) -> tuple[QuestionWords, ...]:
+    """The questions about a pair, in order, with the order of images undone in the words."""
+    answers = []
+    for key, question in _QUESTIONS.items():
         answer = getattr(verdict, key)
         if answer is None and key not in verdict.raw:
             continue
@@ -190,12 +177,5 @@ def said(verdict: Verdict) -> tuple[Said, ...]:
         else:
             choice = choice_of(answer, original_first=key == "original_first")
             words = "both" if choice == "both" else f"the {choice}"
-        found.append(Said(asked, words, verdict.raw.get(key)))
-    return tuple(found)
-
-
-def published_humans() -> dict[str, float]:
-    """People in SAGI's table 8: `acc_deceiving`, `iou_deceiving` and so on, in percent."""
-    rows: list[dict[str, Any]] = published("inpainting_scores")["human_vs_model"]
-    (row,) = [row for row in rows if row["model"] == "Human"]
-    return {name: value for name, value in row.items() if name != "model"}
+        answers.append(QuestionWords(question, words, verdict.raw.get(key)))
+    return tuple(answers)

@@ -22,7 +22,8 @@ from uncanny.client.calls import CallScope, dump_calls, usage
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import InputEstimate, image_tokens, input_words, notes_of, text_tokens
 from uncanny.errors import ENDS_RUN, ImageError
-from uncanny.eval.realism.data import VERDICTS, CheckError, Outcome, PairFiles, PairSet, Side, Verdict
+from uncanny.eval.realism.data import PairFiles, PairSet
+from uncanny.eval.realism.verdicts import VERDICTS, CheckError, Side, Verdict, VerdictOutcome
 from uncanny.graphs.ugda import PairContext, PairState, pair_graph
 from uncanny.graphs.ugda_cases import UNDETERMINED
 from uncanny.images import (
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 MOST_PAIRS_AT_ONCE = 64
 # One where the first answer is no, else three.
 CALLS_A_PAIR = 2
-STATUSES: Mapping[Outcome, str] = {"judged": "ok"}
+STATUSES: Mapping[VerdictOutcome, str] = {"judged": "ok"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class RealismTask:
             "prompts": recorded_prompts(self.prompts),
             "pixels": {"policy": asdict(job.policy)},
             "root": None if job.root is None else str(job.root.absolute()),
-            "pairs": job.pairs.named_from(job.folder.path),
+            "pairs": job.pairs.source_from(job.folder.path),
         }
 
     def records(self) -> RecordFile[Verdict]:
@@ -181,7 +182,7 @@ class RealismTask:
 
 def note_verdict(progress: Progress, verdict: Verdict) -> None:
     """Count one finished record."""
-    outcome: Outcome = verdict.outcome or "judged"
+    outcome: VerdictOutcome = verdict.outcome or "judged"
     progress.statuses[STATUSES.get(outcome, outcome)] += 1
     for side in (verdict.original, verdict.edited):
         for change in side.changes if side else ():
@@ -322,7 +323,7 @@ def _told(state: PairState) -> dict[str, Any]:
     }
 
 
-def _outcome(judged: Sequence[Judged[Any]]) -> Outcome:
+def _outcome(judged: Sequence[Judged[Any]]) -> VerdictOutcome:
     """The worst of all questions counts: a call that failed may yet succeed, a refusal will not."""
     kinds = {one.kind for one in judged}
     if kinds <= {None}:

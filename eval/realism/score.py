@@ -1,129 +1,88 @@
-"""What scoring of verdicts finds, as values a report can use directly.
+"""Scores of verdicts, from the answers alone: labels, cases, the two-way reading, position bias, calls.
 
-Scores of verdicts, from the answers alone: labels, cases, the two-way reading, position bias, calls.
-
-Source: SAGI, supplementary, sections 1.5 and 1.6.
-
-Scores as JSON and as a table of rows: the contract of `uncanny realism score`."""
+Source: SAGI, supplementary, sections 1.5 and 1.6. Where this differs: `intermediate` is shown on its own
+beside the paper's two-way reading, a pair without a readable verdict is `undetermined` and in no other share,
+shares come with intervals, and how often the first place is chosen is tested, which the paper does not do.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.metrics.bootstrap import RESAMPLES
 from uncanny.eval.metrics.mcq import Bools, Ratio, ratio
-from uncanny.eval.metrics.shares import METHOD, share_intervals
-from uncanny.eval.metrics.significance import PositionBias, position_bias
-from uncanny.eval.realism.data import Outcome, Verdict, VerdictSet
-from uncanny.eval.realism.humans import HumanAnswer, HumanScore, score_humans
-from uncanny.graphs.ugda_cases import CASES, LABELS, Case, Label
+from uncanny.eval.metrics.shares import share_intervals
+from uncanny.eval.metrics.significance import position_bias
+from uncanny.eval.realism.humans import Humans, human_answers, score_humans
+from uncanny.eval.realism.result import CallCount, GroupScore, RealismScore, SetScore
+from uncanny.eval.realism.verdicts import Verdict, VerdictOutcome, Verdicts, verdict_sets
+from uncanny.graphs.ugda_cases import CASES, LABELS
 
-TwoWay = Literal["deceiving", "non_deceiving", "undetermined"]
-
-
-@dataclass(frozen=True, slots=True)
-class CallCount:
-    """What was asked, and what the early exit saved.
-
-    `questions` is how many of the three questions a pair were asked, `saved` how many second checks, two a
-    pair, the `no` of the first check made needless. `made` counts calls with retries and repair questions;
-    None where the records do not tell.
-    """
-
-    questions: int
-    saved: int
-    made: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class GroupScore:
-    """The figures of all pairs, or of one group's.
-
-    Shares come with 95 % Wilson intervals. Those of the three labels, of the cases and of the
-    two-way reading, where `intermediate` counts as non-deceiving, are out of the pairs with a label; that of
-    `undetermined` is out of all. `outcomes` counts records by how they came about, those that do not tell
-    by their label.
-    """
-
-    n: int
-    labels: Mapping[Label, Share]
-    cases: Mapping[Case, Share]
-    two_way: Mapping[TwoWay, Share]
-    outcomes: Mapping[Outcome, int]
-    position_bias: PositionBias
-    calls: CallCount
-
-
-@dataclass(frozen=True, slots=True)
-class SetScore:
-    """One set. `groups` is empty where no pair has a group; pairs without one are then under no name of
-    theirs but in `overall`. `human` is None where nobody was asked."""
-
-    verdicts: VerdictSet
-    overall: GroupScore
-    groups: Mapping[str, GroupScore]
-    human: HumanScore | None
-
-
-@dataclass(frozen=True, slots=True)
-class RealismScore:
-    """All sets side by side, by name, in the order given."""
-
-    sets: Mapping[str, SetScore]
-    resamples: int
-    seed: int
-
-
-TWO_WAY: tuple[TwoWay, ...] = ("deceiving", "non_deceiving", "undetermined")
 SECOND_CHECKS = 2
 
 
-def score_verdicts(
-    sets: Sequence[VerdictSet],
+def score(
+    verdicts: Verdicts,
     *,
-    humans: Sequence[HumanAnswer] | None = None,
+    humans: Humans | None = None,
+    published: bool = False,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> RealismScore:
-    """Score sets side by side; with 0 resamples there are no intervals.
+    """Score verdicts offline, several sets side by side; what `uncanny realism score` does.
 
-    Verdicts have to carry their derived labels, as `load_verdicts` gives them.
+    `verdicts` are run folders or verdict files, one or several, a mapping that gives each a name, or
+    `Verdict` records. `humans` are people's answers about the same images, as files or as `HumanAnswer`
+    records; `published` shows the published scores of people beside them. With 0 `resamples` there are no
+    intervals; the same `seed` gives the same ones.
+
+    Labels are derived again from the answers. Raises ItemsError with every invalid line, repeated id, and
+    stored label that disagrees with its answers, and UsageError for a file that cannot be read, holds
+    nothing, or is named twice.
+
+        scores = uncanny.realism.score({"ours": "runs/a", "theirs": "verdicts.jsonl"})
+        scores.sets["ours"].overall.labels["deceiving"].value  # 0–1, of the pairs with a label
     """
+    answers = None if humans is None else human_answers(humans)
+    sets = {
+        verdict_set.name: SetScore(
+            verdict_set,
+            _group_score(verdict_set.verdicts, resamples, seed),
+            {
+                name: _group_score(group, resamples, seed)
+                for name, group in _by_group(verdict_set.verdicts).items()
+            },
+            None
+            if answers is None
+            else score_humans(verdict_set.verdicts, answers, resamples=resamples, seed=seed),
+        )
+        for verdict_set in verdict_sets(verdicts)
+    }
+    return RealismScore(sets, resamples, seed, published)
 
-    def one(found: VerdictSet) -> SetScore:
-        names = sorted({verdict.group for verdict in found.verdicts if verdict.group is not None})
-        groups = {
-            name: _figures([v for v in found.verdicts if v.group == name], resamples, seed) for name in names
-        }
-        human = None
-        if humans is not None:
-            human = score_humans(found.verdicts, humans, resamples=resamples, seed=seed)
-        return SetScore(found, _figures(found.verdicts, resamples, seed), groups, human)
 
-    return RealismScore({found.name: one(found) for found in sets}, resamples, seed)
+def _by_group(verdicts: Sequence[Verdict]) -> Mapping[str, list[Verdict]]:
+    """In order of names; pairs without a group are in none."""
+    names = sorted({verdict.group for verdict in verdicts if verdict.group is not None})
+    return {name: [verdict for verdict in verdicts if verdict.group == name] for name in names}
 
 
-def _figures(verdicts: Sequence[Verdict], resamples: int, seed: int) -> GroupScore:
+def _group_score(verdicts: Sequence[Verdict], resamples: int, seed: int) -> GroupScore:
     label = np.array([verdict.label for verdict in verdicts], dtype=np.str_)
     case = np.array([verdict.case or 0 for verdict in verdicts], dtype=np.int16)
     labelled, everybody = label != "undetermined", np.ones(len(verdicts), dtype=np.bool_)
     columns: dict[tuple[str, Any], Bools] = {
         **{("labels", name): label == name for name in LABELS},
         **{("cases", number): case == number for number in CASES},
+        ("two_way", "deceiving"): label == "deceiving",
+        ("two_way", "non_deceiving"): (label == "non_deceiving") | (label == "intermediate"),
+        ("two_way", "undetermined"): label == "undetermined",
     }
-    columns["two_way", "deceiving"] = columns["labels", "deceiving"]
-    columns["two_way", "non_deceiving"] = (
-        columns["labels", "non_deceiving"] | columns["labels", "intermediate"]
-    )
-    columns["two_way", "undetermined"] = columns["labels", "undetermined"]
     ratios = {
         key: ratio(counts, everybody if key[1] == "undetermined" else labelled)
         for key, counts in columns.items()
@@ -151,13 +110,13 @@ def _shares(
     """By table and name."""
     intervals = share_intervals(list(ratios.values()), resamples=resamples, seed=seed)
     shares: dict[str, dict[Any, Share]] = {}
-    for number, ((table, name), found) in enumerate(ratios.items()):
-        counts, out_of = (int(column.sum(dtype=np.int64)) for column in found)
-        shares.setdefault(table, {})[name] = Share(found.value, counts, out_of, intervals[number])
+    for ((table, name), column), interval in zip(ratios.items(), intervals, strict=True):
+        counts, out_of = (int(numbers.sum(dtype=np.int64)) for numbers in column)
+        shares.setdefault(table, {})[name] = Share(column.value, counts, out_of, interval)
     return shares
 
 
-def _outcome(verdict: Verdict) -> Outcome:
+def _outcome(verdict: Verdict) -> VerdictOutcome:
     if verdict.outcome is not None:
         return verdict.outcome
     return "undetermined" if verdict.label == "undetermined" else "judged"
@@ -178,102 +137,3 @@ def _questions(verdict: Verdict) -> int:
         return len(verdict.raw)
     second = [verdict.original_first, verdict.edited_first]
     return 1 + (SECOND_CHECKS if verdict.first == "yes" or any(second) else 0)
-
-
-COLUMNS = ("set", "group", "table", "name", "value", "count", "out_of", "low", "high")
-
-
-def report_json(score: RealismScore) -> dict[str, Any]:
-    """One set as it is, several as `{"models": {NAME: set}}`."""
-    found = {name: _set_json(each, score) for name, each in score.sets.items()}
-    return next(iter(found.values())) if len(found) == 1 else {"models": found}
-
-
-def report_csv(score: RealismScore) -> str:
-    """A row a figure; the group is empty for the pairs of a whole set, cells are for what is not measured."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for name, each in score.sets.items():
-        for group, figures in (("", each.overall), *each.groups.items()):
-            for table, row, share in _shares_json(figures):
-                low, high = share.interval or (None, None)
-                writer.writerow((name, group, table, row, share.value, share.counts, share.out_of, low, high))
-            bias = figures.position_bias
-            for place in ("first", "second", "both"):
-                row_of = (bias.share(place), getattr(bias, place), bias.checks, None, None)
-                writer.writerow((name, group, "position", place, *row_of))
-            writer.writerow((name, group, "position", "p_value", bias.p_value, *[None] * 4))
-    return out.getvalue()
-
-
-def _shares_json(figures: GroupScore) -> Iterator[tuple[str, str, Share]]:
-    for table, shares in (
-        ("labels", figures.labels),
-        ("cases", figures.cases),
-        ("two_way", figures.two_way),
-    ):
-        for name, share in shares.items():
-            yield table, str(name), share
-
-
-def _set_json(found: SetScore, score: RealismScore) -> dict[str, Any]:
-    return {
-        **_figures_json(found.overall),
-        "groups": {name: _figures_json(figures) for name, figures in found.groups.items()},
-        "human": None if found.human is None else _human_json(found.human),
-        "unfinished": None if found.verdicts.unfinished is None else asdict(found.verdicts.unfinished),
-        "intervals": METHOD,
-        "resamples": score.resamples,
-        "seed": score.seed,
-    }
-
-
-def _figures_json(figures: GroupScore) -> dict[str, Any]:
-    """Counts under the contract's keys; shares with their intervals beside them."""
-    shares: dict[str, dict[str, Any]] = {"labels": {}, "cases": {}, "two_way": {}}
-    for table, name, share in _shares_json(figures):
-        shares[table][name] = _share_json(share)
-    return {
-        "n": figures.n,
-        "labels": {label: share.counts for label, share in figures.labels.items()},
-        "cases": {str(case): share.counts for case, share in figures.cases.items()},
-        "two_way": {label: share.counts for label, share in figures.two_way.items()},
-        "shares": shares,
-        "outcomes": dict(figures.outcomes),
-        "position_bias": _bias_json(figures.position_bias),
-        "calls": {
-            "questions": figures.calls.questions,
-            "saved": figures.calls.saved,
-            "made": figures.calls.made,
-        },
-    }
-
-
-def _bias_json(bias: PositionBias) -> dict[str, Any]:
-    return {
-        "first": bias.first,
-        "second": bias.second,
-        "both": bias.both,
-        "p_value": bias.p_value,
-        "shares": {"first": bias.share("first"), "second": bias.share("second"), "both": bias.share("both")},
-        "first_share": bias.first_share,
-        "ci": bias.interval,
-    }
-
-
-def _human_json(human: HumanScore) -> dict[str, Any]:
-    return {
-        "answers": human.answers,
-        "raters": human.raters,
-        "unused": human.unused,
-        "undetermined": human.undetermined,
-        "accuracy": {label: _share_json(share) for label, share in human.accuracy.items()},
-        "iou": {label: _share_json(share, mean=True) for label, share in human.iou.items()},
-    }
-
-
-def _share_json(share: Share, *, mean: bool = False) -> dict[str, Any]:
-    """Of a mean there is no count, only how many values it is the mean of."""
-    counts = {} if mean else {"count": share.counts}
-    return {"value": share.value, **counts, "out_of": share.out_of, "ci": share.interval}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -12,6 +13,7 @@ from tests.cli.complaints import one_line, problems
 from tests.eval.realism.made_verdicts import hand_worked, written
 from tests.eval.realism.realism_run import RealismRun, small_pairs
 from tests.runs.e2e import check_no_traceback, serving, uncanny_here
+from uncanny import realism
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +34,10 @@ def test_the_run_tells_where_its_verdicts_are_and_how_to_score(tmp_path: Path) -
 def test_json_of_a_run(tmp_path: Path) -> None:
     run = tmp_path / "run"
     done = uncanny_here("realism", "run", "scenes", "--model", "demo", "-o", run, "--limit", "2", "--json")
-    told = done.json()
-    assert (done.code, told["state"], told["failures"], told["error"]) == (0, "finished", [], None)
-    assert told["totals"]["pairs"] == told["totals"]["ok"] == 2
-    assert told["labels"] == {"deceiving": 0, "intermediate": 1, "non_deceiving": 1, "undetermined": 0}
+    content = done.json()
+    assert (done.code, content["state"], content["failures"], content["error"]) == (0, "finished", [], None)
+    assert content["totals"]["pairs"] == content["totals"]["ok"] == 2
+    assert content["labels"] == {"deceiving": 0, "intermediate": 1, "non_deceiving": 1, "undetermined": 0}
 
 
 def test_a_dry_run_tells_a_range_needs_no_key_and_leaves_nothing(tmp_path: Path) -> None:
@@ -45,11 +47,16 @@ def test_a_dry_run_tells_a_range_needs_no_key_and_leaves_nothing(tmp_path: Path)
         done = uncanny_here(*command, env={"OPENAI_API_KEY": None})
         assert (done.code, done.err) == (0, "")
         assert "Calls    10 to 30" in done.out
-        told = uncanny_here(*command, "-o", run, "--json", env={"OPENAI_API_KEY": None}).json()
+        content = uncanny_here(*command, "-o", run, "--json", env={"OPENAI_API_KEY": None}).json()
         assert server.requests() == 0
-    assert (told["pairs"], told["pending"], told["calls_least"], told["calls_most"]) == (10, 10, 10, 30)
-    assert 0 < told["input_tokens_least"] < told["input_tokens_most"]
-    assert 0 < told["cost_usd_least"] < told["cost_usd_most"]
+    assert (content["pairs"], content["pending"], content["calls_least"], content["calls_most"]) == (
+        10,
+        10,
+        10,
+        30,
+    )
+    assert 0 < content["input_tokens_least"] < content["input_tokens_most"]
+    assert 0 < content["cost_usd_least"] < content["cost_usd_most"]
     assert not run.exists()
 
 
@@ -59,8 +66,8 @@ def test_a_dry_run_counts_what_is_left_and_what_cannot_be_read(tmp_path: Path) -
     assert uncanny_here(*command, "--dry-run", "--json").json()["pending"] == 6
     pairs = small_pairs(tmp_path / "set", 3)
     (pairs.parent / "original" / "p01.png").unlink()
-    told = uncanny_here("realism", "run", pairs, "--model", "demo", "--dry-run", "--json").json()
-    assert (told["unreadable"], told["calls_most"]) == (1, 6)
+    content = uncanny_here("realism", "run", pairs, "--model", "demo", "--dry-run", "--json").json()
+    assert (content["unreadable"], content["calls_most"]) == (1, 6)
 
 
 def test_pairs_from_two_folders_are_those_of_a_file(tmp_path: Path) -> None:
@@ -73,9 +80,9 @@ def test_pairs_from_two_folders_are_those_of_a_file(tmp_path: Path) -> None:
             [folder],
             ["--original", folder / "original", "--edited", folder / "edited"],
         ]
-        for number, named in enumerate(ways):
+        for number, source in enumerate(ways):
             run = RealismRun(tmp_path / f"run{number}")
-            assert uncanny_here("realism", "run", *named, *server.asked(), "-o", run.path, "-q").code == 0
+            assert uncanny_here("realism", "run", *source, *server.asked(), "-o", run.path, "-q").code == 0
             answers.append(run.answers())
     assert answers[0] == answers[1]
     assert set(answers[0]) == {"p00", "p01", "p02"}
@@ -126,9 +133,9 @@ def test_roles_may_have_models_of_their_own(tmp_path: Path) -> None:
         assert uncanny_here(*command).code == 0
         assert server.requests() == 16  # seven pairs, two orders, one of them asked three times
     assert {call["model"] for call in run.calls()} == {"demo", "openai/any"}
-    found = run.verdicts()
-    assert (found["d04"].model_extra or {})["models"] == {"demo": 1, "openai/any": 2}
-    assert not found["d01"].model_extra
+    verdicts = run.verdicts()
+    assert (verdicts["d04"].model_extra or {})["models"] == {"demo": 1, "openai/any": 2}
+    assert not verdicts["d01"].model_extra
 
 
 def test_score_shows_every_figure(demo: RealismRun, tmp_path: Path) -> None:
@@ -139,15 +146,31 @@ def test_score_shows_every_figure(demo: RealismRun, tmp_path: Path) -> None:
     for group in ("drawn", "rendered"):
         assert f"\n{group}" in done.out
     assert "1 undetermined" in done.out
-    told = uncanny_here("realism", "score", demo.file, "--json", "-").json()
-    assert told["labels"] == {"deceiving": 4, "intermediate": 2, "non_deceiving": 3, "undetermined": 1}
-    assert told["calls"] == {"questions": 24, "saved": 6, "made": 26}
-    assert (told["position_bias"]["first"], told["position_bias"]["second"]) == (7, 2)
+    content = uncanny_here("realism", "score", demo.file, "--json", "-").json()
+    assert content["labels"] == {"deceiving": 4, "intermediate": 2, "non_deceiving": 3, "undetermined": 1}
+    assert content["calls"] == {"questions": 24, "saved": 6, "made": 26}
+    assert (content["position_bias"]["first"], content["position_bias"]["second"]) == (7, 2)
     out, rows = tmp_path / "s.json", tmp_path / "s.csv"
     done = uncanny_here("realism", "score", demo.file, "--json", out, "--csv", rows)
-    assert orjson.loads(out.read_bytes()) == told
+    assert orjson.loads(out.read_bytes()) == content
     with rows.open(encoding="utf-8") as lines:
         assert {row["set"] for row in csv.DictReader(lines)} == {"demo"}
+
+
+def test_json_csv_and_table_are_those_of_the_function(demo: RealismRun, tmp_path: Path) -> None:
+    other = written(tmp_path / "v.jsonl", hand_worked(model="m/other"))
+    people = written(tmp_path / "people.jsonl", [b'{"id":"d04","said":"real"}'])
+    more: dict[str, Any] = {"humans": people, "published": True, "resamples": 50, "seed": 3}
+    for files, options in (([demo.path], {}), ([demo.path, other], more)):
+        scores = realism.score(files, **options)
+        names = {"humans": "--human", "resamples": "--resamples", "seed": "--seed"}
+        values = [word for key, name in names.items() if key in options for word in (name, options[key])]
+        command = ("realism", "score", *files, *values, *(["--published"] if "published" in options else []))
+        assert uncanny_here(*command, "--json", "-").json() == scores.to_json()
+        rows = tmp_path / f"{len(files)}.csv"
+        shown = uncanny_here(*command, "--no-report", "--csv", rows).out
+        assert rows.read_text(encoding="utf-8") == scores.to_csv()
+        assert shown == f"{scores}\n"
 
 
 def test_sets_side_by_side_with_people_and_the_published(demo: RealismRun, tmp_path: Path) -> None:
@@ -162,10 +185,11 @@ def test_sets_side_by_side_with_people_and_the_published(demo: RealismRun, tmp_p
     assert head == ["demo", "m/other"]
     assert "published" in done.out
     assert "35.2" in done.out
-    assert "asked with the authors' texts" in done.out
-    assert "demo: people's answers about images without a verdict, left out: 1" in done.out
-    told = uncanny_here("realism", "score", demo.file, other, *options[:2], "--json", "-").json()
-    human = told["models"]["demo"]["human"]
+    words = " ".join(done.out.split())
+    assert "asked with the authors' texts" in words
+    assert "demo: people's answers about images without a verdict, left out: 1" in words
+    content = uncanny_here("realism", "score", demo.file, other, *options[:2], "--json", "-").json()
+    human = content["models"]["demo"]["human"]
     deceiving = human["accuracy"]["deceiving"]
     assert deceiving.pop("ci") == [0.0, pytest.approx(0.7935, abs=1e-4)]
     assert deceiving == {"value": 0.0, "count": 0, "out_of": 1}

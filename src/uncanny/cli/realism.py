@@ -1,45 +1,50 @@
-"""`uncanny realism`: which edited images would fool a viewer, by the two-order check.
-
-PAIRS as `uncanny realism run` takes them.
-
-What a realism run says of itself in the end."""
+"""`uncanny realism`: which edited images would fool a viewer, by the two-order check."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import orjson
 
+from uncanny import realism
 from uncanny.cli.annotate import MOST_FAILURES, skipped_lines, spending_lines
 from uncanny.cli.command import Group
 from uncanny.cli.options import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P, several_models_options
-from uncanny.cli.outputs import check_run_folder, force_option
-from uncanny.cli.terminal import layout
-from uncanny.errors import UsageError
-from uncanny.eval.realism.data import (
-    PAIR_FILE,
-    SCENES,
-    PairSet,
-    Verdict,
-    folder_pairs,
-    load_pairs,
-    scene_pairs,
-    store_scene_pairs,
+from uncanny.cli.outputs import (
+    STANDARD_OUTPUT,
+    check_outputs,
+    check_run_folder,
+    force_option,
+    page,
+    scores_json,
+    table_csv,
 )
-from uncanny.eval.realism.run import RealismJob
+from uncanny.cli.several import Prepared, Scores, ask_models
+from uncanny.cli.terminal import harmless, layout, say, say_json
+from uncanny.errors import UsageError
+from uncanny.eval.realism.data import pairs_of_run
+from uncanny.eval.realism.run import (
+    RealismConfig,
+    RealismJob,
+    forecast_realism,
+    forecast_realism_text,
+    run_realism,
+)
+from uncanny.eval.realism.verdicts import VERDICTS, Verdict
 from uncanny.graphs.ugda_cases import LABELS
-from uncanny.records.jsonl import read_records
-from uncanny.records.run_folder import check_no_links, check_within
+from uncanny.records.jsonl import read_records, write_atomically
+from uncanny.records.run_folder import RunFolder
 from uncanny.runs.run import RunEnd
 
 if TYPE_CHECKING:
     from uncanny.runs.config import ModelOptions, RunOptions
-
 
 PATH = click.Path(path_type=Path)
 
@@ -94,26 +99,17 @@ def run_command(
 
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
     """
-    from uncanny.cli.realism_score import scores_of_runs
-    from uncanny.cli.several import Prepared, ask_models
-    from uncanny.eval.realism.run import (
-        RealismConfig,
-        RealismJob,
-        forecast_realism,
-        forecast_realism_text,
-        run_realism,
-    )
-    from uncanny.records.run_folder import RunFolder
-
     dry = options["dry_run"]
     if run is None and not dry:
         raise UsageError("No run folder is named", remedy="Say where verdicts go with -o runs/NAME.")
     config = RealismConfig(options["temperature"], options["top_p"], options["max_output_tokens"])
 
     def prepare(model: ModelOptions, folder: Path | None, limits: RunOptions) -> Prepared:
-        found = named_pairs(pairs, original, edited, root, folder, dry=dry)
         target = RunFolder(folder or Path("runs/unnamed"))
-        job = RealismJob(target, found, model, config, options=limits, root=root)
+        pair_set = realism.load(pairs, original=original, edited=edited, root=root)
+        if folder is not None:
+            pair_set = pairs_of_run(pair_set, folder, store=not dry)
+        job = RealismJob(target, pair_set, model, config, options=limits, root=root)
         return Prepared(
             RealismSummary(job),
             partial(run_realism, job),
@@ -126,6 +122,17 @@ def run_command(
     )
     code = ask_models(options.pop("models"), run, prepare, scores_of_runs, check=check, **options)
     raise click.exceptions.Exit(code)
+
+
+def scores_of_runs(folders: Sequence[Path]) -> Scores:
+    """The table and the JSON of several runs; nothing where none has a verdict."""
+    files = [folder / VERDICTS for folder in folders]
+    judged = [file for file in files if file.is_file() and file.stat().st_size]
+    if not judged:
+        return Scores((), None)
+    scores = realism.score(judged)
+    command = shlex.join(["uncanny", "realism", "score", *(str(file.parent) for file in judged)])
+    return Scores([*str(scores).splitlines(), "", f"Score    {command}"], scores.to_json())
 
 
 @command.command("score")
@@ -160,52 +167,58 @@ def run_command(
     help="Bootstrap resamples over pairs.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same intervals.")
-def score_command(verdicts: tuple[Path, ...], **options: Any) -> None:
+def score_command(
+    verdicts: tuple[Path, ...],
+    json_file: Path | None,
+    csv_file: Path | None,
+    human: tuple[Path, ...],
+    published: bool,
+    report: Path | None,
+    no_report: bool,
+    force: bool,
+    root: Path | None,
+    resamples: int,
+    seed: int,
+) -> None:
     """Score VERDICTS offline, several side by side: labels, cases, groups, position bias, calls saved.
 
     VERDICTS are verdicts.jsonl files or run folders. Labels are derived again from the answers.
     """
-    from uncanny.cli.realism_score import score_and_show
+    from uncanny.eval.realism.result import COLUMNS, PAGE
 
-    score_and_show(verdicts, **options)
+    piped = json_file == STANDARD_OUTPUT
+    # Whoever pipes scores on wants no page unless one is named.
+    wanted = not no_report and (report is not None or not piped)
+    target = (report or _folder(verdicts[0]) / PAGE) if wanted else None
+    known = ("labels", "cases", "position_bias")
+    check_outputs(
+        [
+            None if json_file is None or piped else scores_json(json_file, known),
+            None if csv_file is None else table_csv(csv_file, COLUMNS),
+            None if target is None else page(target),
+        ],
+        [*verdicts, *human],
+        force=force,
+    )
+    scores = realism.score(
+        verdicts, humans=human or None, published=published, resamples=resamples, seed=seed
+    )
+    if csv_file is not None:
+        write_atomically(csv_file, [scores.to_csv().encode()])
+    if piped:
+        say_json(scores.to_json())
+    elif json_file is not None:
+        write_atomically(json_file, [orjson.dumps(scores.to_json(), option=orjson.OPT_INDENT_2)])
+    if not piped:
+        say(str(scores))
+    if target is not None:
+        scores.report(target, root=root)
+        if not piped:
+            say(harmless(f"Report   {target}"))
 
 
-STORED = "pairs"
-
-
-def named_pairs(
-    name: str | None,
-    original: Path | None,
-    edited: Path | None,
-    root: Path | None,
-    run: Path | None,
-    *,
-    dry: bool,
-) -> PairSet:
-    """The pairs; the bundled ones are copied into `run`, but not by a dry run. Raises UsageError."""
-    if (original is None) != (edited is None):
-        raise UsageError("--original and --edited go together", remedy="Name both folders.")
-    if (name is None) == (original is None):
-        raise UsageError(
-            "Pairs are named twice" if name else "No pairs are named",
-            remedy="Give either PAIRS or both --original and --edited.",
-        )
-    if original is not None and edited is not None:
-        return folder_pairs(original, edited)
-    assert name is not None
-    if name != SCENES or Path(name).exists():
-        return load_pairs(Path(name), root)
-    if root is not None:
-        raise UsageError("--root does not go with the bundled pairs", remedy="Leave it out.")
-    if run is None or (dry and not (run / STORED / PAIR_FILE).is_file()):
-        return scene_pairs()
-    check_no_links(run / STORED)
-    stored = store_scene_pairs(run / STORED)
-    pairs = load_pairs(stored)
-    remedy = f"It is not the bundled set: remove {stored.parent}, or name another run with -o."
-    files = (file for pair in pairs.pairs for file in (pair.original, pair.edited))
-    check_within(run, stored, files, remedy=remedy)
-    return pairs
+def _folder(verdicts: Path) -> Path:
+    return verdicts if verdicts.is_dir() else verdicts.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,10 +267,10 @@ class RealismSummary:
             *skipped_lines(end),
             f"Labels   {labels}",
         ]
-        odd = [_why(verdict) for verdict in verdicts if verdict.outcome not in (None, "judged")]
-        if odd:
-            more = [f"  … and {len(odd) - MOST_FAILURES:,} more"] if len(odd) > MOST_FAILURES else []
-            lines = ["Without a label:", *odd[:MOST_FAILURES], *more, "", *lines]
+        without = [_why(verdict) for verdict in verdicts if verdict.outcome not in (None, "judged")]
+        if without:
+            more = [f"  … and {len(without) - MOST_FAILURES:,} more"] if len(without) > MOST_FAILURES else []
+            lines = ["Without a label:", *without[:MOST_FAILURES], *more, "", *lines]
         return layout(
             [
                 *lines,
@@ -273,8 +286,8 @@ class RealismSummary:
 
 
 def _labels(verdicts: list[Verdict]) -> dict[str, int]:
-    found = Counter(verdict.label for verdict in verdicts)
-    return {label: found[label] for label in LABELS}
+    counts = Counter(verdict.label for verdict in verdicts)
+    return {label: counts[label] for label in LABELS}
 
 
 def _why(verdict: Verdict) -> str:

@@ -45,11 +45,9 @@ def _write(run: Path, max_images: int) -> Path:
     if (run / "answers.jsonl").is_file():
         return _mcq_page(run, folder.read_manifest() or RunManifest(), folder.report)
     if (run / "verdicts.jsonl").is_file():
-        from uncanny.eval.realism.data import load_verdicts
-        from uncanny.eval.realism.report import write_realism_page
-        from uncanny.eval.realism.score import score_verdicts
+        from uncanny import realism
 
-        return write_realism_page(score_verdicts(load_verdicts([run])), folder.report)
+        return realism.score(run).report(folder.report)
     raise UsageError(
         f"{run} is not a run: it has no annotations.jsonl, answers.jsonl or verdicts.jsonl",
         remedy="Name a run folder.",

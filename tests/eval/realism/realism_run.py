@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from tests.runs.e2e import pictures
-from uncanny.eval.realism.data import Verdict
+from uncanny.eval.realism.verdicts import Verdict
 from uncanny.graphs.ugda_cases import label_of
 
 
@@ -25,12 +25,12 @@ class RealismRun:
 
     def verdicts(self) -> dict[str, Verdict]:
         """All verdicts by id, checked: each once, in order, with the label of its answers."""
-        found = [Verdict.model_validate_json(line) for line in self.file.read_bytes().splitlines()]
-        names = [verdict.id for verdict in found]
+        verdicts = [Verdict.model_validate_json(line) for line in self.file.read_bytes().splitlines()]
+        names = [verdict.id for verdict in verdicts]
         assert names == sorted(set(names))
-        for verdict in found:
+        for verdict in verdicts:
             check_verdict(verdict)
-        return dict(zip(names, found, strict=True))
+        return dict(zip(names, verdicts, strict=True))
 
     def answers(self) -> dict[str, dict[str, Any]]:
         """What of each pair must be the same whenever the same was answered."""
@@ -51,17 +51,17 @@ class RealismRun:
         return [orjson.loads(line) for line in (self.path / "calls.jsonl").read_bytes().splitlines()]
 
     def manifest(self) -> dict[str, Any]:
-        found: dict[str, Any] = orjson.loads((self.path / "run.json").read_bytes())
-        return found
+        manifest: dict[str, Any] = orjson.loads((self.path / "run.json").read_bytes())
+        return manifest
 
 
 def check_verdict(verdict: Verdict) -> None:
     """What must hold for every record, however the models behaved."""
-    said = (verdict.first, verdict.original_first, verdict.edited_first)
-    assert (verdict.label, verdict.case) == label_of(*said), verdict
+    answers = (verdict.first, verdict.original_first, verdict.edited_first)
+    assert (verdict.label, verdict.case) == label_of(*answers), verdict
     assert (verdict.outcome == "judged") == (not verdict.errors) == (verdict.label != "undetermined"), verdict
     if verdict.first != "yes":
-        assert said[1:] == (None, None), verdict
+        assert answers[1:] == (None, None), verdict
     if verdict.outcome == "unusable":
         assert not verdict.raw, verdict
     else:

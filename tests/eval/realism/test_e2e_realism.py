@@ -88,7 +88,7 @@ def test_the_second_check_begins_like_the_first(hosted: Hosted) -> None:
     alone = [sent.pictures[0] for sent in server.sent() if len(sent.pictures) == 1]
     second = [sent.pictures for sent in server.sent() if len(sent.pictures) == 2 and len(sent.roles) == 1]
     assert sum(first in alone for first, _ in second) == 7
-    assert {frozenset(one) for one in second} == {frozenset(turned[::-1]) for turned in second}
+    assert {frozenset(images) for images in second} == {frozenset(turned[::-1]) for turned in second}
     assert all(verdict.model for verdict in run.verdicts().values())
 
 

@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 
 from tests.eval.realism.made_verdicts import hand_worked, written
 from uncanny.eval.common.problems import ItemsError
-from uncanny.eval.realism.data import Verdict, load_verdicts
-from uncanny.eval.realism.humans import Box, HumanAnswer, box_iou, load_humans, score_humans
-from uncanny.eval.realism.report import published_humans
+from uncanny.eval.realism.humans import (
+    Box,
+    HumanAnswer,
+    box_iou,
+    human_answers,
+    published_humans,
+    score_humans,
+)
+from uncanny.eval.realism.verdicts import Verdict, verdict_sets
 
 WHOLE = (0, 0, 10, 10)
 
@@ -26,11 +32,11 @@ def answer(name: str, said: str, **more: Any) -> HumanAnswer:
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Verdict, ...]:
     path = written(tmp_path_factory.mktemp("v") / "v.jsonl", hand_worked())
-    return load_verdicts([path])[0].verdicts
+    return verdict_sets(path)[0].verdicts
 
 
 def test_worked_by_hand(verdicts: tuple[Verdict, ...]) -> None:
-    found = score_humans(
+    scores = score_humans(
         verdicts,
         [
             answer("p0", "edited", rater="u", boxes=[[0, 0, 5, 10]], truth=[WHOLE]),  # non-deceiving, IoU 0.5
@@ -44,19 +50,19 @@ def test_worked_by_hand(verdicts: tuple[Verdict, ...]) -> None:
         ],
         resamples=100,
     )
-    assert (found.answers, found.raters, found.unused, found.undetermined) == (8, 3, 1, 1)
-    assert {label: share.value for label, share in found.accuracy.items()} == {
+    assert (scores.answers, scores.raters, scores.unused, scores.undetermined) == (8, 3, 1, 1)
+    assert {label: share.value for label, share in scores.accuracy.items()} == {
         "all": 4 / 6,
         "deceiving": 1 / 2,
         "intermediate": 1,
         "non_deceiving": pytest.approx(2 / 3),
     }
-    assert (found.accuracy["non_deceiving"].counts, found.accuracy["non_deceiving"].out_of) == (2, 3)
-    assert found.iou["non_deceiving"].value == pytest.approx(0.8 / 3)
-    assert found.iou["deceiving"].value == 0
-    assert (found.iou["intermediate"].value, found.iou["intermediate"].interval) == (None, None)
-    assert found.iou["all"].value == pytest.approx(0.8 / 4)
-    low, high = found.accuracy["all"].interval or (1, 0)
+    assert (scores.accuracy["non_deceiving"].counts, scores.accuracy["non_deceiving"].out_of) == (2, 3)
+    assert scores.iou["non_deceiving"].value == pytest.approx(0.8 / 3)
+    assert scores.iou["deceiving"].value == 0
+    assert (scores.iou["intermediate"].value, scores.iou["intermediate"].interval) == (None, None)
+    assert scores.iou["all"].value == pytest.approx(0.8 / 4)
+    low, high = scores.accuracy["all"].interval or (1, 0)
     assert 0 <= low <= 4 / 6 <= high <= 1
 
 
@@ -84,16 +90,16 @@ def boxes() -> st.SearchStrategy[list[Box]]:
     return st.lists(box.map(lambda b: (b[0], b[1], b[0] + b[2], b[1] + b[3])), max_size=4)
 
 
-def cells(found: list[Box]) -> set[tuple[int, int]]:
+def cells(boxes: list[Box]) -> set[tuple[int, int]]:
     return {
-        (x, y) for x0, y0, x1, y1 in found for x in range(int(x0), int(x1)) for y in range(int(y0), int(y1))
+        (x, y) for x0, y0, x1, y1 in boxes for x in range(int(x0), int(x1)) for y in range(int(y0), int(y1))
     }
 
 
 @given(boxes(), boxes())
 def test_overlap_agrees_with_counting_pixels(marked: list[Box], truth: list[Box]) -> None:
-    one, other = cells(marked), cells(truth)
-    expected = len(one & other) / len(one | other) if one | other else 0.0
+    in_marked, in_truth = cells(marked), cells(truth)
+    expected = len(in_marked & in_truth) / len(in_marked | in_truth) if marked or truth else 0.0
     assert box_iou(marked, truth) == pytest.approx(expected)
 
 
@@ -111,7 +117,7 @@ def test_bad_answers_are_named_with_line_and_field(more: dict[str, Any], field: 
     good = {"id": "p", "said": "real"}
     path = written(tmp_path / "h.jsonl", [orjson.dumps(good), orjson.dumps(good | more)])
     with pytest.raises(ItemsError) as caught:
-        load_humans([path])
+        human_answers([path])
     assert "line 2" in str(caught.value)
     assert f"field {field}" in str(caught.value)
 
@@ -119,14 +125,14 @@ def test_bad_answers_are_named_with_line_and_field(more: dict[str, Any], field: 
 def test_iou_and_truth_exclude_each_other(tmp_path: Path) -> None:
     line = b'{"id":"p","said":"edited","iou":0.5,"truth":[[0,0,1,1]]}'
     with pytest.raises(ItemsError, match="either iou or truth"):
-        load_humans([written(tmp_path / "h.jsonl", [line])])
+        human_answers([written(tmp_path / "h.jsonl", [line])])
 
 
 def test_the_published_row() -> None:
-    found = published_humans()
-    assert [found[f"acc_{label}"] for label in ("deceiving", "intermediate", "non_deceiving")] == [
+    people = published_humans()
+    assert [people[f"acc_{label}"] for label in ("deceiving", "intermediate", "non_deceiving")] == [
         35.2,
         59.7,
         73.7,
     ]
-    assert found["iou_deceiving"] == 12.9
+    assert people["iou_deceiving"] == 12.9

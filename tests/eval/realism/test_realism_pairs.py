@@ -9,10 +9,11 @@ import pytest
 
 from tests.eval.realism.made_verdicts import written
 from tests.runs.e2e import pictures
+from uncanny import realism
 from uncanny.demo.scenes import scene_by_sha256
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError
-from uncanny.eval.realism.data import folder_pairs, load_pairs, scene_pairs, store_scene_pairs
+from uncanny.eval.realism.data import PairFiles, folder_pairs, load_pairs, scene_pairs, store_scene_pairs
 
 
 def test_the_bundled_pairs() -> None:
@@ -56,7 +57,7 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
     ]
     with pytest.raises(ItemsError) as caught:
         load_pairs(written(tmp_path / "pairs.jsonl", lines))
-    told = str(caught.value)
+    message = str(caught.value)
     for words in (
         "5 problems",
         "line 2: not valid JSON",
@@ -65,7 +66,7 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
         "line 5, item 'c', field original",
         "line 5, item 'c', field group",
     ):
-        assert words in told
+        assert words in message
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n"])
@@ -80,30 +81,33 @@ def test_no_pairs_at_all(content: bytes, tmp_path: Path) -> None:
 
 
 def test_two_folders_pair_equal_names_whatever_the_suffix(tmp_path: Path) -> None:
-    one, other = pictures(tmp_path / "original", 3), pictures(tmp_path / "edited", 3)
-    (other / "p01.png").rename(other / "p01.webp")
-    found = load_pairs(tmp_path)
-    assert [(pair.id, pair.group) for pair in found.pairs] == [("p00", None), ("p01", None), ("p02", None)]
-    assert (found.pairs[1].original, found.pairs[1].edited) == (one / "p01.png", other / "p01.webp")
+    originals, edits = pictures(tmp_path / "original", 3), pictures(tmp_path / "edited", 3)
+    (edits / "p01.png").rename(edits / "p01.webp")
+    pair_set = load_pairs(tmp_path)
+    assert [(pair.id, pair.group) for pair in pair_set] == [("p00", None), ("p01", None), ("p02", None)]
+    assert (pair_set.pairs[1].original, pair_set.pairs[1].edited) == (
+        originals / "p01.png",
+        edits / "p01.webp",
+    )
 
 
 def test_groups_share_originals(tmp_path: Path) -> None:
     pictures(tmp_path / "o", 2)
     for group in ("brushnet", "sdxl/v2"):
         pictures(tmp_path / "e" / group, 2)
-    found = folder_pairs(tmp_path / "o", tmp_path / "e").pairs
-    assert [pair.id for pair in found] == ["brushnet/p00", "brushnet/p01", "sdxl/v2/p00", "sdxl/v2/p01"]
-    assert [pair.group for pair in found] == ["brushnet"] * 2 + ["sdxl/v2"] * 2
-    assert {pair.original for pair in found} == {tmp_path / "o" / "p00.png", tmp_path / "o" / "p01.png"}
+    pairs = folder_pairs(tmp_path / "o", tmp_path / "e").pairs
+    assert [pair.id for pair in pairs] == ["brushnet/p00", "brushnet/p01", "sdxl/v2/p00", "sdxl/v2/p01"]
+    assert [pair.group for pair in pairs] == ["brushnet"] * 2 + ["sdxl/v2"] * 2
+    assert {pair.original for pair in pairs} == {tmp_path / "o" / "p00.png", tmp_path / "o" / "p01.png"}
 
 
 def test_a_name_in_one_folder_only_is_a_pair_with_a_missing_side(tmp_path: Path) -> None:
     pictures(tmp_path / "original", 2)
     pictures(tmp_path / "edited", 2, first=1)
-    found = {pair.id: pair for pair in load_pairs(tmp_path).pairs}
-    assert set(found) == {"p00", "p01", "p02"}
-    assert not found["p00"].edited.exists()
-    assert not found["p02"].original.exists()
+    pairs = {pair.id: pair for pair in load_pairs(tmp_path).pairs}
+    assert set(pairs) == {"p00", "p01", "p02"}
+    assert not pairs["p00"].edited.exists()
+    assert not pairs["p02"].original.exists()
 
 
 def test_two_files_of_one_name_are_told(tmp_path: Path) -> None:
@@ -119,3 +123,35 @@ def test_empty_folders(tmp_path: Path) -> None:
         (tmp_path / side).mkdir()
     with pytest.raises(UsageError, match="No images in"):
         load_pairs(tmp_path)
+
+
+def test_pairs_of_a_program_have_ids_of_their_own_and_absolute_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pair = PairFiles("a", Path("o.png"), Path("e.png"), "g")
+    assert list(realism.load([pair])) == [PairFiles("a", tmp_path / "o.png", tmp_path / "e.png", "g")]
+    with pytest.raises(ItemsError, match="item 'a', field id: the id was used before; give every pair"):
+        realism.load([pair, pair])
+    with pytest.raises(UsageError, match="There are no pairs"):
+        realism.load([])
+
+
+def test_load_takes_what_the_command_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pictures(tmp_path / "original", 1)
+    pictures(tmp_path / "edited", 1)
+    folders = realism.load(original="original", edited="edited")
+    assert (
+        list(folders)
+        == list(realism.load("."))
+        == [PairFiles("p00", Path("original/p00.png"), Path("edited/p00.png"))]
+    )
+    assert realism.load(folders) is folders
+    assert len(realism.load("scenes")) == 10
+    (tmp_path / "scenes").mkdir()
+    with pytest.raises(UsageError, match="is no folder"):
+        realism.load("scenes")
+    for wrong in ({}, {"source": ".", "original": "o", "edited": "e"}, {"original": "o"}):
+        with pytest.raises(UsageError):
+            realism.load(**wrong)

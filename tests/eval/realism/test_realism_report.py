@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,13 @@ import pytest
 
 from tests.eval.common.page_text import Page, check_static_page
 from tests.eval.realism.made_verdicts import hand_worked, line, written
+from uncanny import realism
 from uncanny.demo.scenes import scenes
 from uncanny.eval.common.estimates import interval_words
 from uncanny.eval.common.page import percent
-from uncanny.eval.realism.data import load_verdicts
 from uncanny.eval.realism.humans import HumanAnswer
-from uncanny.eval.realism.report import MOST_SHOWN, write_realism_page
-from uncanny.eval.realism.score import RealismScore, score_verdicts
+from uncanny.eval.realism.report import MOST_SHOWN
+from uncanny.eval.realism.result import RealismScore
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 PEOPLE = [
@@ -29,11 +30,11 @@ PEOPLE = [
 
 
 def scored(*files: Path, humans: Sequence[HumanAnswer] | None = None) -> RealismScore:
-    return score_verdicts(load_verdicts(files), humans=humans, resamples=200)
+    return realism.score(files, humans=humans, resamples=200)
 
 
 def page_of(folder: Path, score: RealismScore, **options: Any) -> Page:
-    out = write_realism_page(score, folder / "realism.html", **options)
+    out = score.report(folder / "realism.html", **options)
     return Page(out.read_text(encoding="utf-8"))
 
 
@@ -57,8 +58,8 @@ def sides(files: Sequence[Path]) -> dict[str, Any]:
 def score(tmp_path_factory: pytest.TempPathFactory) -> RealismScore:
     folder = tmp_path_factory.mktemp("verdicts")
     some = [scene.image_path for scene in scenes()[:2]]
-    told = {"first": "It is fine.\n\nVerdict: Yes", "original_first": "Both hold.\n\nVerdict: Both"}
-    lines = hand_worked(model="m/one", prompts="realism@1a2b", raw=told, outcome="judged", **sides(some))
+    raw = {"first": "It is fine.\n\nVerdict: Yes", "original_first": "Both hold.\n\nVerdict: Both"}
+    lines = hand_worked(model="m/one", prompts="realism@1a2b", raw=raw, outcome="judged", **sides(some))
     # A record that says why it has no label.
     why = [{"asked": "edited_first", "kind": "timeout", "message": "no answer in 60 s"}]
     lines[9] = orjson.dumps(orjson.loads(lines[9]) | {"outcome": "failed", "errors": why})
@@ -68,7 +69,7 @@ def score(tmp_path_factory: pytest.TempPathFactory) -> RealismScore:
 
 @pytest.fixture(scope="module")
 def page(score: RealismScore, tmp_path_factory: pytest.TempPathFactory) -> Page:
-    return page_of(tmp_path_factory.mktemp("page"), score, published=True)
+    return page_of(tmp_path_factory.mktemp("page"), replace(score, published=True))
 
 
 def section(page: Page, name: str) -> str:
@@ -80,12 +81,12 @@ def test_the_page_stands_by_itself(page: Page) -> None:
 
 
 def test_every_line_has_the_scores_figures(score: RealismScore, page: Page) -> None:
-    (one,) = score.sets.values()
+    (scores,) = score.sets.values()
     table = section(page, "h-labels").split("<tbody>")[1].split("</tbody>")[0]
     rows = [Page(row) for row in table.split("<tr")[1:]]
-    figures = [("all pairs", one.overall), *one.groups.items()]
-    assert len(rows) == len(figures) == 3
-    for row, (name, group) in zip(rows, figures, strict=True):
+    lines = [("all pairs", scores.overall), *scores.groups.items()]
+    assert len(rows) == len(lines) == 3
+    for row, (name, group) in zip(rows, lines, strict=True):
         assert name in row.words
         for share in (*(group.labels[label] for label in group.labels), *group.two_way.values()):
             if share is group.labels["undetermined"] or share is group.two_way["undetermined"]:
@@ -96,22 +97,22 @@ def test_every_line_has_the_scores_figures(score: RealismScore, page: Page) -> N
 
 
 def test_plots_tell_their_figures_to_those_who_hear_the_page(score: RealismScore, page: Page) -> None:
-    (one,) = score.sets.values()
+    (scores,) = score.sets.values()
     spoken = re.findall(r"<desc[^>]*>(.*?)</desc>", page.html, re.DOTALL)
     assert len(spoken) == 4  # two plots, each for two widths
-    deceiving = one.overall.labels["deceiving"]
+    deceiving = scores.overall.labels["deceiving"]
     assert f"all pairs: deceiving {percent(deceiving.value)}, 5 of 9, interval" in spoken[0]
-    bias = one.overall.position_bias
+    bias = scores.overall.position_bias
     assert f"all pairs: first {bias.first}, second {bias.second}, both {bias.both}; p = " in spoken[2]
     assert all(name in words for words in spoken for name in ("a: ", "b: "))
 
 
 def test_cases_calls_and_people_have_the_scores_figures(score: RealismScore, page: Page) -> None:
-    (one,) = score.sets.values()
+    (scores,) = score.sets.values()
     cases = section(page, "h-cases").split("<tbody>")[1]
     assert re.findall(r"</th><td>(\d+)</td>", cases) == ["2", "1", "1", "1"]
     values = re.findall(r'class="value">([^<]*)', section(page, "h-calls"))
-    calls = one.overall.calls
+    calls = scores.overall.calls
     assert values == [str(calls.questions), str(calls.saved), "not recorded"]
     people = Page(section(page, "h-people")).text
     assert "m/one 2 people 3 1 about images without a label 50%" in people
@@ -180,7 +181,7 @@ def test_many_pairs_are_cut_and_the_rest_is_counted(tmp_path: Path) -> None:
 
 
 def test_hostile_words_stay_words(tmp_path: Path) -> None:
-    told: dict[str, Any] = {
+    hostile: dict[str, Any] = {
         "raw": {"first": HOSTILE},
         "notes": [HOSTILE],
         "model": HOSTILE,
@@ -189,8 +190,8 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
         **sides([Path(HOSTILE), Path(HOSTILE)]),
     }
     lines = [
-        line(HOSTILE, ("yes", "both", "both"), "deceiving", 4, HOSTILE, **told),
-        line("b" + HOSTILE, (None, None, None), "undetermined", None, HOSTILE, **told),
+        line(HOSTILE, ("yes", "both", "both"), "deceiving", 4, HOSTILE, **hostile),
+        line("b" + HOSTILE, (None, None, None), "undetermined", None, HOSTILE, **hostile),
     ]
     page = page_of(tmp_path, scored(written(tmp_path / "v.jsonl", lines)), title=HOSTILE)
     assert not page.all("script")
@@ -203,7 +204,7 @@ def test_pictures_are_found_from_the_run_and_from_a_root(tmp_path: Path) -> None
     some = [scene.image_path for scene in scenes()[:2]]
     row = ("yes", "both", "both"), "deceiving", 4, None
     file = written(
-        tmp_path / "run" / "verdicts.jsonl", [line("a", *row, **sides([Path(one.name) for one in some]))]
+        tmp_path / "run" / "verdicts.jsonl", [line("a", *row, **sides([Path(scene.name) for scene in some]))]
     )
     images = some[0].parent
     assert not page_of(tmp_path, scored(file)).all("img")

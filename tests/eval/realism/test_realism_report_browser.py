@@ -5,6 +5,7 @@ Needs chromium and takes seconds. Without one it is skipped, unless UNCANNY_BROW
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.eval.common import test_run_report_browser as shared
@@ -12,7 +13,6 @@ from tests.eval.common.page_in_browser import check_page
 from tests.eval.realism.made_verdicts import hand_worked, line, written
 from tests.eval.realism.test_realism_report import HOSTILE, PEOPLE, scored, sides
 from uncanny.demo.scenes import scenes
-from uncanny.eval.realism.report import write_realism_page
 
 pytestmark = shared.pytestmark
 
@@ -21,11 +21,11 @@ async def test_page_fits_and_reads_in_both_schemes(tmp_path: Path) -> None:
     some = [scene.image_path for scene in scenes()[:2]]
     raw = {"first": "word " * 400 + "x" * 300}
     lines = [
-        one.replace(b'"group":"a"', b'"group":"' + b"a-model-with-a-long-name-" * 6 + b'"')
-        for one in hand_worked(model=HOSTILE, raw=raw, notes=["two sizes"], **sides(some))
+        line_of.replace(b'"group":"a"', b'"group":"' + b"a-model-with-a-long-name-" * 6 + b'"')
+        for line_of in hand_worked(model=HOSTILE, raw=raw, notes=["two sizes"], **sides(some))
     ]
     other = written(tmp_path / "other.jsonl", hand_worked(model="m/" + "long" * 40))
     many = [line(f"m{n}", ("yes", "first", "both"), "intermediate", None, "c") for n in range(2000)]
     score = scored(written(tmp_path / "v.jsonl", [*lines, *many]), other, humans=PEOPLE)
-    page = write_realism_page(score, tmp_path / "realism.html", published=True).resolve().as_uri()
+    page = replace(score, published=True).report(tmp_path / "realism.html").resolve().as_uri()
     await check_page(page, tmp_path / "profile")

@@ -158,8 +158,8 @@ def test_pairs_that_cannot_be_judged_are_recorded_and_the_others_go_on(
     with recording() as server:
         done = uncanny_here(*command(pairs, server, run)[:-1], "--json")
         assert done.code == 1
-        found = run.verdicts()
-        kinds = {name: [error.kind for error in verdict.errors] for name, verdict in found.items()}
+        verdicts = run.verdicts()
+        kinds = {name: [error.kind for error in verdict.errors] for name, verdict in verdicts.items()}
         assert kinds == {
             "i00": ["same_bytes"],
             "i01": ["missing"],
@@ -172,8 +172,8 @@ def test_pairs_that_cannot_be_judged_are_recorded_and_the_others_go_on(
             ["i00", "i01", "i02", "i03"], "unusable"
         )
         assert {call["image"] for call in run.calls()} == {"i04", "i05"}
-        assert found["i01"].edited is not None
-        assert found["i01"].edited.sha256
+        assert verdicts["i01"].edited is not None
+        assert verdicts["i01"].edited.sha256
         (edited / "p102.png").write_bytes(good)
         assert uncanny_here(*command(pairs, server, run)).code == 1
     assert run.verdicts()["i02"].outcome == "judged"

@@ -1,0 +1,311 @@
+"""The scores of a realism check as values: for programs, as the contract's JSON, as rows, and as tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.eval.metrics.shares import METHOD
+from uncanny.eval.metrics.significance import PositionBias
+from uncanny.eval.realism.humans import HUMAN_LABELS, HumanScore, published_humans
+from uncanny.eval.realism.verdicts import VerdictOutcome, VerdictSet
+from uncanny.graphs.ugda_cases import CASES, LABELS, Case, Label
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Place = Literal["first", "second", "both"]
+TwoWay = Literal["deceiving", "non_deceiving", "undetermined"]
+
+PLACES: tuple[Place, ...] = ("first", "second", "both")
+TWO_WAY: tuple[TwoWay, ...] = ("deceiving", "non_deceiving", "undetermined")
+COLUMNS = ("set", "group", "table", "name", "value", "count", "out_of", "low", "high")
+PAGE = "realism.html"
+# What each case is called, and which choices make it.
+CASE_WORDS: Mapping[Case, tuple[str, str]] = {
+    1: ("follows the position", "original once, edited once"),
+    2: ("prefers the edit", "edited both times"),
+    3: ("leans to the edit", "edited once, both once"),
+    4: ("can't tell", "both both times"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CallCount:
+    """What was asked, and what the early exit saved.
+
+    `questions` is how many of the three questions a pair were asked, `saved` how many second checks, two a
+    pair, the `no` of the first check made needless. `made` counts calls with retries and repair questions;
+    None where the records do not tell.
+    """
+
+    questions: int
+    saved: int
+    made: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScore:
+    """The scores of all pairs of a set, or of one group's.
+
+    Shares come with 95 % Wilson intervals. Those of the three labels, of the cases and of the
+    two-way reading, where `intermediate` counts as non-deceiving, are out of the pairs with a label; that of
+    `undetermined` is out of all. `outcomes` counts records by how they came about, those that do not tell
+    by their label.
+    """
+
+    n: int
+    labels: Mapping[Label, Share]
+    cases: Mapping[Case, Share]
+    two_way: Mapping[TwoWay, Share]
+    outcomes: Mapping[VerdictOutcome, int]
+    position_bias: PositionBias
+    calls: CallCount
+
+    def shares(self) -> Iterator[tuple[str, str, Share]]:
+        """Every share by its table and its name."""
+        for table in ("labels", "cases", "two_way"):
+            for name, share in getattr(self, table).items():
+                yield table, str(name), share
+
+    def to_json(self) -> dict[str, Any]:
+        """Counts under the contract's keys; shares with their intervals beside them."""
+        shares: dict[str, dict[str, Any]] = {"labels": {}, "cases": {}, "two_way": {}}
+        for table, name, share in self.shares():
+            shares[table][name] = {
+                "value": share.value,
+                "count": share.counts,
+                "out_of": share.out_of,
+                "ci": interval_json(share),
+            }
+        bias = self.position_bias
+        return {
+            "n": self.n,
+            "labels": {label: share.counts for label, share in self.labels.items()},
+            "cases": {str(case): share.counts for case, share in self.cases.items()},
+            "two_way": {label: share.counts for label, share in self.two_way.items()},
+            "shares": shares,
+            "outcomes": dict(self.outcomes),
+            "position_bias": {
+                "first": bias.first,
+                "second": bias.second,
+                "both": bias.both,
+                "p_value": bias.p_value,
+                "shares": {place: bias.share(place) for place in PLACES},
+                "first_share": bias.first_share,
+                "ci": None if bias.interval is None else list(bias.interval),
+            },
+            "calls": asdict(self.calls),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SetScore:
+    """The scores of one set of verdicts.
+
+    `groups` is empty where no pair has a group; pairs without a group are then in `overall` alone. `human` is
+    None where nobody was asked.
+    """
+
+    verdicts: VerdictSet
+    overall: GroupScore
+    groups: Mapping[str, GroupScore]
+    human: HumanScore | None
+
+
+@dataclass(frozen=True, slots=True)
+class RealismScore(TableResult):
+    """All sets side by side, by name, in the order given.
+
+    `resamples` and `seed` are what the intervals were made with; 0 resamples is none. `published` shows the
+    published scores of people beside those here, in tables and on the page.
+    """
+
+    sets: Mapping[str, SetScore]
+    resamples: int
+    seed: int
+    published: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """What `uncanny realism score --json` writes: one set as it is, several under `models` by name."""
+        sets = {
+            name: {
+                **each.overall.to_json(),
+                "groups": {group: score.to_json() for group, score in each.groups.items()},
+                "human": None if each.human is None else each.human.to_json(),
+                "unfinished": None if each.verdicts.unfinished is None else asdict(each.verdicts.unfinished),
+                "intervals": METHOD,
+                "resamples": self.resamples,
+                "seed": self.seed,
+            }
+            for name, each in self.sets.items()
+        }
+        return next(iter(sets.values())) if len(sets) == 1 else {"models": sets}
+
+    def rows(self) -> Iterator[dict[str, str | float | None]]:
+        """A row a number, with the keys `COLUMNS`; the group is empty for the pairs of a whole set."""
+        for name, each in self.sets.items():
+            for group, score in (("", each.overall), *each.groups.items()):
+                row = {"set": name, "group": group}
+                for table, of, share in score.shares():
+                    low, high = share.interval or (None, None)
+                    row_of_share = {"value": share.value, "count": share.counts, "out_of": share.out_of}
+                    yield {**row, "table": table, "name": of, **row_of_share, "low": low, "high": high}
+                bias = score.position_bias
+                for place in PLACES:
+                    chosen = {"count": getattr(bias, place), "out_of": bias.checks}
+                    yield {**row, "table": "position", "name": place, "value": bias.share(place), **chosen}
+                yield {**row, "table": "position", "name": "p_value", "value": bias.p_value}
+
+    def to_csv(self) -> str:
+        """The rows, as `uncanny realism score --csv` writes them; what was not measured is empty."""
+        out = io.StringIO()
+        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows())
+        return out.getvalue()
+
+    def to_pandas(self) -> DataFrame:
+        """The rows as a data frame. Raises UsageError where pandas is not installed."""
+        return data_frame(COLUMNS, self.rows())
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        title: str | None = None,
+    ) -> Path:
+        """Write the page and return its path: `realism.html` beside the first verdicts unless `path` says.
+
+        `root` is where paths of pictures start, else where the run beside the verdicts says, else at the
+        verdicts' own folder; a picture that cannot be read is left out. The file appears whole or not at all.
+        Raises OSError where it cannot be written, UsageError without a path for verdicts of no file.
+        """
+        from uncanny.eval.realism.report import write_realism_page
+
+        target = self.page() if path is None else Path(path)
+        if target is None:
+            raise UsageError("These verdicts have no folder", remedy="Say where the page goes.")
+        return write_realism_page(self, target, root=None if root is None else Path(root), title=title)
+
+    def page(self) -> Path | None:
+        """Where the page goes unless a path is given; None for verdicts of no file."""
+        file = next((each.verdicts.path for each in self.sets.values()), None)
+        return None if file is None else file.parent / PAGE
+
+    def tables(self) -> tuple[Table, ...]:
+        """A column a set; then each set's groups, and people where they were asked."""
+        sets = self.sets
+        tables = [Table(("", *sets), tuple(_overall_rows([each.overall for each in sets.values()])))]
+        for name, each in sets.items():
+            if each.groups:
+                tables.append(_group_table(name if len(sets) > 1 else "group", each))
+        if self.published or any(each.human for each in sets.values()):
+            tables.append(self._people())
+        last = tables.pop()
+        return (*tables, Table(last.columns, last.rows, last.title, tuple(self._notes())))
+
+    def _people(self) -> Table:
+        """People's accuracy and IoU by label, a column a set, the published ones last."""
+        people = {name: each.human for name, each in self.sets.items() if each.human is not None}
+        rows = [("  answers", *(f"{human.answers:,}" for human in people.values()))] if people else []
+        paper = published_humans() if self.published else {}
+        if paper and rows:
+            rows = [(*rows[0], "")]
+        for words, key in (("accuracy", "acc"), ("IoU", "iou")):
+            for label in HUMAN_LABELS:
+                cells = [_with_interval(getattr(human, words.lower())[label]) for human in people.values()]
+                cells += [f"{paper[f'{key}_{label}']:.1f}"] if paper else []
+                rows.append((f"  {words} {label}", *cells))
+        return Table(("people", *people, *(["published"] if paper else [])), tuple(rows))
+
+    def _notes(self) -> Iterator[str]:
+        if self.published:
+            yield CAVEATS["inpainting_scores"]
+        for name, each in self.sets.items():
+            if each.verdicts.unfinished is not None:
+                yield f"{name}: {each.verdicts.unfinished}; the same `uncanny realism run` goes on"
+            without = [f"{n:,} {kind}" for kind, n in each.overall.outcomes.items() if kind != "judged" and n]
+            if without:
+                yield (
+                    f"{name}: {', '.join(without)}; without a label, and in no share but that of undetermined"
+                )
+            if each.human is not None and each.human.unused:
+                left_out = f"{each.human.unused:,}"
+                yield f"{name}: people's answers about images without a verdict, left out: {left_out}"
+        intervals = " with 95 % intervals (Wilson)" if self.resamples else ""
+        yield f"Percent{intervals}. Two-way: intermediate counts as non-deceiving."
+        if self.resamples and any(each.human is not None for each in self.sets.values()):
+            yield f"Of IoU, and of several answers about an image: by {self.resamples:,} resamples of images."
+
+
+Row = tuple[str, ...]
+
+
+def _overall_rows(scores: Sequence[GroupScore]) -> Iterator[Row]:
+    yield "pairs", *(f"{score.n:,}" for score in scores)
+    for label in LABELS:
+        yield label, *(_counted(score.labels[label]) for score in scores)
+        if label == "deceiving":
+            for case in CASES:
+                yield f"  {case} {CASE_WORDS[case][0]}", *(_counted(score.cases[case]) for score in scores)
+    yield "two-way reading", *("" for _ in scores)
+    for label in TWO_WAY[:2]:
+        yield f"  {label}", *(_counted(score.two_way[label]) for score in scores)
+    yield "second checks", *(f"{score.position_bias.checks:,}" for score in scores)
+    for place in PLACES:
+        yield f"  chose {place}", *(_chosen(score.position_bias, place) for score in scores)
+    yield "  position bias, p", *(_p(score.position_bias.p_value) for score in scores)
+    yield "questions asked", *(f"{score.calls.questions:,}" for score in scores)
+    yield "  saved by the early exit", *(f"{score.calls.saved:,}" for score in scores)
+    yield (
+        "calls with repeats",
+        *("?" if score.calls.made is None else f"{score.calls.made:,}" for score in scores),
+    )
+
+
+def _group_table(head: str, scores: SetScore) -> Table:
+    rows = (
+        (
+            group,
+            f"{score.n:,}",
+            *(_percent(score.labels[label]) for label in LABELS),
+            _p(score.position_bias.p_value),
+        )
+        for group, score in scores.groups.items()
+    )
+    return Table((head, "pairs", *(label.replace("_", "-") for label in LABELS), "bias p"), tuple(rows))
+
+
+def _counted(share: Share) -> str:
+    return f"{share.counts:,}  {_with_interval(share)}"
+
+
+def _with_interval(share: Share) -> str:
+    if share.interval is None:
+        return _percent(share)
+    low, high = share.interval
+    return f"{_percent(share)} [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def _percent(share: Share) -> str:
+    return MISSING if share.value is None else f"{100 * share.value:.1f}"
+
+
+def _chosen(bias: PositionBias, place: Place) -> str:
+    share = bias.share(place)
+    return MISSING if share is None else f"{getattr(bias, place):,}  {100 * share:.1f}"
+
+
+def _p(value: float | None) -> str:
+    return MISSING if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"

@@ -1,0 +1,208 @@
+"""What a model said of each pair: the records of `verdicts.jsonl`, and sets of them to be scored.
+
+Verdicts come from `realism run`, or from any tool that writes the contract's keys. Labels are derived again
+from the answers, and a file is read whole or refused with everything that is wrong with it.
+
+Source: SAGI, supplementary, sections 1.5 and 1.6; the file format is this project's own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from uncanny.agents.verdict import Asked
+from uncanny.answers.realism_verdict import Position, Realistic
+from uncanny.errors import UsageError
+from uncanny.eval.common.problems import ItemsError, Problem, parse_records, shown
+from uncanny.eval.realism.data import NonEmpty, by_line, repeated_ids
+from uncanny.graphs.ugda_cases import Case, Label, label_of
+from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
+from uncanny.schema import Record, Usage
+
+VERDICTS = "verdicts.jsonl"
+
+VerdictOutcome = Literal["judged", "undetermined", "refused", "failed", "unusable"]
+
+
+class CheckError(Record):
+    """Why one question has no verdict; `asked` is `images` where nothing could be asked."""
+
+    asked: Asked | Literal["images"]
+    kind: str
+    message: str
+
+
+class Side(Record):
+    """One image of a pair as a file: its digest and its pixels as seen; None where it could not be read.
+
+    `file_stamp` is as in annotations.
+    """
+
+    image: str
+    sha256: str | None = None
+    width: int | None = None
+    height: int | None = None
+    changes: tuple[str, ...] = ()
+    file_stamp: str | None = None
+
+
+class Verdict(Record):
+    """One line of `verdicts.jsonl`: what was answered, in the words of the question, and the label.
+
+    None in `first`, `original_first` or `edited_first` is a question that was not asked or that brought no
+    verdict; after `no` the second check is not asked. `case` is None but for `deceiving`. What follows
+    `case` is this tool's own, and missing in verdicts of others: `outcome` says whether the label stands
+    (`judged`), or why it is `undetermined`: no verdict could be read (`undetermined`), the model declined
+    (`refused`), a call failed (`failed`), or the pair could not be shown (`unusable`). `raw` has the last
+    answer to each question asked. `notes` tells what is odd about a pair that was judged all the same.
+    Where several models took part, a further key `models` has the calls by model.
+    """
+
+    id: NonEmpty
+    group: str | None = None
+    first: Realistic | None
+    original_first: Position | None
+    edited_first: Position | None
+    label: Label | None = None
+    case: Case | None = None
+    outcome: VerdictOutcome | None = None
+    raw: dict[Asked, str | None] = Field(default_factory=dict)
+    errors: tuple[CheckError, ...] = ()
+    notes: tuple[str, ...] = ()
+    original: Side | None = None
+    edited: Side | None = None
+    model: str | None = None
+    prompts: str | None = None
+    asked: str | None = None
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictSet:
+    """Verdicts of one file in its order, each with the label and case that follow from its answers.
+
+    `name` is unique among the sets scored together. `path` is the file, None for verdicts of a program.
+    `unfinished` says how many pairs of its run have no verdict yet, None where none is known to be missing.
+    """
+
+    name: str
+    path: Path | None
+    verdicts: tuple[Verdict, ...]
+    unfinished: Unfinished | None = None
+
+
+VerdictFile = str | os.PathLike[str]
+VerdictSource = VerdictFile | Sequence[Verdict]
+# A file or run folder, several, or verdicts of a program; a mapping where each is to have a name.
+Verdicts = VerdictSource | Sequence[VerdictFile] | Mapping[str, VerdictSource]
+
+
+def verdict_sets(verdicts: Verdicts) -> tuple[VerdictSet, ...]:
+    """One set a file, run folder, or sequence of verdicts.
+
+    A mapping names them; otherwise all go by their one model, else all by their folder or file, else all by
+    their path. Raises ItemsError with every invalid line, repeated id, and stored label or case that
+    disagrees with the answers of all files, and UsageError for a file that cannot be read, holds no verdicts,
+    or is named twice.
+    """
+    if isinstance(verdicts, Mapping):
+        return _read_sets(list(verdicts.items()))
+    if isinstance(verdicts, str | os.PathLike):
+        return _named(_read_sets([("", verdicts)]))
+    records = [each for each in verdicts if isinstance(each, Verdict)]
+    files = [each for each in verdicts if not isinstance(each, Verdict)]
+    if files and records:
+        raise UsageError(
+            "Verdicts and files are mixed", remedy="Give a mapping from a name to the verdicts or the file."
+        )
+    return _named(_read_sets([("", file) for file in files] or [("", records)]))
+
+
+def _read_sets(sources: Sequence[tuple[str, VerdictSource]]) -> tuple[VerdictSet, ...]:
+    """A set a source, under its name. Raises what `verdict_sets` raises."""
+    files = [_file_of(source) for _, source in sources]
+    resolved = [file.resolve() for file in files if file is not None]
+    if len(set(resolved)) < len(resolved):
+        raise UsageError("A verdict file is named twice", remedy="Name each file once.")
+    sets: list[VerdictSet] = []
+    problems: list[Problem] = []
+    for (name, source), file in zip(sources, files, strict=True):
+        lines, invalid = _read_lines(source, file)
+        wrong = [*invalid, *repeated_ids(lines, "keep one verdict a pair"), *_contradictions(lines)]
+        what = str(file or name or "The sequence")
+        if len(sources) > 1:
+            wrong = [replace(problem, message=f"{what}: {problem.message}") for problem in wrong]
+        problems += sorted(wrong, key=by_line)
+        if not lines and not wrong:
+            raise UsageError(f"{what} holds no verdicts", remedy="Give the verdicts.jsonl of a run.")
+        left = unfinished(file.parent, len(lines)) if file and file.name == VERDICTS else None
+        sets.append(VerdictSet(name, file, tuple(_labelled(verdict) for _, verdict in lines), left))
+    if problems:
+        what = str(files[0] or "The verdicts") if len(files) == 1 else f"{len(files)} verdict files"
+        raise ItemsError(what, problems, remedy="Correct these lines; nothing was scored.")
+    return tuple(sets)
+
+
+def _file_of(source: VerdictSource) -> Path | None:
+    """The file, in a run folder or named itself. Raises UsageError for a folder whose files are links."""
+    if not isinstance(source, str | os.PathLike):
+        return None
+    path = Path(source)
+    if not path.is_dir():
+        return path
+    RunFolder(path).check_links()
+    return path / VERDICTS
+
+
+def _read_lines(
+    source: VerdictSource, file: Path | None
+) -> tuple[Sequence[tuple[int | None, Verdict]], list[Problem]]:
+    """The verdicts by their line, None for those of a program, and what is wrong with the other lines."""
+    if isinstance(source, str | os.PathLike):
+        return parse_records(file or Path(source), Verdict)
+    return [(None, verdict) for verdict in source], []
+
+
+def _labelled(verdict: Verdict) -> Verdict:
+    label, case = label_of(verdict.first, verdict.original_first, verdict.edited_first)
+    return verdict.model_copy(update={"label": label, "case": case})
+
+
+def _contradictions(lines: Sequence[tuple[int | None, Verdict]]) -> Iterator[Problem]:
+    """A record may leave label or case out; what it stores has to follow from its answers."""
+    for line, verdict in lines:
+        derived = label_of(verdict.first, verdict.original_first, verdict.edited_first)
+        for field in ("label", "case"):
+            stored, right = getattr(verdict, field), getattr(derived, field)
+            if field in verdict.model_fields_set and stored != right:
+                message = f"{shown(stored)} is stored, the answers give {shown(right)}; correct either"
+                yield Problem(verdict.id, field, message, line=line)
+
+
+def _named(sets: Sequence[VerdictSet]) -> tuple[VerdictSet, ...]:
+    """All by their one model, else all by their folder or file, else all by their path."""
+    for name_of in (_model, _place):
+        names = [name_of(each) for each in sets]
+        if None not in names and len(set(names)) == len(names):
+            break
+    else:
+        names = [str(each.path or "verdicts") for each in sets]
+    return tuple(replace(each, name=name or "") for each, name in zip(sets, names, strict=True))
+
+
+def _model(verdicts: VerdictSet) -> str | None:
+    models = {verdict.model for verdict in verdicts.verdicts}
+    return models.pop() if len(models) == 1 else None
+
+
+def _place(verdicts: VerdictSet) -> str | None:
+    path = verdicts.path
+    if path is None:
+        return None
+    return (path.parent.name if path.name == VERDICTS else path.stem) or None
