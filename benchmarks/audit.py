@@ -40,7 +40,7 @@ def write_sets(folder: Path, generators: int) -> None:
                     }
                     for severity in rng.integers(0, 61, count).tolist()
                 ]
-                held = {
+                record = {
                     "image": f"images/{index:06}.png",
                     "sha256": f"{index:064}",
                     "width": 1024,
@@ -52,18 +52,19 @@ def write_sets(folder: Path, generators: int) -> None:
                     "model": "openai/any",
                     "prompts": "annotate@0",
                 }
-                file.write(orjson.dumps(held) + b"\n")
+                file.write(orjson.dumps(record) + b"\n")
 
 
 def measure(folder: Path, pair_by: str | None) -> None:
-    from uncanny.eval.audit.data import load_generators, read_sources
-    from uncanny.eval.audit.score import audit
+    from uncanny.eval.audit.data.load import load_generators
+    from uncanny.eval.audit.data.sources import read_sources
+    from uncanny.eval.audit.score.score import score_audit
 
-    sources = read_sources([f"{path.stem}={path}" for path in sorted(folder.glob("*.jsonl"))])
+    sources = read_sources({path.stem: path for path in sorted(folder.glob("*.jsonl"))})
     began, busy = time.perf_counter(), time.process_time()
-    loaded = load_generators(sources, pair_by=pair_by)
+    generators = load_generators(sources, pair_by=pair_by)
     read = time.perf_counter() - began
-    result = audit(loaded, pair_by=pair_by)
+    result = score_audit(generators, pair_by=pair_by)
     wall, processor = time.perf_counter() - began, time.process_time() - busy
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     images = sum(score.images for score in result.leaderboard.generators.values())

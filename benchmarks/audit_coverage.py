@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uncanny.eval.metrics.audit import Floats, figures_of_sums
+from uncanny.eval.metrics.audit import Floats, metrics_of_sums
 from uncanny.eval.metrics.bootstrap import percentile_intervals, resampled_sums
 
 PROMPTS = 246  # as many as in the published audit
@@ -76,7 +76,7 @@ def coverage(*, repetitions: int = 1000, resamples: int = 2000, seed: int = 0) -
 def _intervals(first: Floats, second: Floats, rng: np.random.Generator, resamples: int) -> dict[str, Floats]:
     def figures(columns: Floats) -> Callable[[int], Floats]:
         drawn = resampled_sums(columns, rng, resamples=resamples)
-        return lambda index: figures_of_sums(drawn[:, 3 * index : 3 * index + 3])[:, :3]
+        return lambda index: metrics_of_sums(drawn[:, 3 * index : 3 * index + 3])[:, :3]
 
     together = figures(np.hstack([first, second]))
     other = figures(second)

@@ -1,23 +1,96 @@
-"""Image folders in an audit: one annotation run each, with the same model, prompts and pixels for all."""
+"""Audits: annotate images that have no annotations yet, load what there is, score it.
+
+Image folders get one annotation run each, with the same model, prompts and pixels for all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from os import PathLike
 from pathlib import Path
 
 from uncanny.agents.annotate_config import AnnotateConfig
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.run import AnnotateJob
-from uncanny.eval.audit.data import SCENES, Source, as_texts, settings_of, together
-from uncanny.eval.audit.result import Provenance
+from uncanny.eval.audit.data.aggregate import MOST_WORST
+from uncanny.eval.audit.data.alike import Provenance
+from uncanny.eval.audit.data.load import as_texts, load_generators, settings_of, together
+from uncanny.eval.audit.data.sources import SCENES, AnnotationSource, Source, read_sources
+from uncanny.eval.audit.score.result import AuditResult
+from uncanny.eval.audit.score.score import score_audit
+from uncanny.eval.metrics.bootstrap import RESAMPLES
 from uncanny.images import PixelPolicy
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder, copy_into
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.progress import what_is_left
 from uncanny.runs.run import prompts_of
+
+
+def audit(
+    sources: Mapping[str, AnnotationSource],
+    *,
+    against: Mapping[str, AnnotationSource] | None = None,
+    pair_by: str | None = None,
+    allow_mixed: bool = False,
+    published: bool = False,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    worst: int = MOST_WORST,
+    root: str | PathLike[str] | None = None,
+) -> AuditResult:
+    """How plausible is what generators make? A leaderboard with MAI, AF and CAP; lower is better, 0 flawless.
+
+    `sources` has, by generator, a run folder of `annotate`, a JSON Lines file of annotations, or annotations.
+    `against` has the same generators as a second assessor sees them: the result then says how far the ranks
+    agree. What this does is what `uncanny audit` does, with the names and defaults of its options.
+
+    `pair_by` says what images of one prompt share, so that they are resampled together: `stem`, their file
+    name, or a column of their records; without it images are independent. `resamples` of the bootstrap give
+    the 95 % intervals, none with 0; the same `seed` gives the same ones. `worst` images are kept a generator.
+    `root` is where image paths of annotation files start; their folder unless given. `published` adds the
+    paper's rows.
+
+    Annotations with a status other than `ok` are left out and counted. A generator without one that counts
+    has None for every score, and stands last.
+
+    Raises UsageError for a source that is not there, holds nothing or is images without annotations, where
+    the annotations were not made alike (unless `allow_mixed`), and where the two assessors have fewer than
+    two generators in common; ItemsError with everything that is wrong with the records.
+
+        >>> result = uncanny.audit({"ours": "runs/a", "theirs": "runs/b"}, pair_by="stem")
+        >>> result.leaderboard.generators["ours"].cap.value
+    """
+    if not sources:
+        raise UsageError("There is nothing to audit", remedy="Name at least one generator.")
+    base = None if root is None else Path(root)
+    second = read_sources(against or {})
+    check_against(second)
+    generators, others = (
+        load_generators(each, root=base, pair_by=pair_by, worst=worst)
+        for each in (read_sources(sources), second)
+    )
+    return score_audit(
+        generators,
+        others,
+        resamples=resamples,
+        seed=seed,
+        pair_by=pair_by,
+        allow_mixed=allow_mixed,
+        published=published,
+    )
+
+
+def check_against(sources: Sequence[Source]) -> None:
+    """Raises UsageError where the second assessor's annotations are still to be made."""
+    for source in sources:
+        if source.kind == "images":
+            raise UsageError(
+                f"--against {source.name} holds images without annotations",
+                remedy="Annotate them first, with `uncanny annotate` and the second model.",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +109,7 @@ class Annotating:
         Bundled pictures are copied into the run folder, unless the run stays `dry`.
         """
         folder = self.folder(source)
-        paths = [source.path]
+        paths = [] if source.path is None else [source.path]
         if source.style is not None:
             bundled = _pictures(source.style)
             paths = bundled if dry else [copy_into(folder.path / "images", bundled)]

@@ -19,7 +19,7 @@ sums are kept in integers and no figure depends on the order of images.
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,15 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+Metric = Literal["mai", "af", "cap", "u_mean"]
+METRICS: tuple[Metric, ...] = ("mai", "af", "cap", "u_mean")
+# Those by which generators are ranked and compared: the paper's.
+RANKED: tuple[Metric, ...] = ("mai", "af", "cap")
+# Of the sums by cluster.
 COLUMNS = 3
 
 
-class AuditFigures(NamedTuple):
+class AuditMetrics(NamedTuple):
     """All four; `u_mean` is None without anomalies, the others without images."""
 
     mai: float | None
@@ -44,14 +49,14 @@ def implausibility(severity: int) -> float:
     return 1 - severity / 100
 
 
-def audit_figures(counts: Ints, severity_sums: Ints) -> AuditFigures:
+def audit_metrics(counts: Ints, severity_sums: Ints) -> AuditMetrics:
     """From an entry an image: how many anomalies it has, and the sum of their severities."""
     images, anomalies = len(counts), int(counts.sum())
     unreal = (100 * anomalies - int(severity_sums.sum())) / 100
     if not images:
-        return AuditFigures(None, None, None, None)
+        return AuditMetrics(None, None, None, None)
     mai, af = unreal / images, anomalies / images
-    return AuditFigures(mai, af, mai * af, unreal / anomalies if anomalies else None)
+    return AuditMetrics(mai, af, mai * af, unreal / anomalies if anomalies else None)
 
 
 def sums_by_cluster(clusters: Ints, counts: Ints, severity_sums: Ints, size: int) -> Floats:
@@ -65,7 +70,7 @@ def sums_by_cluster(clusters: Ints, counts: Ints, severity_sums: Ints, size: int
     return np.stack([images.astype(np.float64), anomalies, unreal], axis=1)
 
 
-def figures_of_sums(sums: Floats) -> Floats:
+def metrics_of_sums(sums: Floats) -> Floats:
     """MAI, AF, CAP and u_mean, last axis 4, from sums of images, anomalies and implausibility, last axis 3.
 
     NaN where there is nothing to divide by.

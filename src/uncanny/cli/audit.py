@@ -1,8 +1,8 @@
-"""`uncanny audit`.
+"""`uncanny audit`: annotate image folders, score all generators, and print the leaderboard.
 
-The image folders of an audit, annotated one after the other at the terminal.
-
-An audit at the terminal: annotate what has to be, score, and tell about it."""
+What is scored and how is `eval.audit.run.audit`; here are the options, the progress of annotation runs, the
+outputs and the exit code.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 import click
 import orjson
 
-from uncanny.cli.audit_table import leaderboard
 from uncanny.cli.command import Command
 from uncanny.cli.options import (
     RESAMPLES,
@@ -40,11 +39,11 @@ from uncanny.cli.session import RUN_CODES, about, complain_all, exit_code, live_
 from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.run import annotate
-from uncanny.eval.audit.data import Loaded, Source, load_generators, read_sources
-from uncanny.eval.audit.guard import check_alike, provenances
-from uncanny.eval.audit.result import COLUMNS, AuditResult, Provenance, audit_csv, audit_json
-from uncanny.eval.audit.run import Annotating
-from uncanny.eval.audit.score import audit
+from uncanny.eval.audit.data.alike import Provenance, check_alike
+from uncanny.eval.audit.data.load import load_generators, provenances
+from uncanny.eval.audit.data.sources import AnnotationSource, Source, read_sources
+from uncanny.eval.audit.run import Annotating, audit, check_against
+from uncanny.eval.audit.score.result import COLUMNS, AuditResult
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import RunFolder
 
@@ -153,10 +152,10 @@ def annotate_folders(
     return ready, code
 
 
-def _warn_of_others(source: Source, run: RunFolder, asked: int) -> None:
+def _warn_of_others(source: Source, run: RunFolder, images: int) -> None:
     """A run that was made of more images before keeps their records, and they are in the figures."""
     with run.annotations.open("rb") as lines:
-        others = sum(1 for _ in lines) - asked
+        others = sum(1 for _ in lines) - images
     if others > 0:
         warning = (
             f"{source.name}: Warning: {run.annotations} has {others:,} more records than images were given "
@@ -179,15 +178,15 @@ def forecast_folders(
 
 
 def _annotating(source: Source, out: Path | None, options: dict[str, Any]) -> Annotating:
-    what = source.style or str(source.path)
     if options["model"] is None:
         raise UsageError(
-            f"{source.name}: {what} holds images without annotations, and no model is named",
+            f"{source.name}: {source.place} holds images without annotations, and no model is named",
             remedy="Say which one annotates them with --model.",
         )
     if out is None:
         raise UsageError(
-            f"{source.name}: {what} holds images without annotations, and no folder is named for them",
+            f"{source.name}: {source.place} holds images without annotations, and no folder is named for "
+            "them",
             remedy="Say where the annotations go with -o runs/NAME.",
         )
     return Annotating(
@@ -210,51 +209,60 @@ def audit_and_show(
     **options: Any,
 ) -> int:
     """Returns the exit code. Raises UsageError before anything is asked or written."""
-    sources, others = read_sources(generators), read_sources(against)
-    _check_against([source.name for source in others if source.kind == "images"], options)
-    if not dry_run:
-        read = [source.path for source in (*sources, *others) if source.style is None]
-        check_outputs(_outputs(**options), read, force=options["force"])
-    if dry_run:
-        return _show_forecast(forecast_folders(sources, **options))
-
-    def load(chosen: Sequence[Source]) -> tuple[Loaded, ...]:
-        return load_generators(chosen, root=root, pair_by=pair_by, worst=worst)
-
-    # What can be refused is refused before a model is asked.
-    second = load(others)
-    ready: Sequence[Source] = sources
-    code = 0
-    if folders := [source for source in sources if source.kind == "images"]:
-        made = provenances(load([source for source in sources if source not in folders]))
-        ready, code = annotate_folders(sources, made, **options)
-        if code > RUN_CODES["failures"]:
-            return code
-    settings = ("resamples", "seed", "allow_mixed", "published")
-    chosen = {name: options[name] for name in settings}
-    result = audit(load(ready), second, pair_by=pair_by, **chosen)
-    _write(result, **options)
-    return max(code, RUN_CODES["failures"] if _left_out(result) else 0)
-
-
-def _check_against(folders: Sequence[str], options: Mapping[str, Any]) -> None:
-    if folders:
-        raise UsageError(
-            f"--against {folders[0]} holds images without annotations",
-            remedy="Annotate them first, with `uncanny annotate` and the second model.",
-        )
+    places, second = named_sources(generators), named_sources(against)
+    sources, others = read_sources(places), read_sources(second)
+    check_against(others)
     if options["json_file"] == options["csv_file"] == STANDARD_OUTPUT:
         raise UsageError("--json and --csv cannot both go to standard output")
+    if dry_run:
+        return _show_forecast(forecast_folders(sources, **options))
+    inputs = [source.path for source in (*sources, *others) if source.path is not None]
+    check_outputs(_outputs(**options), inputs, force=options["force"])
+    code = 0
+    ready: Mapping[str, AnnotationSource] = places
+    if any(source.kind == "images" for source in sources):
+        # What can be refused is refused before a model is asked.
+        annotated = [source for source in sources if source.kind != "images"]
+        load_generators(others, root=root, pair_by=pair_by, worst=0)
+        made = provenances(load_generators(annotated, root=root, pair_by=pair_by, worst=0))
+        all_annotated, code = annotate_folders(sources, made, **options)
+        if code > RUN_CODES["failures"]:
+            return code
+        ready = {source.name: source.path for source in all_annotated if source.path is not None}
+    settings = {name: options[name] for name in ("resamples", "seed", "allow_mixed", "published")}
+    result = audit(ready, against=second, root=root, pair_by=pair_by, worst=worst, **settings)
+    _write(result, **options)
+    left_out = any(
+        score.left_out.total for board in result.leaderboards for score in board.generators.values()
+    )
+    return max(code, RUN_CODES["failures"] if left_out else 0)
+
+
+def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:
+    """Places by generator from NAME=PLACE. Raises UsageError for no such form and a name used twice."""
+    sources: dict[str, AnnotationSource] = {}
+    for argument in arguments:
+        name, equals, place = argument.partition("=")
+        name = name.strip()
+        if not equals or not name or not place:
+            raise UsageError(
+                f"{argument!r} does not name a generator and its annotations",
+                remedy="Write NAME=RUN, NAME=FILE.jsonl or NAME=FOLDER.",
+            )
+        if name in sources:
+            raise UsageError(f"{name!r} names two generators", remedy="Give each a name of its own.")
+        sources[name] = place
+    return sources
 
 
 def _page(report: Path | None, out: Path | None, options: Mapping[str, Any]) -> Path | None:
     """Where the page goes. Whoever pipes figures on wants none unless one is named."""
-    if options["no_report"] or (report is None and not _told(options)):
+    if options["no_report"] or (report is None and not _prints(options)):
         return None
     return report or (out or Path()) / "audit.html"
 
 
-def _told(options: Mapping[str, Any]) -> bool:
+def _prints(options: Mapping[str, Any]) -> bool:
     """Whether the terminal gets words: whoever pipes figures on wants nothing else among them."""
     return not options["quiet"] and STANDARD_OUTPUT not in (options["json_file"], options["csv_file"])
 
@@ -271,11 +279,6 @@ def _outputs(
     ]
 
 
-def _left_out(result: AuditResult) -> bool:
-    boards = [result.leaderboard, *([result.against] if result.against else [])]
-    return any(score.left_out.total for leaderboard in boards for score in leaderboard.generators.values())
-
-
 def _write(
     result: AuditResult,
     *,
@@ -288,29 +291,27 @@ def _write(
     **_: object,
 ) -> None:
     if json_file == STANDARD_OUTPUT:
-        say_json(audit_json(result))
+        say_json(result.to_json())
     elif json_file is not None:
-        write_atomically(json_file, [orjson.dumps(audit_json(result), option=orjson.OPT_INDENT_2)])
+        write_atomically(json_file, [orjson.dumps(result.to_json(), option=orjson.OPT_INDENT_2)])
     if csv_file == STANDARD_OUTPUT:
-        say(audit_csv(result).removesuffix("\n"))
+        say(result.to_csv().removesuffix("\n"))
     elif csv_file is not None:
-        write_atomically(csv_file, [audit_csv(result).encode()])
+        write_atomically(csv_file, [result.to_csv().encode()])
     chosen = {"no_report": no_report, "quiet": quiet, "json_file": json_file, "csv_file": csv_file}
-    if _told(chosen):
-        say(leaderboard(result))
+    if _prints(chosen):
+        say(str(result))
     target = _page(report, out, chosen)
     if target is not None:
-        from uncanny.eval.audit.report import write_audit_page
-
-        write_audit_page(result, target)
-        if _told(chosen):
+        result.report(target)
+        if _prints(chosen):
             say(harmless(f"Report   {target}"))
 
 
-def _show_forecast(found: Mapping[str, dict[str, Any]]) -> int:
+def _show_forecast(forecasts: Mapping[str, dict[str, Any]]) -> int:
     from uncanny.cli.annotate import forecast_text
 
-    if not found:
+    if not forecasts:
         say("All generators have their annotations; nothing would be asked.")
-    codes = [show_forecast(each, forecast_text, name=name) for name, each in found.items()]
+    codes = [show_forecast(each, forecast_text, name=name) for name, each in forecasts.items()]
     return max(codes, default=0)

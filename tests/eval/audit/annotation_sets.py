@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from uncanny.eval.audit.data import Loaded, load_generators, read_sources
+from uncanny.eval.audit.data.load import Generator, load_generators
+from uncanny.eval.audit.data.sources import AnnotationSource, read_sources
 
 NAME, PROMPTS = "openai/any", "annotate@0123456789ab"
 POLICY = {"max_side": None, "format": "keep", "jpeg_quality": 95}
@@ -42,9 +43,9 @@ def anomaly(severity: int, name: str = "six fingers") -> dict[str, Any]:
 
 def left_out(image: str, status: str) -> dict[str, Any]:
     error = {"agent": "perceiver", "step": 1, "kind": "refused", "message": "No."}
-    # What a partial record found must not count either.
-    found = [anomaly(0)] if status == "partial" else []
-    return record(image, status=status, errors=[error], anomalies=found)
+    # The anomalies of a partial record must not count either.
+    anomalies = [anomaly(0)] if status == "partial" else []
+    return record(image, status=status, errors=[error], anomalies=anomalies)
 
 
 def written(path: Path, records: Iterable[dict[str, Any]]) -> Path:
@@ -69,5 +70,5 @@ def run_folder(path: Path, records: Iterable[dict[str, Any]], **manifest: Any) -
     return path
 
 
-def loaded(places: dict[str, Path], **options: Any) -> tuple[Loaded, ...]:
-    return load_generators(read_sources([f"{name}={path}" for name, path in places.items()]), **options)
+def loaded(sources: Mapping[str, AnnotationSource], **options: Any) -> tuple[Generator, ...]:
+    return load_generators(read_sources(sources), **options)

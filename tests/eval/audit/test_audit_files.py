@@ -1,4 +1,4 @@
-"""JSON as the contract has it, and CSV as a spreadsheet reads it."""
+"""What a result becomes: JSON as the contract has it, CSV, a data frame, tables, a page."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.eval.audit.annotation_sets import anomaly, left_out, loaded, record, written
-from uncanny.eval.audit.result import audit_csv, audit_json
-from uncanny.eval.audit.score import audit
+from tests.eval.audit.annotation_sets import anomaly, left_out, record, written
+from uncanny.errors import UsageError
+from uncanny.eval.audit.run import audit
+from uncanny.eval.audit.score.result import COLUMNS
+from uncanny.schema import Annotation
 
 
 def places(folder: Path) -> dict[str, Path]:
@@ -26,15 +28,15 @@ def places(folder: Path) -> dict[str, Path]:
 
 
 def audited(folder: Path, **options: Any) -> dict[str, Any]:
-    result = audit(loaded(places(folder)), resamples=200, **options)
-    found: dict[str, Any] = orjson.loads(orjson.dumps(audit_json(result)))
-    return found
+    result = audit(places(folder), resamples=200, **options)
+    scores: dict[str, Any] = orjson.loads(orjson.dumps(result.to_json()))
+    return scores
 
 
 def test_json_has_every_key_of_the_contract(tmp_path: Path) -> None:
-    found = audited(tmp_path)
-    assert found["order"] == ["few", "odd", "none"]
-    few = found["generators"]["few"]
+    scores = audited(tmp_path)
+    assert scores["order"] == ["few", "odd", "none"]
+    few = scores["generators"]["few"]
     assert few["images"] == 2
     assert few["left_out"] == {"failed": 0, "partial": 0, "unreadable": 0, "unclear": 0}
     assert (few["mai"], few["af"], few["u_mean"]) == pytest.approx((0.2, 0.5, 0.4))
@@ -42,7 +44,7 @@ def test_json_has_every_key_of_the_contract(tmp_path: Path) -> None:
     for figure in ("mai", "af", "cap"):
         low, high = few["ci"][figure]
         assert low <= few[figure] <= high
-    assert found["generators"]["odd"]["left_out"] == {
+    assert scores["generators"]["odd"]["left_out"] == {
         "failed": 0,
         "partial": 0,
         "unreadable": 1,
@@ -57,29 +59,34 @@ def test_unmeasured_is_null(tmp_path: Path) -> None:
 
 
 def test_json_says_how_it_was_made(tmp_path: Path) -> None:
-    found = audited(tmp_path, seed=3)
-    assert (found["resamples"], found["seed"], found["level"], found["pair_by"]) == (200, 3, 0.95, None)
-    assert found["generators"]["few"]["made_with"]["models"] == ["openai/any"]
-    assert found["notices"]
-    assert "published" not in found
-    assert "against" not in found
-    assert len(found["generators"]["few"]["severities"]) == 101
-    assert found["generators"]["few"]["worst"][0]["image"] == "a.png"
+    scores = audited(tmp_path, seed=3)
+    assert (scores["resamples"], scores["seed"], scores["level"], scores["pair_by"]) == (
+        200,
+        3,
+        0.95,
+        None,
+    )
+    assert scores["generators"]["few"]["made_with"]["models"] == ["openai/any"]
+    assert scores["notices"]
+    assert "published" not in scores
+    assert "against" not in scores
+    assert len(scores["generators"]["few"]["severities"]) == 101
+    assert scores["generators"]["few"]["worst"][0]["image"] == "a.png"
 
 
 def test_json_of_two_assessors_and_published(tmp_path: Path) -> None:
-    both = loaded(places(tmp_path))
-    found = audit_json(audit(both, both, resamples=0, published=True))
-    assert found["against"]["order"] == ["few", "odd", "none"]
+    both = places(tmp_path)
+    scores = audit(both, against=both, resamples=0, published=True).to_json()
+    assert scores["against"]["order"] == ["few", "odd", "none"]
     # `none` has no figures, so it has no rank.
-    assert found["agreement"]["cap"] == pytest.approx({"generators": 2, "spearman": 1.0, "kendall": 1.0})
-    assert len(found["published"]["rows"]) == 30
-    assert found["published"]["agreement"]["cap"]["spearman"] == pytest.approx(0.382, abs=0.001)
+    assert scores["agreement"]["cap"] == pytest.approx({"generators": 2, "spearman": 1.0, "kendall": 1.0})
+    assert len(scores["published"]["rows"]) == 30
+    assert scores["published"]["agreement"]["cap"]["spearman"] == pytest.approx(0.382, abs=0.001)
 
 
 def test_csv(tmp_path: Path) -> None:
-    both = loaded(places(tmp_path))
-    text = audit_csv(audit(both, both, resamples=200, published=True))
+    both = places(tmp_path)
+    text = audit(both, against=both, resamples=200, published=True).to_csv()
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["generator"] for row in rows[:3]] == ["few", "odd", "none"]
     assert [row["source"] for row in rows] == ["own"] * 6 + ["published"] * 30
@@ -93,3 +100,40 @@ def test_csv(tmp_path: Path) -> None:
         "AnomReasonor",
         "28.62",
     )
+
+
+def test_data_frame(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    result = audit(places(tmp_path), resamples=200, published=True)
+    frame = result.to_pandas()
+    assert list(frame.columns) == list(COLUMNS)
+    assert list(frame["generator"][:3]) == ["few", "odd", "none"]
+    assert frame["cap"][0] == result.leaderboard.generators["few"].cap.value
+    assert frame["cap"].isna().tolist() == [False, False, True] + [False] * 30
+
+
+def test_a_result_shows_itself(tmp_path: Path) -> None:
+    hostile = "<script>alert(1)</script>"
+    file = places(tmp_path)["few"]
+    result = audit({"few": file, hostile: file}, resamples=50)
+    assert str(result).splitlines()[1].split()[:3] == ["1", "few", "2"]
+    assert "<script>" not in result._repr_html_()
+    assert "&lt;script&gt;" in result._repr_html_()
+    page = result.report(tmp_path / "audit.html")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_annotations_in_memory(tmp_path: Path) -> None:
+    annotations = [
+        Annotation.model_validate(record("a.png", [60])),
+        Annotation.model_validate(record("b.png")),
+    ]
+    result = audit({"mine": annotations}, resamples=50)
+    score = result.to_json()["generators"]["mine"]
+    assert (score["cap"], score["source"]) == (pytest.approx(0.1), None)
+    assert "annotations in memory" in result.report(tmp_path / "audit.html").read_text(encoding="utf-8")
+
+
+def test_nothing_to_audit() -> None:
+    with pytest.raises(UsageError, match="nothing to audit"):
+        audit({})

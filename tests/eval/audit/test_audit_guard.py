@@ -7,26 +7,26 @@ from typing import Any
 
 import pytest
 
-from tests.eval.audit.annotation_sets import POLICY, loaded, record, run_folder, written
+from tests.eval.audit.annotation_sets import POLICY, record, run_folder, written
 from uncanny.errors import UsageError
-from uncanny.eval.audit.result import Mixed
-from uncanny.eval.audit.score import audit
+from uncanny.eval.audit.data.alike import Mismatch
+from uncanny.eval.audit.run import audit
 
 Places = dict[str, Path]
 
 
 def refused(places: Places) -> str:
     with pytest.raises(UsageError) as error:
-        audit(loaded(places), resamples=0)
+        audit(places, resamples=0)
     return str(error.value)
 
 
-def mixed(places: Places) -> tuple[Mixed, ...]:
-    return audit(loaded(places), resamples=0, allow_mixed=True).leaderboard.mixed
+def mixed(places: Places) -> tuple[Mismatch, ...]:
+    return audit(places, resamples=0, allow_mixed=True).leaderboard.mixed
 
 
 def files(folder: Path, **records: list[dict[str, Any]]) -> Places:
-    return {name: written(folder / f"{name}.jsonl", held) for name, held in records.items()}
+    return {name: written(folder / f"{name}.jsonl", own) for name, own in records.items()}
 
 
 def runs(folder: Path, **manifests: dict[str, Any]) -> Places:
@@ -37,10 +37,10 @@ def runs(folder: Path, **manifests: dict[str, Any]) -> Places:
 
 def test_alike(tmp_path: Path) -> None:
     places = files(tmp_path, a=[record("a.png")], b=[record("b.png")])
-    leaderboard = audit(loaded(places), resamples=0).leaderboard
+    leaderboard = audit(places, resamples=0).leaderboard
     assert leaderboard.mixed == ()
     assert any("not known of a, b" in notice for notice in leaderboard.notices)
-    leaderboard = audit(loaded(runs(tmp_path, c={}, d={})), resamples=0).leaderboard
+    leaderboard = audit(runs(tmp_path, c={}, d={}), resamples=0).leaderboard
     assert (leaderboard.mixed, leaderboard.notices) == ((), ())
 
 
@@ -51,12 +51,12 @@ def test_other_models_and_prompts(tmp_path: Path) -> None:
         b=[record("b.png", model="vllm/other")],
         c=[record("c.png", prompts="annotate@ffff")],
     )
-    told = refused(places)
-    assert "models: a, c: openai/any; b: vllm/other" in told
-    assert "prompts: a, b: annotate@0123456789ab; c: annotate@ffff" in told
-    assert "--allow-mixed" in told
+    message = refused(places)
+    assert "models: a, c: openai/any; b: vllm/other" in message
+    assert "prompts: a, b: annotate@0123456789ab; c: annotate@ffff" in message
+    assert "--allow-mixed" in message
     assert [(one.aspect, one.what) for one in mixed(places)] == [("model", "models"), ("prompts", "prompts")]
-    result = audit(loaded(places), resamples=0, allow_mixed=True)
+    result = audit(places, resamples=0, allow_mixed=True)
     assert result.allow_mixed
 
 
@@ -78,20 +78,20 @@ def test_roles_with_models_of_their_own_are_one_way_of_annotating(tmp_path: Path
         "a": run_folder(tmp_path / "a", [record("a.png"), helped], roles=roles),
         "b": run_folder(tmp_path / "b", [helped], roles=roles),
     }
-    assert audit(loaded(places), resamples=0).leaderboard.mixed == ()
+    assert audit(places, resamples=0).leaderboard.mixed == ()
     places["c"] = run_folder(tmp_path / "c", [record("a.png")])
-    told = refused(places)
-    assert "models: a, b: openai/any + vllm/other; c: openai/any" in told
-    assert "setting role integrator: a, b: vllm/other; c: not set" in told
+    message = refused(places)
+    assert "models: a, b: openai/any + vllm/other; c: openai/any" in message
+    assert "setting role integrator: a, b: vllm/other; c: not set" in message
 
 
 def test_other_pixels_and_settings(tmp_path: Path) -> None:
     smaller = {"pixels": {"policy": POLICY | {"max_side": 512}}}
     fewer = {"plan": {"repeats": 3, "max_objects": 4}}
-    told = refused(runs(tmp_path, a={}, b=smaller, c=fewer))
-    assert "pixel policy max_side: a, c: none; b: 512" in told
-    assert "setting max_objects: a, b: 12; c: 4" in told
-    assert "jpeg_quality" not in told
+    message = refused(runs(tmp_path, a={}, b=smaller, c=fewer))
+    assert "pixel policy max_side: a, c: none; b: 512" in message
+    assert "setting max_objects: a, b: 12; c: 4" in message
+    assert "jpeg_quality" not in message
 
 
 def pixels(*changes: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def test_without_runs_the_records_say_what_was_done_to_pixels(tmp_path: Path) ->
 
 def test_what_is_not_known_is_not_compared(tmp_path: Path) -> None:
     places = files(tmp_path, a=[record("a.png")]) | runs(tmp_path, b={})
-    leaderboard = audit(loaded(places), resamples=0).leaderboard
+    leaderboard = audit(places, resamples=0).leaderboard
     assert leaderboard.mixed == ()
     assert any("not known of a:" in notice for notice in leaderboard.notices)
 
@@ -134,7 +134,7 @@ def test_two_snapshots_within_one_generator(tmp_path: Path) -> None:
     [{"served_as": {}}, {"served_as": {"openai/any": ["any-2026-01-01"]}, "served_unnamed": ["openai/any"]}],
 )
 def test_snapshots_that_are_not_known_are_a_notice(tmp_path: Path, unknown: dict[str, Any]) -> None:
-    leaderboard = audit(loaded(runs(tmp_path, a={}, b=unknown)), resamples=0).leaderboard
+    leaderboard = audit(runs(tmp_path, a={}, b=unknown), resamples=0).leaderboard
     assert leaderboard.mixed == ()
     (notice,) = leaderboard.notices
     assert notice.startswith("Which version of the model answered is not known of b:")

@@ -9,9 +9,10 @@ import pytest
 
 from tests.eval.audit.annotation_sets import anomaly, left_out, loaded, record, run_folder, written
 from uncanny.errors import UsageError
-from uncanny.eval.audit.data import read_sources
-from uncanny.eval.audit.result import LeftOut
+from uncanny.eval.audit.data.aggregate import LeftOut
+from uncanny.eval.audit.data.sources import read_sources
 from uncanny.eval.common.problems import ItemsError
+from uncanny.schema import Annotation
 
 
 def test_only_whole_annotations_count(tmp_path: Path) -> None:
@@ -24,11 +25,11 @@ def test_only_whole_annotations_count(tmp_path: Path) -> None:
         left_out("f.png", "unreadable"),
     ]
     (one,) = loaded({"a": written(tmp_path / "a.jsonl", records)})
-    assert list(one.tally.counts) == [2, 0]
-    assert list(one.tally.severity_sums) == [70, 0]
-    assert one.tally.left_out == LeftOut(failed=1, partial=2, unreadable=1)
-    assert sum(one.tally.severities) == 2
-    assert one.tally.severities[20] == one.tally.severities[50] == 1
+    assert list(one.aggregate.counts) == [2, 0]
+    assert list(one.aggregate.severity_sums) == [70, 0]
+    assert one.aggregate.left_out == LeftOut(failed=1, partial=2, unreadable=1)
+    assert sum(one.aggregate.severities) == 2
+    assert one.aggregate.severities[20] == one.aggregate.severities[50] == 1
 
 
 def test_without_a_verdict_no_anomalies_were_asked_for(tmp_path: Path) -> None:
@@ -38,8 +39,8 @@ def test_without_a_verdict_no_anomalies_were_asked_for(tmp_path: Path) -> None:
         record("c.png", source=None),
     ]
     (one,) = loaded({"a": written(tmp_path / "a.jsonl", records)})
-    assert list(one.tally.counts) == [1, 0]
-    assert one.tally.left_out == LeftOut(unclear=1)
+    assert list(one.aggregate.counts) == [1, 0]
+    assert one.aggregate.left_out == LeftOut(unclear=1)
 
 
 def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
         file.write(b"not json\n")
     with pytest.raises(ItemsError) as refused:
         loaded(places)
-    told = str(refused.value)
+    message = str(refused.value)
     assert len(refused.value.problems) == 7
     for line, image, field, words in (
         (1, "a.png", "anomalies.0.severity", "less than or equal to 100"),
@@ -68,13 +69,13 @@ def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
         (5, "d.png", "image", "line 4"),
         (6, "e.png", "anomalies.0.severity", "valid integer"),
     ):
-        (said,) = [
-            row for row in told.splitlines() if f"line {line}, item '{image}'" in row and "x.jsonl" in row
+        (problem,) = [
+            row for row in message.splitlines() if f"line {line}, item '{image}'" in row and "x.jsonl" in row
         ]
-        assert field in said
-        assert words in said
-    assert "greater than or equal to 0" in told
-    assert "line 2: " + str(places["y"]) in told
+        assert field in problem
+        assert words in problem
+    assert "greater than or equal to 0" in message
+    assert "line 2: " + str(places["y"]) in message
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n"])
@@ -88,7 +89,7 @@ def test_byte_order_mark_and_missing_last_newline_are_fine(tmp_path: Path) -> No
     file = tmp_path / "a.jsonl"
     file.write_bytes(b"\xef\xbb\xbf" + orjson.dumps(record("a.png", [7])))
     (one,) = loaded({"a": file})
-    assert list(one.tally.counts) == [1]
+    assert list(one.aggregate.counts) == [1]
 
 
 def test_a_run_that_goes_on_is_read_as_far_as_it_is(tmp_path: Path) -> None:
@@ -98,8 +99,8 @@ def test_a_run_that_goes_on_is_read_as_far_as_it_is(tmp_path: Path) -> None:
     with (run / "annotations.jsonl").open("ab") as file:
         file.write(b'{"image": "c.png", "sta')
     (one,) = loaded({"a": run})
-    assert list(one.tally.severity_sums) == [3, 10]
-    assert one.tally.left_out.total == 0
+    assert list(one.aggregate.severity_sums) == [3, 10]
+    assert one.aggregate.left_out.total == 0
     assert one.notices == ("a: its run is not finished (running), 7 images are missing.",)
 
 
@@ -114,15 +115,15 @@ def test_a_runs_file_is_the_run(tmp_path: Path) -> None:
     (folder,), (file,) = loaded({"a": run}), loaded({"a": run / "annotations.jsonl"})
     assert folder.provenance == file.provenance
     assert file.source.kind == "run"
-    assert file.tally.place("a.png") == tmp_path / "pictures" / "a.png"
+    assert file.aggregate.locate("a.png") == tmp_path / "pictures" / "a.png"
 
 
 def test_pictures_of_a_file_are_beside_it_or_under_root(tmp_path: Path) -> None:
     file = written(tmp_path / "a.jsonl", [record("x/a.png", [9])])
     (one,) = loaded({"a": file})
-    assert [image.path for image in one.tally.worst] == [tmp_path / "x/a.png"]
+    assert [image.path for image in one.aggregate.worst] == [tmp_path / "x/a.png"]
     (one,) = loaded({"a": file}, root=tmp_path / "root")
-    assert [image.path for image in one.tally.worst] == [tmp_path / "root/x/a.png"]
+    assert [image.path for image in one.aggregate.worst] == [tmp_path / "root/x/a.png"]
 
 
 def test_worst_images_and_frequent_names(tmp_path: Path) -> None:
@@ -138,29 +139,29 @@ def test_worst_images_and_frequent_names(tmp_path: Path) -> None:
         ),
     ]
     (one,) = loaded({"g": written(tmp_path / "a.jsonl", records)}, worst=3)
-    assert [(image.image, image.u) for image in one.tally.worst] == [
+    assert [(image.image, image.u) for image in one.aggregate.worst] == [
         ("many.png", 1.5),
         ("a.png", 1.0),
         ("b.png", 1.0),
     ]
-    first, second = one.tally.names
+    first, second = one.aggregate.names
     assert (first.name, first.anomalies, first.images) == ("six fingers", 7, 5)
     assert (second.name, second.anomalies, second.images) == ("odd knee", 2, 1)
     assert second.u_mean == pytest.approx(0.15)
     (one,) = loaded({"g": tmp_path / "a.jsonl"}, worst=0)
-    assert one.tally.worst == ()
+    assert one.aggregate.worst == ()
 
 
 def test_worst_first_within_an_image(tmp_path: Path) -> None:
     (one,) = loaded({"g": written(tmp_path / "a.jsonl", [record("a.png", [70, 10, 40])])})
-    assert [each.severity for each in one.tally.worst[0].anomalies] == [10, 40, 70]
+    assert [each.severity for each in one.aggregate.worst[0].anomalies] == [10, 40, 70]
 
 
 def test_pairing_by_file_name_or_column(tmp_path: Path) -> None:
     records = [record("s1/0001.png", [5], prompt=7), record("s2/0001.webp", prompt="7")]
     file = written(tmp_path / "a.jsonl", records)
-    assert loaded({"g": file}, pair_by="stem")[0].tally.keys == ["0001", "0001"]
-    assert loaded({"g": file}, pair_by="prompt")[0].tally.keys == ["7", "7"]
+    assert loaded({"g": file}, pair_by="stem")[0].aggregate.prompt_keys == ["0001", "0001"]
+    assert loaded({"g": file}, pair_by="prompt")[0].aggregate.prompt_keys == ["7", "7"]
     written(file, [*records, record("c.png"), record("d.png", prompt=1.5), left_out("e.png", "failed")])
     with pytest.raises(ItemsError) as refused:
         loaded({"g": file}, pair_by="prompt")
@@ -168,28 +169,44 @@ def test_pairing_by_file_name_or_column(tmp_path: Path) -> None:
     assert "line 3, item 'c.png', field prompt: is missing" in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["flux"], "does not name a generator"),
-        (["=a"], "does not name a generator"),
-        (["a="], "does not name a generator"),
-        (["a=nowhere"], "nowhere does not exist"),
-        (["a=scenes:painted"], "no bundled scenes 'painted'"),
-        (["a=scenes:drawn", "a=scenes:rendered"], "'a' names two generators"),
-    ],
-)
-def test_sources_that_are_none(arguments: list[str], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        read_sources(arguments)
+def test_a_place_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"a: .*nowhere does not exist"):
+        read_sources({"a": tmp_path / "nowhere"})
+    with pytest.raises(UsageError, match="no bundled scenes 'painted'"):
+        read_sources({"a": "scenes:painted"})
 
 
 def test_kinds_of_sources(tmp_path: Path) -> None:
     file, run = written(tmp_path / "a.jsonl", []), run_folder(tmp_path / "run", [])
     (tmp_path / "images").mkdir()
     (tmp_path / "one.png").write_bytes(b"")
-    named = [f"a={file}", f"b={run}", f"c={tmp_path / 'images'}", "d=scenes", "FLUX.1 [dev]=scenes:drawn"]
-    assert [source.kind for source in read_sources(named)] == ["file", "run", "images", "images", "images"]
-    assert [source.style for source in read_sources(named)] == [None, None, None, "scenes", "drawn"]
+    sources = read_sources(
+        {
+            "a": file,
+            "b": str(run),
+            "c": tmp_path / "images",
+            "d": "scenes",
+            "FLUX.1 [dev]": "scenes:drawn",
+            "e": [],
+        }
+    )
+    kinds = ["file", "run", "images", "images", "images", "annotations"]
+    assert [source.kind for source in sources] == kinds
+    assert [source.style for source in sources] == [None, None, None, "scenes", "drawn", None]
     with pytest.raises(UsageError, match="single image"):
-        read_sources([f"a={tmp_path / 'one.png'}"])
+        read_sources({"a": tmp_path / "one.png"})
+
+
+def test_annotations_in_memory_are_as_those_of_a_file(tmp_path: Path) -> None:
+    records = [record("a.png", [20, 50]), record("b.png"), left_out("c.png", "failed")]
+    annotations = [Annotation.model_validate(each) for each in records]
+    file = written(tmp_path / "a.jsonl", records)
+    (of_file,), (in_memory,) = loaded({"a": file}, root=tmp_path), loaded({"a": annotations}, root=tmp_path)
+    assert in_memory.source.path is None
+    assert in_memory.aggregate.worst == of_file.aggregate.worst
+    assert in_memory.aggregate.counts == of_file.aggregate.counts
+    assert in_memory.provenance == of_file.provenance
+    with pytest.raises(ItemsError, match=r"'b\.png', field image: the image was there before; keep one"):
+        loaded({"a": [*annotations, annotations[1]]})
+    with pytest.raises(UsageError, match="list 'a' holds no annotations"):
+        loaded({"a": []})

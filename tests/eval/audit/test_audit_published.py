@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.eval.audit.annotation_sets import loaded, record, written
-from uncanny.eval.audit.report import ASSESSORS, published_table
-from uncanny.eval.audit.result import RANKED, PublishedRow
-from uncanny.eval.audit.score import audit
+from tests.eval.audit.annotation_sets import record, written
+from uncanny.eval.audit.run import audit
+from uncanny.eval.audit.score.result import PublishedRow
+from uncanny.eval.audit.score.score import ASSESSORS, published_table
+from uncanny.eval.metrics.audit import RANKED
 
 PROMPTS = 246
 TABLE = published_table()
@@ -57,20 +58,20 @@ def test_all_thirty_rows(tmp_path: Path) -> None:
     for seed, row in enumerate(TABLE.rows):
         file = tmp_path / row.assessor / f"{seed}.jsonl"
         places[row.assessor][row.generator] = written(file, reconstruct(row, seed))
-    first, second = (loaded(places[assessor]) for assessor in ASSESSORS)
-    result = audit(first, second, resamples=0)
+    first, second = (places[assessor] for assessor in ASSESSORS)
+    result = audit(first, against=second, resamples=0)
     assert result.against is not None
-    boards = dict(zip(ASSESSORS, (result.leaderboard, result.against), strict=True))
+    leaderboards = dict(zip(ASSESSORS, (result.leaderboard, result.against), strict=True))
     assert len(TABLE.rows) == 30
     for row in TABLE.rows:
-        score = boards[row.assessor].generators[row.generator]
+        score = leaderboards[row.assessor].generators[row.generator]
         assert score.images >= PROMPTS
-        found = [printed(score.figure(figure).value or 0) for figure in RANKED]
+        found = [printed(score.metric(figure).value or 0) for figure in RANKED]
         assert found == [row.mai, row.af, row.cap], row
         assert score.cap.value == (score.mai.value or 0) * (score.af.value or 0)
         assert score.u_mean.value == pytest.approx(row.mai / row.af, abs=0.002)
         assert 0.63 <= printed(score.u_mean.value or 0) <= 0.76
-    for assessor, leaderboard in boards.items():
+    for assessor, leaderboard in leaderboards.items():
         by_cap = sorted((row.cap, row.generator) for row in TABLE.rows if row.assessor == assessor)
         assert [leaderboard.generators[name].cap.value for name in leaderboard.order] == pytest.approx(
             [cap for cap, _ in by_cap], abs=0.005
@@ -88,7 +89,7 @@ def test_the_published_assessors_agree_little() -> None:
     caps = [[row.cap for row in TABLE.rows if row.assessor == assessor] for assessor in ASSESSORS]
     ranks = [np.argsort(np.argsort(column)) for column in caps]
     by_hand = 1 - 6 * int(((ranks[0] - ranks[1]) ** 2).sum()) / (15 * (15**2 - 1))
-    agreement = {one.figure: one for one in TABLE.agreement}
+    agreement = {one.metric: one for one in TABLE.agreement}
     assert agreement["cap"].spearman == pytest.approx(by_hand)
     signs = [
         np.sign((caps[0][i] - caps[0][j]) * (caps[1][i] - caps[1][j])) for i in range(15) for j in range(i)

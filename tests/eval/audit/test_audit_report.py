@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.audit.made_boards import (
+from tests.eval.audit.made_leaderboards import (
     FLAWS,
     HOSTILE,
     made_audit,
@@ -17,10 +17,12 @@ from tests.eval.audit.made_boards import (
 )
 from tests.eval.common.page_text import Page, check_static_page
 from uncanny.demo.scenes import scenes
-from uncanny.eval.audit.plots import spread
-from uncanny.eval.audit.report import write_audit_page
-from uncanny.eval.audit.result import AuditResult, GeneratorScore, Leaderboard, LeftOut, Mixed
-from uncanny.eval.audit.words import amount, ends, signed
+from uncanny.eval.audit.data.aggregate import LeftOut
+from uncanny.eval.audit.data.alike import Mismatch
+from uncanny.eval.audit.report.page import write_audit_page
+from uncanny.eval.audit.report.plots import spread
+from uncanny.eval.audit.score.result import AuditResult, GeneratorScore, Leaderboard
+from uncanny.eval.audit.score.tables import amount, ends, signed
 from uncanny.eval.common.estimates import Estimate
 
 FIFTEEN = [f"generator-{place}" for place in range(13)] + ["七本の指/" + "long-" * 40, HOSTILE]
@@ -31,8 +33,8 @@ def page_of(folder: Path, result: AuditResult) -> Page:
     return Page(out.read_text(encoding="utf-8"))
 
 
-def changed(result: AuditResult, **boards: object) -> AuditResult:
-    return replace(result, leaderboard=replace(result.leaderboard, **boards))  # type: ignore[arg-type]
+def changed(result: AuditResult, **changes: object) -> AuditResult:
+    return replace(result, leaderboard=replace(result.leaderboard, **changes))  # type: ignore[arg-type]
 
 
 def nothing_counts(score: GeneratorScore) -> GeneratorScore:
@@ -65,8 +67,8 @@ def page(fifteen: AuditResult, tmp_path_factory: pytest.TempPathFactory) -> Page
     return page_of(tmp_path_factory.mktemp("audit"), fifteen)
 
 
-def board_rows(page: Page) -> list[str]:
-    section = page.html.split('id="h-board"')[1].split("</section>")[0]
+def leaderboard_rows(page: Page) -> list[str]:
+    section = page.html.split('id="h-leaderboard"')[1].split("</section>")[0]
     return section.split("<tbody>")[1].split("</tbody>")[0].split("<tr>")[1:]
 
 
@@ -75,7 +77,7 @@ def test_the_page_stands_by_itself(page: Page) -> None:
 
 
 def test_every_generator_has_its_row_with_the_results_figures(fifteen: AuditResult, page: Page) -> None:
-    rows = board_rows(page)
+    rows = leaderboard_rows(page)
     assert len(rows) == 15
     for place, (name, row) in enumerate(zip(fifteen.leaderboard.order, rows, strict=True), 1):
         score = fifteen.leaderboard.generators[name]
@@ -90,7 +92,7 @@ def test_every_generator_has_its_row_with_the_results_figures(fifteen: AuditResu
 def test_neighbours_that_cannot_be_told_apart_are_marked(fifteen: AuditResult, page: Page) -> None:
     alike = {one.first for one in fifteen.leaderboard.alike}
     assert 0 < len(alike) < 15
-    for name, row in zip(fifteen.leaderboard.order, board_rows(page), strict=True):
+    for name, row in zip(fifteen.leaderboard.order, leaderboard_rows(page), strict=True):
         assert ("≈" in row) == (name in alike), name
 
 
@@ -116,9 +118,9 @@ def test_differences_read_row_minus_column_both_ways(tmp_path: Path) -> None:
 
 def test_plots_show_all_generators_to_those_who_hear_the_page(fifteen: AuditResult, page: Page) -> None:
     spoken = " ".join(re.findall(r"<desc[^>]*>(.*?)</desc>", page.html, re.DOTALL))
-    told = Page(spoken).text
+    text = Page(spoken).text
     for name in fifteen.leaderboard.order:
-        assert told.count(" ".join(name.split())) >= 6  # three plots, each for two widths
+        assert text.count(" ".join(name.split())) >= 6  # three plots, each for two widths
     drawn = [attrs for attrs in page.all("svg") if attrs.get("role") == "img"]
     assert len(drawn) == 6
 
@@ -140,7 +142,7 @@ def test_hostile_words_stay_words(page: Page, tmp_path: Path) -> None:
     )
     names = (replace(score.names[0], name=HOSTILE),)
     bad = replace(score, worst=(worst,), names=names, source=Path(HOSTILE))
-    mixed = (Mixed("model", HOSTILE, {HOSTILE: (HOSTILE,), "b": ()}),)
+    mixed = (Mismatch("model", HOSTILE, {HOSTILE: (HOSTILE,), "b": ()}),)
     leaderboard = replace(
         result.leaderboard,
         generators={**result.leaderboard.generators, HOSTILE: bad},
@@ -156,7 +158,7 @@ def test_hostile_words_stay_words(page: Page, tmp_path: Path) -> None:
 def test_mixing_is_said_first_and_alike_is_not_claimed(tmp_path: Path) -> None:
     result = made_audit(["a", "b"])
     assert 'id="alike"' in page_of(tmp_path, result).html
-    mixed = (Mixed("model", "model", {"a": ("openai/gpt-4o",), "b": ("demo",)}),)
+    mixed = (Mismatch("model", "model", {"a": ("openai/gpt-4o",), "b": ("demo",)}),)
     page = page_of(tmp_path, replace(changed(result, mixed=mixed), allow_mixed=True))
     assert 'id="alike"' not in page.html
     assert page.text.index("were not annotated alike") < page.text.index("Lower is better")
@@ -182,7 +184,7 @@ def test_what_the_second_assessor_mixed_or_left_out_is_said_too(tmp_path: Path) 
     against = replace(
         result.against,
         generators={**result.against.generators, "a": some},
-        mixed=(Mixed("prompts", "prompts", {"a": ("x",), "b": ("y",)}),),
+        mixed=(Mismatch("prompts", "prompts", {"a": ("x",), "b": ("y",)}),),
     )
     page = page_of(tmp_path, replace(result, against=against))
     assert "Second assessor: These generators were not annotated alike" in page.text
@@ -214,7 +216,7 @@ def test_what_has_no_figure_is_no_zero(tmp_path: Path) -> None:
         differences=(),
     )
     page = page_of(tmp_path, replace(result, leaderboard=leaderboard))
-    row = Page(board_rows(page)[1]).text
+    row = Page(leaderboard_rows(page)[1]).text
     assert row.startswith("– b")
     assert "no image" in row
     assert "0.00" not in row
@@ -224,13 +226,13 @@ def test_what_has_no_figure_is_no_zero(tmp_path: Path) -> None:
 @pytest.mark.parametrize("names", [["alone"], ["a", "b"]])
 def test_flawless_generators_have_a_page(names: list[str], tmp_path: Path) -> None:
     page = page_of(tmp_path, made_audit(names, rate=0.0))
-    assert len(board_rows(page)) == len(names)
+    assert len(leaderboard_rows(page)) == len(names)
     assert page.text.count("No anomalies.") >= 2
     assert ("h-pairs" in page.html) == (len(names) > 1)
     assert "nan" not in page.text.lower().split()
 
 
-def test_a_board_without_any_figure_has_a_page(tmp_path: Path) -> None:
+def test_a_leaderboard_without_any_score_has_a_page(tmp_path: Path) -> None:
     result = made_audit(["a"])
     leaderboard = Leaderboard({"a": nothing_counts(result.leaderboard.generators["a"])}, ("a",), ())
     page = page_of(tmp_path, replace(result, leaderboard=leaderboard))
@@ -243,7 +245,7 @@ def test_many_generators_are_compared_with_their_neighbours(tmp_path: Path) -> N
     neighbours = tuple(one for one in result.leaderboard.differences if (one.first, one.second) in pairs)
     page = page_of(tmp_path, changed(result, differences=neighbours))
     assert "Neighbours in the leaderboard" in page.text
-    assert len(board_rows(page)) == 20
+    assert len(leaderboard_rows(page)) == 20
 
 
 def test_worst_images_are_shown_with_their_quadruples(page: Page, fifteen: AuditResult) -> None:
@@ -277,7 +279,7 @@ def test_the_same_result_gives_the_same_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "places"),
+    ("targets", "places"),
     [
         ([], []),
         ([50.0], [50.0]),
@@ -288,8 +290,8 @@ def test_the_same_result_gives_the_same_page(tmp_path: Path) -> None:
         ([50.0] * 21, [5.0 * step for step in range(21)]),
     ],
 )
-def test_labels_are_spread_around_where_they_belong(wanted: list[float], places: list[float]) -> None:
-    assert spread(wanted, 10, 0, 100) == pytest.approx(places)
+def test_labels_are_spread_around_where_they_belong(targets: list[float], places: list[float]) -> None:
+    assert spread(targets, 10, 0, 100) == pytest.approx(places)
 
 
 @pytest.mark.parametrize(

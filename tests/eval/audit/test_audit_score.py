@@ -1,4 +1,4 @@
-"""Boards: the order, intervals, which neighbours are alike, pairing, and two assessors."""
+"""Leaderboards: the order, intervals, which neighbours are alike, pairing, and two assessors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.eval.audit.annotation_sets import left_out, loaded, record, run_folder, written
+from tests.eval.audit.annotation_sets import left_out, record, run_folder, written
 from uncanny.errors import UsageError
-from uncanny.eval.audit import aggregate as resample
-from uncanny.eval.audit.result import AuditResult, Leaderboard
-from uncanny.eval.audit.score import ALL_PAIRS_UP_TO, audit
+from uncanny.eval.audit.run import audit
+from uncanny.eval.audit.score.resample import FEWEST_SHARED
+from uncanny.eval.audit.score.result import ALL_PAIRS_UP_TO, AuditResult, Leaderboard
 
 Sets = dict[str, list[dict[str, Any]]]
 
@@ -20,7 +20,7 @@ Sets = dict[str, list[dict[str, Any]]]
 def scored(folder: Path, sets: Sets, **options: Any) -> AuditResult:
     places = {name: written(folder / f"{name}.jsonl", records) for name, records in sets.items()}
     options = {"resamples": 500} | options
-    return audit(loaded(places, pair_by=options.get("pair_by")), **options)
+    return audit(places, **options)
 
 
 def drawn(images: int, rate: float, seed: int, shared: float = 0.0, first: int = 0) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def test_order_and_figures_by_hand(tmp_path: Path) -> None:
     assert leaderboard.order == ("good", "bad", "none")
     bad = leaderboard.generators["bad"]
     assert (bad.images, bad.anomalies, bad.flawless) == (2, 3, 0)
-    values = [bad.figure(figure).value for figure in ("mai", "af", "cap", "u_mean")]
+    values = [bad.metric(figure).value for figure in ("mai", "af", "cap", "u_mean")]
     assert values == pytest.approx([1.15, 1.5, 1.725, 2.3 / 3])
     assert leaderboard.generators["good"].u_mean.value == pytest.approx(0.4)
 
@@ -53,8 +53,8 @@ def test_a_generator_without_one_whole_annotation_has_no_figures(tmp_path: Path)
     sets = {"a": [left_out("a.png", "failed")], "b": [record("b.png")], "c": [record("c.png")]}
     leaderboard = scored(tmp_path, sets, pair_by="stem").leaderboard
     score = leaderboard.generators["a"]
-    assert [score.figure(figure).value for figure in ("mai", "af", "cap", "u_mean")] == [None] * 4
-    assert [score.figure(figure).interval for figure in ("mai", "af", "cap", "u_mean")] == [None] * 4
+    assert [score.metric(figure).value for figure in ("mai", "af", "cap", "u_mean")] == [None] * 4
+    assert [score.metric(figure).interval for figure in ("mai", "af", "cap", "u_mean")] == [None] * 4
     assert leaderboard.order[-1] == "a"
     assert {(one.first, one.second) for one in leaderboard.differences} == {("b", "c")}
 
@@ -91,7 +91,7 @@ def test_intervals_hold_the_value_and_depend_on_nothing_else_in_the_audit(tmp_pa
     leaderboard = scored(tmp_path, sets).leaderboard
     for score in leaderboard.generators.values():
         for figure in ("mai", "af", "cap", "u_mean"):
-            estimate = score.figure(figure)
+            estimate = score.metric(figure)
             assert estimate.interval is not None
             assert estimate.value is not None
             assert estimate.interval[0] < estimate.value < estimate.interval[1]
@@ -153,14 +153,14 @@ def test_only_shared_prompts_are_compared(tmp_path: Path) -> None:
 
 
 def test_too_few_shared_prompts_are_no_pairs(tmp_path: Path) -> None:
-    number = resample.FEWEST_SHARED - 1
+    number = FEWEST_SHARED - 1
     sets = {"a": drawn(60, 3, 1), "b": drawn(60, 3, 2, first=60 - number)}
     (one,) = scored(tmp_path, sets, pair_by="stem").leaderboard.differences
     assert one.paired is None
     assert one.cap.interval is not None
     sets["b"] = drawn(60, 3, 2, first=60 - number - 1)
     (one,) = scored(tmp_path, sets, pair_by="stem").leaderboard.differences
-    assert one.paired == resample.FEWEST_SHARED
+    assert one.paired == FEWEST_SHARED
 
 
 def test_nothing_shared_is_said(tmp_path: Path) -> None:
@@ -211,16 +211,16 @@ def test_two_assessors(tmp_path: Path) -> None:
     second = {"c": 1.0, "b": 3.0, "a": 6.0}
     places = {name: written(tmp_path / "1" / name, held) for name, held in sets(first, 1).items()}
     others = {name: written(tmp_path / "2" / name, held) for name, held in sets(second, 10).items()}
-    result = audit(loaded(places), loaded(others), resamples=20)
+    result = audit(places, against=others, resamples=20)
     assert result.against is not None
     assert result.against.order == ("c", "b", "a")
-    assert [one.figure for one in result.agreement] == ["mai", "af", "cap"]
+    assert [one.metric for one in result.agreement] == ["mai", "af", "cap"]
     for one in result.agreement:
         assert one.generators == 3
         assert [one.spearman, one.kendall] == pytest.approx([-1, -1])
     del others["a"], others["b"]
     with pytest.raises(UsageError, match="have 1 of the generators in common"):
-        audit(loaded(places), loaded(others), resamples=0)
+        audit(places, against=others, resamples=0)
 
 
 def test_the_guard_is_there_for_each_assessor_by_itself(tmp_path: Path) -> None:
@@ -228,14 +228,14 @@ def test_the_guard_is_there_for_each_assessor_by_itself(tmp_path: Path) -> None:
     places = {name: written(tmp_path / name, drawn(5, 2, 1)) for name in "ab"}
     other = [each | {"model": "vllm/other"} for each in drawn(5, 2, 1)]
     others = {name: written(tmp_path / f"{name}2", other) for name in "ab"}
-    assert audit(loaded(places), loaded(others), resamples=0).leaderboard.mixed == ()
+    assert audit(places, against=others, resamples=0).leaderboard.mixed == ()
     others["b"] = places["b"]
     with pytest.raises(UsageError, match="models: a: vllm/other; b: openai/any"):
-        audit(loaded(places), loaded(others), resamples=0)
+        audit(places, against=others, resamples=0)
 
 
 def test_unfinished_runs_are_noticed(tmp_path: Path) -> None:
     run = run_folder(tmp_path / "run", [record("a.png")], state="interrupted")
-    assert audit(loaded({"a": run}), resamples=0).leaderboard.notices == (
+    assert audit({"a": run}, resamples=0).leaderboard.notices == (
         "a: its run is not finished (interrupted).",
     )

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.eval.metrics.audit import (
-    AuditFigures,
+    AuditMetrics,
     Ints,
-    audit_figures,
-    figures_of_sums,
+    audit_metrics,
     implausibility,
+    metrics_of_sums,
     sums_by_cluster,
 )
 
@@ -26,8 +26,8 @@ def columns(images: Images) -> tuple[Ints, Ints]:
     return counts, np.array([sum(severities) for severities in images], dtype=np.int64)
 
 
-def figures(images: Images) -> AuditFigures:
-    return audit_figures(*columns(images))
+def figures(images: Images) -> AuditMetrics:
+    return audit_metrics(*columns(images))
 
 
 def test_by_hand() -> None:
@@ -102,11 +102,11 @@ def test_sums_over_clusters_are_those_of_the_images(images: Images, data: st.Dat
     drawn = [data.draw(st.integers(0, size - 1)) for _ in images]
     sums = sums_by_cluster(np.array(drawn), *columns(images), size)
     assert sums.shape == (size, 3)
-    whole = figures_of_sums(sums.sum(axis=0))
+    whole = metrics_of_sums(sums.sum(axis=0))
     expected = [np.nan if value is None else value for value in figures(images)]
     assert whole == pytest.approx(expected, nan_ok=True)
 
 
 def test_nothing_drawn_is_nan_not_zero() -> None:
-    assert np.isnan(figures_of_sums(np.zeros(3))).all()
-    assert figures_of_sums(np.array([2.0, 0.0, 0.0])) == pytest.approx([0, 0, 0, np.nan], nan_ok=True)
+    assert np.isnan(metrics_of_sums(np.zeros(3))).all()
+    assert metrics_of_sums(np.array([2.0, 0.0, 0.0])) == pytest.approx([0, 0, 0, np.nan], nan_ok=True)

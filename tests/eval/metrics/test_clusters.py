@@ -7,7 +7,7 @@ import pytest
 from scipy import stats  # type: ignore[import-untyped]
 
 from benchmarks.audit_coverage import coverage
-from uncanny.eval.metrics.audit import Floats, figures_of_sums
+from uncanny.eval.metrics.audit import Floats, metrics_of_sums
 from uncanny.eval.metrics.bootstrap import percentile_intervals, resampled_sums
 
 # The ends of two percentile intervals differ by chance; 4 % of the width is about four times its spread.
@@ -34,7 +34,7 @@ def close(found: tuple[float, float] | None, low: float, high: float) -> None:
 @pytest.mark.parametrize("clusters", [30, 246])
 def test_intervals_are_those_of_scipy(clusters: int) -> None:
     sums = made_sums(clusters)
-    found = percentile_intervals(figures_of_sums(resampled_sums(sums, rng())))
+    found = percentile_intervals(metrics_of_sums(resampled_sums(sums, rng())))
     settings = {"n_resamples": 10_000, "method": "percentile", "vectorized": True, "rng": rng()}
     for column, index in ((2, 0), (1, 1)):
         ends = stats.bootstrap((sums[:, column],), np.mean, **settings).confidence_interval
@@ -75,10 +75,10 @@ def test_what_belongs_together_is_drawn_together() -> None:
 
 def test_copies_of_images_in_clusters_do_not_make_an_interval_narrower() -> None:
     sums = made_sums(60)
-    alone = percentile_intervals(figures_of_sums(resampled_sums(sums, rng())))
-    fourfold = percentile_intervals(figures_of_sums(resampled_sums(4 * sums, rng())))
+    alone = percentile_intervals(metrics_of_sums(resampled_sums(sums, rng())))
+    fourfold = percentile_intervals(metrics_of_sums(resampled_sums(4 * sums, rng())))
     assert np.array(alone) == pytest.approx(np.array(fourfold))
-    apart = percentile_intervals(figures_of_sums(resampled_sums(np.repeat(sums, 4, axis=0), rng())))
+    apart = percentile_intervals(metrics_of_sums(resampled_sums(np.repeat(sums, 4, axis=0), rng())))
     wide, narrow = np.ptp(np.array(alone), axis=1), np.ptp(np.array(apart), axis=1)
     assert narrow == pytest.approx(wide / 2, rel=0.1)
 

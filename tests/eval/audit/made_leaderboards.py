@@ -11,18 +11,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.eval.audit.result import (
+from uncanny.eval.audit.data.aggregate import LeftOut, NameCount, WorstImage
+from uncanny.eval.audit.data.alike import Provenance
+from uncanny.eval.audit.score.result import (
     Agreement,
     AuditResult,
     Difference,
     GeneratorScore,
     Leaderboard,
-    LeftOut,
-    NameCount,
-    Provenance,
     PublishedRow,
     PublishedTable,
-    WorstImage,
 )
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.published import published
@@ -73,7 +71,7 @@ def made_audit(
         for place, name in enumerate(names)
     }
     return AuditResult(
-        leaderboard=_board(samples, pictures, pair_by),
+        leaderboard=_leaderboard(samples, pictures, pair_by),
         resamples=RESAMPLES,
         seed=seed,
         level=0.95,
@@ -105,9 +103,9 @@ def generator(name: str, records: list[list[tuple[int, int]]], pictures: Sequenc
     flat = [flaw for record in records for flaw in record]
     severities = Counter(severity for _, severity in flat)
     named = Counter(FLAWS[kind][0] for kind, _ in flat)
-    mai, af, cap = _figures(u, count, np.arange(len(records))[None])
+    mai, af, cap = _metrics(u, count, np.arange(len(records))[None])
     draws = np.random.default_rng(1).integers(len(records), size=(RESAMPLES, len(records)))
-    spread = _figures(u, count, draws)
+    spread = _metrics(u, count, draws)
     estimates = [
         Estimate(float(one[0]), _ends(many)) for one, many in zip((mai, af, cap), spread, strict=True)
     ]
@@ -147,7 +145,7 @@ def _worst(place: int, record: list[tuple[int, int]], u: float, pictures: Sequen
     return WorstImage(f"street/{place:04}.png", path, None, 640, 480, u, tuple(anomalies), f"{place:04}")
 
 
-def _figures(
+def _metrics(
     u: NDArray[np.float64], count: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], ...]:
     mai, af = u[rows].mean(axis=1), count[rows].mean(axis=1)
@@ -159,7 +157,7 @@ def _ends(values: NDArray[np.float64]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _board(samples: Samples, pictures: Sequence[Path], pair_by: str | None) -> Leaderboard:
+def _leaderboard(samples: Samples, pictures: Sequence[Path], pair_by: str | None) -> Leaderboard:
     scores = {name: generator(name, records, pictures) for name, records in samples.items()}
     order = sorted(scores, key=lambda name: scores[name].cap.value or 0.0)
     return Leaderboard(
@@ -175,7 +173,7 @@ def difference(first: GeneratorScore, second: GeneratorScore, pair_by: str | Non
     """With a made interval, a fifth of both CAPs wide."""
     gaps = {}
     for figure in ("mai", "af", "cap"):
-        one, two = first.figure(figure).value or 0.0, second.figure(figure).value or 0.0
+        one, two = first.metric(figure).value or 0.0, second.metric(figure).value or 0.0
         half = 0.1 * (one + two)
         gaps[figure] = Estimate(one - two, (one - two - half, one - two + half))
     apart = abs(gaps["cap"].value or 0.0) > 0.1 * ((first.cap.value or 0.0) + (second.cap.value or 0.0))

@@ -1,8 +1,7 @@
-"""The plot of the audit page: how often and how badly, with lines of equal CAP.
+"""The plots of the audit page: how often and how bad, how severe, and how two assessors rank.
 
-How two assessors rank the same generators, as lines between two columns.
-
-How severe each generator's anomalies are, side by side."""
+Each is drawn for wide screens and for phones, and says in words what it shows.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from markupsafe import Markup
 
-from uncanny.eval.audit.result import GeneratorScore, Leaderboard
-from uncanny.eval.audit.words import amount
+from uncanny.eval.audit.score.result import GeneratorScore, Leaderboard
+from uncanny.eval.audit.score.tables import amount
 from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
 
 if TYPE_CHECKING:
@@ -36,8 +35,8 @@ class Spot:
     mai: float
 
 
-def plane(leaderboard: Leaderboard) -> Markup:
-    """AF across, MAI up, both with intervals, and lines of equal CAP; empty without any figures."""
+def plot_plane(leaderboard: Leaderboard) -> Markup:
+    """AF across, MAI up, both with intervals, and lines of equal CAP; empty without any scores."""
     spots = spots_of(leaderboard)
     if not spots:
         return Markup("")
@@ -58,7 +57,7 @@ def plane(leaderboard: Leaderboard) -> Markup:
 
 
 def spots_of(leaderboard: Leaderboard) -> list[Spot]:
-    """The generators that have both figures, in the order of the board."""
+    """The generators that have both scores, in the order of the leaderboard."""
     return [
         Spot(rank, score, score.af.value, score.mai.value)
         for rank, score in enumerate((leaderboard.generators[name] for name in leaderboard.order), 1)
@@ -153,9 +152,9 @@ def _label_at_the_side(axes: Axes, spots: Sequence[Spot], narrow: bool) -> None:
     """Names in a column on the right in the order of the points' heights, a line from each to its point."""
     to_pixels, back = axes.transData, axes.transData.inverted()
     ordered = sorted(spots, key=lambda spot: (spot.mai, -spot.rank))
-    wanted = [float(to_pixels.transform((spot.af, spot.mai))[1]) for spot in ordered]
+    targets = [float(to_pixels.transform((spot.af, spot.mai))[1]) for spot in ordered]
     box = axes.get_window_extent()
-    heights = spread(wanted, _LABEL + (0 if narrow else 4), float(box.y0) + 6, float(box.y1) - 6)
+    heights = spread(targets, _LABEL + (0 if narrow else 4), float(box.y0) + 6, float(box.y1) - 6)
     for spot, height in zip(ordered, heights, strict=True):
         end = back.transform((box.x1, height))
         axes.annotate(
@@ -185,43 +184,41 @@ def _label_at_the_side(axes: Axes, spots: Sequence[Spot], narrow: bool) -> None:
         )
 
 
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places nearest to `wanted`, which ascends, at least `gap` apart and within `low` to `high`.
+def spread(targets: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places nearest to `targets`, which ascends, at least `gap` apart and within `low` to `high`.
 
     The gap shrinks where there is no room for it.
     """
     import numpy as np
     from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]
 
-    if not wanted:
+    if not targets:
         return []
-    gap = min(gap, (high - low) / max(len(wanted) - 1, 1))
-    steps = gap * np.arange(len(wanted))
+    gap = min(gap, (high - low) / max(len(targets) - 1, 1))
+    steps = gap * np.arange(len(targets))
     # Without the steps, places at least a gap apart are places that ascend.
-    placed = isotonic_regression(np.asarray(wanted) - steps).x
+    placed = isotonic_regression(np.asarray(targets) - steps).x
     return [float(place) for place in np.clip(placed, low, high - steps[-1]) + steps]
 
 
-def ranks(leaderboard: Leaderboard, against: Leaderboard) -> Markup:
+def plot_ranks(leaderboard: Leaderboard, against: Leaderboard) -> Markup:
     """Each generator's rank by one assessor, left, and the other, right; empty below two of them."""
-    both = [name for name in leaderboard.order if _ranked(leaderboard, name) and _ranked(against, name)]
-    if len(both) < 2:
+    first = [name for name in leaderboard.measured if name in against.measured]
+    if len(first) < 2:
         return Markup("")
-    other = [name for name in against.order if name in both]
-    words = "; ".join(f"{name}: {place}, then {other.index(name) + 1}" for place, name in enumerate(both, 1))
-    height = 20.0 + 24.0 * len(both)
+    second = [name for name in against.order if name in first]
+    words = "; ".join(
+        f"{name}: {place}, then {second.index(name) + 1}" for place, name in enumerate(first, 1)
+    )
+    height = 20.0 + 24.0 * len(first)
     return plot_twice(
-        partial(_draw_ranks, both, other),
+        partial(_draw_ranks, first, second),
         (720, height),
         (NARROW, height),
         key="ranks",
         title="Rank by the first and by the second assessor",
         words=words,
     )
-
-
-def _ranked(leaderboard: Leaderboard, name: str) -> bool:
-    return name in leaderboard.generators and leaderboard.generators[name].cap.value is not None
 
 
 def _draw_ranks(first: Sequence[str], second: Sequence[str], figure: Figure) -> Mapping[str, str]:
@@ -258,7 +255,7 @@ def _draw_ranks(first: Sequence[str], second: Sequence[str], figure: Figure) -> 
 _SIDES: tuple[Literal["left", "center", "right"], ...] = ("left", "center", "right")
 
 
-def severities(leaderboard: Leaderboard) -> Markup:
+def plot_severities(leaderboard: Leaderboard) -> Markup:
     """Anomalies an image by severity, a panel a generator, all on one scale; empty without anomalies."""
     scores = [
         leaderboard.generators[name] for name in leaderboard.order if leaderboard.generators[name].images

@@ -1,0 +1,1 @@
+"""What an audit reads: sources of annotations, what is kept of them, and whether they were made alike."""

@@ -1,0 +1,235 @@
+"""What is kept of a generator's annotations while they are read: counts, sums, and the worst few images.
+
+A hundred thousand records are read as a stream; memory grows by a few numbers and a key an image.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from uncanny.schema import Annotation, Anomaly
+
+SEVERITIES = 101
+MOST_NAMES = 20
+MOST_WORST = 12
+# Changes beyond what a file's format or colours ask for: these a policy decides.
+_CHOSEN_CHANGES = frozenset({"downscale", "jpeg-quality"})
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Records that are in no score, by status: a failed annotation is not a flawless image.
+
+    `unclear` are those of a detection run that gave no clear verdict, and so were asked for no anomalies.
+    """
+
+    failed: int = 0
+    partial: int = 0
+    unreadable: int = 0
+    unclear: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.failed + self.partial + self.unreadable + self.unclear
+
+
+@dataclass(frozen=True, slots=True)
+class NameCount:
+    """An anomaly name as most often written; upper and lower case and spaces make no difference.
+
+    `anomalies` bear it, in `images` images; `u_mean` is their mean implausibility, 0–1.
+    """
+
+    name: str
+    anomalies: int
+    images: int
+    u_mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorstImage:
+    """One of the images with the highest summed implausibility `u`.
+
+    `image` is the name in the record, `path` where the file ought to be: it may be missing. `sha256` is what
+    it must have to be shown: "" where it may not, None where that is not known. `anomalies` has
+    the most severe first. `prompt` is the key it is paired by, None where nothing is paired.
+    """
+
+    image: str
+    path: Path
+    sha256: str | None
+    width: int | None
+    height: int | None
+    u: float
+    anomalies: tuple[Anomaly, ...]
+    prompt: str | None = None
+
+
+@dataclass(slots=True)
+class Aggregate:
+    """One generator's records, added one by one.
+
+    `locate` says where a record's image file is. `prompt_of` gives what a record is paired by, None where
+    nothing is paired. `from_run` says that these are a run's records, whose images have a digest.
+    `counts` and `severity_sums` have an entry an image: its anomalies, and the sum of their severities.
+    """
+
+    locate: Callable[[str], Path]
+    prompt_of: Callable[[Annotation], str] | None = None
+    most_worst: int = MOST_WORST
+    from_run: bool = False
+    counts: array[int] = field(default_factory=lambda: array("q"))
+    severity_sums: array[int] = field(default_factory=lambda: array("q"))
+    prompt_keys: list[str] = field(default_factory=list)
+    severities: list[int] = field(default_factory=lambda: [0] * SEVERITIES)
+    models: set[str] = field(default_factory=set)
+    prompts: set[str] = field(default_factory=set)
+    changes: set[str] | None = None
+    _left_out: Counter[str] = field(default_factory=Counter)
+    _names: dict[str, _Name] = field(default_factory=dict)
+    _worst: list[_Candidate] = field(default_factory=list)
+
+    def add(self, record: Annotation) -> None:
+        """Count one record: in scores are those with status `ok`, and a verdict where one was asked for.
+
+        Raises ValueError for a record without what it is paired by.
+        """
+        if record.status != "ok":
+            self._left_out[record.status] += 1
+            return
+        if (record.model_extra or {}).get("source", "not asked") is None:
+            self._left_out["unclear"] += 1
+            return
+        severity_sum = sum(anomaly.severity for anomaly in record.anomalies)
+        self.counts.append(len(record.anomalies))
+        self.severity_sums.append(severity_sum)
+        if self.prompt_of is not None:
+            self.prompt_keys.append(self.prompt_of(record))
+        self._add_origin(record)
+        if record.anomalies:
+            self._add_anomalies(record, 100 * len(record.anomalies) - severity_sum)
+
+    @property
+    def images(self) -> int:
+        """Those in scores."""
+        return len(self.counts)
+
+    @property
+    def records(self) -> int:
+        return self.images + self.left_out.total
+
+    @property
+    def left_out(self) -> LeftOut:
+        return LeftOut(**self._left_out)
+
+    @property
+    def names(self) -> tuple[NameCount, ...]:
+        """The most frequent names, most anomalies first."""
+        ranked = sorted(self._names.items(), key=lambda item: (-item[1].anomalies, item[0]))
+        return tuple(name.counted() for _, name in ranked[:MOST_NAMES])
+
+    @property
+    def worst(self) -> tuple[WorstImage, ...]:
+        """The images with the highest summed implausibility, worst first; never one without anomalies."""
+        return tuple(self._worst_image(each.record) for each in sorted(self._worst, reverse=True))
+
+    def _add_origin(self, record: Annotation) -> None:
+        extra = record.model_extra or {}
+        models = extra.get("models")
+        self.models.update(models if isinstance(models, dict) and models else [record.model])
+        self.prompts.add(record.prompts)
+        if record.pixels is not None:
+            kinds = {change.partition(":")[0] for change in record.pixels.changes}
+            self.changes = (self.changes or set()) | (kinds & _CHOSEN_CHANGES)
+
+    def _add_anomalies(self, record: Annotation, unreal: int) -> None:
+        seen = set()
+        for anomaly in record.anomalies:
+            self.severities[anomaly.severity] += 1
+            folded = " ".join(anomaly.name.casefold().split())
+            name = self._names.setdefault(folded, _Name())
+            name.add(anomaly.name, anomaly.severity, first_in_image=folded not in seen)
+            seen.add(folded)
+        candidate = _Candidate(unreal, record)
+        if len(self._worst) < self.most_worst:
+            heapq.heappush(self._worst, candidate)
+        elif self.most_worst:
+            heapq.heappushpop(self._worst, candidate)
+
+    def _worst_image(self, record: Annotation) -> WorstImage:
+        return WorstImage(
+            image=record.image,
+            path=self.locate(record.image),
+            sha256=record.sha256 or ("" if self.from_run else None),
+            width=record.width,
+            height=record.height,
+            u=sum(100 - anomaly.severity for anomaly in record.anomalies) / 100,
+            anomalies=tuple(sorted(record.anomalies, key=lambda anomaly: anomaly.severity)),
+            prompt=None if self.prompt_of is None else self.prompt_of(record),
+        )
+
+
+@dataclass(slots=True)
+class _Name:
+    """An anomaly name and its ways of being written; most have one only, and there may be a million names."""
+
+    anomalies: int = 0
+    images: int = 0
+    severity_sum: int = 0
+    spelling: str = ""
+    spellings: Counter[str] | None = None
+
+    def add(self, spelling: str, severity: int, *, first_in_image: bool) -> None:
+        self.anomalies += 1
+        self.images += first_in_image
+        self.severity_sum += severity
+        if not self.spelling:
+            self.spelling = spelling
+        elif self.spellings is not None or spelling != self.spelling:
+            if self.spellings is None:
+                self.spellings = Counter({self.spelling: self.anomalies - 1})
+            self.spellings[spelling] += 1
+
+    def counted(self) -> NameCount:
+        spelling = self.spelling
+        if self.spellings is not None:
+            spelling = min(self.spellings.items(), key=lambda item: (-item[1], item[0]))[0]
+        u_mean = 1 - self.severity_sum / self.anomalies / 100
+        return NameCount(spelling, self.anomalies, self.images, u_mean)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """`unreal` is a hundred times the summed implausibility; a later name in the alphabet is less bad."""
+
+    unreal: int
+    record: Annotation
+
+    def __lt__(self, other: _Candidate) -> bool:
+        if self.unreal != other.unreal:
+            return self.unreal < other.unreal
+        return self.record.image > other.record.image
+
+
+def pairing(pair_by: str | None) -> Callable[[Annotation], str] | None:
+    """What records are paired by: the image's file name without extension, or a column of the record.
+
+    The function raises ValueError for a record without that column.
+    """
+    if pair_by is None:
+        return None
+    if pair_by == "stem":
+        return lambda record: PurePosixPath(record.image).stem
+    return lambda record: _column(record, pair_by)
+
+
+def _column(record: Annotation, column: str) -> str:
+    value = (record.model_extra or {}).get(column)
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise ValueError("is missing" if value is None else "is no text and no whole number")
+    return str(value)

@@ -1,0 +1,169 @@
+"""Whether annotations were made alike: generators compare only where the same was asked in the same way.
+
+What counts is how each generator's annotations came about (`Provenance`): models and the versions that really
+answered, prompts, what was done to pixels, settings. Each difference is a `Mismatch`; what is not known of a
+generator is not compared, and that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from uncanny.errors import UsageError
+
+Aspect = Literal["model", "prompts", "pixels", "settings"]
+
+_MOST_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How a generator's annotations were made, each as the distinct values in its records, sorted.
+
+    `models` and `prompts` are those of the records that count; a record to which roles or a fallback with
+    models of their own contributed names them all. `changes` are the kinds of what was done to pixels beyond
+    converting the file's format, None where no record says. `policy` is the run's pixel policy and `settings`
+    are its plan and roles, by name; None where no run is known. `served` has, by model, the names under which
+    it really answered, such as dated snapshots; `served_known` is false where they are not known of all.
+    """
+
+    models: tuple[str, ...]
+    prompts: tuple[str, ...]
+    changes: tuple[str, ...] | None = None
+    policy: Mapping[str, str] | None = None
+    settings: Mapping[str, str] | None = None
+    served: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    served_known: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """As in the JSON of an audit, under `made_with`."""
+        return {
+            "models": list(self.models),
+            "served_as": {model: list(names) for model, names in self.served.items()},
+            "prompts": list(self.prompts),
+            "changes": None if self.changes is None else list(self.changes),
+            "policy": None if self.policy is None else dict(self.policy),
+            "settings": None if self.settings is None else dict(self.settings),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One way in which annotations in one audit were not made alike.
+
+    `what` is the aspect in words, with the setting's name where there is one; `values` has the distinct
+    values of each generator that has any.
+    """
+
+    aspect: Aspect
+    what: str
+    values: Mapping[str, tuple[str, ...]]
+
+    def __str__(self) -> str:
+        """One line: the aspect, then each value with the generators that have it."""
+        generators: dict[tuple[str, ...], list[str]] = {}
+        for name, values in self.values.items():
+            generators.setdefault(values, []).append(name)
+        parts = [
+            f"{_abbreviated(names)}: {' and '.join(values) or 'none'}" for values, names in generators.items()
+        ]
+        return f"{self.what}: {'; '.join(parts)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As in the JSON of an audit, under `mixed`."""
+        values = {name: list(values) for name, values in self.values.items()}
+        return {"aspect": self.aspect, "what": self.what, "values": values}
+
+
+class NotAlikeError(UsageError):
+    """The generators' annotations were not made alike; every mismatch is a line of the message."""
+
+    def __init__(self, mismatches: Sequence[Mismatch]) -> None:
+        self.mismatches = tuple(mismatches)
+        what = "The annotations are not made alike, so the figures cannot be compared:"
+        remedy = "Annotate all alike, or say --allow-mixed."
+        self._lines = (what, *(f"  {mismatch}" for mismatch in mismatches), remedy)
+        super().__init__("\n".join(self._lines[:-1]), remedy=remedy)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines)
+
+    def lines(self) -> tuple[str, ...]:
+        return self._lines
+
+
+def check_alike(provenances: Mapping[str, Provenance], *, allow_mixed: bool) -> tuple[Mismatch, ...]:
+    """What differs between the generators, or within one; empty where all were made alike.
+
+    Raises NotAlikeError that says what differs between which, unless `allow_mixed`.
+    """
+    mismatches = tuple(find_mismatches(provenances))
+    if mismatches and not allow_mixed:
+        raise NotAlikeError(mismatches)
+    return mismatches
+
+
+def find_mismatches(provenances: Mapping[str, Provenance]) -> Iterator[Mismatch]:
+    """Aspect by aspect; what is not known of a generator is not compared."""
+    items = provenances.items()
+    yield from _differing("model", "models", {name: origin.models for name, origin in items})
+    yield from _differing("prompts", "prompts", {name: origin.prompts for name, origin in items})
+    for model in sorted({model for origin in provenances.values() for model in origin.served}):
+        served = {name: origin.served[model] for name, origin in items if model in origin.served}
+        yield from _differing("model", f"version of {model}", served)
+    policies = {name: origin.policy for name, origin in items}
+    yield from _by_setting("pixels", "pixel policy", policies)
+    if None in policies.values():
+        changes = {name: origin.changes for name, origin in items if origin.changes is not None}
+        yield from _differing("pixels", "changes to pixels", changes, several=True)
+    yield from _by_setting("settings", "setting", {name: origin.settings for name, origin in items})
+
+
+def unchecked(provenances: Mapping[str, Provenance]) -> tuple[str, ...]:
+    """What could not be compared between the generators, as sentences."""
+    if len(provenances) < 2:
+        return ()
+    notices: list[str] = []
+    without_run = [name for name, origin in provenances.items() if origin.policy is None]
+    if without_run:
+        notices.append(
+            f"Pixel policy and settings are not known of {_listed(without_run)}: "
+            "there is no run.json to compare."
+        )
+    unnamed = [
+        name for name, origin in provenances.items() if not origin.served_known and name not in without_run
+    ]
+    if unnamed or without_run:
+        notices.append(
+            f"Which version of the model answered is not known of {_listed([*without_run, *unnamed])}: "
+            "providers may have served another one."
+        )
+    return tuple(notices)
+
+
+def _by_setting(
+    aspect: Aspect, what: str, tables: Mapping[str, Mapping[str, str] | None]
+) -> Iterator[Mismatch]:
+    known = {name: table for name, table in tables.items() if table is not None}
+    for setting in sorted({setting for table in known.values() for setting in table}):
+        values = {name: (table.get(setting, "not set"),) for name, table in known.items()}
+        yield from _differing(aspect, f"{what} {setting}", values)
+
+
+def _differing(
+    aspect: Aspect, what: str, values: Mapping[str, tuple[str, ...]], *, several: bool = False
+) -> Iterator[Mismatch]:
+    """With `several`, more than one value in a generator is as it should be, if all have the same ones."""
+    if len(set(values.values())) > 1 or (not several and any(len(own) > 1 for own in values.values())):
+        yield Mismatch(aspect, what, dict(values))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_SHOWN]) + (" and others" if len(names) > _MOST_SHOWN else "")
+
+
+def _abbreviated(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_MOST_SHOWN])
+    return shown if len(names) <= _MOST_SHOWN else f"{shown} and {len(names) - _MOST_SHOWN} more"

@@ -1,0 +1,223 @@
+"""The HTML page of an audit: one file that needs nothing else and asks nothing of the network.
+
+It has the leaderboard, plots, differences of all pairs, names that generators share, the worst images of each
+generator with what is wrong with them, and, where asked for, a second assessor and the published rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment
+
+from uncanny import __version__
+from uncanny.eval.audit.data.aggregate import WorstImage
+from uncanny.eval.audit.report.plots import plot_plane, plot_ranks, plot_severities
+from uncanny.eval.audit.score.result import AuditResult, Difference, GeneratorScore, Leaderboard
+from uncanny.eval.audit.score.tables import amount, ends, level_words, signed, signed_ends
+from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.page import Shot, pictures, score_page, stamp
+from uncanny.eval.common.published import CAVEATS
+from uncanny.records.jsonl import write_atomically
+
+MOST_SHARED_NAMES = 16
+# So many images in the whole page, and so many of one generator.
+MOST_SHOWN, MOST_EACH = 64, 8
+LEAST_EACH = 3
+
+
+def write_audit_page(result: AuditResult, path: Path, *, title: str | None = None) -> Path:
+    """Write the page to `path` and return it.
+
+    The worst images are read from where the result says; one that cannot be read is left out.
+    The file appears whole or not at all. Raises `OSError` where it cannot be written.
+    """
+    leaderboard, against = result.leaderboard, result.against
+    shared = shared_names(leaderboard)
+    page = (
+        _environment()
+        .get_template("audit.html.j2")
+        .render(
+            title=title or "Generator audit",
+            result=result,
+            leaderboard=leaderboard,
+            rows=leaderboard_rows(leaderboard),
+            scale=cap_scale(leaderboard),
+            rivals=leaderboard.rivals if leaderboard.order else [],
+            left_out=_left_out(leaderboard),
+            matrix=difference_matrix(leaderboard),
+            shared=shared,
+            shared_most=max((rate or 0 for _, rates in shared for rate in rates), default=0),
+            shots=worst_images(leaderboard),
+            plots={
+                "plane": plot_plane(leaderboard),
+                "severities": plot_severities(leaderboard),
+                "ranks": plot_ranks(leaderboard, against) if against else "",
+            },
+            second=leaderboard_rows(against) if against else None,
+            second_scale=cap_scale(against) if against else None,
+            published=published_rows(result),
+            caveat=CAVEATS["generator_audit"],
+            about=_about(result),
+        )
+    )
+    write_atomically(path, [page.encode("utf-8", "replace")])
+    return path
+
+
+def _about(result: AuditResult) -> dict[str, Any]:
+    scores = list(result.leaderboard.generators.values())
+    return {
+        "images": sum(score.images for score in scores),
+        "anomalies": sum(score.anomalies for score in scores),
+        "left_out": sum(score.left_out.total for score in scores),
+        "models": result.leaderboard.models,
+        "prompts": result.leaderboard.prompt_sets,
+        "level": level_words(result.level),
+        "pairing": _pairing(result.pair_by),
+        "made": stamp(datetime.now(UTC).isoformat()),
+        "version": __version__,
+    }
+
+
+def _pairing(pair_by: str | None) -> str:
+    if pair_by is None:
+        return "images resampled one by one"
+    by = "file name" if pair_by == "stem" else f"column {pair_by}"
+    return f"images with the same prompt (by {by}) resampled together"
+
+
+def _environment() -> Environment:
+    filters: dict[str, Callable[..., Any]] = {"amount": amount, "ends": ends, "signed": signed}
+    environment = score_page("uncanny.eval.audit", ("audit.css",), filters)
+    environment.globals |= {"signed_ends": signed_ends}
+    return environment
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A score and its interval drawn on a scale that all rows share, in percent of the width."""
+
+    at: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the leaderboard; `rank` is None without a CAP. `tie` says why it equals the next line."""
+
+    rank: int | None
+    score: GeneratorScore
+    strip: Strip | None
+    tie: str | None
+
+
+def leaderboard_rows(leaderboard: Leaderboard) -> list[Row]:
+    """All generators in the order of the leaderboard."""
+    ties = {difference.first: str(difference) for difference in leaderboard.alike}
+    low, high = cap_scale(leaderboard)
+    rows = []
+    for place, name in enumerate(leaderboard.order, 1):
+        score = leaderboard.generators[name]
+        strip = _strip(score.cap, low, high)
+        rows.append(Row(None if strip is None else place, score, strip, ties.get(name)))
+    return rows
+
+
+def cap_scale(leaderboard: Leaderboard) -> tuple[float, float]:
+    """The lowest and highest end of any interval of CAP; 0 to 1 without any score."""
+    caps = [score.cap for score in leaderboard.generators.values()]
+    marks = [cap.value for cap in caps if cap.value is not None]
+    marks += [end for cap in caps if cap.value is not None and cap.interval for end in cap.interval]
+    return (min(marks), max(marks)) if marks else (0.0, 1.0)
+
+
+def _strip(cap: Estimate, low: float, high: float) -> Strip | None:
+    def place(value: float) -> float:
+        return round(3 + 94 * (value - low) / (high - low), 2) if high > low else 50.0
+
+    if cap.value is None:
+        return None
+    if cap.interval is None:
+        return Strip(place(cap.value), None, None)
+    return Strip(place(cap.value), place(cap.interval[0]), place(cap.interval[1]))
+
+
+def difference_matrix(leaderboard: Leaderboard) -> list[tuple[str, list[Difference | None]]] | None:
+    """For each generator its differences to all others as row minus column, None on the diagonal.
+
+    None where fewer than two were compared, or not every pair was.
+    """
+    names = leaderboard.measured
+    pairs = {(each.first, each.second): each for each in leaderboard.differences}
+    if len(names) < 2 or len(pairs) < len(names) * (len(names) - 1) // 2:
+        return None
+    pairs |= {(each.second, each.first): each.reversed() for each in leaderboard.differences}
+    return [(row, [pairs.get((row, column)) for column in names]) for row in names]
+
+
+def shared_names(leaderboard: Leaderboard) -> list[tuple[str, list[float | None]]]:
+    """Names among the most frequent of at least two generators, by generator in the leaderboard's order.
+
+    In anomalies a hundred images; None where a name is not among a generator's most frequent. The most
+    frequent one over all comes first, at most `MOST_SHARED_NAMES`.
+    """
+    rates: dict[str, dict[str, float]] = {}
+    spellings: dict[str, str] = {}
+    for generator in leaderboard.order:
+        score = leaderboard.generators[generator]
+        for name in score.names:
+            key = name.name.casefold()
+            spellings.setdefault(key, name.name)
+            rates.setdefault(key, {})[generator] = 100 * name.anomalies / score.images
+    shared = [key for key, by_generator in rates.items() if len(by_generator) > 1]
+    shared.sort(key=lambda key: -sum(rates[key].values()))
+    return [
+        (spellings[key], [rates[key].get(generator) for generator in leaderboard.order])
+        for key in shared[:MOST_SHARED_NAMES]
+    ]
+
+
+def _left_out(leaderboard: Leaderboard) -> list[GeneratorScore]:
+    """The generators of which some records are in no score."""
+    scores = [leaderboard.generators[name] for name in leaderboard.order]
+    return [score for score in scores if score.left_out.total]
+
+
+def published_rows(result: AuditResult) -> list[tuple[str, list[tuple[str, float, float, float]]]]:
+    """The published rows by assessor, lowest CAP first; empty where they were not asked for."""
+    if result.published is None:
+        return []
+    tables: dict[str, list[tuple[str, float, float, float]]] = {}
+    for row in sorted(result.published.rows, key=lambda row: row.cap):
+        tables.setdefault(row.assessor, []).append((row.generator, row.cap, row.mai, row.af))
+    return sorted(tables.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Pictured:
+    """One image; `thumb` is a data URI, None where the file is missing, was changed or cannot be read."""
+
+    worst: WorstImage
+    thumb: str | None
+
+
+def worst_images(leaderboard: Leaderboard) -> dict[str, list[Pictured]]:
+    """For each generator with anomalies its worst images, in the order of the leaderboard."""
+    each = max(LEAST_EACH, min(MOST_EACH, MOST_SHOWN // max(len(leaderboard.order), 1)))
+    chosen = {
+        name: [image for image in leaderboard.generators[name].worst if image.anomalies][:each]
+        for name in leaderboard.order
+    }
+    files = [Shot(image.path, image.sha256) for images in chosen.values() for image in images]
+    thumbs = iter(pictures(files, budget=0))
+    return {
+        name: [Pictured(image, next(thumbs).small) for image in images]
+        for name, images in chosen.items()
+        if images
+    }

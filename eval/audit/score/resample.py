@@ -1,0 +1,115 @@
+"""Bootstrap intervals of generators' scores and of their differences, all from one set of resampled sums."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uncanny.eval.audit.data.aggregate import Aggregate
+from uncanny.eval.common.estimates import Estimate, Interval
+from uncanny.eval.metrics.audit import COLUMNS, Floats, metrics_of_sums, sums_by_cluster
+from uncanny.eval.metrics.bootstrap import LEVEL, percentile_intervals, resampled_sums
+
+# With fewer prompts in common, a difference over them alone rests on too little.
+FEWEST_SHARED = 10
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A pair's difference in MAI, AF and CAP; `shared` prompts, or None where not paired."""
+
+    shared: int | None
+    estimates: tuple[Estimate, ...]
+
+
+class Resamples:
+    """All resamples of all generators, and of the `pairs` to be compared.
+
+    Where nothing is paired, each generator's images are resampled by themselves, in a way that depends on
+    `seed` and its name alone. Otherwise prompts are resampled, each with its images in all generators.
+    """
+
+    def __init__(
+        self,
+        aggregates: Mapping[str, Aggregate],
+        pairs: Sequence[Pair],
+        *,
+        paired: bool,
+        resamples: int,
+        seed: int,
+    ) -> None:
+        self._sums = _by_prompt(aggregates) if paired else _by_image(aggregates)
+        self._shared = {pair: self._in_both(pair) for pair in pairs} if paired else {}
+        self._resampled: dict[str | tuple[Pair, str], Floats] = {}
+        if paired:
+            self._resample_together(resamples, seed)
+        else:
+            for name, sums in self._sums.items():
+                rng = np.random.default_rng([seed, *name.encode()])
+                self._resampled[name] = metrics_of_sums(resampled_sums(sums, rng, resamples=resamples))
+
+    def intervals(self, name: str) -> tuple[Interval | None, ...]:
+        """Of MAI, AF, CAP and u_mean; None where fewer than two images or prompts could be drawn from."""
+        if np.count_nonzero(self._sums[name][:, 0]) < 2:
+            return (None,) * 4
+        return tuple(percentile_intervals(self._resampled[name], level=LEVEL))
+
+    def compare(self, pair: Pair) -> Compared:
+        """The first minus the second of one of the `pairs`; both have images."""
+        shared = self._shared.get(pair)
+        sums = [self._sums[name] if shared is None else self._sums[name][shared] for name in pair]
+        values = np.subtract(*(metrics_of_sums(each.sum(axis=0)) for each in sums))[:COLUMNS]
+        intervals: tuple[Interval | None, ...] = (None,) * COLUMNS
+        if all(np.count_nonzero(each[:, 0]) > 1 for each in sums):
+            first, second = (self._resampled.get((pair, name), self._resampled[name]) for name in pair)
+            intervals = tuple(percentile_intervals((first - second)[:, :COLUMNS], level=LEVEL))
+        estimates = (Estimate(float(value), ends) for value, ends in zip(values, intervals, strict=True))
+        return Compared(None if shared is None else int(np.count_nonzero(shared)), tuple(estimates))
+
+    def _in_both(self, pair: Pair) -> NDArray[np.bool_] | None:
+        first, second = (self._sums[name][:, 0] > 0 for name in pair)
+        shared = first & second
+        all_shared = bool(shared.any()) and bool((first == second).all())
+        return shared if all_shared or np.count_nonzero(shared) >= FEWEST_SHARED else None
+
+    def _resample_together(self, resamples: int, seed: int) -> None:
+        """One draw of prompts for everything, so that differences see the same prompts on both sides."""
+        columns: dict[str | tuple[Pair, str], Floats] = dict(self._sums.items())
+        for pair, shared in self._shared.items():
+            for name in pair:
+                if shared is not None and (self._sums[name][~shared, 0] > 0).any():
+                    columns[pair, name] = self._sums[name] * shared[:, None]
+        rng = np.random.default_rng(seed)
+        sums = resampled_sums(np.concatenate(list(columns.values()), axis=1), rng, resamples=resamples)
+        for index, key in enumerate(columns):
+            self._resampled[key] = metrics_of_sums(sums[:, index * COLUMNS : (index + 1) * COLUMNS])
+
+
+def _by_image(aggregates: Mapping[str, Aggregate]) -> dict[str, Floats]:
+    return {
+        name: _sums(aggregate, np.arange(aggregate.images), aggregate.images)
+        for name, aggregate in aggregates.items()
+    }
+
+
+def _by_prompt(aggregates: Mapping[str, Aggregate]) -> dict[str, Floats]:
+    keys = sorted({key for aggregate in aggregates.values() for key in aggregate.prompt_keys})
+    number = {key: index for index, key in enumerate(keys)}
+    return {
+        name: _sums(
+            aggregate, np.array([number[key] for key in aggregate.prompt_keys], dtype=np.int64), len(keys)
+        )
+        for name, aggregate in aggregates.items()
+    }
+
+
+def _sums(aggregate: Aggregate, clusters: NDArray[np.int64], size: int) -> Floats:
+    counts, severities = (
+        np.asarray(column, dtype=np.int64) for column in (aggregate.counts, aggregate.severity_sums)
+    )
+    return sums_by_cluster(clusters, counts, severities, size)

@@ -1,0 +1,366 @@
+"""The result of an audit: leaderboards of generators, as values, JSON, CSV, a data frame and tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uncanny.eval.audit.data.aggregate import LeftOut, NameCount, WorstImage
+from uncanny.eval.audit.data.alike import Mismatch, Provenance
+from uncanny.eval.audit.data.sources import SourceKind
+from uncanny.eval.audit.score import tables
+from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
+from uncanny.records.run_folder import Unfinished
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# Of more generators only the neighbours in the order are compared.
+ALL_PAIRS_UP_TO = 16
+MOST_LEFT_OUT = 0.01
+# Of the CSV and the data frame.
+COLUMNS = (
+    *("source", "assessor", "rank", "generator", "images"),
+    *("failed", "partial", "unreadable", "unclear", "anomalies"),
+    *(f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")),
+    "like_the_one_before",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorScore:
+    """One generator. `images` are those with status `ok`, the `n` of every score.
+
+    `mai`, `af`, `cap` are from 0, lower is better; `u_mean` is 0–1 (see `eval.metrics.audit`).
+    `severities[s]` counts the anomalies of severity `s`, 0–100 (100 = realistic). `flawless` counts the
+    images without anomalies. `names` and `worst` are the top ones, highest first. `prompts` counts the
+    distinct keys of pairing, None where nothing is paired. `unfinished`: what its run has still to do.
+    `source` is None for annotations in memory.
+    """
+
+    name: str
+    source: Path | None
+    kind: SourceKind
+    images: int
+    anomalies: int
+    flawless: int
+    left_out: LeftOut
+    mai: Estimate
+    af: Estimate
+    cap: Estimate
+    u_mean: Estimate
+    severities: tuple[int, ...]
+    names: tuple[NameCount, ...]
+    worst: tuple[WorstImage, ...]
+    provenance: Provenance
+    prompts: int | None = None
+    unfinished: Unfinished | None = None
+
+    def metric(self, name: Metric) -> Estimate:
+        estimate: Estimate = getattr(self, name)
+        return estimate
+
+    @property
+    def records(self) -> int:
+        return self.images + self.left_out.total
+
+    @property
+    def left_out_share(self) -> float | None:
+        """In 0–1 of all records; None without any."""
+        return self.left_out.total / self.records if self.records else None
+
+    @property
+    def many_left_out(self) -> bool:
+        """Whether over 1 % of the records are in no score: the others may be the easy ones."""
+        share = self.left_out_share
+        return share is not None and share > MOST_LEFT_OUT
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "images": self.images,
+            "left_out": asdict(self.left_out),
+            "unfinished": None if self.unfinished is None else asdict(self.unfinished),
+            **{name: self.metric(name).value for name in METRICS},
+            "ci": {name: interval_json(self.metric(name)) for name in METRICS},
+            "anomalies": self.anomalies,
+            "flawless": self.flawless,
+            "prompts": self.prompts,
+            "severities": list(self.severities),
+            "names": [asdict(name) for name in self.names],
+            "worst": [
+                {
+                    "image": image.image,
+                    "u": image.u,
+                    "anomalies": [anomaly.model_dump() for anomaly in image.anomalies],
+                }
+                for image in self.worst
+            ],
+            "source": None if self.source is None else str(self.source),
+            "made_with": self.provenance.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two generators, `first` ahead of `second` in the order; the scores are `first` minus `second`.
+
+    `paired` counts the prompts that both have and over which the difference is taken; None where all images
+    of both are compared, because nothing or too little is paired. `apart` says whether the interval of the
+    CAP difference is without 0; None without an interval.
+    """
+
+    first: str
+    second: str
+    paired: int | None
+    mai: Estimate
+    af: Estimate
+    cap: Estimate
+    apart: bool | None
+
+    def __str__(self) -> str:
+        """The difference in CAP as a sentence."""
+        if self.apart is None:
+            return f"{self.first} and {self.second}: too few images for an interval"
+        verdict = "differ" if self.apart else "can't be told apart"
+        over = f", over {self.paired:,} shared prompts" if self.paired is not None else ""
+        value, interval = tables.signed(self.cap.value), tables.signed_ends(self.cap)
+        return f"{self.first} and {self.second} {verdict}: CAP {value} ({interval}){over}"
+
+    def reversed(self) -> Difference:
+        """`second` minus `first`."""
+        return Difference(self.second, self.first, self.paired, -self.mai, -self.af, -self.cap, self.apart)
+
+    def to_json(self) -> dict[str, Any]:
+        estimates: dict[str, Estimate] = {name: getattr(self, name) for name in RANKED}
+        return {
+            "first": self.first,
+            "second": self.second,
+            "paired": self.paired,
+            **{name: estimate.value for name, estimate in estimates.items()},
+            "ci": {name: interval_json(estimate) for name, estimate in estimates.items()},
+            "apart": self.apart,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """All generators by one assessor. `order` has the lowest CAP first, generators without a CAP last.
+
+    `differences` has the pairs of generators with a CAP: all of up to 16 generators, the neighbours in the
+    order of more. `mixed` is empty unless mixing was allowed. `notices` are sentences for people: what could
+    not be checked, what to know before believing.
+    """
+
+    generators: Mapping[str, GeneratorScore]
+    order: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    mixed: tuple[Mismatch, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    def difference(self, first: str, second: str) -> Difference | None:
+        """The pair in this order, or None."""
+        return next((each for each in self.differences if (each.first, each.second) == (first, second)), None)
+
+    @property
+    def measured(self) -> list[str]:
+        """The generators with a CAP, in the order."""
+        return [name for name in self.order if self.generators[name].cap.value is not None]
+
+    @property
+    def alike(self) -> tuple[Difference, ...]:
+        """Neighbours in the order that cannot be told apart."""
+        neighbours = (self.difference(*pair) for pair in pairwise(self.order))
+        return tuple(each for each in neighbours if each is not None and each.apart is not True)
+
+    @property
+    def rivals(self) -> list[str]:
+        """Those that cannot be told apart from the first in the order, as far as they were compared."""
+        return [
+            each.second for each in self.differences if each.first == self.order[0] and each.apart is not True
+        ]
+
+    @property
+    def models(self) -> list[str]:
+        """Who annotated: distinct over all generators, sorted."""
+        return sorted({model for score in self.generators.values() for model in score.provenance.models})
+
+    @property
+    def prompt_sets(self) -> list[str]:
+        """Ids of the prompts annotated with: distinct over all generators, sorted."""
+        return sorted({prompts for score in self.generators.values() for prompts in score.provenance.prompts})
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "generators": {name: score.to_json() for name, score in self.generators.items()},
+            "order": list(self.order),
+            "alike": [[each.first, each.second] for each in self.alike],
+            "differences": [each.to_json() for each in self.differences],
+            "mixed": [mismatch.to_json() for mismatch in self.mixed],
+            "notices": list(self.notices),
+        }
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """A row a generator, by `COLUMNS`, in the order; what was not measured is None."""
+        alike = {each.second for each in self.alike}
+        for rank, name in enumerate(self.order, 1):
+            score = self.generators[name]
+            row: dict[str, object] = {
+                "source": "own",
+                "assessor": " + ".join(score.provenance.models),
+                "rank": rank,
+                "generator": name,
+                "images": score.images,
+                **asdict(score.left_out),
+                "anomalies": score.anomalies,
+                "like_the_one_before": "yes" if name in alike else "no" if rank > 1 else None,
+            }
+            for metric in METRICS:
+                estimate = score.metric(metric)
+                low, high = estimate.interval or (None, None)
+                row |= {metric: estimate.value, f"{metric}_low": low, f"{metric}_high": high}
+            yield row
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How alike two assessors rank the same generators by one metric: Spearman's rho and Kendall's tau-b.
+
+    Both are None where fewer than two generators are compared or an assessor gives all the same value.
+    """
+
+    metric: Metric
+    generators: int
+    spearman: float | None
+    kendall: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """A generator as printed in the paper, by one assessor."""
+
+    generator: str
+    assessor: str
+    mai: float
+    af: float
+    cap: float
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """The published rows, where they are from, and how the two assessors agree in them."""
+
+    source: str
+    rows: tuple[PublishedRow, ...]
+    agreement: tuple[Agreement, ...]
+
+    @property
+    def assessors(self) -> list[str]:
+        return list(dict.fromkeys(row.assessor for row in self.rows))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "rows": [asdict(row) for row in self.rows],
+            "agreement": _agreement_json(self.agreement),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult(TableResult):
+    """A whole audit. Lower is better, 0 is flawless.
+
+    `against` is the same generators by a second assessor, and `agreement` compares the two. `pair_by` is
+    `stem`, the name of a column, or None. `published` is None unless asked for.
+
+    It prints as a table, and shows as one in a notebook.
+    """
+
+    leaderboard: Leaderboard
+    resamples: int
+    seed: int
+    level: float
+    pair_by: str | None = None
+    allow_mixed: bool = False
+    against: Leaderboard | None = None
+    agreement: tuple[Agreement, ...] = ()
+    published: PublishedTable | None = None
+
+    @property
+    def leaderboards(self) -> tuple[Leaderboard, ...]:
+        """One an assessor."""
+        return (self.leaderboard,) if self.against is None else (self.leaderboard, self.against)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `uncanny audit --json` prints: all but the paths of images; what was not measured is None.
+
+        Beside the keys of the format: in a generator `unfinished`, `anomalies`, `flawless`, `prompts`,
+        `severities`, `names`, `worst` and how its annotations were made; `differences`, the neighbours that
+        are `alike`, `mixed`, `notices`, how intervals were computed, and, where asked for, `against`,
+        `agreement` and `published`.
+        """
+        content = {
+            **self.leaderboard.to_json(),
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "level": self.level,
+            "pair_by": self.pair_by,
+            "allow_mixed": self.allow_mixed,
+        }
+        if self.against is not None:
+            content["against"] = self.against.to_json()
+            content["agreement"] = _agreement_json(self.agreement)
+        if self.published is not None:
+            content["published"] = self.published.to_json()
+        return content
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """A row a generator and assessor, lowest CAP first, then the published ones in the paper's order."""
+        for leaderboard in self.leaderboards:
+            yield from leaderboard.rows()
+        for row in () if self.published is None else self.published.rows:
+            yield {"source": "published", **asdict(row)}
+
+    def to_csv(self) -> str:
+        """What `uncanny audit --csv` prints: `rows` with a head line, in full precision.
+
+        A cell without a measured value is empty.
+        """
+        text = io.StringIO()
+        table = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+        table.writeheader()
+        table.writerows(self.rows())
+        return text.getvalue()
+
+    def to_pandas(self) -> DataFrame:
+        """`rows` as a data frame. Raises UsageError where pandas is not installed (the extra `frames`)."""
+        return data_frame(COLUMNS, self.rows())
+
+    def tables(self) -> tuple[Table, ...]:
+        return tables.audit_tables(self)
+
+    def report(self, out: Path | str, *, title: str | None = None) -> Path:
+        """Write the page to `out`, one self-contained file, and return its path.
+
+        Raises OSError where it cannot be written.
+        """
+        from uncanny.eval.audit.report.page import write_audit_page
+
+        return write_audit_page(self, Path(out), title=title)
+
+
+def _agreement_json(agreements: tuple[Agreement, ...]) -> dict[str, Any]:
+    return {
+        each.metric: {
+            "generators": each.generators,
+            "spearman": each.spearman,
+            "kendall": each.kendall,
+        }
+        for each in agreements
+    }

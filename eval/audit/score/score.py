@@ -1,0 +1,192 @@
+"""From annotations to leaderboards: scores, intervals, the order, and which neighbours cannot be told apart.
+
+*Semantic Visual Anomaly Detection and Reasoning* (the AnomReason paper), section 4.3;
+the formulas, and in what they are a reading of the paper, are in `eval.metrics.audit`. Ours beside it: the
+mean implausibility of an anomaly, intervals, differences of pairs, and that failed annotations are left out
+and counted instead of passing for flawless images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from uncanny.errors import UsageError
+from uncanny.eval.audit.data.alike import check_alike, unchecked
+from uncanny.eval.audit.data.load import Generator, provenances
+from uncanny.eval.audit.score.resample import Pair, Resamples
+from uncanny.eval.audit.score.result import (
+    ALL_PAIRS_UP_TO,
+    Agreement,
+    AuditResult,
+    Difference,
+    GeneratorScore,
+    Leaderboard,
+    PublishedRow,
+    PublishedTable,
+)
+from uncanny.eval.common.estimates import Estimate, Interval
+from uncanny.eval.common.published import published as published_figures
+from uncanny.eval.metrics.audit import RANKED, AuditMetrics, audit_metrics
+from uncanny.eval.metrics.bootstrap import LEVEL, RESAMPLES
+from uncanny.eval.metrics.significance import rank_agreement
+
+PAPER = "the AnomReason paper, table 3: 246 prompts a generator"
+ASSESSORS = ("AnomReasonor", "AnomAgent")
+
+
+def score_audit(
+    generators: Sequence[Generator],
+    against: Sequence[Generator] = (),
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    pair_by: str | None = None,
+    allow_mixed: bool = False,
+    published: bool = False,
+) -> AuditResult:
+    """Score all generators, and the same ones by a second assessor where `against` is given.
+
+    Raises UsageError where the annotations were not made alike, unless `allow_mixed`, and where the second
+    assessor has fewer than two of the generators.
+    """
+    leaderboard = _leaderboard(generators, resamples, seed, pair_by, allow_mixed)
+    second = _leaderboard(against, resamples, seed, pair_by, allow_mixed) if against else None
+    return AuditResult(
+        leaderboard=leaderboard,
+        resamples=resamples,
+        seed=seed,
+        level=LEVEL,
+        pair_by=pair_by,
+        allow_mixed=allow_mixed,
+        against=second,
+        agreement=() if second is None else agreement(leaderboard, second),
+        published=published_table() if published else None,
+    )
+
+
+def agreement(leaderboard: Leaderboard, against: Leaderboard) -> tuple[Agreement, ...]:
+    """Over the generators that both have. Raises UsageError where these are fewer than two."""
+    shared = [name for name in leaderboard.order if name in against.generators]
+    if len(shared) < 2:
+        raise UsageError(
+            f"The two assessors have {len(shared)} of the generators in common",
+            remedy="Give --against the same names, at least two of them.",
+        )
+    agreements = []
+    for metric in RANKED:
+        pairs = [
+            (first, second)
+            for name in shared
+            if (first := leaderboard.generators[name].metric(metric).value) is not None
+            and (second := against.generators[name].metric(metric).value) is not None
+        ]
+        ranks = rank_agreement([first for first, _ in pairs], [second for _, second in pairs])
+        agreements.append(Agreement(metric, len(pairs), ranks.spearman, ranks.kendall))
+    return tuple(agreements)
+
+
+def published_table() -> PublishedTable:
+    """Table 3 of the AnomReason paper, in its order, and how its assessors agree on the ranks."""
+    table = published_figures("generator_audit")["rows"]
+    rows = tuple(
+        PublishedRow(row["generator"], assessor, **row[assessor]) for row in table for assessor in ASSESSORS
+    )
+    first, second = ASSESSORS
+    agreements = []
+    for metric in RANKED:
+        ranks = rank_agreement([row[first][metric] for row in table], [row[second][metric] for row in table])
+        agreements.append(Agreement(metric, len(table), ranks.spearman, ranks.kendall))
+    return PublishedTable(PAPER, rows, tuple(agreements))
+
+
+def _leaderboard(
+    generators: Sequence[Generator], resamples: int, seed: int, pair_by: str | None, allow_mixed: bool
+) -> Leaderboard:
+    mixed = check_alike(provenances(generators), allow_mixed=allow_mixed)
+    aggregates = {generator.name: generator.aggregate for generator in generators}
+    metrics = {
+        name: audit_metrics(
+            np.asarray(aggregate.counts, dtype=np.int64), np.asarray(aggregate.severity_sums, dtype=np.int64)
+        )
+        for name, aggregate in aggregates.items()
+    }
+    order = sorted(metrics, key=lambda name: _rank(metrics[name]))
+    pairs = _pairs([name for name in order if metrics[name].cap is not None])
+    drawn = Resamples(aggregates, pairs, paired=pair_by is not None, resamples=resamples, seed=seed)
+    scores = {
+        generator.name: _score(generator, metrics[generator.name], drawn.intervals(generator.name))
+        for generator in generators
+    }
+    notices = [notice for generator in generators for notice in generator.notices]
+    notices += [
+        *unchecked({generator.name: generator.provenance for generator in generators}),
+        *_left_out(scores),
+        *_unpaired(generators, pair_by),
+    ]
+    differences = tuple(_difference(pair, drawn) for pair in pairs)
+    return Leaderboard(scores, tuple(order), differences, mixed, tuple(notices))
+
+
+def _rank(metrics: AuditMetrics) -> tuple[bool, float]:
+    return (metrics.cap is None, metrics.cap or 0.0)
+
+
+def _pairs(order: Sequence[str]) -> list[Pair]:
+    if len(order) <= ALL_PAIRS_UP_TO:
+        return list(combinations(order, 2))
+    return list(pairwise(order))
+
+
+def _score(
+    generator: Generator, metrics: AuditMetrics, intervals: Sequence[Interval | None]
+) -> GeneratorScore:
+    aggregate = generator.aggregate
+    mai, af, cap, u_mean = (Estimate(*each) for each in zip(metrics, intervals, strict=True))
+    return GeneratorScore(
+        name=generator.name,
+        source=generator.source.path,
+        kind=generator.source.kind,
+        images=aggregate.images,
+        anomalies=sum(aggregate.counts),
+        flawless=aggregate.counts.count(0),
+        left_out=aggregate.left_out,
+        mai=mai,
+        af=af,
+        cap=cap,
+        u_mean=u_mean,
+        severities=tuple(aggregate.severities),
+        names=aggregate.names,
+        worst=aggregate.worst,
+        provenance=generator.provenance,
+        prompts=None if aggregate.prompt_of is None else len(set(aggregate.prompt_keys)),
+        unfinished=generator.unfinished,
+    )
+
+
+def _difference(pair: Pair, drawn: Resamples) -> Difference:
+    compared = drawn.compare(pair)
+    mai, af, cap = compared.estimates
+    return Difference(*pair, compared.shared, mai, af, cap, cap.excludes_zero)
+
+
+def _left_out(scores: Mapping[str, GeneratorScore]) -> Iterator[str]:
+    for name, score in scores.items():
+        if score.many_left_out:
+            kinds = ("failed", "partial", "unreadable", "unclear")
+            counts = [(kind, getattr(score.left_out, kind)) for kind in kinds]
+            by_kind = ", ".join(f"{count:,} {kind}" for kind, count in counts if count)
+            yield (
+                f"{name}: {score.left_out.total:,} of {score.records:,} images are left out ({by_kind}); "
+                "the figures are of the others."
+            )
+
+
+def _unpaired(generators: Sequence[Generator], pair_by: str | None) -> Iterator[str]:
+    if pair_by is None or len(generators) < 2:
+        return
+    prompts = [set(keys) for generator in generators if (keys := generator.aggregate.prompt_keys)]
+    if prompts and sum(len(keys) for keys in prompts) == len(set().union(*prompts)):
+        yield f"No two generators share a prompt by {pair_by!r}, so nothing is paired."
