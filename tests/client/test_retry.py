@@ -18,17 +18,14 @@ from uncanny.client.generation import (
     LONGEST_ASKED_WAIT_S,
     LONGEST_WAIT_S,
     TOTAL_S,
-    retrying,
+    Retries,
 )
 from uncanny.errors import (
-    AnswerError,
     ModelDownError,
     ProviderError,
     RefusedError,
     RequestRejectedError,
     TransientError,
-    TruncatedError,
-    UncannyError,
 )
 from uncanny.models.base import ModelRequest, ModelResponse
 
@@ -36,31 +33,29 @@ PATIENCE_S = 60.0  # that of `guarded`
 
 
 class Attempts:
-    """Fails with the given errors in turn, then answers. `waits` are the seconds slept between.
+    """Attempts that fail with the given errors in turn. `waits` are the seconds between them.
 
-    After each failure the model answers somebody else, unless `outage`.
+    After each failure the model answers somebody else, unless `outage`. An attempt takes `lasts_s`.
     """
 
-    def __init__(self, *errors: UncannyError, outage: bool = False) -> None:
-        self.errors = list(errors)
-        self.outage = outage
-        self.breaker = Breaker("any/model", PATIENCE_S)
-        self.made = 0
+    def __init__(self, *errors: TransientError, outage: bool = False, lasts_s: float = 0.0) -> None:
+        self.errors, self.outage, self.lasts_s = errors, outage, lasts_s
         self.waits: list[float] = []
 
-    async def call(self) -> str:
-        self.made += 1
-        if not self.outage:
-            self.breaker.succeeded()
-        if self.errors:
-            raise self.errors.pop(0)
-        return "answer"
+    async def run(self) -> None:
+        breaker = Breaker("any/model", PATIENCE_S)
+        retries = Retries(breaker, "a.png")
+        for error in self.errors:
+            await asyncio.sleep(self.lasts_s)
+            if not self.outage:
+                breaker.succeeded()
+            began = now()
+            await retries.wait(error)
+            self.waits.append(now() - began)
 
-    async def sleep(self, seconds: float) -> None:
-        self.waits.append(seconds)
 
-    async def run(self) -> str:
-        return await retrying(self.breaker, "a.png").copy(sleep=self.sleep)(self.call)
+def now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def failure(number: int, retry_after: float | None = None) -> TransientError:
@@ -69,25 +64,24 @@ def failure(number: int, retry_after: float | None = None) -> TransientError:
 
 @virtual_time
 async def test_nothing_is_slept_without_a_failure() -> None:
-    attempts = Attempts()
-    assert await attempts.run() == "answer"
-    assert (attempts.made, attempts.waits) == (1, [])
+    assert await ask(ModelClient({"": [guarded(ScriptedProvider(in_turn(said("1"))))]})) == 1
+    assert now() == 0
 
 
 @virtual_time
 async def test_it_waits_as_long_as_the_server_asks_within_reason() -> None:
     attempts = Attempts(failure(1, 7.5), failure(2, 86_400.0))
-    assert await attempts.run() == "answer"
-    assert attempts.waits == [7.5, LONGEST_ASKED_WAIT_S]
+    await attempts.run()
+    assert attempts.waits == pytest.approx([7.5, LONGEST_ASKED_WAIT_S])
 
 
 @pytest.mark.parametrize("asked", [None, 0.0, 1e-9])
 @virtual_time
 async def test_left_to_itself_it_waits_a_random_time_below_a_growing_bound(asked: float | None) -> None:
     attempts = Attempts(*(failure(number, asked) for number in range(100)), outage=True)
-    assert await attempts.run() == "answer"
+    await attempts.run()
     bounds = [min(FIRST_WAIT_S * 2**number, LONGEST_WAIT_S) for number in range(100)]
-    assert all(0 < wait <= bound for wait, bound in zip(attempts.waits, bounds, strict=True))
+    assert all(0 < wait <= bound + 1e-9 for wait, bound in zip(attempts.waits, bounds, strict=True))
     assert len(set(attempts.waits)) == len(attempts.waits)
     assert max(attempts.waits) > LONGEST_WAIT_S / 2
 
@@ -97,44 +91,44 @@ async def test_after_the_last_attempt_the_last_error_is_raised() -> None:
     attempts = Attempts(*(failure(number) for number in range(1, 20)))
     with pytest.raises(TransientError, match=f"failure {ATTEMPTS}"):
         await attempts.run()
-    assert attempts.made == ATTEMPTS == 6
+    assert len(attempts.waits) == ATTEMPTS - 1 == 5
 
 
 @virtual_time
 async def test_attempts_that_take_long_are_fewer() -> None:
-    attempts = Attempts(*(failure(number) for number in range(20)))
-    at_once = attempts.call
-
-    async def slow() -> str:
-        await asyncio.sleep(TOTAL_S / 3)
-        return await at_once()
-
+    attempts = Attempts(*(failure(number) for number in range(20)), lasts_s=TOTAL_S / 3)
     with pytest.raises(TransientError):
-        await retrying(attempts.breaker, "a.png")(slow)
-    assert attempts.made == 3
+        await attempts.run()
+    assert len(attempts.waits) == 2
 
 
 @pytest.mark.parametrize(
     "error",
-    [
-        RequestRejectedError("x"),
-        RefusedError("x"),
-        TruncatedError("x"),
-        ModelDownError("x"),
-        AnswerError("x"),
-        ProviderError("x"),
-    ],
+    [RequestRejectedError("x"), RefusedError("x"), ModelDownError("x"), ProviderError("x")],
 )
 @virtual_time
-async def test_only_what_may_pass_is_tried_again(error: UncannyError) -> None:
-    attempts = Attempts(error)
+async def test_only_what_may_pass_is_tried_again(error: ProviderError) -> None:
+    model = ScriptedProvider(in_turn(error))
     with pytest.raises(type(error)):
-        await attempts.run()
-    assert (attempts.made, attempts.waits) == (1, [])
+        await ask(ModelClient({"": [guarded(model)]}))
+    assert (len(model.requests), now()) == (1, 0)
 
 
-def now() -> float:
-    return asyncio.get_running_loop().time()
+@virtual_time
+async def test_a_repair_has_its_own_attempts() -> None:
+    script = in_turn(*[busy()] * (ATTEMPTS - 1), said("many"), *[busy()] * (ATTEMPTS - 1), said("1"))
+    model = ScriptedProvider(script)
+    own = guarded(model)
+
+    async def others() -> None:
+        while True:  # the model answers others meanwhile, so failures are the request's own
+            own.breaker.succeeded()
+            await asyncio.sleep(0.01)
+
+    answering = asyncio.create_task(others())
+    assert await ask(ModelClient({"": [own]})) == 1
+    answering.cancel()
+    assert len(model.requests) == 2 * ATTEMPTS
 
 
 def during(

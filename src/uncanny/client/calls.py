@@ -1,4 +1,4 @@
-"""What was asked and what came of it: one record for every call to a model."""
+"""The record of every call to a model, and the scope of the calls about one input."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from dataclasses import fields as dataclass_fields
 from datetime import UTC, datetime
 from functools import cache
 from itertools import count
-from typing import Any
+from types import TracebackType
+from typing import Any, TypedDict
 
 import orjson
 from pydantic import TypeAdapter
 
 from uncanny.client.waiting import Gate
 from uncanny.errors import ENDS_RUN, AnswerError, ProviderError, RunError
-from uncanny.models.base import MOST_TOKENS, ModelResponse, Outcome, Tokens
+from uncanny.models.base import MOST_TOKENS, ModelRequest, ModelResponse, Outcome, Tokens
 from uncanny.schema import Usage, as_count, as_dollars
 
 # Of a name that a server gives; a longer one is none.
@@ -27,14 +28,46 @@ MOST_CHARACTERS = 200
 Prefix = tuple[str, bool, str]
 
 
+class RequestFields(TypedDict):
+    """What a record says of the request."""
+
+    image: str
+    agent: str
+    step: int
+    object: str | None
+    sample: int
+    prompt: str
+    asked: str
+    sees_image: bool
+
+
+def request_fields(request: ModelRequest, image: str, prompt: str) -> RequestFields:
+    """`asked` is the text of the last user turn."""
+    sees_image = False
+    for message in request.messages:
+        for part in message.parts:
+            if not isinstance(part, str):
+                sees_image = True
+    return {
+        "image": image,
+        "agent": request.agent,
+        "step": request.step,
+        "object": request.subject,
+        "sample": request.sample,
+        "prompt": prompt,
+        "asked": "\n\n".join([part for part in request.messages[-1].parts if isinstance(part, str)]),
+        "sees_image": sees_image,
+    }
+
+
 @dataclass(slots=True)
 class CallRecord:
     """One call, as a line of `calls.jsonl`.
 
-    `attempt` counts from 1 within one question, `repair` says how many repair questions came before.
-    `replayed` marks an answer taken from the answer cache: its usage is what it cost when it was asked.
-    `served_model` is the model the server says answered, such as a dated snapshot of the one asked for, and
-    `request_id` the provider's own name of the call; both are None where it told none.
+    `attempt` counts from 1 within one generation, `repair` says how many repairs came before. `replayed`
+    marks an answer taken from the answer cache: its usage is what it cost when the call was made.
+    `served_model` is the model the server says answered, such as a dated snapshot of the one named in the
+    request, and `request_id` the provider's own name of the call; both are None where it gave none.
     """
 
     image: str
@@ -76,8 +109,15 @@ class CallRecord:
             raise TypeError(f"of another version: {', '.join(unknown)}")
         return _fields().validate_python(fields | figures | {"cost_usd": cost, "started": started})
 
+    def enter(self, response: ModelResponse, tokens: Tokens, cost_usd: float | None) -> None:
+        """Enter what came back, and from whom; `tokens` are the credible ones."""
+        self.answer = response.text
+        self.input_tokens, self.output_tokens = tokens.input, tokens.output
+        self.cached_tokens, self.cost_usd = tokens.cached, cost_usd
+        self.served_model, self.request_id = _name(response.model), _name(response.request_id)
+
     def cached_form(self) -> dict[str, Any]:
-        """The part the answer cache keeps: what the same request on another day would not tell again."""
+        """The part the answer cache keeps: all that another run could not say of the same request."""
         return {
             "model": self.model,
             "prompt": self.prompt,
@@ -107,20 +147,12 @@ def dump_calls(calls: Iterable[CallRecord]) -> bytes:
     return b"".join(orjson.dumps(call, option=orjson.OPT_APPEND_NEWLINE) for call in calls)
 
 
-def enter_reply(call: CallRecord, response: ModelResponse, tokens: Tokens, cost_usd: float | None) -> None:
-    """Enter what came back, and from whom, into the call's record; `tokens` are the credible ones."""
-    call.answer = response.text
-    call.input_tokens, call.output_tokens = tokens.input, tokens.output
-    call.cached_tokens, call.cost_usd = tokens.cached, cost_usd
-    call.served_model, call.request_id = _name(response.model), _name(response.request_id)
-
-
 def _name(text: str | None) -> str | None:
     return (text or "").strip()[:MOST_CHARACTERS] or None
 
 
 def usage(calls: Iterable[CallRecord]) -> Usage:
-    """Sum of what `calls` used. A sum is None if one call that brought a reply left the figure unmeasured.
+    """Sum of what `calls` used. A sum is None if one call that brought a response left the figure unmeasured.
 
     Calls that failed on the way (outcome `error`) brought no usage and are counted as calls only.
     """
@@ -145,33 +177,34 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-_TAKEN_UP = count()
+_ORDER = count()
 
 
 @dataclass(slots=True)
 class CallScope:
     """The calls about one input: their log, and which prefixes are already warm at the provider.
 
-    `order` says when the input was taken up: calls about earlier ones go first.
-    `ended` is why nothing more is asked about the input. What is asked side by side about it ends together:
-    calls in flight come back and are kept, since they are paid for, and none is begun meanwhile.
+    `order` says when the input was begun: calls about earlier ones go first. `ended` is why no more calls are
+    made about the input. Generations side by side about it end together: calls in flight come back and are
+    kept, since they are paid for, and none is begun meanwhile. `waiting` are tasks with a generation between
+    its calls, `stopped` those of them that the end has cancelled.
     """
 
     image: str
     calls: list[CallRecord] = field(default_factory=list)
     warm: dict[Prefix, Gate] = field(default_factory=dict)
-    order: int = field(default_factory=_TAKEN_UP.__next__)
+    order: int = field(default_factory=_ORDER.__next__)
     ended: RunError | None = None
-    _waiting: set[asyncio.Task[Any]] = field(default_factory=set)
-    _stopped: set[asyncio.Task[Any]] = field(default_factory=set)
+    waiting: set[asyncio.Task[Any]] = field(default_factory=set)
+    stopped: set[asyncio.Task[Any]] = field(default_factory=set)
 
     def end(self, error: RunError) -> None:
-        """Begin no further call. Questions that wait, for a slot or to be asked again, raise `error`."""
+        """Begin no further call. Generations that wait, for a slot or to try again, raise `error`."""
         if self.ended is not None:
             return
         self.ended = error
-        for task in self._waiting - {asyncio.current_task()}:
-            self._stopped.add(task)
+        for task in self.waiting - {asyncio.current_task()}:
+            self.stopped.add(task)
             task.cancel()
 
     def check(self) -> None:
@@ -179,44 +212,19 @@ class CallScope:
         if self.ended is not None:
             raise self.ended
 
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Around one question; all its time but that of its calls is waiting. Raises what `check` does."""
-        self.check()
-        task = asyncio.current_task()
-        assert task is not None  # questions are coroutines
-        self._waiting.add(task)
-        try:
-            yield
-        except asyncio.CancelledError:
-            if task not in self._stopped:
-                raise
-            self._stopped.discard(task)
-            # Whoever cancels the task besides means it.
-            if task.uncancel():
-                raise
-            self.check()
-        finally:
-            self._waiting.discard(task)
+    def generating(self) -> _Generating:
+        """Around one generation; all its time but that of its calls is waiting. Raises what `check` does.
 
-    @contextmanager
-    def calling(self) -> Iterator[None]:
-        """Around one call, from a moment when it can begin to when its answer is kept.
+        What ends the run ends the input.
+        """
+        return _Generating(self)
+
+    def calling(self) -> _Calling:
+        """Around one call, from when it can begin to when its answer is kept. Raises what `check` does.
 
         A failure is final where the input has ended meanwhile: another call would follow it.
         """
-        self.check()
-        task = asyncio.current_task()
-        assert task is not None
-        self._waiting.discard(task)
-        try:
-            yield
-        except (ProviderError, AnswerError) as error:
-            if self.ended is not None:
-                raise self.ended from error
-            raise
-        finally:
-            self._waiting.add(task)
+        return _Calling(self)
 
     @contextmanager
     def branch(self) -> Iterator[None]:
@@ -228,3 +236,57 @@ class CallScope:
             yield
         except ENDS_RUN as error:
             self.end(error)
+
+
+# Classes, not generators with `contextmanager`: they stand around every call and cost a third.
+
+
+class _Generating:
+    __slots__ = ("_scope", "_task")
+
+    def __init__(self, scope: CallScope) -> None:
+        self._scope = scope
+        self._task = _current_task()
+
+    def __enter__(self) -> None:
+        self._scope.check()
+        self._scope.waiting.add(self._task)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        scope, task = self._scope, self._task
+        scope.waiting.discard(task)
+        if isinstance(error, ENDS_RUN):
+            scope.end(error)
+        elif isinstance(error, asyncio.CancelledError) and task in scope.stopped:
+            scope.stopped.discard(task)
+            # Whoever cancels the task besides means it.
+            if not task.uncancel():
+                scope.check()
+
+
+class _Calling:
+    __slots__ = ("_scope", "_task")
+
+    def __init__(self, scope: CallScope) -> None:
+        self._scope = scope
+        self._task = _current_task()
+
+    def __enter__(self) -> None:
+        self._scope.check()
+        self._scope.waiting.discard(self._task)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._scope.waiting.add(self._task)
+        ended = self._scope.ended
+        if isinstance(error, ProviderError | AnswerError) and ended is not None and ended is not error:
+            raise ended from error
+
+
+def _current_task() -> asyncio.Task[Any]:
+    task = asyncio.current_task()
+    assert task is not None  # generations are coroutines
+    return task

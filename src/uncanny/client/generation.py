@@ -1,21 +1,22 @@
-"""One question to one model, from the first attempt to a validated answer or the reason why there is none.
+"""One generation: calls to one model until its answer validates, or the reason why there is none.
 
-The one place where a call is tried again."""
+The one place where a call is made again: after an error that may pass, with more room after an answer that
+was cut off, and as a repair after an answer that did not validate. SDKs and graphs retry nothing.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
-from tenacity.wait import wait_base, wait_random_exponential
-
 from uncanny.client.budget import Budget, Spend
-from uncanny.client.calls import CallRecord, CallScope, Prefix, enter_reply, now
-from uncanny.client.endpoint import Breaker, Endpoint
-from uncanny.client.replay import asked_text, sees
+from uncanny.client.calls import CallRecord, CallScope, Prefix, now, request_fields
+from uncanny.client.endpoint import Breaker, Endpoint, Slot
 from uncanny.client.waiting import Gate, Ticket
 from uncanny.errors import (
     AnswerError,
@@ -25,18 +26,18 @@ from uncanny.errors import (
     TransientError,
     TruncatedError,
 )
-from uncanny.models.base import Message, ModelRequest, ModelResponse, credible, masked
+from uncanny.models.base import Message, ModelRequest, ModelResponse, SentImage, credible, masked
 
 T = TypeVar("T")
 REPAIRS = 2
 MOST_OUTPUT_TOKENS = 16_000
-# Characters of an answer that are shown again to whoever is asked to repair it.
+# Characters of an answer that are shown again in a repair.
 MOST_REPEATED = 100_000
 
 
 @dataclass(slots=True)
 class Generation(Generic[T]):
-    """State of one question. `mask` takes keys out of what comes back, before anything else sees it.
+    """The state of one generation. `mask` takes keys out of a response before anything else reads it.
 
     `keep` makes a validated answer durable before its slot is given back: so at any moment no more answers
     can be lost to a kill than there are slots.
@@ -52,19 +53,21 @@ class Generation(Generic[T]):
     budget: Budget | None
     keep: Callable[[list[CallRecord]], Awaitable[None]] | None
     on_call: Callable[[CallRecord], None] | None
+    ticket: Ticket
     _calls: list[CallRecord] = field(default_factory=list)
     _repairs: int = 0
-    ticket: Ticket = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.ticket = Ticket(self.scope.order)
 
     async def answer(self) -> T:
-        """Raises what `Caller.ask` documents."""
+        """Raises what `ModelClient.generate` documents."""
         request = self.request
+        retries: Retries | None = None
         while True:
             try:
-                return await self._retried(request)
+                return await self._call(request)
+            except TransientError as error:
+                retries = retries or Retries(self.endpoint.breaker, self.scope.image)
+                await retries.wait(error)
+                continue
             except TruncatedError:
                 limit = request.sampling.max_output_tokens
                 if limit >= MOST_OUTPUT_TOKENS:
@@ -76,25 +79,10 @@ class Generation(Generic[T]):
                     raise
                 self._repairs += 1
                 request = self._repair_request(request, error)
-
-    async def _retried(self, request: ModelRequest) -> T:
-        try:
-            return await self._warmed(request)
-        except TransientError as error:
-            first: TransientError | None = error
-
-        # Tenacity's bookkeeping costs more than all the rest of a call, so it starts at the first failure.
-        async def attempt() -> T:
-            nonlocal first
-            if first is not None:
-                failure, first = first, None
-                raise failure
-            return await self._warmed(request)
-
-        return await retrying(self.endpoint.breaker, self.scope.image)(attempt)
+            retries = None
 
     def _repair_request(self, request: ModelRequest, error: AnswerError) -> ModelRequest:
-        # On top of the first question, not of an earlier repair: two bad answers in view teach a third one.
+        # On top of the first request, not of an earlier repair: two bad answers in view teach a third one.
         turns = (
             *self.request.messages,
             Message("assistant", (self._calls[-1].answer[:MOST_REPEATED] or "(empty)",)),
@@ -102,88 +90,39 @@ class Generation(Generic[T]):
         )
         return replace(request, messages=turns)
 
-    async def _warmed(self, request: ModelRequest) -> T:
-        """One attempt; the first with a prefix goes ahead alone, so that the others find it cached."""
-        key = self._prefix(request)
-        if key is None:
-            return await self._reserved(request)
-        gate = self.scope.warm.get(key)
-        if gate is not None:
-            await gate.passed(self.ticket)
-            return await self._reserved(request)
-        gate = self.scope.warm[key] = Gate(self.ticket)
-        try:
-            return await self._reserved(request)
-        finally:
-            gate.open()
-
-    def _prefix(self, request: ModelRequest) -> Prefix | None:
-        capabilities = self.endpoint.provider.capabilities
-        if not capabilities.prefix_cache:
-            return None
-        for message in request.messages:
-            for part in message.parts:
-                if not isinstance(part, str):
-                    constrained = capabilities.schema_in_prefix and request.schema is not None
-                    return self.endpoint.name, constrained, part.sha256
-        return None
-
-    async def _reserved(self, request: ModelRequest) -> T:
-        if self.budget is None:
-            return await self._attempt(request)
-        worst = self.endpoint.spend(self.endpoint.worst_case(request))
-        await self.budget.reserve(worst, self.ticket)
-        before = len(self._calls)
-        try:
-            return await self._attempt(request)
-        finally:
-            self.budget.settle(worst, self._spent(before, worst))
-
-    def _spent(self, before: int, worst: Spend) -> Spend:
-        """A reply without usage counts as the worst case, or there would be no limit."""
-        calls = self._calls[before:]
-        if not calls or calls[-1].outcome == "error":
-            return Spend()
-        call = calls[-1]
-        unknown = call.input_tokens is None or call.output_tokens is None
-        return Spend(
-            worst.tokens if unknown else (call.input_tokens or 0) + (call.output_tokens or 0),
-            worst.cost_usd if call.cost_usd is None else call.cost_usd,
-        )
-
-    async def _attempt(self, request: ModelRequest) -> T:
+    async def _call(self, request: ModelRequest) -> T:
+        """One call and the value its answer reads as."""
         endpoint = self.endpoint
-        async with endpoint.limiter.slot(self.ticket):
+        async with self._admission(request):
             if endpoint.unavailable is not None:
                 raise endpoint.unavailable
             with self.scope.calling():
-                return await self._call(request)
+                record = self._record(request)
+                began = time.perf_counter()
+                try:
+                    response = await endpoint.provider.generate(request)
+                except (TransientError, RequestRejectedError, ModelUnusableError) as error:
+                    self._log(record, began, detail=str(error))
+                    self._count_failure(error)
+                    raise
+                endpoint.limiter.succeeded()
+                endpoint.breaker.succeeded()
+                response = masked(response, self.mask)
+                tokens = credible(response.tokens)
+                record.enter(response, tokens, endpoint.price(tokens))
+                value = self._validated(request, response, record, began)
+                if self.keep is not None:
+                    await self.keep(self._calls)
+                return value
 
-    async def _call(self, request: ModelRequest) -> T:
-        endpoint = self.endpoint
-        record = self._record(request)
-        began = time.perf_counter()
-        try:
-            response = await endpoint.provider.generate(request)
-        except (TransientError, RequestRejectedError, ModelUnusableError) as error:
-            self._log(record, began, detail=str(error))
-            self._failed(error)
-            raise
-        endpoint.limiter.succeeded()
-        endpoint.breaker.succeeded()
-        response = masked(response, self.mask)
-        tokens = credible(response.tokens)
-        enter_reply(record, response, tokens, endpoint.price(tokens))
-        return await self._accept(request, response, record, began)
-
-    async def _accept(
+    def _validated(
         self, request: ModelRequest, response: ModelResponse, record: CallRecord, began: float
     ) -> T:
         if response.finish == "refusal":
             record.outcome = "refused"
             self._log(record, began, detail=response.reason or "the model refused")
-            said = response.text.strip()[:300] or response.reason or "The model refused without words"
-            raise RefusedError(said, words=response.text)
+            message = response.text.strip()[:300] or response.reason or "The model refused without words"
+            raise RefusedError(message, words=response.text)
         record.outcome = "unparseable"
         if response.finish == "length":
             limit = request.sampling.max_output_tokens
@@ -196,11 +135,58 @@ class Generation(Generic[T]):
             raise
         record.outcome = "answered"
         self._log(record, began)
-        if self.keep is not None:
-            await self.keep(self._calls)
         return value
 
-    def _failed(self, error: TransientError | RequestRejectedError | ModelUnusableError) -> None:
+    def _admission(self, request: ModelRequest) -> AbstractAsyncContextManager[None]:
+        """Around one call: its prefix is warm, the budget covers it, and the model has a slot for it."""
+        slot = self.endpoint.limiter.slot(self.ticket)
+        prefix = self._prefix(request)
+        return slot if prefix is None and self.budget is None else self._in_order(request, prefix, slot)
+
+    @asynccontextmanager
+    async def _in_order(
+        self, request: ModelRequest, prefix: Prefix | None, slot: Slot
+    ) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            if prefix is not None:
+                # The first call with a prefix goes ahead alone, so that the others find it cached.
+                gate = self.scope.warm.get(prefix)
+                if gate is None:
+                    gate = self.scope.warm[prefix] = Gate(self.ticket)
+                    stack.callback(gate.open)
+                else:
+                    await gate.passed(self.ticket)
+            if self.budget is not None:
+                worst = self.endpoint.spend(self.endpoint.worst_case(request))
+                await self.budget.reserve(worst, self.ticket)
+                stack.callback(self._settle, self.budget, worst, len(self._calls))
+            await stack.enter_async_context(slot)
+            yield
+
+    def _prefix(self, request: ModelRequest) -> Prefix | None:
+        capabilities = self.endpoint.provider.capabilities
+        if not capabilities.prefix_cache:
+            return None
+        for message in request.messages:
+            for part in message.parts:
+                if isinstance(part, SentImage):
+                    constrained = capabilities.schema_in_prefix and request.schema is not None
+                    return self.endpoint.name, constrained, part.sha256
+        return None
+
+    def _settle(self, budget: Budget, worst: Spend, calls_before: int) -> None:
+        """A response without usage counts as the worst case, or there would be no limit."""
+        used = Spend()
+        if len(self._calls) > calls_before and self._calls[-1].outcome != "error":
+            call = self._calls[-1]
+            unknown = call.input_tokens is None or call.output_tokens is None
+            used = Spend(
+                worst.tokens if unknown else (call.input_tokens or 0) + (call.output_tokens or 0),
+                worst.cost_usd if call.cost_usd is None else call.cost_usd,
+            )
+        budget.settle(worst, used)
+
+    def _count_failure(self, error: TransientError | RequestRejectedError | ModelUnusableError) -> None:
         if isinstance(error, TransientError):
             if error.overloaded or error.retry_after is not None:
                 self.endpoint.limiter.overloaded(error.retry_after)
@@ -210,15 +196,8 @@ class Generation(Generic[T]):
 
     def _record(self, request: ModelRequest) -> CallRecord:
         return CallRecord(
-            image=self.scope.image,
-            agent=request.agent,
-            step=request.step,
-            object=request.subject,
-            sample=request.sample,
+            **request_fields(request, self.scope.image, self.prompt),
             model=self.endpoint.name,
-            prompt=self.prompt,
-            asked=asked_text(request),
-            sees_image=sees(request),
             attempt=len(self._calls) + 1,
             repair=self._repairs,
             outcome="error",
@@ -244,52 +223,40 @@ LONGEST_WAIT_S = 30.0
 LONGEST_ASKED_WAIT_S = 120.0
 
 
-class _Wait(wait_base):
-    """A random time below a growing bound, but not less than the server asked for."""
+class Retries:
+    """When a request is sent again after errors that may pass, and when that is over.
 
-    def __init__(self) -> None:
-        self._usual = wait_random_exponential(multiplier=FIRST_WAIT_S, max=LONGEST_WAIT_S)
-
-    def __call__(self, retry_state: RetryCallState) -> float:
-        error = retry_state.outcome.exception() if retry_state.outcome else None
-        asked = error.retry_after if isinstance(error, TransientError) else None
-        return max(self._usual(retry_state), min(asked or 0.0, LONGEST_ASKED_WAIT_S))
-
-
-class _Tries:
-    """Whether one question was tried often enough.
-
-    A failure is the question's own where the model answered another one since the last failure, as when one
+    A failure is the request's own where the model answered another one since the last failure, as when one
     image makes a server stumble. `ATTEMPTS` of them, or `TOTAL_S` seconds between them, are the end. While
     the model answers nobody, it is an outage and its failures count for nothing here: the breaker bounds it.
     """
 
     def __init__(self, breaker: Breaker, image: str) -> None:
         self._breaker, self._image = breaker, image
+        self._waits = 0
         self._failures = 0
         self._seconds = 0.0
         self._answers = -1
-        self._at = breaker.clock()
+        self._failed_at = breaker.clock()
 
-    def enough(self, _: RetryCallState) -> bool:
-        now, answers = self._breaker.clock(), self._breaker.answers
+    async def wait(self, error: TransientError) -> None:
+        """Sleep until the next attempt; raises `error` where there is none.
+
+        The time is random below a bound that doubles each time, but not less than the server asked for.
+        """
+        if self._over():
+            raise error
+        bound = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(self._waits, 10))
+        self._waits += 1
+        asked_s = min(error.retry_after or 0.0, LONGEST_ASKED_WAIT_S)
+        await asyncio.sleep(max(random.uniform(0, bound), asked_s))
+
+    def _over(self) -> bool:
+        moment, answers = self._breaker.clock(), self._breaker.answers
         if answers > self._answers:
             self._failures += 1
-            self._seconds += now - self._at
-        self._at, self._answers = now, answers
+            self._seconds += moment - self._failed_at
+        self._failed_at, self._answers = moment, answers
         if self._failures >= ATTEMPTS or self._seconds >= TOTAL_S:
             return True
         return self._breaker.out_of_patience_with(self._image)
-
-
-def retrying(breaker: Breaker, image: str) -> AsyncRetrying:
-    """For one question about `image` to the model of `breaker`, whose first attempt has just failed.
-
-    Tries again on `TransientError` only; the last error is raised.
-    """
-    return AsyncRetrying(
-        stop=_Tries(breaker, image).enough,
-        wait=_Wait(),
-        retry=retry_if_exception_type(TransientError),
-        reraise=True,
-    )

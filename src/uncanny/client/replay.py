@@ -1,6 +1,4 @@
-"""Answers to and from the answer cache, with the record of how they came about.
-
-Under which key a finished answer is kept."""
+"""Answers to and from the answer cache: under which key, and with which call records."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from uncanny.client.calls import CallRecord, CallScope
+from uncanny.client.calls import CallRecord, CallScope, request_fields
 from uncanny.client.endpoint import Endpoint
 from uncanny.errors import AnswerError
 from uncanny.models.base import ModelRequest
@@ -42,7 +40,7 @@ def load_answer(
     prompt: str,
     mask: Callable[[str], str] = str,
 ) -> Replayed[T] | None:
-    """The stored answer, its calls appended to `scope` as replayed; None if none is kept that still reads."""
+    """The stored answer, its calls appended to `scope` as replayed; None without one that still reads."""
     stored = cache.get(key)
     if stored is None:
         return None
@@ -53,33 +51,13 @@ def load_answer(
             call.answer, call.detail = mask(call.answer), call.detail and mask(call.detail)
         value = read(calls[-1].answer)
     except (AnswerError, LookupError, TypeError, ValueError, AttributeError):
-        return None  # kept by another version or damaged on disk: ask again
+        return None  # stored by another version or damaged on disk: the call is made again
     scope.calls += calls
     return Replayed(value, len(calls))
 
 
-def _replayed(kept: dict[str, Any], request: ModelRequest, image: str, prompt: str) -> CallRecord:
-    now = {
-        "image": image,
-        "agent": request.agent,
-        "step": request.step,
-        "object": request.subject,
-        "sample": request.sample,
-        "prompt": prompt,
-        "asked": asked_text(request),
-        "sees_image": sees(request),
-        "replayed": True,
-    }
-    return CallRecord.read(kept | now)
-
-
-def asked_text(request: ModelRequest) -> str:
-    """The text of the last user turn, as records show it."""
-    return "\n\n".join(part for part in request.messages[-1].parts if isinstance(part, str))
-
-
-def sees(request: ModelRequest) -> bool:
-    return any(not isinstance(part, str) for message in request.messages for part in message.parts)
+def _replayed(stored: dict[str, Any], request: ModelRequest, image: str, prompt: str) -> CallRecord:
+    return CallRecord.read({**stored, **request_fields(request, image, prompt), "replayed": True})
 
 
 SCHEMA_VERSION = 1
