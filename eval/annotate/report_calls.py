@@ -1,6 +1,7 @@
 """The calls of the images on the page, out of a `calls.jsonl` that may be larger than memory.
 
-An image's calls as the page carries them: JSON, gzip, base64, unpacked by the browser on opening."""
+The page carries each image's calls as JSON, gzip, base64; the browser unpacks them when the image is opened.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class CallIndex:
     `present` is False when the run has no such file. `skipped` counts lines that could not be read.
     """
 
-    path: Path
+    path: Path | None
     present: bool = False
     at: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -56,11 +57,11 @@ class Timeline:
     span: float
 
 
-def index_calls(path: Path, images: Collection[str]) -> CallIndex:
-    """Go through `path` once and remember where the lines of `images` are."""
-    index = CallIndex(path, present=path.is_file())
-    if not index.present:
-        return index
+def index_calls(path: Path | None, images: Collection[str]) -> CallIndex:
+    """Go through `path` once and remember where the lines of `images` are; None has no calls."""
+    if path is None or not path.is_file():
+        return CallIndex(path)
+    index = CallIndex(path, present=True)
     offset = 0
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
@@ -102,7 +103,7 @@ def timeline(index: CallIndex, image: str) -> Timeline:
 
 def _read(index: CallIndex, image: str) -> Iterator[dict[str, Any]]:
     entries = index.at.get(image, [])
-    if not entries:
+    if not entries or index.path is None:
         return
     with index.path.open("rb") as file:
         for number, offset in entries:

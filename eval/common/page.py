@@ -1,8 +1,8 @@
-"""What pages of scores share: templates, style and its hash for the page's policy, and how a number reads.
+"""What pages share: templates, style with its hash for the page's policy, data, pictures, how numbers read.
 
-Data inside the page: JSON that cannot end its script element, whatever a model wrote.
-
-The pictures on the page, as WebP data URIs: a thumbnail each, larger ones while there is room."""
+A page is one file that loads nothing: pictures are WebP data URIs, a thumbnail each and larger ones while
+there is room, and JSON inside it cannot end its script element, whatever a model wrote.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def pictures(shots: Sequence[Shot], budget: int) -> list[Picture]:
                 left -= len(uri or "")
                 large.append(uri if left >= 0 else None)
     large += [None] * (len(shots) - len(large))
-    return [Picture(one, other) for one, other in zip(small, large, strict=True)]
+    return [Picture(*uris) for uris in zip(small, large, strict=True)]
 
 
 def _data_uri(shot: Shot, side: int) -> str | None:

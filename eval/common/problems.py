@@ -42,8 +42,8 @@ class Problem:
         where = [f"line {self.line}"] if self.line is not None else []
         where += [f"item {shown(self.item)}"] if self.item is not None else []
         where += [f"field {self.field}"] if self.field else []
-        told = f"warning: {self.message}" if self.severity == "warning" else self.message
-        return f"{', '.join(where)}: {told}" if where else told
+        message = f"warning: {self.message}" if self.severity == "warning" else self.message
+        return f"{', '.join(where)}: {message}" if where else message
 
 
 class ItemsError(UsageError):
@@ -74,28 +74,28 @@ def shown(value: object) -> str:
 
 def of_validation(error: ValidationError, *, item: str | None, line: int | None) -> list[Problem]:
     """Every finding of pydantic about one record."""
-    return [Problem(item, _field(found), _message(found), line=line) for found in error.errors()]
+    return [Problem(item, _field(details), _message(details), line=line) for details in error.errors()]
 
 
-def _field(found: ErrorDetails) -> str | None:
-    parts = [str(part) if len(str(part)) <= _SHOWN else "…" for part in found["loc"] if part != "[key]"]
+def _field(details: ErrorDetails) -> str | None:
+    parts = [str(part) if len(str(part)) <= _SHOWN else "…" for part in details["loc"] if part != "[key]"]
     return ".".join(parts) or None
 
 
-def _message(found: ErrorDetails) -> str:
-    given, place = found["input"], found["loc"]
-    if found["type"] == "missing":
+def _message(details: ErrorDetails) -> str:
+    value, place = details["input"], details["loc"]
+    if details["type"] == "missing":
         return "is missing"
-    if found["type"] == "json_invalid":
-        return f"not valid JSON ({found['ctx']['error']})"
+    if details["type"] == "json_invalid":
+        return f"not valid JSON ({details['ctx']['error']})"
     if "[key]" in place:
         advice = (
-            "E is added when the question is asked; leave it out" if given == "E" else "use A, B, C and D"
+            "E is added when the question is asked; leave it out" if value == "E" else "use A, B, C and D"
         )
-        return f"the letter {shown(given)} is outside A–D; {advice}"
-    if place and place[-1] in ("answer", "ref", "q1_ref") and not given:
+        return f"the letter {shown(value)} is outside A–D; {advice}"
+    if place and place[-1] in ("answer", "ref", "q1_ref") and not value:
         return "the reference answer is empty; give the right answer"
-    return f"{found['msg']}, not {shown(given)}"
+    return f"{details['msg']}, not {shown(value)}"
 
 
 def parse_records(path: Path, model: type[T]) -> tuple[list[tuple[int, T]], list[Problem]]:
@@ -128,5 +128,5 @@ def _id_of(line: bytes) -> str | None:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    found = record.get("id") if isinstance(record, dict) else None
-    return found if isinstance(found, str) else None
+    name = record.get("id") if isinstance(record, dict) else None
+    return name if isinstance(name, str) else None

@@ -1,7 +1,7 @@
-"""Figures as the papers print them; `source` in each names the paper and its tables.
+"""Scores as the papers print them; `source` in each table names the paper and its tables.
 
-`CAVEATS` says, for each table that is shown beside a user's own figures, in what else the two differ: whoever
-shows published rows shows this with them. What holds of MCQ depends on the items: `eval.mcq.published`.
+`CAVEATS` says, for each table that is shown beside a user's own scores, in what else the two differ: whoever
+shows published rows shows this with them. What holds of MCQ depends on the items, and is said there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CAVEATS: Mapping[Literal["semantic_scores", "inpainting_scores", "generator_audi
 
 
 def published(name: Published) -> dict[str, Any]:
-    """The figures of one paper's tables; the key `source` says which paper and which tables."""
+    """One paper's tables; the key `source` says which paper and which tables."""
     return cast(
         dict[str, Any], orjson.loads((files("uncanny.eval") / "published" / f"{name}.json").read_bytes())
     )

@@ -1,4 +1,4 @@
-"""A run folder as the report reads it: `run.json`, and `annotations.jsonl` as a stream."""
+"""Annotations as reports and audits read them: a run folder with its `run.json`, or a file of records."""
 
 from __future__ import annotations
 
@@ -17,15 +17,36 @@ from uncanny.schema import Annotation
 
 @dataclass(frozen=True, slots=True)
 class ReadRun:
-    """A run folder and what its manifest says. `written` says whether there was a `run.json` at all."""
+    """A run folder and what its manifest says, or a file of annotations, which has no manifest.
+
+    `written` says whether there was a `run.json` at all, `file` where the annotations are.
+    """
 
     folder: RunFolder
     info: RunManifest
     written: bool
+    file: Path
+
+    @property
+    def is_run(self) -> bool:
+        return self.file == self.folder.annotations
+
+    @property
+    def calls(self) -> Path | None:
+        """Where the calls are recorded; of a file alone nowhere."""
+        return self.folder.calls if self.is_run else None
 
     def picture(self, image: str) -> Path:
         """The file behind a record's `image`: from the root, which is itself from the run folder."""
         return self.folder.path / (self.info.root or "") / image
+
+    def digest(self, record: Annotation) -> str | None:
+        """What the image file must have to be shown: "" where it may not, None where that is not known.
+
+        A run records it of every image it has read. Its folder may come from somebody else: without a digest
+        a record could bring any file of this machine into a page.
+        """
+        return record.sha256 or ("" if self.is_run else None)
 
 
 def open_run(path: Path) -> ReadRun:
@@ -36,14 +57,24 @@ def open_run(path: Path) -> ReadRun:
     """
     folder = RunFolder(path)
     manifest = folder.read_manifest()
-    if manifest is None:
-        if not folder.annotations.is_file():
-            raise UsageError(
-                f"{path} is not a run folder: it has neither run.json nor annotations.jsonl",
-                remedy="Name the folder that was given to `uncanny annotate -o`.",
-            )
-        return ReadRun(folder, RunManifest(), written=False)
-    return ReadRun(folder, manifest, written=True)
+    if manifest is None and not folder.annotations.is_file():
+        raise UsageError(
+            f"{path} is not a run folder: it has neither run.json nor annotations.jsonl",
+            remedy="Name the folder that was given to `uncanny annotate -o`.",
+        )
+    return ReadRun(folder, manifest or RunManifest(), manifest is not None, folder.annotations)
+
+
+def open_annotations(path: Path) -> ReadRun:
+    """A run folder, or a file of annotations; a run's own `annotations.jsonl` is the run.
+
+    Raises `UsageError` as `open_run` does.
+    """
+    if not path.is_file():
+        return open_run(path)
+    if path.name == "annotations.jsonl" and (path.parent / "run.json").is_file():
+        return open_run(path.parent)
+    return ReadRun(RunFolder(path.parent), RunManifest(), False, path)
 
 
 def stream_annotations(file: Path) -> Iterator[Annotation]:

@@ -151,7 +151,7 @@ def make_run(folder: Path, records: list[dict[str, Any]], *, pictures: bool = Tr
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         (folder / name).write_text(text, encoding="utf-8")
     outcomes = {"answered": 590, "unparseable": 4, "refused": 1, "error": 5}
-    told = {
+    manifest = {
         "format": 1,
         "uncanny": "0.1.0",
         "python": "3.11.7",
@@ -178,7 +178,7 @@ def make_run(folder: Path, records: list[dict[str, Any]], *, pictures: bool = Tr
             "seconds": 754.2,
         },
     }
-    (folder / "run.json").write_text(json.dumps(told | info))
+    (folder / "run.json").write_text(json.dumps(manifest | info))
     return folder
 
 

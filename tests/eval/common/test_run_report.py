@@ -52,9 +52,9 @@ class Page(HTMLParser):
         return " ".join(self.words.split())
 
     def calls(self, place: int) -> list[dict[str, Any]]:
-        found = json.loads(gzip.decompress(base64.b64decode(self.data[f"d{place}"]["packed"])))["calls"]
-        assert isinstance(found, list)
-        return found
+        calls = json.loads(gzip.decompress(base64.b64decode(self.data[f"d{place}"]["packed"])))["calls"]
+        assert isinstance(calls, list)
+        return calls
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +186,30 @@ def test_nothing_but_records(small_run: Path, tmp_path: Path) -> None:
     assert "calls 176" in page.text
     assert "cost not priced" in page.text
     assert not (small_run / "report.html").exists()
+
+
+def test_a_file_of_annotations_has_a_page_beside_it(small_run: Path) -> None:
+    """Without a run nothing is known of calls; a picture is shown unless the record has another digest."""
+    records = [json.loads(line) for line in (small_run / "annotations.jsonl").open(encoding="utf-8")]
+    records[0]["sha256"] = "0" * 64
+    del records[1]["sha256"]
+    file = small_run / "other.jsonl"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert write_report(file) == small_run / "other.html"
+    page = Page(small_run / "other.html")
+    assert "no run.json" in page.text
+    assert page.data["data"]["calls_present"] is False
+    thumbs = {image["image"]: image["thumb"] for image in page.data["data"]["images"]}
+    assert thumbs[records[0]["image"]] is None
+    assert thumbs[records[1]["image"]].startswith("data:image/webp")
+    assert not (small_run / "report.html").exists()
+    assert write_report(small_run / "annotations.jsonl") == small_run / "report.html"
+
+
+def test_a_page_never_replaces_what_it_is_of(small_run: Path) -> None:
+    file = (small_run / "annotations.jsonl").rename(small_run / "annotations.html")
+    with pytest.raises(UsageError, match="would be written over"):
+        write_report(file)
 
 
 def test_an_empty_run_has_a_page(tmp_path: Path, write_run: WriteRun) -> None:

@@ -11,10 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.eval.annotate.report import dollars, duration
 from uncanny.eval.annotate.report_calls import index_calls, timeline
+from uncanny.eval.annotate.report_counts import (
+    dollars,
+    duration,
+    per_image_histogram,
+    severity_histogram,
+)
 from uncanny.eval.common.page import page_json, percent
-from uncanny.eval.common.plots import per_image_histogram, severity_histogram
 
 
 def write_calls(path: Path, *calls: dict[str, Any]) -> Path:
