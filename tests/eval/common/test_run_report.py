@@ -192,7 +192,7 @@ def test_a_file_of_annotations_has_a_page_beside_it(small_run: Path) -> None:
     """Without a run nothing is known of calls; a picture is shown unless the record has another digest."""
     records = [json.loads(line) for line in (small_run / "annotations.jsonl").open(encoding="utf-8")]
     records[0]["sha256"] = "0" * 64
-    del records[1]["sha256"]
+    records[1]["sha256"] = None
     file = small_run / "other.jsonl"
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
     assert write_report(file) == small_run / "other.html"
