@@ -102,8 +102,9 @@ def questions_of(items_file: Path) -> list[dict[str, str]]:
 
 def ours(url: str, items_file: Path, run: Path) -> Measured:
     """A whole run: images checked, answer cache, calls and answers on disk."""
+    from uncanny.cli.session import run_with_progress
     from uncanny.eval.mcq.data.load import load_items
-    from uncanny.eval.mcq.run import McqJob, run_mcq
+    from uncanny.eval.mcq.run import McqTask
     from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder
     from uncanny.runs.config import ModelOptions, RunOptions
@@ -111,7 +112,14 @@ def ours(url: str, items_file: Path, run: Path) -> Measured:
     models = ModelOptions(parse_model("openai/gpt-4o"), base_urls={"openai": f"{url}/v1"})
     began, cpu = time.perf_counter(), time.process_time()
     options = RunOptions(concurrency=CONCURRENCY)
-    end = run_mcq(McqJob(RunFolder(run), load_items(items_file), items_file, models, options=options))
+    task = McqTask(
+        folder=RunFolder(run),
+        items=load_items(items_file),
+        items_file=items_file,
+        models=models,
+        options=options,
+    )
+    end = run_with_progress(task, quiet=True)
     wall, spent = time.perf_counter() - began, time.process_time() - cpu
     assert end.progress.statuses["ok"] == end.progress.total == end.progress.spending.calls
     return Measured(end.progress.total, wall, spent)

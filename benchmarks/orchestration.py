@@ -15,15 +15,17 @@ ROUNDS = 5
 
 def run(folder: Path, run: Path, *, cache: bool) -> tuple[float, int]:
     """CPU milliseconds an image, and calls an image."""
-    from uncanny.eval.annotate.run import AnnotateJob, annotate
+    from uncanny.cli.session import run_with_progress
+    from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder
     from uncanny.runs.config import ModelOptions, RunOptions
 
     options = RunOptions(concurrency=64, cache=cache)
-    job = AnnotateJob(RunFolder(run), [folder], ModelOptions(parse_model("noop")), options=options)
+    models = ModelOptions(parse_model("noop"))
+    task = AnnotateTask(folder=RunFolder(run), paths=[folder], models=models, options=options)
     began = time.process_time()
-    end = annotate(job)
+    end = run_with_progress(task, quiet=True)
     spent = time.process_time() - began
     assert end.progress.statuses["ok"] == IMAGES
     return 1000 * spent / IMAGES, end.progress.spending.calls // IMAGES

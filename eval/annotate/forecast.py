@@ -9,11 +9,12 @@ from typing import Any
 from uncanny.agents.annotate_config import AnnotateConfig
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import InputEstimate, image_tokens, text_tokens
-from uncanny.eval.annotate.run import OBJECTS_AN_IMAGE, AnnotateJob
+from uncanny.eval.annotate.run import OBJECTS_AN_IMAGE, AnnotateTask
 from uncanny.models.base import Tokens
 from uncanny.models.registry import missing_addresses
 from uncanny.prompts import prompt_set
-from uncanny.runs.inputs import mean_size, sample_sizes, skipped_figures, still_pending
+from uncanny.runs.image_task import still_pending
+from uncanny.runs.inputs import mean_size, sample_sizes, skipped_figures
 from uncanny.schema import Annotation
 
 # Prefixes of one image that are computed anew: free and constrained answers differ where schemas count.
@@ -46,7 +47,7 @@ _SCAN = _Kind("scanner", "scan", 0, True, 0, 250)
 _FORMAT = _Kind("formatter", "format", 0, True, 1600, 1000)
 
 
-def forecast(job: AnnotateJob) -> dict[str, Any]:
+def forecast(job: AnnotateTask) -> dict[str, Any]:
     """Calls, tokens and cost of what is left to do. Opens no model and needs no key.
 
     Where a model's image tokens are not known, tokens and cost are None and what is known stands beside them
@@ -96,7 +97,7 @@ def _uses(config: AnnotateConfig, objects: int) -> Iterator[tuple[_Kind, int]]:
 
 
 def _used(
-    job: AnnotateJob,
+    job: AnnotateTask,
     prices: PriceTable,
     kind: _Kind,
     calls: int,
@@ -126,7 +127,7 @@ def _used(
     )
 
 
-def _seeing(job: AnnotateJob) -> int:
+def _seeing(job: AnnotateTask) -> int:
     """Calls of one image that see it."""
     objects = min(OBJECTS_AN_IMAGE, job.config.max_objects)
     return max(2, job.config.repeats + job.config.scene_scans + 4 * objects + 1)

@@ -1,243 +1,325 @@
-"""`uncanny annotate` without a terminal: a folder of images to a finished, or resumable, run.
+"""Annotating images: the public functions, the task of a run, and the record of one image.
 
-One image through the annotation graph, to a record that never lies about what went wrong."""
+`annotate` takes a folder of images to a finished, or resumable, run; `annotate_image` one image to its
+record, without any file. Both have an `_async` twin for programs with an event loop of their own."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack
 
-from uncanny.agents import AnnotateConfig, ImageContext
-from uncanny.client.calls import CallRecord, usage
-from uncanny.errors import ImageError
-from uncanny.images import PixelPolicy, PreparedImage, prepare
-from uncanny.models.base import Sampling, SentImage, encode_image
+from pydantic import BaseModel, ValidationError
+
+from uncanny.agents import ROLES, AnnotateConfig, ImageContext
+from uncanny.client.calls import usage
+from uncanny.errors import UsageError
+from uncanny.eval.common.run_result import Records, RunResult
+from uncanny.images import PixelPolicy, PreparedImage
+from uncanny.images.prepared import prepare, prepare_bytes
+from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions, RunOptions
-from uncanny.runs.engine import Engine
-from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, load_pending, note_skipped
-from uncanny.runs.manifest import image_protocol
-from uncanny.runs.progress import Progress
-from uncanny.runs.queue import Annotated
-from uncanny.runs.run import RunEnd, run_task
-from uncanny.schema import Annotation, Pixels, SentPixels, StepError
+from uncanny.runs.config import AskOptions, read_limits, read_models
+from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
+from uncanny.runs.inputs import ImageFile
+from uncanny.runs.run import run_with
+from uncanny.runs.sync import blocking
+from uncanny.runs.task import asking
+from uncanny.schema import Annotation
 
 if TYPE_CHECKING:
+    import PIL.Image
+
+    from uncanny.client.calls import CallRecord
     from uncanny.graphs.annotate import AnnotateState
     from uncanny.runs.engine import Engine
 
-
-MOST_IMAGES_AT_ONCE = 64
 CALLS_AN_IMAGE_AT_ONCE = 4
 OBJECTS_AN_IMAGE = 8
+C = TypeVar("C", bound=BaseModel)
+Images = str | Path | Sequence[str | Path]
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotateJob:
-    """What to annotate, how, and into which folder.
+class AnnotateRun(RunResult[Annotation]):
+    """A run of `annotate`: a record an image, and a row an anomaly as a data frame."""
 
-    `prompts` are the texts of a new run; one that was begun goes on with its own.
-    """
-
-    folder: RunFolder
-    paths: Sequence[Path]
-    models: ModelOptions
-    config: AnnotateConfig = field(default_factory=AnnotateConfig)
-    policy: PixelPolicy = field(default_factory=PixelPolicy)
-    options: RunOptions = field(default_factory=RunOptions)
-    root: Path | None = None
-    prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
-
-    def inputs(self) -> Inputs:
-        """The images in order of their names. Raises UsageError."""
-        return find_inputs(self.paths, run=self.folder.path, root=self.root, limit=self.options.limit)
-
-
-def annotate(job: AnnotateJob, on_start: Callable[[Progress], None] = lambda _: None) -> RunEnd:
-    """Annotate all images of `job`, going on where an earlier run of the same job stopped.
-
-    `on_start` gets the live counters before the first call. Raises what `run_task` raises.
-    """
-    return run_task(job.folder, job.models, job.options, AnnotateTask(job), on_start)
-
-
-@dataclass(slots=True)
-class AnnotateTask:
-    """The `Task` of annotating images."""
-
-    job: AnnotateJob
-    prompts: PromptSet = field(init=False)
-    _by_digest: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.prompts = self.job.prompts
+    record_file = "annotations.jsonl"
+    record_type = Annotation
+    record_key = ("image",)
+    statuses = ("ok", "partial", "failed", "unreadable")
+    columns: ClassVar[tuple[str, ...]] = (
+        "image",
+        "status",
+        "model",
+        "name",
+        "phenomenon",
+        "reasoning",
+        "severity",
+    )
 
     @property
-    def agents(self) -> Mapping[str, str]:
-        from uncanny.agents import ROLES
+    def annotations(self) -> Records[Annotation]:
+        """One for each image, in order of their names when the run is finished."""
+        return self.records
 
+    def report(self, out: str | Path | None = None) -> Path:
+        """Write the page of the run, `report.html` in its folder unless `out` names another file."""
+        from uncanny.eval.annotate.report import write_report
+
+        return write_report(self.path, out=None if out is None else Path(out))
+
+    def to_json(self) -> dict[str, Any]:
+        manifest, end = self.manifest.written(), self.end
+        page = RunFolder(self.path).report
+        return {
+            "run": str(self.path),
+            "state": manifest.get("state"),
+            "annotations": str(self.path / self.record_file),
+            "report": str(page) if page.is_file() else None,
+            "totals": manifest.get("totals"),
+            "failures": [
+                {
+                    "image": record.image,
+                    "status": record.status,
+                    "errors": [error.model_dump() for error in record.errors],
+                }
+                for record in self.records
+                if record.status != "ok"
+            ],
+            "skipped": dict(end.progress.skipped.counts) if end and end.progress.skipped else {},
+            "warnings": end.progress.warnings if end else [],
+            "error": None if end is None or end.error is None else str(end.error),
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One an anomaly; an image without any has one row, whose anomaly is None."""
+        for record in self.records:
+            image = {"image": record.image, "status": record.status, "model": record.model}
+            for anomaly in record.anomalies or (None,):
+                yield image | {
+                    name: None if anomaly is None else getattr(anomaly, name) for name in self.columns[3:]
+                }
+
+
+async def annotate_async(
+    images: Images,
+    *,
+    model: str,
+    out: str | Path,
+    root: str | Path | None = None,
+    repeats: int = 3,
+    max_objects: int = 12,
+    scene_scans: int = 0,
+    temperature: float | None = 0.3,
+    top_p: float | None = 0.95,
+    max_output_tokens: int = 2_000,
+    formatter_output_tokens: int = 5_000,
+    max_side: int | None = None,
+    image_format: Literal["keep", "png", "jpeg"] = "keep",
+    jpeg_quality: int = 95,
+    max_pixels: int = 100_000_000,
+    on_image: Callable[[Annotation], None] | None = None,
+    **options: Unpack[AskOptions],
+) -> AnnotateRun:
+    """Find what is wrong in images: validated anomalies with name, phenomenon, reasoning and severity.
+
+    `images` are files and folders. Results go to `out` as they come; the same call goes on where it stopped.
+    `repeats` drafts of the object list are merged, `max_objects` of the objects examined, `scene_scans`
+    looks at the image as a whole added. Sampling is sent where the model takes it, None leaves the model's
+    own; `max_output_tokens` are doubled when an answer is cut off. `max_side`, `image_format` and
+    `jpeg_quality` change the pixels that are sent, images above `max_pixels` are not opened. `root` is where
+    names in records start, the run folder by default. `on_image` gets each record when it is on disk.
+    `options`: see `AskOptions`.
+
+    Returns the run, also where it ended early or some images failed: see its `summary` and the records'
+    `status`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
+    asked at all.
+
+    `annotate_async` is the same for programs with an event loop: several may go on at once, each with an
+    `out` of its own; one that is cancelled writes down how far it came.
+
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> run.summary.state
+    'finished'
+    >>> again = asyncio.run(uncanny.annotate_async(images, model="demo", out=out))
+    >>> len(again.annotations)
+    1
+
+    Source: AnomReason, section 2 and appendix D.
+    """
+    config = make_config(
+        AnnotateConfig,
+        repeats=repeats,
+        max_objects=max_objects,
+        scene_scans=scene_scans,
+        temperature=temperature,
+        top_p=top_p,
+        max_output_tokens=max_output_tokens,
+        formatter_output_tokens=formatter_output_tokens,
+    )
+    task = AnnotateTask(
+        folder=RunFolder(Path(out)),
+        paths=image_paths(images),
+        models=read_models(model, options),
+        options=read_limits(options),
+        policy=PixelPolicy(max_side, image_format, jpeg_quality, max_pixels),
+        root=None if root is None else Path(root),
+        config=config,
+    )
+    return AnnotateRun(out, await run_with(task, options, on_image))
+
+
+annotate = blocking(annotate_async)
+
+
+async def annotate_image_async(
+    image: str | Path | bytes | PIL.Image.Image,
+    *,
+    model: str,
+    name: str | None = None,
+    config: AnnotateConfig | None = None,
+    policy: PixelPolicy | None = None,
+    **options: Unpack[AskOptions],
+) -> Annotation:
+    """Annotate one image, given as a path, as the bytes of a file or as a Pillow image. Nothing is written.
+
+    `name` is what the record calls it: the path as it was written, or else `image`. `config` and `policy`
+    are the parameters that `annotate` takes one by one. Of `options` those about records and resuming mean
+    nothing here.
+
+    Raises ImageError where it cannot be read, UsageError, and ModelUnusableError or BudgetError where the
+    model cannot be asked any more. A record with `status` `failed` says in `errors` what went wrong.
+
+    `annotate_image_async` is the same for programs with an event loop.
+
+    >>> annotation = uncanny.annotate_image(image, model="demo")
+    >>> annotation.status
+    'ok'
+    >>> asyncio.run(uncanny.annotate_image_async(image, model="demo")).model
+    'demo'
+    """
+    from uncanny.client.budget import Budget
+    from uncanny.runs.engine import open_engine
+
+    path = Path(image) if isinstance(image, str | Path) else None
+    task = AnnotateTask(
+        folder=RunFolder(Path()),
+        paths=(),
+        models=read_models(model, options),
+        options=read_limits(options),
+        policy=policy or PixelPolicy(),
+        config=config or AnnotateConfig(),
+    )
+    limits, on_call = task.options, options.get("on_call")
+    async with open_engine(
+        task.models,
+        limits,
+        answers=limits.answers if limits.cache else None,
+        budget=Budget(limits.max_cost_usd, limits.max_tokens_total, usual_calls=task.calls_per_input),
+        agents=task.roles,
+        on_call=on_call or _ignore,
+    ) as engine:
+        if path is not None:
+            opened = await asyncio.to_thread(prepare, path, task.policy, engine.limits)
+        else:
+            data = image if isinstance(image, bytes) else _png(image)
+            opened = await asyncio.to_thread(prepare_bytes, data, task.policy, engine.limits)
+        file = ImageFile(path or Path(), name or (str(image) if path else "image"))
+        return await task.examine(file, opened, engine, [])
+
+
+annotate_image = blocking(annotate_image_async)
+
+
+def _ignore(_call: CallRecord) -> None:
+    """The callback of who wants none."""
+
+
+def _png(image: Any) -> bytes:
+    if not hasattr(image, "save"):
+        raise UsageError(
+            f"An image is a path, bytes or a Pillow image, not {type(image).__name__}",
+            remedy="Open it with PIL.Image.open, or give its path.",
+        )
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    return file.getvalue()
+
+
+def image_paths(images: Images) -> tuple[Path, ...]:
+    """One path or several, as paths."""
+    return (Path(images),) if isinstance(images, str | Path) else tuple(Path(path) for path in images)
+
+
+def make_config(kind: type[C], **values: Any) -> C:
+    """Raises UsageError that names the parameter that is out of range."""
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{first['loc'][0]} {first['input']!r}: {first['msg']}") from error
+
+
+@dataclass(kw_only=True)
+class AnnotateTask(ImageTask[Annotation]):
+    """The task of annotating images with one configuration."""
+
+    name = "annotate"
+    record_type = Annotation
+
+    config: AnnotateConfig = field(default_factory=AnnotateConfig)
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
+
+    @property
+    def roles(self) -> Mapping[str, str]:
         return ROLES
 
     @property
     def sampling(self) -> Sampling:
-        config = self.job.config
-        return Sampling(config.temperature, config.top_p, config.max_output_tokens)
+        return Sampling(self.config.temperature, self.config.top_p, self.config.max_output_tokens)
 
     @property
-    def at_once(self) -> int:
-        return min(MOST_IMAGES_AT_ONCE, -(-self.job.options.concurrency // CALLS_AN_IMAGE_AT_ONCE) + 2)
+    def inputs_at_once(self) -> int:
+        return min(MOST_IMAGES_AT_ONCE, -(-self.options.concurrency // CALLS_AN_IMAGE_AT_ONCE) + 2)
 
     @property
-    def usual_calls(self) -> int:
-        config = self.job.config
-        return config.calls(min(OBJECTS_AN_IMAGE, config.max_objects))
+    def calls_per_input(self) -> int:
+        return self.config.calls(min(OBJECTS_AN_IMAGE, self.config.max_objects))
 
-    def protocol(self) -> dict[str, Any]:
-        job = self.job
-        return image_protocol(self.prompts, job.models, job.config.model_dump(), job.policy, job.root)
+    def config_json(self) -> dict[str, Any]:
+        return self.config.model_dump()
 
-    def records(self) -> RecordFile[Annotation]:
-        return RecordFile(self.job.folder.annotations, Annotation, lambda record: record.image)
-
-    def load_pending(self, records: RecordFile[Annotation], progress: Progress) -> Sequence[ImageFile]:
-        job = self.job
-        inputs = job.inputs()
-        progress.total = len(inputs.files)
-        note_skipped(progress, inputs.skipped)
-        standing = load_pending(inputs.files, records, job.options, progress)
-        self._by_digest = standing.by_digest
-        return standing.pending
-
-    def recorded(self, records: RecordFile[Annotation]) -> Callable[[str], bool]:
-        return records.__contains__
-
-    def open(
-        self, engine: Engine, records: RecordFile[Annotation], calls: CallFile, progress: Progress
-    ) -> Callable[[ImageFile], Awaitable[None]]:
-        from uncanny.runs.queue import ImageQueue
-
-        job = self.job
-        annotator = ImageAnnotator(engine, job.config, job.policy, str(job.models.model), self.prompts)
-        return ImageQueue(annotator, records, calls, progress, self._by_digest).work
-
-
-@dataclass(frozen=True, slots=True)
-class ImageAnnotator:
-    """Annotates one image after the other with the same models, plan, pixels and texts."""
-
-    engine: Engine
-    config: AnnotateConfig
-    policy: PixelPolicy
-    model: str
-    prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
-
-    async def open(self, file: ImageFile) -> PreparedImage | Annotation:
-        """The image ready to send, or the record that says why it cannot be read."""
-        try:
-            return await asyncio.to_thread(prepare, file.path, self.policy, self.engine.limits)
-        except ImageError as error:
-            return self._unreadable(file, error)
-
-    async def annotate(self, file: ImageFile, image: PreparedImage) -> Annotated[Annotation]:
-        """Ask the agents. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
+    async def examine(
+        self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
+    ) -> Annotation:
         from uncanny.graphs.annotate import bulk_graph  # LangGraph takes half a second to import
 
-        with self.engine.model_client.scope(file.image) as scope:
-            examination = ImageContext(
-                sent_image(image), self.engine.model_client, scope, self.config, self.prompts
-            )
-            state: AnnotateState = await bulk_graph().ainvoke({"image": file.image}, context=examination)
-        return Annotated(self._record(file, image, state, scope.calls), scope.calls)
+        with asking(engine, file.image, calls) as scope:
+            context = ImageContext(sent_image(image), engine.model_client, scope, self.config, self.prompts)
+            state: AnnotateState = await bulk_graph().ainvoke({"image": file.image}, context=context)
+        return self._annotation(file, image, state, scope.calls)
 
-    def failed(self, file: ImageFile, image: PreparedImage, error: StepError) -> Annotation:
-        """The record of an image about which nothing was found out."""
-        return Annotation(
-            image=file.image,
-            sha256=image.source_sha256,
-            width=image.width,
-            height=image.height,
-            status="failed",
-            errors=(error,),
-            file_stamp=image.stamp,
-            model=self.model,
-            prompts=self.prompts.id,
-        )
-
-    def _record(
-        self, file: ImageFile, image: PreparedImage, state: AnnotateState, calls: list[CallRecord]
+    def _annotation(
+        self, file: ImageFile, image: PreparedImage, state: AnnotateState, calls: Sequence[CallRecord]
     ) -> Annotation:
-        objects = state.get("objects", [])
-        examined = sorted(state.get("examined", []), key=lambda one: one["order"])
-        errors = [one["error"] for one in examined if one["error"] is not None]
+        examined = sorted(state.get("examined", []), key=lambda branch: branch["order"])
+        errors = [branch["error"] for branch in examined if branch["error"] is not None]
         failure = state.get("failure")
         # When no object came through, an empty list would read as a flawless image.
         failed = failure is not None or (len(errors) >= len(examined) > 0)
-        extra: dict[str, object] = {}
-        if state.get("cut"):
-            extra["cut_objects"] = [found.model_dump() for found in state["cut"]]
-        if (models := Counter(call.model for call in calls)).keys() - {self.model}:
-            extra["models"] = dict(sorted(models.items()))
-        return Annotation(
-            image=file.image,
-            sha256=image.source_sha256,
-            width=image.width,
-            height=image.height,
-            status="failed" if failed else "partial" if errors else "ok",
+        cut = [scene_object.model_dump() for scene_object in state.get("cut", [])]
+        return self.record(
+            file,
+            image,
+            "failed" if failed else "partial" if errors else "ok",
             anomalies=tuple(state.get("anomalies", ())),
-            objects=tuple(objects),
+            objects=tuple(state.get("objects", [])),
             errors=(*errors, *([failure] if failure else [])),
-            model=self.model,
-            prompts=self.prompts.id,
             usage=usage(calls),
-            pixels=pixels(image),
-            file_stamp=image.stamp,
-            **extra,
+            **({"cut_objects": cut} if cut else {}),
+            **other_models(calls, str(self.models.model)),
         )
-
-    def _unreadable(self, file: ImageFile, error: ImageError) -> Annotation:
-        return Annotation(
-            image=file.image,
-            sha256=None,
-            width=None,
-            height=None,
-            status="unreadable",
-            errors=(StepError(agent="image", step=0, kind=error.kind, message=str(error)),),
-            model=self.model,
-            prompts=self.prompts.id,
-            usage=usage([]),
-        )
-
-
-def sent_image(image: PreparedImage) -> SentImage:
-    """Encoded once, for all requests about it."""
-    return encode_image(
-        sha256=image.sent_sha256,
-        media_type=image.media_type,
-        width=image.sent_width,
-        height=image.sent_height,
-        data=image.sent,
-    )
-
-
-def pixels(image: PreparedImage) -> Pixels:
-    sent = None
-    if image.changes:
-        sent = SentPixels(
-            sha256=image.sent_sha256,
-            media_type=image.media_type,
-            width=image.sent_width,
-            height=image.sent_height,
-            bytes=len(image.sent),
-        )
-    return Pixels(
-        format=image.source_format,
-        bytes=image.source_bytes,
-        changes=image.changes,
-        sent=sent,
-    )

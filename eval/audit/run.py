@@ -13,7 +13,7 @@ from pathlib import Path
 from uncanny.agents.annotate_config import AnnotateConfig
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
-from uncanny.eval.annotate.run import AnnotateJob
+from uncanny.eval.annotate.run import AnnotateTask
 from uncanny.eval.audit.data.aggregate import MOST_WORST
 from uncanny.eval.audit.data.alike import Provenance
 from uncanny.eval.audit.data.load import as_texts, load_generators, settings_of, together
@@ -103,7 +103,7 @@ class Annotating:
     policy: PixelPolicy
     options: RunOptions
 
-    def job(self, source: Source, others: Sequence[Source], *, dry: bool = False) -> AnnotateJob:
+    def task(self, source: Source, others: Sequence[Source], *, dry: bool = False) -> AnnotateTask:
         """The run of one generator; limits hold for the audit as a whole, so `others` count towards them.
 
         Bundled pictures are copied into the run folder, unless the run stays `dry`.
@@ -115,7 +115,15 @@ class Annotating:
             paths = bundled if dry else [copy_into(folder.path / "images", bundled)]
         options = what_is_left(self.options, [self.folder(other) for other in others if other != source])
         prompts = self._prompts([source, *others])
-        return AnnotateJob(folder, paths, self.models, self.plan, self.policy, options, prompts=prompts)
+        return AnnotateTask(
+            folder=folder,
+            paths=paths,
+            models=self.models,
+            options=options,
+            policy=self.policy,
+            config=self.plan,
+            prompts=prompts,
+        )
 
     def folder(self, source: Source) -> RunFolder:
         """Raises UsageError for a name that cannot be a folder's."""

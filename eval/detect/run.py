@@ -1,182 +1,168 @@
-"""`uncanny detect` without a terminal: which of these images are generated, and what gives them away?
-
-One image through the detection graph, to its record.
-
-What a detection run would ask and roughly cost, from the files' sizes and the prompts' lengths alone."""
+"""Detection: which of these images are generated, and what gives them away? One record an image."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from uncanny.agents.detect_config import DetectConfig
-from uncanny.agents.source_detector import Conversation
-from uncanny.client.calls import CallRecord, usage
+from uncanny.agents.source_detector import ROLES, Conversation
+from uncanny.client.calls import usage
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import InputEstimate, image_tokens, text_tokens
-from uncanny.errors import ImageError
 from uncanny.eval.annotate.forecast import PREFIXES
-from uncanny.eval.annotate.run import pixels, sent_image
-from uncanny.images import PixelPolicy, PreparedImage, prepare
+from uncanny.eval.annotate.run import AnnotateRun, Images, image_paths, make_config
+from uncanny.eval.common.run_result import Records
+from uncanny.images import PixelPolicy, PreparedImage
 from uncanny.models.base import Sampling, Tokens
 from uncanny.models.registry import missing_addresses
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions, RunOptions
-from uncanny.runs.engine import Engine
-from uncanny.runs.inputs import (
-    ImageFile,
-    Inputs,
-    find_inputs,
-    load_pending,
-    mean_size,
-    note_skipped,
-    sample_sizes,
-    skipped_figures,
+from uncanny.runs.config import AskOptions, read_limits, read_models
+from uncanny.runs.image_task import (
+    ImageTask,
+    other_models,
+    sent_image,
     still_pending,
 )
-from uncanny.runs.manifest import image_protocol
-from uncanny.runs.progress import Progress
-from uncanny.runs.queue import Annotated
-from uncanny.runs.run import RunEnd, run_task
-from uncanny.schema import Detection, Status, StepError
+from uncanny.runs.inputs import ImageFile, mean_size, sample_sizes, skipped_figures
+from uncanny.runs.run import run_with
+from uncanny.runs.sync import blocking
+from uncanny.runs.task import asking
+from uncanny.schema import Detection, Status
 
 if TYPE_CHECKING:
+    from uncanny.client.calls import CallRecord
     from uncanny.graphs.detect import DetectState
     from uncanny.runs.engine import Engine
 
-
-MOST_IMAGES_AT_ONCE = 128
-# An image has one call in flight; some more are opened, so that no slot waits for a file.
-IMAGES_AHEAD = 4
 TURNS = 2
+# So many more than calls at once, so that slots do not stand empty while pictures are read.
+IMAGES_AHEAD = 4
+MOST_IMAGES_AT_ONCE = 128
 
 
-@dataclass(frozen=True, slots=True)
-class DetectJob:
-    """What to judge, how, and into which folder."""
+class DetectRun(AnnotateRun):
+    """A run of `detect`: a verdict and a list of anomalies an image."""
 
-    folder: RunFolder
-    paths: Sequence[Path]
-    models: ModelOptions
-    config: DetectConfig = field(default_factory=DetectConfig)
-    policy: PixelPolicy = field(default_factory=PixelPolicy)
-    options: RunOptions = field(default_factory=RunOptions)
-    root: Path | None = None
-
-    def inputs(self) -> Inputs:
-        """The images in order of their names. Raises UsageError."""
-        return find_inputs(self.paths, run=self.folder.path, root=self.root, limit=self.options.limit)
-
-
-def detect(job: DetectJob, on_start: Callable[[Progress], None] = lambda _: None) -> RunEnd:
-    """Judge all images of `job`, going on where an earlier run of the same job stopped.
-
-    `on_start` gets the live counters before the first call. Raises what `run_task` raises.
-    """
-    return run_task(job.folder, job.models, job.options, DetectTask(job), on_start)
-
-
-@dataclass(slots=True)
-class DetectTask:
-    """The `Task` of telling generated images from real ones."""
-
-    job: DetectJob
-    prompts: PromptSet = field(default_factory=lambda: prompt_set("detect"))
-    _by_digest: dict[str, str] = field(default_factory=dict)
+    record_type = Detection
+    columns = ("image", "status", "model", "source", "anomalies")
 
     @property
-    def agents(self) -> Mapping[str, str]:
-        from uncanny.agents.source_detector import ROLES
+    def detections(self) -> Records[Detection]:
+        """One for each image, in order of their names when the run is finished."""
+        return Records(self.path / self.record_file, Detection, self.record_key)
 
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One an image: the source the model took it for, None where it gave no clear answer."""
+        for record in self.detections:
+            yield {
+                "image": record.image,
+                "status": record.status,
+                "model": record.model,
+                "source": record.source,
+                "anomalies": len(record.anomalies),
+            }
+
+
+async def detect_async(
+    images: Images,
+    *,
+    model: str,
+    out: str | Path,
+    root: str | Path | None = None,
+    temperature: float | None = 0.0,
+    top_p: float | None = None,
+    max_output_tokens: int = 2_000,
+    max_side: int | None = None,
+    image_format: Literal["keep", "png", "jpeg"] = "keep",
+    jpeg_quality: int = 95,
+    max_pixels: int = 100_000_000,
+    on_image: Callable[[Detection], None] | None = None,
+    **options: Unpack[AskOptions],
+) -> DetectRun:
+    """Ask of each image whether it is generated, then what gives it away. One model; see `annotate` for the
+    rest.
+
+    `images`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of `annotate`. A record's
+    `source` is `generated` or `real`, None where no clear verdict came.
+
+    Returns the run, also where it ended early or some images failed. Raises UsageError, ModelUnusableError.
+
+    `detect_async` is the same for programs with an event loop.
+
+    >>> run = uncanny.detect(images, model="demo", out=out)
+    >>> run.detections[0].source
+    'generated'
+    >>> asyncio.run(uncanny.detect_async(images, model="demo", out=out)).summary.state
+    'finished'
+
+    Source: AnomReason, section 4 (detection in two turns).
+    """
+    task = DetectTask(
+        folder=RunFolder(Path(out)),
+        paths=image_paths(images),
+        models=read_models(model, options),
+        options=read_limits(options),
+        policy=PixelPolicy(max_side, image_format, jpeg_quality, max_pixels),
+        root=None if root is None else Path(root),
+        config=make_config(
+            DetectConfig, temperature=temperature, top_p=top_p, max_output_tokens=max_output_tokens
+        ),
+    )
+    return DetectRun(out, await run_with(task, options, on_image))
+
+
+detect = blocking(detect_async)
+
+
+@dataclass(kw_only=True)
+class DetectTask(ImageTask[Detection]):
+    """The task of judging images."""
+
+    name = "detect"
+    record_type = Detection
+
+    config: DetectConfig = field(default_factory=DetectConfig)
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("detect"))
+
+    @property
+    def roles(self) -> Mapping[str, str]:
         return ROLES
 
     @property
     def sampling(self) -> Sampling:
-        config = self.job.config
-        return Sampling(config.temperature, config.top_p, config.max_output_tokens)
+        return Sampling(self.config.temperature, self.config.top_p, self.config.max_output_tokens)
 
     @property
-    def at_once(self) -> int:
-        return min(MOST_IMAGES_AT_ONCE, self.job.options.concurrency + IMAGES_AHEAD)
+    def inputs_at_once(self) -> int:
+        return min(MOST_IMAGES_AT_ONCE, self.options.concurrency + IMAGES_AHEAD)
 
     @property
-    def usual_calls(self) -> int:
+    def calls_per_input(self) -> int:
         return TURNS
 
-    def protocol(self) -> dict[str, Any]:
-        job = self.job
-        return image_protocol(self.prompts, job.models, job.config.model_dump(), job.policy, job.root)
+    def config_json(self) -> dict[str, Any]:
+        return self.config.model_dump()
 
-    def records(self) -> RecordFile[Detection]:
-        return RecordFile(self.job.folder.annotations, Detection, lambda record: record.image)
-
-    def load_pending(self, records: RecordFile[Detection], progress: Progress) -> Sequence[ImageFile]:
-        inputs = self.job.inputs()
-        progress.total = len(inputs.files)
-        note_skipped(progress, inputs.skipped)
-        standing = load_pending(inputs.files, records, self.job.options, progress)
-        self._by_digest = standing.by_digest
-        return standing.pending
-
-    def recorded(self, records: RecordFile[Detection]) -> Callable[[str], bool]:
-        return records.__contains__
-
-    def open(
-        self, engine: Engine, records: RecordFile[Detection], calls: CallFile, progress: Progress
-    ) -> Callable[[ImageFile], Awaitable[None]]:
-        from uncanny.runs.queue import ImageQueue
-
-        job = self.job
-        detector = ImageDetector(engine, job.config, job.policy, str(job.models.model), self.prompts)
-        return ImageQueue(detector, records, calls, progress, self._by_digest).work
-
-
-@dataclass(frozen=True, slots=True)
-class ImageDetector:
-    """Judges one image after the other with the same models, plan, pixels and texts."""
-
-    engine: Engine
-    config: DetectConfig
-    policy: PixelPolicy
-    model: str
-    prompts: PromptSet = field(default_factory=lambda: prompt_set("detect"))
-
-    async def open(self, file: ImageFile) -> PreparedImage | Detection:
-        """The image ready to send, or the record that says why it cannot be read."""
-        try:
-            return await asyncio.to_thread(prepare, file.path, self.policy, self.engine.limits)
-        except ImageError as error:
-            why = StepError(agent="image", step=0, kind=error.kind, message=str(error))
-            return self._detection(file, None, "unreadable", errors=(why,), usage=usage([]))
-
-    async def annotate(self, file: ImageFile, image: PreparedImage) -> Annotated[Detection]:
-        """Ask both turns. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
+    async def examine(
+        self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
+    ) -> Detection:
         from uncanny.graphs.detect import detect_graph  # LangGraph takes half a second to import
 
-        with self.engine.model_client.scope(file.image) as scope:
-            talk = Conversation(sent_image(image), self.engine.model_client, scope, self.config, self.prompts)
+        with asking(engine, file.image, calls) as scope:
+            talk = Conversation(sent_image(image), engine.model_client, scope, self.config, self.prompts)
             state: DetectState = await detect_graph().ainvoke({"image": file.image}, context=talk)
-        return Annotated(self._record(file, image, state, scope.calls), scope.calls)
+        return self._detection(file, image, state, scope.calls)
 
-    def failed(self, file: ImageFile, image: PreparedImage, error: StepError) -> Detection:
-        """The record of an image about which nothing was found out."""
-        return self._detection(file, image, "failed", errors=(error,))
-
-    def _record(
-        self, file: ImageFile, image: PreparedImage, state: DetectState, calls: list[CallRecord]
+    def _detection(
+        self, file: ImageFile, image: PreparedImage, state: DetectState, calls: Sequence[CallRecord]
     ) -> Detection:
         verdict, listing, failure = state.get("verdict"), state.get("listing"), state.get("failure")
         status: Status = "ok" if failure is None else "failed" if verdict is None else "partial"
-        extra: dict[str, Any] = {}
-        if len(models := Counter(call.model for call in calls)) > 1:
-            extra["models"] = dict(sorted(models.items()))
-        return self._detection(
+        return self.record(
             file,
             image,
             status,
@@ -188,23 +174,7 @@ class ImageDetector:
             refused=verdict is not None and verdict.refused,
             listing=None if listing is None else listing.raw,
             description=state.get("description"),
-            **extra,
-        )
-
-    def _detection(
-        self, file: ImageFile, image: PreparedImage | None, status: Status, **more: Any
-    ) -> Detection:
-        return Detection(
-            image=file.image,
-            sha256=None if image is None else image.source_sha256,
-            width=None if image is None else image.width,
-            height=None if image is None else image.height,
-            status=status,
-            model=self.model,
-            prompts=self.prompts.id,
-            pixels=None if image is None else pixels(image),
-            file_stamp=None if image is None else image.stamp,
-            **more,
+            **other_models(calls, str(self.models.model)),
         )
 
 
@@ -213,7 +183,7 @@ VERDICT_TOKENS = 5
 SECOND_TOKENS = 350
 
 
-def forecast_detect(job: DetectJob) -> dict[str, Any]:
+def forecast_detect(job: DetectTask) -> dict[str, Any]:
     """Calls, tokens and cost of what is left to do: two turns an image. Opens no model and needs no key.
 
     An image without a clear verdict takes one call only: `calls_least` is for all of them like that. Repair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.runs.e2e import pictures, serving, start, uncanny_here
-from uncanny.cli.session import facts
+from uncanny.runs.display import facts
 from uncanny.runs.progress import Progress
 
 

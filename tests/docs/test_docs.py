@@ -116,7 +116,7 @@ def test_every_status_and_kind_of_error_is_named() -> None:
 
 def test_every_change_of_pixels_is_named() -> None:
     code = "".join(
-        (ROOT / "src/uncanny/images" / f"{name}.py").read_text() for name in ("pixels", "encode", "prepared")
+        (ROOT / "src/uncanny/images" / f"{name}.py").read_text() for name in ("decode", "encode", "prepared")
     )
     found = {token for pattern in _CHANGES for token in re.findall(pattern, code)}
     assert len(found) >= 10, found

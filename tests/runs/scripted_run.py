@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,17 @@ from tests.agents.specialists import Specialists
 from tests.client.scripted import guarded
 from tests.runs.e2e import pictures
 from uncanny.agents import AnnotateConfig
+from uncanny.client.calls import CallRecord
 from uncanny.client.client import ModelClient
 from uncanny.client.endpoint import Endpoint
 from uncanny.client.prices import PriceTable
-from uncanny.eval.annotate.run import ImageAnnotator
-from uncanny.images import PixelPolicy, PreparedImage
+from uncanny.eval.annotate.run import AnnotateTask
 from uncanny.models.registry import ModelId
 from uncanny.records.record_file import RecordFile
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import ModelOptions
 from uncanny.runs.engine import Engine, common_limits
 from uncanny.runs.inputs import ImageFile
-from uncanny.runs.queue import Annotated
 from uncanny.schema import Annotation
 
 
@@ -27,21 +29,39 @@ def image_files(folder: Path, number: int) -> list[ImageFile]:
     return [ImageFile(path, path.name) for path in sorted(pictures(folder, number).glob("*.png"))]
 
 
-def annotator(asked: Specialists, *fallbacks: Endpoint, **config: Any) -> ImageAnnotator:
+@dataclass(frozen=True, slots=True)
+class Annotator:
+    """The task of annotating, with the engine whose models follow the script."""
+
+    task: AnnotateTask
+    engine: Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    record: Annotation
+    calls: list[CallRecord]
+
+
+def annotator(asked: Specialists, *fallbacks: Endpoint, **config: Any) -> Annotator:
     own = guarded(asked.model)
+    model = ModelId("script", "one")
     engine = Engine(
         ModelClient({"": [own, *fallbacks]}),
-        {ModelId("script", "one"): own},
+        {model: own},
         common_limits([asked.model.capabilities]),
         PriceTable([]),
     )
-    return ImageAnnotator(engine, AnnotateConfig(**config), PixelPolicy(), "script/one")
+    task = AnnotateTask(
+        folder=RunFolder(Path()), paths=(), models=ModelOptions(model), config=AnnotateConfig(**config)
+    )
+    return Annotator(task, engine)
 
 
-async def annotated(made: ImageAnnotator, file: ImageFile) -> Annotated[Annotation]:
-    opened = await made.open(file)
-    assert isinstance(opened, PreparedImage)
-    return await made.annotate(file, opened)
+async def annotated(made: Annotator, file: ImageFile) -> Annotated:
+    calls: list[CallRecord] = []
+    (record,) = await made.task.process(file, made.engine, calls)
+    return Annotated(record, calls)
 
 
 def records_of(path: Path, *records: Annotation) -> RecordFile[Annotation]:

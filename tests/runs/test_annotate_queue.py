@@ -12,14 +12,14 @@ import orjson
 import pytest
 
 from tests.agents.specialists import Specialists
-from tests.runs.scripted_run import annotator, image_files, record, records_of
+from tests.runs.scripted_run import Annotator, annotator, image_files, record, records_of
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError, StorageError
-from uncanny.eval.annotate.run import ImageAnnotator
-from uncanny.images import PreparedImage
+from uncanny.eval.annotate.run import AnnotateTask
+from uncanny.images import PixelPolicy, prepare
 from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.progress import Progress
-from uncanny.runs.queue import Annotated, ImageQueue
+from uncanny.runs.queue import Recorder
 from uncanny.schema import Annotation
 
 
@@ -34,8 +34,10 @@ class Desk:
         self.progress = Progress()
         self.queue = self.with_annotator(annotator(self.asked))
 
-    def with_annotator(self, made: ImageAnnotator) -> ImageQueue[Annotation]:
-        self.queue = ImageQueue(made, self.records, self.calls, self.progress, {})
+    def with_annotator(self, made: Annotator) -> Recorder[ImageFile, Annotation]:
+        self.task = made.task
+        self.task._records = self.records
+        self.queue = Recorder(made.task, made.engine, self.records, self.calls, self.progress)
         return self.queue
 
     def files(self, number: int) -> list[ImageFile]:
@@ -103,7 +105,7 @@ async def test_a_copy_of_a_copy_names_the_image_that_was_asked_about(desk: Desk)
     digest = desk.records.get(file.image).sha256
     assert digest is not None
     await desk.queue.work(desk.copy(file, "copy1.png"))
-    desk.queue.done[digest] = "copy1.png"  # as when the run is taken up again
+    desk.task._by_digest[digest] = "copy1.png"  # as when the run is taken up again
     await desk.queue.work(desk.copy(file, "copy2.png"))
     assert desk.records.get("copy2.png").model_extra == {"duplicate_of": file.image}
 
@@ -124,18 +126,19 @@ async def test_an_unreadable_file_is_recorded_without_calls(desk: Desk) -> None:
     assert desk.progress.statuses == {"unreadable": 1}
 
 
-def raising(error: Exception) -> Callable[..., Awaitable[Annotated[Annotation]]]:
-    async def annotate(_self: ImageAnnotator, _file: Any, _image: Any) -> Annotated[Annotation]:
+def raising(error: Exception) -> Callable[..., Awaitable[Annotation]]:
+    async def examine(_self: AnnotateTask, *_: Any) -> Annotation:
         raise error
 
-    return annotate
+    return examine
 
 
 async def test_a_defect_costs_one_image_and_not_the_run(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ImageAnnotator, "annotate", raising(ZeroDivisionError("by zero")))
+    monkeypatch.setattr(AnnotateTask, "examine", raising(ZeroDivisionError("by zero")))
     await desk.queue.work(desk.files(1)[0])
     found = desk.records.get("p00.png")
     assert found.status == "failed"
+    assert found.sha256 is not None
     assert [(error.kind, error.message) for error in found.errors] == [
         ("defect", "ZeroDivisionError: by zero")
     ]
@@ -147,7 +150,7 @@ async def test_a_defect_costs_one_image_and_not_the_run(desk: Desk, monkeypatch:
 async def test_what_ends_the_run_leaves_no_record_and_frees_the_copies(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr(ImageAnnotator, "annotate", raising(error))
+    monkeypatch.setattr(AnnotateTask, "examine", raising(error))
     (file,) = desk.files(1)
     works = [desk.queue.work(file), desk.queue.work(desk.copy(file, "copy.png"))]
     ended = await asyncio.wait_for(asyncio.gather(*works, return_exceptions=True), 30)
@@ -177,11 +180,10 @@ async def test_a_cancelled_image_frees_its_copies(desk: Desk) -> None:
 
 async def test_what_the_first_record_has_of_its_own_is_in_the_copy(desk: Desk) -> None:
     (file,) = desk.files(1)
-    opened = await desk.queue.annotator.open(file)
-    assert isinstance(opened, PreparedImage)
+    opened = prepare(file.path, PixelPolicy(), desk.queue.engine.limits)
     cut = [{"name": "spoon", "description": "It lies there."}]
     desk.records.append(record("first.png", sha256=opened.source_sha256, cut_objects=cut))
-    desk.queue.done[opened.source_sha256] = "first.png"
+    desk.task._by_digest[opened.source_sha256] = "first.png"
     await desk.queue.work(file)
     assert desk.records.get(file.image).model_extra == {"cut_objects": cut, "duplicate_of": "first.png"}
     assert not desk.asked.model.requests

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,15 +12,14 @@ import orjson
 import pytest
 
 from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, uncanny_here
-from uncanny.agents.annotate_config import AnnotateConfig
-from uncanny.eval.annotate.run import AnnotateJob, annotate
+from uncanny.eval.annotate.run import AnnotateTask
 from uncanny.eval.mcq.data.load import load_items
-from uncanny.eval.mcq.run import McqJob, McqTask
+from uncanny.eval.mcq.run import McqTask
 from uncanny.models.registry import parse_model
 from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
-from uncanny.runs.run import run_task
+from uncanny.runs.run import run as run_task
 
 EARLIER = Path(__file__).parents[1] / "data" / "runs_0.1.0"
 FIRST = "realism@9c2bd46f"
@@ -43,10 +43,14 @@ def images(tmp_path: Path) -> Path:
 def begun(images: Path, run: Run, prompts: PromptSet) -> list[object]:
     """A run over one image of three with these texts; returns the command that goes on with it."""
     models = ModelOptions(parse_model("noop"))
-    job = AnnotateJob(
-        RunFolder(run.path), [images], models, AnnotateConfig(), options=RunOptions(limit=1), prompts=prompts
+    task = AnnotateTask(
+        folder=RunFolder(run.path),
+        paths=[images],
+        models=models,
+        options=RunOptions(limit=1),
+        prompts=prompts,
     )
-    assert annotate(job).reason is None
+    assert asyncio.run(run_task(task)).reason is None
     return ["annotate", images, "-m", "noop", "-o", run.path, "--no-report"]
 
 
@@ -154,8 +158,15 @@ def test_an_mcq_run_goes_on_with_its_texts_and_asks_nothing_twice(earlier: Path,
     items = load_items(earlier / "items.jsonl")
     with serving() as server:
         models = ModelOptions(parse_model("vllm/any"), base_urls={"vllm": server.v1})
-        job = McqJob(RunFolder(run.path), items, earlier / "items.jsonl", models, options=RunOptions(limit=2))
-        assert run_task(job.folder, models, job.options, McqTask(job, theirs)).reason is None
+        task = McqTask(
+            folder=RunFolder(run.path),
+            items=items,
+            items_file=earlier / "items.jsonl",
+            models=models,
+            options=RunOptions(limit=2),
+            prompts=theirs,
+        )
+        assert asyncio.run(run_task(task)).reason is None
         asked = server.requests()
         arguments = ("mcq", "run", earlier / "items.jsonl", *server.asked("vllm"), "-o", run.path)
         forecast = uncanny_here(*arguments, "--dry-run", "--json").json()

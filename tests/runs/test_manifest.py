@@ -16,7 +16,7 @@ from uncanny.prompts import prompt_set
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import RunManifest
 from uncanny.runs.config import ModelOptions
-from uncanny.runs.manifest import Manifest, image_protocol
+from uncanny.runs.manifest import Manifest, run_settings
 from uncanny.runs.progress import Progress
 
 ANNOTATE = prompt_set("annotate")
@@ -30,9 +30,8 @@ MODELS = ModelOptions(
 def protocol(
     models: ModelOptions = MODELS, policy: PixelPolicy | None = None, **config: Any
 ) -> dict[str, Any]:
-    return image_protocol(
-        ANNOTATE, models, AnnotateConfig(**config).model_dump(), policy or PixelPolicy(), None
-    )
+    configured = AnnotateConfig(**config).model_dump()
+    return run_settings("annotate", models, configured, ANNOTATE, policy or PixelPolicy(), None)
 
 
 @pytest.fixture
@@ -64,7 +63,6 @@ def test_everything_a_reader_needs_is_in_it(folder: RunFolder) -> None:
     prompts = prompt_set("annotate")
     assert content["prompts"]["id"] == prompts.id
     assert content["prompts"]["files"] == prompts.hashes()
-    assert content["prompts"]["system"] == prompts["system"].template.template
     assert content["pixels"]["changed"] == {"downscale": 4}
     assert content["pixels"]["policy"]["max_pixels"] == PixelPolicy().max_pixels
     assert content["libraries"]["pydantic"]
@@ -108,7 +106,9 @@ def test_a_later_sitting_keeps_the_start_and_adds_up_time_and_calls(folder: RunF
         (protocol(repeats=4), "plan"),
         (protocol(policy=PixelPolicy(max_side=512)), "pixels"),
         (
-            image_protocol(ANNOTATE, MODELS, AnnotateConfig().model_dump(), PixelPolicy(), Path("/data")),
+            run_settings(
+                "annotate", MODELS, AnnotateConfig().model_dump(), ANNOTATE, PixelPolicy(), Path("/data")
+            ),
             "root",
         ),
     ],

@@ -13,16 +13,16 @@ from uncanny.client.client import ModelClient
 from uncanny.errors import BudgetError, ModelUnusableError
 from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.runs.queue import GRACE_S, work_through
-from uncanny.runs.stop import Stop
+from uncanny.runs.stop import Ending
 
 Work = Callable[[int], Awaitable[None]]
 
 
-def run(inputs: Iterable[int], work: Work, *, at_once: int = 3, stop: Stop | None = None) -> Stop:
-    stop = stop or Stop()
+def run(inputs: Iterable[int], work: Work, *, at_once: int = 3, ending: Ending | None = None) -> Ending:
+    ending = ending or Ending()
     model_client = ModelClient({"": [guarded(ScriptedProvider(lambda _: said("1")))]})
-    in_virtual_time(work_through(inputs, work, at_once=at_once, stop=stop, model_client=model_client))
-    return stop
+    in_virtual_time(work_through(inputs, work, at_once=at_once, ending=ending, model_client=model_client))
+    return ending
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, 50])
@@ -104,7 +104,7 @@ class Asking:
 
         self.model = ScriptedProvider(script)
         self.model_client = ModelClient({"": [guarded(self.model, concurrency=2)]})
-        self.stop = Stop()
+        self.ending = Ending()
         self.done: list[int] = []
         self.ended_at = 0.0
 
@@ -115,8 +115,10 @@ class Asking:
     async def main(self, interrupts: Iterable[float]) -> None:
         loop = asyncio.get_running_loop()
         for moment in interrupts:
-            loop.call_later(moment, self.stop.interrupt)
-        await work_through(range(100), self.work, at_once=4, stop=self.stop, model_client=self.model_client)
+            loop.call_later(moment, self.ending.interrupt)
+        await work_through(
+            range(100), self.work, at_once=4, ending=self.ending, model_client=self.model_client
+        )
         self.ended_at = loop.time()
 
 
@@ -147,6 +149,6 @@ def test_a_run_stopped_before_it_began_does_nothing() -> None:
     async def work(_: int) -> None:
         raise AssertionError
 
-    stop = Stop()
-    stop.interrupt()
-    run(range(5), work, stop=stop)
+    ending = Ending()
+    ending.interrupt()
+    run(range(5), work, ending=ending)

@@ -12,7 +12,8 @@ import pytest
 from tests.runs.scripted_run import image_files, record, records_of
 from uncanny.records.record_file import RecordFile
 from uncanny.runs.config import RunOptions
-from uncanny.runs.inputs import ImageFile, Standing, load_pending
+from uncanny.runs.image_task import Standing, load_standing
+from uncanny.runs.inputs import ImageFile
 from uncanny.runs.progress import Progress
 from uncanny.schema import Annotation
 
@@ -31,7 +32,7 @@ def taken_up(
     progress = Progress(total=len(files))
     file = RecordFile(path / "annotations.jsonl", Annotation, lambda one: one.image)
     try:
-        return load_pending(files, file, RunOptions(**options), progress), progress
+        return load_standing(files, file, RunOptions(**options), progress), progress
     finally:
         file.close()
 

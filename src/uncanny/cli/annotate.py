@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,11 +23,13 @@ from uncanny.cli.options import (
 from uncanny.cli.outputs import check_run_folder, force_option
 from uncanny.cli.terminal import cost, count, duration, layout, share
 from uncanny.client.tokens import input_words, notes_of
-from uncanny.eval.annotate.run import AnnotateJob
 from uncanny.records.jsonl import read_records
 from uncanny.runs.inputs import skipped_line
 from uncanny.runs.run import RunEnd
 from uncanny.schema import Annotation
+
+if TYPE_CHECKING:
+    from uncanny.eval.annotate.run import AnnotateTask
 
 
 @click.command("annotate", cls=Command)
@@ -57,29 +59,43 @@ def command(
     Keys: OPENAI_API_KEY, ANTHROPIC_API_KEY, VLLM_API_KEY, OPENAI_COMPATIBLE_API_KEY.
     Roles: perceiver, attributes, relations, integrator, formatter, scanner.
     """
-    from uncanny.cli.session import annotate_and_show, dry_run
     from uncanny.errors import UsageError
-    from uncanny.eval.annotate.run import AnnotateJob
+    from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.records.run_folder import RunFolder
 
     if run is None and not options["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
     if run is not None and not options["dry_run"]:
         check_run_folder(run, report=report, force=force)
-    job = AnnotateJob(
-        RunFolder(run or Path("runs/unnamed")),
-        paths,
-        read_models(**options),
-        read_config(**options),
-        read_policy(**options),
-        read_run_options(**options),
-        root,
+    task = AnnotateTask(
+        folder=RunFolder(run or Path("runs/unnamed")),
+        paths=paths,
+        models=read_models(**options),
+        options=read_run_options(**options),
+        policy=read_policy(**options),
+        root=root,
+        config=read_config(**options),
     )
     if options["dry_run"]:
-        code = dry_run(job, as_json=options["as_json"])
+        code = dry_run(task, as_json=options["as_json"])
     else:
-        code = annotate_and_show(job, as_json=options["as_json"], quiet=options["quiet"], report=report)
+        code = annotate_and_show(task, as_json=options["as_json"], quiet=options["quiet"], report=report)
     raise click.exceptions.Exit(code)
+
+
+def annotate_and_show(task: AnnotateTask, *, as_json: bool, quiet: bool, report: bool) -> int:
+    """Annotate, and tell about it. Returns the exit code."""
+    from uncanny.cli.session import run_and_show
+
+    return run_and_show(task, AnnotateSummary(task, report), as_json=as_json, quiet=quiet)
+
+
+def dry_run(task: AnnotateTask, *, as_json: bool) -> int:
+    """Print what the run would ask and roughly cost. Returns the exit code."""
+    from uncanny.cli.session import show_forecast
+    from uncanny.eval.annotate.forecast import forecast
+
+    return show_forecast(forecast(task), forecast_text, as_json=as_json)
 
 
 MOST_SHOWN = 12
@@ -90,11 +106,11 @@ MOST_FAILURES = 10
 class AnnotateSummary:
     """What an annotation run says of itself; `report` False writes no page."""
 
-    job: AnnotateJob
+    task: AnnotateTask
     report: bool
 
     def page(self) -> Path | None:
-        folder = self.job.folder
+        folder = self.task.folder
         if not self.report or not folder.annotations.stat().st_size:
             return None
         from uncanny.eval.annotate.report import write_report
@@ -102,17 +118,17 @@ class AnnotateSummary:
         return write_report(folder.path)
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
-        return _summary_json(self.job, end, page)
+        return _summary_json(self.task, end, page)
 
     def text(self, end: RunEnd, page: Path | None) -> str:
-        return _summary_text(self.job, end, page)
+        return _summary_text(self.task, end, page)
 
 
-def _summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str, Any]:
+def _summary_json(task: AnnotateTask, end: RunEnd, page: Path | None) -> dict[str, Any]:
     return {
-        "run": str(job.folder.path),
+        "run": str(task.folder.path),
         "state": end.manifest.get("state"),
-        "annotations": str(job.folder.annotations),
+        "annotations": str(task.folder.annotations),
         "report": None if page is None else str(page),
         "totals": end.manifest.get("totals"),
         "failures": [
@@ -121,7 +137,7 @@ def _summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str,
                 "status": record.status,
                 "errors": [e.model_dump() for e in record.errors],
             }
-            for record in read_records(job.folder.annotations, Annotation)
+            for record in read_records(task.folder.annotations, Annotation)
             if record.status != "ok"
         ],
         "skipped": dict(end.progress.skipped.counts) if end.progress.skipped else {},
@@ -130,17 +146,17 @@ def _summary_json(job: AnnotateJob, end: RunEnd, page: Path | None) -> dict[str,
     }
 
 
-def _summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
+def _summary_text(task: AnnotateTask, end: RunEnd, page: Path | None) -> str:
     progress = end.progress
 
     def where(image: str) -> str:
         # Records name images from the run folder or the root, people from where they are.
-        return os.path.relpath(job.folder.path / image if job.root is None else job.root / image)
+        return os.path.relpath(task.folder.path / image if task.root is None else task.root / image)
 
     shown: list[str] = []
     failed: list[str] = []
     with_anomalies = 0
-    for record in read_records(job.folder.annotations, Annotation):
+    for record in read_records(task.folder.annotations, Annotation):
         if record.status != "ok" and len(failed) <= MOST_FAILURES:
             failed.append(f"  {record.status:<10}  {why_failed(record, where(record.image))}")
         if record.anomalies:
@@ -153,8 +169,8 @@ def _summary_text(job: AnnotateJob, end: RunEnd, page: Path | None) -> str:
     if failed:
         lines += ["", "Not annotated, or in part only:", *failed[:MOST_FAILURES]]
         if progress.failures > MOST_FAILURES:
-            lines.append(f"  … and {progress.failures - MOST_FAILURES:,} more, in {job.folder.annotations}")
-    lines += ["", *_totals(end), "", f"Records  {job.folder.annotations}"]
+            lines.append(f"  … and {progress.failures - MOST_FAILURES:,} more, in {task.folder.annotations}")
+    lines += ["", *_totals(end), "", f"Records  {task.folder.annotations}"]
     if page is not None:
         lines.append(f"Report   {page}")
     return layout(lines)

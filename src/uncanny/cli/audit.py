@@ -35,10 +35,9 @@ from uncanny.cli.outputs import (
     scores_json,
     table_csv,
 )
-from uncanny.cli.session import RUN_CODES, about, complain_all, exit_code, live_progress, show_forecast
+from uncanny.cli.session import RUN_CODES, complain_all, exit_code, run_with_progress, show_forecast
 from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UsageError
-from uncanny.eval.annotate.run import annotate
 from uncanny.eval.audit.data.alike import Provenance, check_alike
 from uncanny.eval.audit.data.load import load_generators, provenances
 from uncanny.eval.audit.data.sources import AnnotationSource, Source, read_sources
@@ -138,9 +137,7 @@ def annotate_folders(
     check_alike({**made, **planned}, allow_mixed=allow_mixed)
     code = 0
     for source in folders:
-        job = annotating.job(source, folders)
-        with live_progress(about(job), enabled=not quiet) as started:
-            end = annotate(job, started)
+        end = run_with_progress(annotating.task(source, folders), quiet=quiet)
         complain_all(end, source.name)
         code = max(code, exit_code(end))
         if code > RUN_CODES["failures"]:
@@ -174,7 +171,7 @@ def forecast_folders(
     if not folders:
         return {}
     annotating = _annotating(folders[0], out or Path("runs/unnamed"), options)
-    return {source.name: forecast(annotating.job(source, folders, dry=True)) for source in folders}
+    return {source.name: forecast(annotating.task(source, folders, dry=True)) for source in folders}
 
 
 def _annotating(source: Source, out: Path | None, options: dict[str, Any]) -> Annotating:

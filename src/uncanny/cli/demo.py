@@ -28,14 +28,14 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     No key, no GPU, no network. The demo model knows these images only, and makes a few documented mistakes
     on purpose, so that what it finds is neither perfect nor empty.
     """
-    from uncanny.cli.session import annotate_and_show
+    from uncanny.cli.annotate import annotate_and_show
     from uncanny.demo.scenes import scenes
-    from uncanny.eval.annotate.run import AnnotateJob
+    from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.models.registry import ModelId
     from uncanny.records.run_folder import RunFolder, copy_into
     from uncanny.runs.config import ModelOptions
 
     check_run_folder(run, force=force)
     images = copy_into(run / "images", (scene.image_path for scene in scenes()))
-    job = AnnotateJob(RunFolder(run), [images], ModelOptions(ModelId("demo", "")))
-    raise click.exceptions.Exit(annotate_and_show(job, as_json=as_json, quiet=quiet, report=True))
+    task = AnnotateTask(folder=RunFolder(run), paths=[images], models=ModelOptions(ModelId("demo", "")))
+    raise click.exceptions.Exit(annotate_and_show(task, as_json=as_json, quiet=quiet, report=True))

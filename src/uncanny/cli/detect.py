@@ -33,7 +33,7 @@ from uncanny.client.tokens import input_words, notes_of
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.detect.data import SourceTruth
-from uncanny.eval.detect.run import DetectJob
+from uncanny.eval.detect.run import DetectTask
 from uncanny.eval.detect.score import DetectScore, score, score_json
 from uncanny.eval.metrics.detection import JUDGED, SOURCES
 from uncanny.eval.semantic.data.files import SCENES
@@ -109,7 +109,7 @@ def command(
     from uncanny.cli.options import checked
     from uncanny.cli.several import Prepared, ask_models
     from uncanny.eval.detect.data import find_truth
-    from uncanny.eval.detect.run import DetectJob, detect, forecast_detect
+    from uncanny.eval.detect.run import DetectTask, forecast_detect
     from uncanny.records.run_folder import RunFolder
 
     dry = options["dry_run"]
@@ -123,13 +123,21 @@ def command(
         # A dry run leaves nothing behind, so the bundled images stay where they are.
         images = named_images(paths, folder, copy=not dry)
         target = RunFolder(folder or Path("runs/unnamed"))
-        job = DetectJob(target, images.paths, model, config, policy, limits, root)
-        files = job.inputs().files
+        task = DetectTask(
+            folder=target,
+            paths=images.paths,
+            models=model,
+            options=limits,
+            policy=policy,
+            root=root,
+            config=config,
+        )
+        files = task.inputs().files
         # Before anything is asked: a truth that does not fit is found out for nothing.
-        known = find_truth(truth or images.truth, files, job.paths)
-        summary = DetectSummary(job, frozenset(file.image for file in files), known, report)
+        known = find_truth(truth or images.truth, files, task.paths)
+        summary = DetectSummary(task, frozenset(file.image for file in files), known, report)
         summaries[target.path] = summary
-        return Prepared(summary, partial(detect, job), partial(forecast_detect, job), forecast_detect_text)
+        return Prepared(summary, partial(forecast_detect, task), forecast_detect_text)
 
     def score(folders: Sequence[Path]) -> Scores:
         return scores_of_runs([summaries[folder] for folder in folders])
@@ -172,13 +180,13 @@ def named_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> Name
 class DetectSummary:
     """Verdicts, failures and scores of the images named in `images`; `report` False writes no page."""
 
-    job: DetectJob
+    task: DetectTask
     images: frozenset[str]
     truth: SourceTruth | None
     report: bool
 
     def page(self) -> Path | None:
-        folder = self.job.folder
+        folder = self.task.folder
         if not self.report or not folder.annotations.stat().st_size:
             return None
         from uncanny.eval.annotate.report import write_report
@@ -186,7 +194,7 @@ class DetectSummary:
         return write_report(folder.path)
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
-        folder = self.job.folder
+        folder = self.task.folder
         return {
             "run": str(folder.path),
             "state": end.manifest.get("state"),
@@ -213,14 +221,14 @@ class DetectSummary:
         lines = [*self._failures(), *self._totals(end), *spending_lines(end), ""]
         if (found := self.scores()) is not None:
             lines += [*score_lines(found), ""]
-        lines.append(f"Records  {self.job.folder.annotations}")
+        lines.append(f"Records  {self.task.folder.annotations}")
         if page is not None:
             lines.append(f"Report   {page}")
         if self.truth is not None and self.truth.has_anomalies:
             # Without weights at hand the bundled scenes can still be scored.
             more = " --similarity chrf" if self.truth.origin == SCENES else ""
             lines.append(
-                f"Score    uncanny semantic {self.job.folder.path} --truth {self.truth.origin}{more}"
+                f"Score    uncanny semantic {self.task.folder.path} --truth {self.truth.origin}{more}"
             )
         return layout(lines)
 
@@ -233,20 +241,20 @@ class DetectSummary:
         return None if self.truth is None else score(self._records(), self.truth, len(self.images))
 
     def _records(self) -> Iterator[Detection]:
-        records = read_records(self.job.folder.annotations, Detection)
+        records = read_records(self.task.folder.annotations, Detection)
         return (record for record in records if record.image in self.images)
 
     def _failures(self) -> list[str]:
         failed = [record for record in self._records() if record.status != "ok"]
         if not failed:
             return []
-        base = self.job.root or self.job.folder.path
+        base = self.task.root or self.task.folder.path
         shown = [
             f"  {record.status:<10}  {why_failed(record, os.path.relpath(base / record.image))}"
             for record in failed[:MOST_FAILURES]
         ]
         left = len(failed) - len(shown)
-        more = [f"  … and {left:,} more, in {self.job.folder.annotations}"] if left else []
+        more = [f"  … and {left:,} more, in {self.task.folder.annotations}"] if left else []
         return ["Not judged, or in part only:", *shown, *more, ""]
 
     def _totals(self, end: RunEnd) -> list[str]:
@@ -271,7 +279,7 @@ def scores_of_runs(summaries: Sequence[DetectSummary]) -> Scores:
     """The table and the JSON of several runs over the same images; accuracy where the truth is known."""
     if not summaries:
         return Scores((), None)
-    names = [str(one.job.models.model) for one in summaries]
+    names = [str(one.task.models.model) for one in summaries]
     width = max(len("model"), *map(len, names))
     known = any(one.truth is not None for one in summaries)
     truth_heads = (*(f"recall {true}" for true in SOURCES), "accuracy, 95 % interval") if known else ()

@@ -80,7 +80,7 @@ def run_command(items: str, run: Path | None, root: Path | None, force: bool, **
     """
     from uncanny.cli.mcq_score import McqSummary, scores_of_runs
     from uncanny.cli.several import Prepared, Scores, ask_models
-    from uncanny.eval.mcq.run import McqConfig, McqJob, forecast_mcq, forecast_mcq_text, run_mcq
+    from uncanny.eval.mcq.run import McqConfig, McqTask, forecast_mcq, forecast_mcq_text
     from uncanny.records.run_folder import RunFolder
 
     if run is None and not options["dry_run"]:
@@ -93,10 +93,16 @@ def run_command(items: str, run: Path | None, root: Path | None, force: bool, **
         # A dry run leaves nothing behind, so the bundled set goes to a temporary place.
         loaded, items_file = named_items(items, None if options["dry_run"] else folder, root)
         target = RunFolder(folder or Path("runs/unnamed"))
-        job = McqJob(target, loaded, items_file, model, config, options=limits, root=root)
-        return Prepared(
-            McqSummary(job, items), partial(run_mcq, job), partial(forecast_mcq, job), forecast_mcq_text
+        task = McqTask(
+            folder=target,
+            items=loaded,
+            items_file=items_file,
+            models=model,
+            options=limits,
+            root=root,
+            config=config,
         )
+        return Prepared(McqSummary(task, items), partial(forecast_mcq, task), forecast_mcq_text)
 
     def score(folders: Sequence[Path]) -> Scores:
         loaded, _ = named_items(items, root=root)

@@ -22,7 +22,7 @@ from uncanny.eval.common.estimates import Share
 from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.data.load import load_answers, load_predictions
 from uncanny.eval.mcq.report.page import published_caveat, published_scores
-from uncanny.eval.mcq.run import McqJob
+from uncanny.eval.mcq.run import McqTask
 from uncanny.eval.mcq.score.aggregate import as_rater
 from uncanny.eval.mcq.score.result import SetScore
 from uncanny.eval.mcq.score.score import baseline_answers, report_json, score_set
@@ -220,19 +220,19 @@ def _percent(share: Share | None) -> str:
 class McqSummary:
     """Counts, failures, and what to do next. There is no page: `uncanny mcq score` writes it."""
 
-    job: McqJob
+    task: McqTask
     items: str
 
     @property
     def answers(self) -> Path:
-        return self.job.folder.path / "answers.jsonl"
+        return self.task.folder.path / "answers.jsonl"
 
     def page(self) -> Path | None:
         return None
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
         return {
-            "run": str(self.job.folder.path),
+            "run": str(self.task.folder.path),
             "state": end.manifest.get("state"),
             "answers": str(self.answers),
             "report": None if page is None else str(page),

@@ -32,10 +32,9 @@ from uncanny.errors import UsageError
 from uncanny.eval.realism.data import pairs_of_run
 from uncanny.eval.realism.run import (
     RealismConfig,
-    RealismJob,
+    RealismTask,
     forecast_realism,
     forecast_realism_text,
-    run_realism,
 )
 from uncanny.eval.realism.verdicts import VERDICTS, Verdict
 from uncanny.graphs.ugda_cases import LABELS
@@ -109,11 +108,12 @@ def run_command(
         pair_set = realism.load(pairs, original=original, edited=edited, root=root)
         if folder is not None:
             pair_set = pairs_of_run(pair_set, folder, store=not dry)
-        job = RealismJob(target, pair_set, model, config, options=limits, root=root)
+        task = RealismTask(
+            folder=target, pairs=pair_set, models=model, options=limits, root=root, config=config
+        )
         return Prepared(
-            RealismSummary(job),
-            partial(run_realism, job),
-            partial(forecast_realism, job),
+            RealismSummary(task),
+            partial(forecast_realism, task),
             forecast_realism_text,
         )
 
@@ -225,7 +225,7 @@ def _folder(verdicts: Path) -> Path:
 class RealismSummary:
     """Counts, pairs without a label, and what to do next. There is no page: it belongs to the scores."""
 
-    job: RealismJob
+    task: RealismTask
 
     def page(self) -> Path | None:
         return None
@@ -233,9 +233,9 @@ class RealismSummary:
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
         verdicts = list(self._verdicts())
         return {
-            "run": str(self.job.folder.path),
+            "run": str(self.task.folder.path),
             "state": end.manifest.get("state"),
-            "verdicts": str(self.job.verdicts),
+            "verdicts": str(self.task.verdicts),
             "report": None if page is None else str(page),
             "totals": end.manifest.get("totals"),
             "labels": _labels(verdicts),
@@ -276,13 +276,13 @@ class RealismSummary:
                 *lines,
                 *spending_lines(end),
                 "",
-                f"Verdicts {self.job.verdicts}",
-                f"Score    uncanny realism score {self.job.folder.path}",
+                f"Verdicts {self.task.verdicts}",
+                f"Score    uncanny realism score {self.task.folder.path}",
             ]
         )
 
     def _verdicts(self) -> Iterator[Verdict]:
-        return read_records(self.job.verdicts, Verdict)
+        return read_records(self.task.verdicts, Verdict)
 
 
 def _labels(verdicts: list[Verdict]) -> dict[str, int]:

@@ -6,8 +6,6 @@ What a command asks is the same for all of them; it comes as a function from a m
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,10 +25,9 @@ from uncanny.errors import UncannyError, UsageError
 from uncanny.models.registry import PROVIDERS, ModelId
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
-from uncanny.runs.progress import Progress, what_is_left
+from uncanny.runs.progress import what_is_left
 from uncanny.runs.run import RunEnd
-
-_LONGEST_NAME = 120
+from uncanny.runs.several import folder_name, model_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,6 @@ class Prepared:
     """A run that can be started, forecast, and told about."""
 
     summary: Summary
-    run: Callable[[Callable[[Progress], None]], RunEnd]
     forecast: Callable[[], dict[str, Any]]
     forecast_text: Callable[[dict[str, Any]], str]
 
@@ -98,7 +94,7 @@ def ask_models(
         return _forecast(models, targets, prepare, limits, as_json=as_json)
     if len(models) == 1:
         prepared = prepare(models[0], folders[0], limits)
-        end = run_with_progress(prepared.run, prepared.summary, quiet=quiet)
+        end = run_with_progress(prepared.summary.task, quiet=quiet)
         return show_end(prepared.summary, end, as_json=as_json, quiet=quiet)
     results = []
     for number, (model, folder) in enumerate(zip(models, folders, strict=True), 1):
@@ -113,40 +109,13 @@ def ask_models(
     return _tell(results, score, as_json=as_json, quiet=quiet)
 
 
-def model_folders(models: Sequence[ModelId], out: Path | None) -> list[Path]:
-    """Where the run of each model goes: `out` itself for one, for several a folder in it by the model's name.
-
-    The name does not depend on the other models, so that the same command finds its runs again. Raises
-    UsageError for two models that would share a folder.
-    """
-    parent = out or Path("runs/unnamed")
-    if len(models) == 1:
-        return [parent]
-    names = [_folder_name(model) for model in models]
-    for number, name in enumerate(names):
-        first = [other.casefold() for other in names].index(name.casefold())
-        if first < number:
-            raise UsageError(
-                f"{models[first]} and {models[number]} would share the folder {parent / name}",
-                remedy="Name each model once, or give them folders of their own in commands of their own.",
-            )
-    return [parent / name for name in names]
-
-
-def _folder_name(model: ModelId) -> str:
-    name = re.sub(r"[^A-Za-z0-9.+-]+", "_", str(model)).strip("_")
-    if len(name) <= _LONGEST_NAME:
-        return name
-    return f"{name[:_LONGEST_NAME]}_{hashlib.sha256(str(model).encode()).hexdigest()[:8]}"
-
-
 def _check_place(out: Path, models: Sequence[ModelId]) -> None:
     """A folder is that of one run, or of one a model: the other kind would hide what is there."""
     if len(models) > 1 and (out / "run.json").exists():
         raise UsageError(
             f"{out} holds a run of one model", remedy="Name another folder with -o for several models."
         )
-    inner = out / _folder_name(models[0])
+    inner = out / folder_name(models[0])
     if len(models) == 1 and not (out / "run.json").exists() and (inner / "run.json").exists():
         raise UsageError(
             f"{out} holds runs of several models", remedy=f"Name {inner} with -o to go on with this one."
@@ -176,7 +145,7 @@ def _run(
 ) -> None:
     try:
         prepared = prepare(model, result.folder, what_is_left(limits, others))
-        result.end = run_with_progress(prepared.run, prepared.summary, quiet=quiet)
+        result.end = run_with_progress(prepared.summary.task, quiet=quiet)
         result.code = show_end(
             prepared.summary,
             result.end,

@@ -1,17 +1,57 @@
-"""What a run is started with, apart from what its task asks.
+"""What a run is started with, apart from what its task asks: models, limits, sampling, callbacks.
 
-How the questions of a protocol are sampled: what its plan has in common with every other."""
+`AskOptions` are the keyword options of every public function that asks models; `read_options` makes of them
+what the machinery of a run takes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypedDict
 
 from uncanny.client.endpoint import PATIENCE_S
 from uncanny.errors import UsageError
+from uncanny.models.addresses import parse_address
 from uncanny.models.base import Sampling
-from uncanny.models.registry import ModelId
+from uncanny.models.registry import ModelId, parse_model
+from uncanny.runs.stop import Stop
+from uncanny.settings import settings
+
+
+class AskOptions(TypedDict, total=False):
+    """Keyword options of every function that asks models; all may be left out.
+
+    `roles` gives single agents a model of their own, `fallback` takes over when a model is out of budget or
+    quota, or is down. `base_url` is the server of the main model's provider, or a mapping from provider to
+    server. `concurrency` is the most calls in flight at each model (32), `timeout_s` for one call (120),
+    `patience_s` without one good answer before a failing model is given up (120). `max_cost_usd` and
+    `max_tokens_total` stop the run before it uses more, `limit` takes the first inputs only. `prices` is a
+    price file. `cache` False keeps no answers, `cache_dir` shares them between runs. `retry_failed` False
+    keeps failed records on resuming.
+
+    `stop` ends the run from outside. `on_start` gets the live counters before the first call, `on_record`
+    each record when it is on disk, `on_call` each call record. `progress` shows a bar on standard error."""
+
+    roles: Mapping[str, str]
+    fallback: str | None
+    base_url: str | Mapping[str, str] | None
+    concurrency: int | None
+    timeout_s: float | None
+    patience_s: float | None
+    max_cost_usd: float | None
+    max_tokens_total: int | None
+    limit: int | None
+    prices: str | Path | None
+    cache: bool
+    cache_dir: str | Path | None
+    retry_failed: bool
+    stop: Stop | None
+    on_start: Callable[[Any], None] | None
+    on_record: Callable[[Any], None] | None
+    on_call: Callable[[Any], None] | None
+    progress: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +71,15 @@ class ModelOptions:
     patience_s: float = PATIENCE_S
     prices: Path | None = None
 
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value out of range."""
+        for name, value in (("timeout_s", self.timeout_s), ("patience_s", self.patience_s)):
+            if not 0 < value < math.inf:
+                raise UsageError(f"{name} must be above 0, not {value!r}")
+
     def all_models(self) -> tuple[ModelId, ...]:
-        found = [self.model, *self.roles.values(), *([self.fallback] if self.fallback else [])]
-        return tuple(dict.fromkeys(found))
+        models = [self.model, *self.roles.values(), *([self.fallback] if self.fallback else [])]
+        return tuple(dict.fromkeys(models))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +87,7 @@ class RunOptions:
     """How much at once, and when to stop.
 
     `concurrency` is the most calls in flight at each model. Limits of cost and tokens hold for the run as a
-    whole, earlier sittings included; None is no limit. `answers` is the answer cache's folder, None the
+    whole, earlier sessions included; None is no limit. `answers` is the answer cache's folder, None the
     run's own; `cache` False keeps no answers at all.
     """
 
@@ -52,6 +98,57 @@ class RunOptions:
     retry_failed: bool = True
     cache: bool = True
     answers: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value out of range."""
+        for name, value in (
+            ("concurrency", self.concurrency),
+            ("max_tokens_total", self.max_tokens_total),
+            ("limit", self.limit),
+        ):
+            if value is not None and value < 1:
+                raise UsageError(f"{name} must be at least 1, not {value!r}")
+        if self.max_cost_usd is not None and not 0 < self.max_cost_usd < math.inf:
+            raise UsageError(f"max_cost_usd must be above 0, not {self.max_cost_usd!r}")
+
+
+def read_models(model: str, options: AskOptions) -> ModelOptions:
+    """The models named in the options of a public function, with this machine's defaults. Raises
+    UsageError."""
+    main = parse_model(model)
+    base_url = options.get("base_url")
+    if base_url is None:
+        base_urls: dict[str, str] = {}
+    else:
+        base_urls = {main.provider: base_url} if isinstance(base_url, str) else dict(base_url)
+    for url in base_urls.values():
+        parse_address(url)
+    fallback, prices = options.get("fallback"), options.get("prices")
+    timeout_s, patience_s = options.get("timeout_s"), options.get("patience_s")
+    return ModelOptions(
+        main,
+        roles={role: parse_model(name) for role, name in (options.get("roles") or {}).items()},
+        fallback=parse_model(fallback) if fallback else None,
+        base_urls=base_urls,
+        timeout_s=settings().timeout_s if timeout_s is None else timeout_s,
+        patience_s=settings().patience_s if patience_s is None else patience_s,
+        prices=Path(prices) if prices else settings().prices,
+    )
+
+
+def read_limits(options: AskOptions) -> RunOptions:
+    """The limits in the options of a public function, with this machine's defaults. Raises UsageError."""
+    concurrency = options.get("concurrency")
+    cache_dir = options.get("cache_dir")
+    return RunOptions(
+        settings().concurrency if concurrency is None else concurrency,
+        options.get("max_cost_usd"),
+        options.get("max_tokens_total"),
+        options.get("limit"),
+        options.get("retry_failed", True),
+        options.get("cache", True),
+        Path(cache_dir) if cache_dir else settings().cache_dir,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -22,6 +23,8 @@ from uncanny.models.registry import Access, ModelId, open_model
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.settings import settings
+
+log = logging.getLogger("uncanny")
 
 SELF_HOSTED = frozenset({"vllm", "openai-compatible", "demo", "noop"})
 
@@ -68,8 +71,8 @@ async def open_engine(
     budget: Budget,
     agents: Mapping[str, str],
     on_call: Callable[[CallRecord], None],
-    on_fallback: Callable[[Endpoint, ModelUnusableError], None],
-    warn: Callable[[str], None],
+    on_fallback: Callable[[Endpoint, ModelUnusableError], None] | None = None,
+    warn: Callable[[str], None] = log.warning,
     server_log: Path | None = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[Engine]:

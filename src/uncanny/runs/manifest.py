@@ -110,19 +110,21 @@ class Manifest:
         return {"skipped": self._listed, "skipped_counts": dict(skipped.counts)}
 
 
-def image_protocol(
-    prompts: PromptSet, models: ModelOptions, config: dict[str, Any], policy: PixelPolicy, root: Path | None
+def run_settings(
+    task: str,
+    models: ModelOptions,
+    config: dict[str, Any],
+    prompts: PromptSet,
+    policy: PixelPolicy,
+    root: Path | None,
 ) -> dict[str, Any]:
-    """What a run over images must keep to from beginning to end; the prompts are named after the task."""
+    """What a run must keep to from beginning to end, as far as all tasks have it."""
     return {
-        "task": prompts.name,
+        "task": task,
         "model": str(models.model),
         "roles": {role: str(model) for role, model in sorted(models.roles.items())},
         "plan": config,
-        "prompts": {
-            **recorded_prompts(prompts),
-            "system": prompts["system"].template.template,
-        },
+        "prompts": recorded_prompts(prompts),
         "pixels": {"policy": asdict(policy)},
         "root": None if root is None else str(root.absolute()),
     }

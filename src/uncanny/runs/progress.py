@@ -87,7 +87,7 @@ class Served:
 
     @classmethod
     def recorded(cls, manifest: RunManifest) -> Served:
-        """Take up what `run.json` says of earlier sittings; version 0.1.0 did not say it."""
+        """Take up what `run.json` says of earlier sessions; version 0.1.0 did not say it."""
         if "served_as" not in manifest.model_fields_set:
             outcomes = (manifest.totals and manifest.totals.outcomes) or {}
             answers = any(number for outcome, number in outcomes.items() if outcome != "error")
@@ -143,7 +143,7 @@ class Spending:
 
     @classmethod
     def recorded(cls, manifest: RunManifest) -> Spending:
-        """Take up the count of earlier sittings from `run.json`."""
+        """Take up the count of earlier sessions from `run.json`."""
         totals = manifest.totals or Totals()
         spending = cls(calls=totals.calls or 0, replayed=totals.replayed or 0)
         spending.unmeasured.update(totals.unmeasured)
@@ -159,13 +159,13 @@ class Spending:
 
 @dataclass(slots=True)
 class Progress:
-    """Counters of one sitting and of the run as a whole.
+    """Counters of one session and of the run as a whole.
 
-    `paid_before` tells of a replayed call whether a killed sitting of this run paid for it, uncounted.
+    `paid_before` tells of a replayed call whether a killed session of this run paid for it, uncounted.
     `unit` is what inputs are called, `kinds` the statuses they can have.
-    `total` inputs are in the run, `resumed` of them were finished before this sitting, `statuses` counts the
-    finished ones by status. `seconds_before` were spent in earlier sittings. `calls_expected` are
-    about what this sitting takes, as far as can be told before. `skipped` is what lay in the folders given
+    `total` inputs are in the run, `resumed` of them were finished before this session, `statuses` counts the
+    finished ones by status. `seconds_before` were spent in earlier sessions. `calls_expected` are
+    about what this session takes, as far as can be told before. `skipped` is what lay in the folders given
     and is no input; None where a task looks into no folders.
     """
 
@@ -208,7 +208,7 @@ class Progress:
         return time.monotonic() - self.began
 
     def eta_s(self) -> float | None:
-        """Seconds to go at this sitting's pace; None before anything was finished in it."""
+        """Seconds to go at this session's pace; None before anything was finished in it."""
         now = self.done - self.resumed
         return (self.total - self.done) * self.seconds() / now if now > 0 else None
 

@@ -1,36 +1,40 @@
-"""The machinery all runs share: lock, manifest, resuming, models, queue, stop, and the end.
+"""A run that any program can hold: opened, worked on and concluded under the program's own event loop.
 
-What differs between annotating images, asking questions or judging pairs is a `Task`.
+Lock, manifest, resuming, models, queue and the end are the same for every task (`uncanny.runs.task`). Nothing
+here touches signal handlers, the garbage collector, event loops or logging of the host; the command line adds
+what a terminal needs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pydantic import BaseModel
 
 from uncanny.errors import RunError, StorageError, UsageError
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import RunManifest, Totals
-from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.config import AskOptions, RunOptions
+from uncanny.runs.display import live_progress
 from uncanny.runs.manifest import Manifest, State, begun_with
 from uncanny.runs.progress import Progress, Recount, SpendingFile
-from uncanny.runs.stop import Reason, Stop
+from uncanny.runs.stop import Ending, Reason, Stop
+from uncanny.runs.task import Task
 
 if TYPE_CHECKING:
     from uncanny.client.budget import Budget
     from uncanny.client.calls import CallRecord
-    from uncanny.models.base import Sampling
     from uncanny.runs.engine import Engine
 
 Item = TypeVar("Item")
+R = TypeVar("R", bound=BaseModel)
 MANIFEST_EVERY_S = 5.0
 _STATES: dict[Reason | None, State] = {
     None: "finished",
@@ -41,52 +45,20 @@ _STATES: dict[Reason | None, State] = {
 }
 
 
-class Task(Protocol[Item]):
-    """One kind of run over many inputs.
+def _ignore(_value: object) -> None:
+    """The callback of who wants none."""
 
-    `prompts` are the texts it asks with: the package's, unless a run goes on that was begun with others.
-    `agents` maps role names to agents, `sampling` is what `run.json` shows as sent, `at_once` how many
-    inputs are worked on side by side, `usual_calls` how many calls one takes.
-    """
 
-    prompts: PromptSet
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Callbacks of a run, called in its event loop; what they raise ends the run and is raised.
 
-    @property
-    def agents(self) -> Mapping[str, str]: ...
+    `on_start` gets the live counters before the first call, when all is in order. `on_record` gets each
+    record when it is on disk, `on_call` every call record, replays too."""
 
-    @property
-    def sampling(self) -> Sampling: ...
-
-    @property
-    def at_once(self) -> int: ...
-
-    @property
-    def usual_calls(self) -> int: ...
-
-    def protocol(self) -> dict[str, Any]:
-        """All that must stay the same for a run to be one run; it stands in `run.json`."""
-        ...
-
-    def records(self) -> RecordFile[Any]:
-        """Open the run's record file."""
-        ...
-
-    def load_pending(self, records: RecordFile[Any], progress: Progress) -> Sequence[Item]:
-        """Load `records`, count what stands into `progress`, and return the inputs still to be done.
-
-        Raises UsageError.
-        """
-        ...
-
-    def recorded(self, records: RecordFile[Any]) -> Callable[[str], bool]:
-        """Whether an input, as call records name it, has a record."""
-        ...
-
-    def open(
-        self, engine: Engine, records: RecordFile[Any], calls: CallFile, progress: Progress
-    ) -> Callable[[Item], Awaitable[None]]:
-        """The work on one input; it writes the record, and raises what `ENDS_RUN` names only."""
-        ...
+    on_start: Callable[[Progress], None] = _ignore
+    on_record: Callable[[Any], None] = _ignore
+    on_call: Callable[[CallRecord], None] = _ignore
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,56 +77,253 @@ class RunEnd:
     lost: bool = False
 
 
-def run_task(
-    folder: RunFolder,
-    models: ModelOptions,
-    options: RunOptions,
-    task: Task[Item],
-    on_start: Callable[[Progress], None] = lambda _: None,
-) -> RunEnd:
+async def run(task: Task[Item, R], *, stop: Stop | None = None, observer: Observer | None = None) -> RunEnd:
     """Work through all inputs of `task`, going on where an earlier run of the same task stopped.
 
-    `on_start` gets the live counters before the first call, when all is in order. Raises UsageError, and
-    ModelUnusableError before the first input was taken up; later problems are in the result and in the
-    records.
+    Raises what `open_run` raises. A cancelled one writes down how far it came.
     """
-    with folder.locked():
-        before = _binding(folder)
-        own = prompt_set(task.prompts.name)
-        if before is not None:
-            task.prompts = begun_with(before, own)
-        protocol = task.protocol()
-        if before is not None:
-            known = before.written()
-            known["pixels"] = {"policy": known.get("pixels", {}).get("policy")}
-            check_same_protocol(folder, *(_by_id(each) for each in (known, protocol)))
-        manifest = Manifest(folder, protocol, before)
-        spending = SpendingFile(folder.spending)
-        progress = Progress(seconds_before=manifest.seconds_before)
-        _load_spending(folder, options, manifest, spending, progress, known=before is not None)
-        records = task.records()
-        records.made_with = {"model": protocol["model"], "prompts": protocol["prompts"]["id"]}
-        with _nothing_left_behind(records):
-            pending = task.load_pending(records, progress)
-            records.open()
-            if pending and before is not None and task.prompts.id != own.id:
-                progress.warnings.append(
-                    f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
-                    f"Name another folder with -o to ask with those of this version, {own.id}."
+    async with open_run(task, stop=stop, observer=observer) as opened:
+        await opened.work()
+    assert opened.end is not None
+    return opened.end
+
+
+async def run_with(
+    task: Task[Item, R], options: AskOptions, on_record: Callable[[R], None] | None = None
+) -> RunEnd:
+    """`run` with the callbacks of a public function's options, and `on_record` besides."""
+    sinks = [sink for sink in (on_record, options.get("on_record")) if sink is not None]
+
+    def on_each(record: R) -> None:
+        for sink in sinks:
+            sink(record)
+
+    about = f"{task.models.model} · {task.folder.path}"
+    with live_progress(about, enabled=options.get("progress", False)) as show:
+        starts = [start for start in (options.get("on_start"), show) if start is not None]
+
+        def on_start(progress: Progress) -> None:
+            for start in starts:
+                start(progress)
+
+        observer = Observer(on_start, on_each, options.get("on_call") or _ignore)
+        return await run(task, stop=options.get("stop"), observer=observer)
+
+
+@contextlib.asynccontextmanager
+async def open_run(
+    task: Task[Item, R], *, stop: Stop | None = None, observer: Observer | None = None
+) -> AsyncIterator[Run[Item, R]]:
+    """Hold the run folder of `task`, with its records loaded and its models open; concluded on leaving.
+
+    `stop` ends it from outside. Raises UsageError, and ModelUnusableError before the first input is taken up;
+    later problems are in the run's `end` and in the records.
+    """
+    stop = stop or Stop()
+    with task.folder.locked():
+        opened = await asyncio.to_thread(_load, task, stop, observer or Observer())
+        with _nothing_left_behind(opened.records):
+            try:
+                async with opened.models_open():
+                    with stop.listening(opened.ending.interrupt):
+                        yield opened
+            except asyncio.CancelledError:
+                if opened.begun:
+                    opened.ending.interrupt()
+                    opened.conclude()
+                raise
+        if not opened.worked:
+            opened.ending.interrupt()
+        opened.conclude()
+
+
+def _load(task: Task[Item, R], stop: Stop, observer: Observer) -> Run[Item, R]:
+    """The run as far as it can be told before a model is opened. Blocking."""
+    folder, options = task.folder, task.options
+    before = _binding(folder)
+    own = prompt_set(task.prompts.name)
+    if before is not None:
+        task.prompts = begun_with(before, own)
+    settings = task.settings()
+    if before is not None:
+        known = before.written()
+        known["pixels"] = {"policy": known.get("pixels", {}).get("policy")}
+        check_same_protocol(folder, *(_by_id(each) for each in (known, settings)))
+    manifest = Manifest(folder, settings, before)
+    spending = SpendingFile(folder.spending)
+    progress = Progress(unit=task.unit, kinds=task.statuses, seconds_before=manifest.seconds_before)
+    _load_spending(folder, options, manifest, spending, progress, known=before is not None)
+    records = task.records()
+    records.made_with = {"model": settings["model"], "prompts": settings["prompts"]["id"]}
+    with _nothing_left_behind(records):
+        pending = task.load_pending(records, progress)
+        records.open()
+    if pending and before is not None and task.prompts.id != own.id:
+        progress.warnings.append(
+            f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
+            f"Name another folder with -o to ask with those of this version, {own.id}."
+        )
+    if before is None and len(records):
+        progress.warnings.append(
+            f"{folder.manifest} is missing; model and prompts of the records are those of now, other "
+            "settings they were made with are not known"
+        )
+    progress.calls_expected = len(pending) * task.calls_per_input
+    return Run(task, pending, records, manifest, spending, progress, stop, observer)
+
+
+@dataclass(slots=True)
+class Run(Generic[Item, R]):
+    """One session of a run, from `open_run`. `progress` is live; `end` is set when it is concluded."""
+
+    task: Task[Item, R]
+    pending: Sequence[Item]
+    records: RecordFile[R]
+    manifest: Manifest
+    spending: SpendingFile
+    progress: Progress
+    stop: Stop
+    observer: Observer
+    ending: Ending = field(default_factory=Ending)
+    end: RunEnd | None = None
+    begun: bool = False
+    worked: bool = False
+    _engine: Engine | None = None
+
+    @contextlib.asynccontextmanager
+    async def models_open(self) -> AsyncIterator[None]:
+        """With nothing left to do no model is opened, and no key needed."""
+        if not self.pending:
+            self.begun = True
+            self.observer.on_start(self.progress)
+            yield
+            return
+        from uncanny.runs.engine import open_engine
+
+        task, folder, warnings = self.task, self.task.folder, self.progress.warnings
+        async with open_engine(
+            task.models,
+            task.options,
+            answers=(task.options.answers or folder.answers) if task.options.cache else None,
+            budget=self._budget(),
+            agents=task.roles,
+            on_call=self._note_call,
+            on_fallback=lambda _endpoint, error: warnings.append(str(error)),
+            warn=warnings.append,
+            server_log=folder.path / "vllm.log",
+            on_ready=lambda: self.observer.on_start(self.progress),
+        ) as engine:
+            self.manifest.sent(task.models, engine.sent(task.sampling))
+            self._begin()
+            self._engine = engine
+            try:
+                yield
+            finally:
+                warnings.extend(engine.notices())
+                # A server may have turned out not to take a parameter.
+                self.manifest.sent(task.models, engine.sent(task.sampling))
+
+    async def work(self) -> None:
+        """Work through what is pending, until it is done or the run ends early."""
+        self.worked = True
+        if self._engine is None:
+            return
+        from uncanny.runs.queue import Recorder, work_through
+
+        task, folder = self.task, self.task.folder
+        calls = CallFile(folder.calls, task.recorded(self.records))
+        recorder = Recorder(task, self._engine, self.records, calls, self.progress, self.observer.on_record)
+        keeper = asyncio.create_task(self._keep_manifest())
+        try:
+            with self.stop.while_working():
+                await work_through(
+                    self.pending,
+                    recorder.work,
+                    at_once=task.inputs_at_once,
+                    ending=self.ending,
+                    model_client=self._engine.model_client,
                 )
-            if before is None and len(records):
-                progress.warnings.append(
-                    f"{folder.manifest} is missing; model and prompts of the records are those of now, other "
-                    "settings they were made with are not known"
+        finally:
+            keeper.cancel()
+            try:
+                calls.close(write=_in_place(folder, self.progress))
+            except OSError as error:
+                self.progress.warnings.append(
+                    f"{calls.path} could not be put back: {error.strerror or error}"
                 )
-            progress.calls_expected = len(pending) * task.usual_calls
-            end = RunEnd(progress)
-            if not pending:
-                on_start(progress)
-            else:
-                session = _Session(folder, models, options, task, records, manifest, spending, progress)
-                end = asyncio.run(session.work(pending, partial(on_start, progress)))
-        return _concluded(folder, end, records, manifest, spending)
+
+    def conclude(self) -> None:
+        """Write down how it ended, as far as the disk takes it: what is in the records stands in any case."""
+        if self.end is not None:
+            return
+        unwritten: list[Path] = []
+        warnings = self.progress.warnings
+        in_place = _in_place(self.task.folder, self.progress)
+        try:
+            self.records.finish(write=in_place)
+        except OSError as error:
+            unwritten.append(self.records.path)
+            warnings.append(f"{self.records.path} could not be put in order: {error.strerror or error}")
+        try:
+            self.manifest.write(_STATES[self.ending.reason], self.progress)
+        except (OSError, StorageError) as error:
+            unwritten.append(self.manifest.path)
+            warnings.append(_unwritten_manifest(self.manifest, error))
+        self.spending.close(counted=self.manifest.path not in unwritten)
+        self.end = RunEnd(
+            self.progress,
+            self.ending.reason,
+            self.ending.error,
+            self.manifest.content,
+            tuple(unwritten),
+            lost=not in_place,
+        )
+
+    def _begin(self) -> None:
+        """Raises UsageError where nothing can be written: better now than after the first answers."""
+        self.spending.open(self.ending.because)
+        try:
+            self.manifest.write("running", self.progress)
+        except OSError as error:
+            raise UsageError(
+                _unwritten_manifest(self.manifest, error),
+                remedy="Free some disk space, or name a folder that can be written with -o.",
+            ) from error
+        self.spending.clear()
+        self.begun = True
+
+    def _budget(self) -> Budget:
+        from uncanny.client.budget import Budget, Spend
+
+        spent, options = self.progress.spending.sums, self.task.options
+        return Budget(
+            options.max_cost_usd,
+            options.max_tokens_total,
+            Spend(int(spent["input_tokens"] + spent["output_tokens"]), spent["cost_usd"]),
+            usual_calls=self.task.calls_per_input,
+        )
+
+    def _note_call(self, call: CallRecord) -> None:
+        self.progress.add_call(call)
+        if not call.replayed:
+            self.spending.append(call, self.progress.spending.calls)
+        self.observer.on_call(call)
+
+    async def _keep_manifest(self) -> None:
+        """Keep `run.json` fresh; where it cannot be written for a while, say so and go on trying."""
+        warned = False
+        while True:
+            await asyncio.sleep(MANIFEST_EVERY_S)
+            try:
+                self.manifest.write("running", self.progress)
+                self.spending.clear()
+            except StorageError as error:
+                self.ending.because(error)
+            except OSError as error:
+                if not warned:
+                    more = "; the run goes on, and so does trying"
+                    self.progress.warnings.append(_unwritten_manifest(self.manifest, error) + more)
+                warned = True
 
 
 def prompts_of(folder: RunFolder, own: PromptSet) -> PromptSet:
@@ -180,10 +349,10 @@ def _by_id(protocol: dict[str, Any]) -> dict[str, Any]:
 
 
 def _paid(before: RunManifest) -> bool:
-    """Whether a sitting got answers before its first record was due: they count towards the budget."""
+    """Whether a session got answers before its first record was due: they count towards the budget."""
     totals = before.totals or Totals()
     answers = sum(number for outcome, number in (totals.outcomes or {}).items() if outcome != "error")
-    # Of a killed sitting the manifest may not know them yet.
+    # Of a killed session the manifest may not know them yet.
     return bool(answers or totals.replayed or before.state == "running")
 
 
@@ -196,7 +365,7 @@ def _load_spending(
     *,
     known: bool,
 ) -> None:
-    """What earlier sittings spent, a killed one too; `known` is False where `run.json` is missing."""
+    """What earlier sessions spent, a killed one too; `known` is False where `run.json` is missing."""
     if known and not (manifest.was_killed and not spending.path.exists()):
         progress.spending = manifest.spending
         for call in spending.uncounted(progress.spending.calls):
@@ -229,27 +398,6 @@ def _nothing_left_behind(records: RecordFile[Any]) -> Iterator[None]:
         raise
 
 
-def _concluded(
-    folder: RunFolder, end: RunEnd, records: RecordFile[Any], manifest: Manifest, spending: SpendingFile
-) -> RunEnd:
-    """Write down how it ended, as far as the disk takes it: what is in the records stands in any case."""
-    unwritten: list[Path] = []
-    warnings = end.progress.warnings
-    in_place = _in_place(folder, end.progress)
-    try:
-        records.finish(write=in_place)
-    except OSError as error:
-        unwritten.append(records.path)
-        warnings.append(f"{records.path} could not be put in order: {error.strerror or error}")
-    try:
-        manifest.write(_STATES[end.reason], end.progress)
-    except (OSError, StorageError) as error:
-        unwritten.append(manifest.path)
-        warnings.append(_unwritten_manifest(manifest, error))
-    spending.close(counted=manifest.path not in unwritten)
-    return replace(end, manifest=manifest.content, unwritten=tuple(unwritten), lost=not in_place)
-
-
 def _in_place(folder: RunFolder, progress: Progress) -> bool:
     """Whether files can be put where they belong; a folder that was deleted is made again."""
     if not folder.lost():
@@ -263,114 +411,3 @@ def _in_place(folder: RunFolder, progress: Progress) -> bool:
 def _unwritten_manifest(manifest: Manifest, error: OSError | StorageError) -> str:
     why = str(error) if isinstance(error, StorageError) else error.strerror or str(error)
     return f"{manifest.path} could not be written: {why}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Session(Generic[Item]):
-    """One sitting of a run: from its first call to the end."""
-
-    folder: RunFolder
-    models: ModelOptions
-    options: RunOptions
-    task: Task[Item]
-    records: RecordFile[Any]
-    manifest: Manifest
-    spending: SpendingFile
-    progress: Progress
-
-    async def work(self, pending: Sequence[Item], on_ready: Callable[[], None]) -> RunEnd:
-        from uncanny.runs.engine import open_engine
-        from uncanny.runs.queue import work_through
-
-        stop = Stop()
-        folder, options, task, progress = self.folder, self.options, self.task, self.progress
-        async with open_engine(
-            self.models,
-            options,
-            answers=(options.answers or folder.answers) if options.cache else None,
-            budget=self._budget(),
-            agents=task.agents,
-            on_call=self._note,
-            on_fallback=lambda _lane, error: progress.warnings.append(str(error)),
-            warn=progress.warnings.append,
-            server_log=folder.path / "vllm.log",
-            on_ready=on_ready,
-        ) as engine:
-            self.manifest.sent(self.models, engine.sent(task.sampling))
-            self._begin(stop)
-            calls = CallFile(folder.calls, task.recorded(self.records))
-            keeper = asyncio.create_task(self._keep_manifest(stop))
-            try:
-                work = task.open(engine, self.records, calls, progress)
-                with stop.on_signals(), _few_collections():
-                    await work_through(
-                        pending, work, at_once=task.at_once, stop=stop, model_client=engine.model_client
-                    )
-            finally:
-                keeper.cancel()
-                try:
-                    calls.close(write=_in_place(folder, progress))
-                except OSError as error:
-                    progress.warnings.append(f"{calls.path} could not be put back: {error.strerror or error}")
-                progress.warnings.extend(engine.notices())
-                # A server may have turned out not to take a parameter.
-                self.manifest.sent(self.models, engine.sent(task.sampling))
-        return RunEnd(progress, stop.reason, stop.error)
-
-    def _begin(self, stop: Stop) -> None:
-        """Raises UsageError where nothing can be written: better now than after the first answers."""
-        self.spending.open(stop.because)
-        try:
-            self.manifest.write("running", self.progress)
-        except OSError as error:
-            raise UsageError(
-                _unwritten_manifest(self.manifest, error),
-                remedy="Free some disk space, or name a folder that can be written with -o.",
-            ) from error
-        self.spending.clear()
-
-    def _budget(self) -> Budget:
-        from uncanny.client.budget import Budget, Spend
-
-        spent = self.progress.spending.sums
-        return Budget(
-            self.options.max_cost_usd,
-            self.options.max_tokens_total,
-            Spend(int(spent["input_tokens"] + spent["output_tokens"]), spent["cost_usd"]),
-            usual_calls=self.task.usual_calls,
-        )
-
-    def _note(self, call: CallRecord) -> None:
-        self.progress.add_call(call)
-        if not call.replayed:
-            self.spending.append(call, self.progress.spending.calls)
-
-    async def _keep_manifest(self, stop: Stop) -> None:
-        """Keep `run.json` fresh; where it cannot be written for a while, say so and go on trying."""
-        warned = False
-        while True:
-            await asyncio.sleep(MANIFEST_EVERY_S)
-            try:
-                self.manifest.write("running", self.progress)
-                self.spending.clear()
-            except StorageError as error:
-                stop.because(error)
-            except OSError as error:
-                if not warned:
-                    more = "; the run goes on, and so does trying"
-                    self.progress.warnings.append(_unwritten_manifest(self.manifest, error) + more)
-                warned = True
-
-
-@contextlib.contextmanager
-def _few_collections() -> Iterator[None]:
-    # With hundreds of calls in flight the collector walks the same long-lived objects over and over.
-    before = gc.get_threshold()
-    # Not collected first: that takes longer than the little garbage of a start is worth.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()

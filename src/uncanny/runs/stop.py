@@ -1,11 +1,11 @@
-"""How a run comes to an end before its inputs do."""
+"""How a run comes to an end before its inputs do: because somebody asks for it, or because it has to."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from uncanny.errors import BudgetError, RunError, StorageError
@@ -14,7 +14,54 @@ Reason = Literal["interrupt", "budget", "model", "storage"]
 
 
 class Stop:
-    """Set once, with the reason. A stop lets calls in flight come back; an interrupt after it does not."""
+    """Asks runs to end, from any thread or signal handler, before they start or while they work.
+
+    The first `request` lets calls in flight come back and be recorded; a second one does not wait for them.
+    One object may be handed to several runs, which then all end."""
+
+    def __init__(self) -> None:
+        # Reentrant: a signal handler may ask while its own thread is just doing so.
+        self._lock = threading.RLock()
+        self._requests = 0
+        self._listeners: list[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = []
+
+    @property
+    def requested(self) -> bool:
+        return self._requests > 0
+
+    def request(self) -> None:
+        """End as soon as calls in flight are back; at once, when it was asked for before."""
+        with self._lock:
+            self._requests += 1
+            listeners = list(self._listeners)
+        for loop, listener in listeners:
+            with contextlib.suppress(RuntimeError):  # its loop was closed meanwhile
+                loop.call_soon_threadsafe(listener)
+
+    @contextlib.contextmanager
+    def listening(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Call `listener` in the running loop at every request, and at once for those made before."""
+        entry = (asyncio.get_running_loop(), listener)
+        with self._lock:
+            before = self._requests
+            self._listeners.append(entry)
+        for _ in range(before):
+            listener()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.remove(entry)
+
+    @contextlib.contextmanager
+    def while_working(self) -> Iterator[None]:
+        """Open while inputs are worked on, for hosts that want to listen to signals then; here it does
+        nothing."""
+        yield
+
+
+class Ending:
+    """Why one run ends early, set once. `now` says not to wait for calls in flight."""
 
     def __init__(self) -> None:
         self.reason: Reason | None = None
@@ -37,20 +84,3 @@ class Stop:
     def _set(self, reason: Reason) -> None:
         self.reason = self.reason or reason
         self.changed.set()
-
-    @contextmanager
-    def on_signals(self) -> Iterator[None]:
-        """SIGINT and SIGTERM stop the run while this is open; without a main thread they are left alone."""
-        loop = asyncio.get_running_loop()
-        installed: list[signal.Signals] = []
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                loop.add_signal_handler(number, self.interrupt)
-            except (NotImplementedError, RuntimeError, ValueError):
-                continue
-            installed.append(number)
-        try:
-            yield
-        finally:
-            for number in installed:
-                loop.remove_signal_handler(number)

@@ -12,7 +12,7 @@ from tests.client.scripted import guarded, said
 from tests.runs.e2e import check_record
 from tests.runs.scripted_run import annotated, annotator, image_files
 from uncanny.errors import ModelUnusableError, RequestRejectedError
-from uncanny.images import PreparedImage
+from uncanny.images import PixelPolicy, prepare
 from uncanny.models.base import Tokens
 from uncanny.prompts import prompt_set
 from uncanny.runs.inputs import ImageFile
@@ -109,7 +109,7 @@ async def test_a_fallback_that_did_everything_is_named(file: ImageFile) -> None:
     second.model.name = "script/second"
     annotate = annotator(broken, guarded(second.model))
     await annotated(annotate, file)  # from now on, the first model is not asked any more
-    again = (await annotated(annotate, file)).record
+    again = (await annotated(annotate, image_files(file.path.parent / "more", 2)[1])).record
     assert again.model == "script/one"
     assert again.model_extra == {"models": {"script/second": 10}}
 
@@ -130,8 +130,7 @@ async def test_what_ends_the_run_is_raised(file: ImageFile) -> None:
 
 async def test_an_image_that_cannot_be_read_is_a_record_with_the_reason(tmp_path: Path) -> None:
     asked = Specialists("cup")
-    found = await annotator(asked).open(ImageFile(tmp_path / "gone.png", "gone.png"))
-    assert isinstance(found, Annotation)
+    found = (await annotated(annotator(asked), ImageFile(tmp_path / "gone.png", "gone.png"))).record
     check_record(found)
     assert (found.status, found.sha256, found.width, found.pixels) == ("unreadable", None, None, None)
     assert [(error.agent, error.step, error.kind) for error in found.errors] == [("image", 0, "missing")]
@@ -143,9 +142,8 @@ async def test_an_image_that_had_to_be_converted_says_so(tmp_path: Path) -> None
     file = ImageFile(tmp_path / "a.tiff", "a.tiff")
     asked = Specialists()
     made = annotator(asked)
-    opened = await made.open(file)
-    assert isinstance(opened, PreparedImage)
-    found = (await made.annotate(file, opened)).record
+    opened = prepare(file.path, PixelPolicy(), made.engine.limits)
+    found = (await annotated(made, file)).record
     assert found.pixels is not None
     assert found.pixels.changes
     assert found.pixels.sent is not None
@@ -160,3 +158,8 @@ async def test_a_scan_that_came_through_leaves_failed_objects_partial(file: Imag
     asked.answers["SceneScanner", 1, None] = lambda _: listed("findings")
     found = (await annotated(annotator(asked, scene_scans=1), file)).record
     assert (found.status, len(found.errors)) == ("partial", 1)
+
+
+def test_the_settings_of_a_run_have_the_system_text() -> None:
+    task = annotator(Specialists()).task
+    assert task.settings()["prompts"]["system"] == prompt_set("annotate")["system"].template.template

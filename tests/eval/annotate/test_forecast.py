@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +12,23 @@ from tests.runs.e2e import pictures
 from uncanny.agents.annotate_config import AnnotateConfig
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.forecast import forecast
-from uncanny.eval.annotate.run import AnnotateJob, annotate
+from uncanny.eval.annotate.run import AnnotateTask
 from uncanny.models.registry import parse_model
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.run import run
 
 GPT = ModelOptions(parse_model("openai/gpt-4o"))
 
 
 def job(
     folder: Path, models: ModelOptions = GPT, options: RunOptions | None = None, **config: Any
-) -> AnnotateJob:
-    return AnnotateJob(
-        RunFolder(folder / "run"),
-        [folder / "in"],
-        models,
-        AnnotateConfig(**config),
+) -> AnnotateTask:
+    return AnnotateTask(
+        folder=RunFolder(folder / "run"),
+        paths=[folder / "in"],
+        models=models,
+        config=AnnotateConfig(**config),
         options=options or RunOptions(),
     )
 
@@ -115,7 +117,7 @@ def test_broken_images_are_not_asked_about(folder: Path) -> None:
 
 def test_of_a_run_half_done_only_the_rest_counts(folder: Path) -> None:
     noop = ModelOptions(parse_model("noop"))
-    assert annotate(job(folder, noop, RunOptions(limit=3))).reason is None
+    assert asyncio.run(run(job(folder, noop, RunOptions(limit=3)))).reason is None
     before = (folder / "run" / "annotations.jsonl").stat()
     found = forecast(job(folder, noop))
     assert (found["images"], found["pending"]) == (4, 1)

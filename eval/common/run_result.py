@@ -1,0 +1,190 @@
+"""A run as an object: its records, read as they are wanted, its summary, its page, its data frame."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
+
+import orjson
+from pydantic import BaseModel
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.records.jsonl import open_to_read, parse_line
+from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_manifest import RunManifest, Totals
+from uncanny.wording import cost, count
+
+if TYPE_CHECKING:
+    import datasets
+    from pandas import DataFrame
+
+    from uncanny.runs.run import RunEnd
+
+R = TypeVar("R", bound=BaseModel)
+
+
+class Records(Sequence[R]):
+    """The records of a file, in its order, each read and validated when it is asked for.
+
+    Of several lines with the same `key` fields the last stands. Raises RecordError for an invalid line when
+    it is read. Memory grows by a number a record."""
+
+    def __init__(self, path: Path, record_type: type[R], key: tuple[str, ...]) -> None:
+        self._path, self._type = path, record_type
+        places: dict[tuple[Any, ...], tuple[int, int]] = {}
+        offset = 0
+        reader = open_to_read(path)
+        if reader is not None:
+            with reader:
+                for number, line in enumerate(reader, start=1):
+                    if line.endswith(b"\n") and line.strip():
+                        places[_key(line, key, number)] = (offset, number)
+                    offset += len(line)
+        self._places = list(places.values())
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> R: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[R]: ...
+    def __getitem__(self, index: int | slice) -> R | Sequence[R]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        offset, number = self._places[index]
+        with self._path.open("rb") as file:
+            file.seek(offset)
+            return parse_line(file.readline(), self._type, self._path, number)
+
+    def __iter__(self) -> Iterator[R]:
+        if not self._places:
+            return
+        with self._path.open("rb") as file:
+            for offset, number in self._places:
+                file.seek(offset)
+                yield parse_line(file.readline(), self._type, self._path, number)
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} records of {self._path}>"
+
+
+def _key(line: bytes, key: tuple[str, ...], number: int) -> tuple[Any, ...]:
+    try:
+        content = orjson.loads(line)
+        return tuple(content[name] for name in key)
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return (number,)  # an invalid line is told of when it is read
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """How far a run is and what it took, over all its sessions; None is what nobody measured.
+
+    `state` is `finished`, `interrupted`, `budget`, `stopped` or, in another process or after a kill,
+    `running`. `statuses` counts records by status, `pending` inputs have none yet. Costs are US dollars."""
+
+    state: str
+    model: str | None
+    statuses: Mapping[str, int]
+    pending: int | None
+    calls: int | None
+    input_tokens: int | None
+    cached_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    seconds: float | None
+    warnings: tuple[str, ...] = ()
+    error: str | None = None
+
+
+class RunResult(TableResult, Generic[R]):
+    """A run in its folder. `end` tells how this process ended it, None where the run was only opened."""
+
+    record_file: str
+    record_type: type[R]
+    record_key: tuple[str, ...]
+    statuses: tuple[str, ...]
+    columns: ClassVar[tuple[str, ...]]
+
+    def __init__(self, path: str | Path, end: RunEnd | None = None) -> None:
+        self.path = Path(path)
+        self.end = end
+        if end is None and not (self.path / self.record_file).is_file():
+            raise UsageError(
+                f"{self.path} has no {self.record_file}", remedy="Name the folder of a run of this kind."
+            )
+
+    @property
+    def records(self) -> Records[R]:
+        """All records that are there now."""
+        return Records(self.path / self.record_file, self.record_type, self.record_key)
+
+    @property
+    def manifest(self) -> RunManifest:
+        """What stands in `run.json`. Raises UsageError."""
+        return RunFolder(self.path).read_manifest() or RunManifest()
+
+    @property
+    def summary(self) -> RunSummary:
+        manifest, end = self.manifest, self.end
+        totals = manifest.totals or Totals()
+        counts = totals.model_extra or {}
+        return RunSummary(
+            state=manifest.state or "unknown",
+            model=manifest.model,
+            statuses={name: counts[name] for name in self.statuses if isinstance(counts.get(name), int)},
+            pending=totals.pending,
+            calls=totals.calls,
+            input_tokens=totals.input_tokens,
+            cached_tokens=totals.cached_tokens,
+            output_tokens=totals.output_tokens,
+            cost_usd=totals.cost_usd,
+            seconds=totals.seconds,
+            warnings=tuple(end.progress.warnings) if end else (),
+            error=str(end.error) if end and end.error else None,
+        )
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """What the command prints with `--json`."""
+
+    @abstractmethod
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows of `to_pandas` and `to_dataset`."""
+
+    def to_pandas(self) -> DataFrame:
+        """The rows as a data frame. Raises UsageError where pandas is not installed."""
+        return data_frame(self.columns, self.rows())
+
+    def to_dataset(self) -> datasets.Dataset:
+        """The rows as a Hugging Face data set. Raises UsageError where `datasets` is not installed."""
+        try:
+            import datasets
+        except ImportError as error:
+            raise UsageError(
+                "A data set needs the package datasets, which is not installed",
+                remedy="pip install 'uncanny[datasets]'",
+            ) from error
+        return datasets.Dataset.from_list(list(self.rows()))
+
+    def tables(self) -> tuple[Table, ...]:
+        summary = self.summary
+        row = (
+            str(self.path),
+            summary.state,
+            *(str(summary.statuses.get(name, MISSING)) for name in self.statuses),
+            count(summary.calls),
+            count(summary.input_tokens),
+            count(summary.output_tokens),
+            cost(summary.cost_usd),
+        )
+        columns = ("Run", "State", *self.statuses, "Calls", "Tokens in", "Tokens out", "Cost")
+        return (Table(columns, (row,), notes=summary.warnings),)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.path}: {self.summary.state}>"

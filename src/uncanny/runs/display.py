@@ -1,0 +1,132 @@
+"""How far a run is, on standard error: live on a terminal, now and then in a log file."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from uncanny.runs.progress import Progress
+from uncanny.wording import cost, count, duration, harmless, share
+
+# Short runs need no line in a log; longer ones soon show that something is going on.
+PLAIN_FIRST_S = 10.0
+PLAIN_EVERY_S = 30.0
+LIVE_EVERY_S = 0.25
+
+
+@contextmanager
+def live_progress(about: str, *, enabled: bool) -> Iterator[Callable[[Progress], None]]:
+    """Show the counters handed to the yielded function: live on a terminal, now and then in a log file.
+
+    A log file first gets a line on what is starting: the inputs, and `about` who is asked and where it goes.
+    """
+    if not enabled:
+        yield lambda _progress: None
+        return
+    shown = _Terminal() if sys.stderr is not None and sys.stderr.isatty() else _Log(about)
+    try:
+        yield shown.start
+    finally:
+        shown.close()
+
+
+class _Log:
+    """A line at the start and every `PLAIN_EVERY_S` seconds on standard error."""
+
+    first_after_s = PLAIN_FIRST_S
+    every_s = PLAIN_EVERY_S
+
+    def __init__(self, about: str | None = None) -> None:
+        self._about = about
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, progress: Progress) -> None:
+        if self._about is not None:
+            before = f" · {progress.resumed:,} done before" if progress.resumed else ""
+            calls = f" · about {progress.calls_expected:,} calls" if progress.calls_expected else ""
+            _write(harmless(f"{progress.total:,} {progress.unit} · {self._about}{before}{calls}"))
+        self._thread = threading.Thread(target=self._run, args=(progress,), daemon=True)
+        self._thread.start()
+
+    def _run(self, progress: Progress) -> None:
+        wait_s = self.first_after_s
+        while not self._ended.wait(wait_s):
+            self.show(progress)
+            wait_s = self.every_s
+
+    def show(self, progress: Progress) -> None:
+        _write(f"{progress.done:,}/{progress.total:,} {progress.unit} · {facts(progress)}")
+
+    def close(self) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+
+class _Terminal(_Log):
+    """A bar with the facts beneath, redrawn in place."""
+
+    first_after_s = every_s = LIVE_EVERY_S
+
+    def __init__(self) -> None:
+        super().__init__()
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=16),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}", markup=False),
+            console=Console(stderr=True),
+            transient=True,
+            auto_refresh=False,
+        )
+        self._task = self._bar.add_task("images", total=None, facts="")
+
+    def start(self, progress: Progress) -> None:
+        self._bar.start()
+        super().start(progress)
+
+    def show(self, progress: Progress) -> None:
+        self._bar.update(
+            self._task,
+            description=progress.unit,
+            total=progress.total,
+            completed=progress.done,
+            facts=facts(progress),
+        )
+        self._bar.refresh()
+
+    def close(self) -> None:
+        super().close()
+        self._bar.stop()
+
+
+def facts(progress: Progress) -> str:
+    """Calls made of those expected, and a second, tokens, cached share, cost, failures, time to go."""
+    spending = progress.spending
+    tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
+    total = None if tokens_in is None or tokens_out is None else tokens_in + tokens_out
+    eta = progress.eta_s()
+    parts = [
+        f"{progress.calls_now:,}/~{max(progress.calls_now, progress.calls_expected):,} calls",
+        f"{progress.calls_now / max(progress.seconds(), 1e-9):.1f}/s",
+        f"{count(total)} tokens",
+        f"{share(spending.figure('cached_tokens'), tokens_in)} cached",
+        cost(spending.figure("cost_usd")),
+        f"{progress.failures} failed",
+        f"{'?' if eta is None else duration(eta)} to go",
+    ]
+    return " · ".join(parts)
+
+
+def _write(line: str) -> None:
+    """A line on standard error; one that takes nothing any more changes nothing else."""
+    with contextlib.suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,238 @@
+"""Runs over images: read, sent once however many copies there are, and resumed by what the files hold."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from uncanny.client.calls import usage
+from uncanny.errors import ImageError
+from uncanny.images import PreparedImage, RecordedFile, changed_files, prepare
+from uncanny.models.base import SentImage, encode_image
+from uncanny.records.record_file import RecordFile
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import RunOptions
+from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
+from uncanny.runs.progress import Progress
+from uncanny.runs.task import Task
+from uncanny.schema import Annotation, Pixels, SentPixels, Status, StepError
+
+if TYPE_CHECKING:
+    from uncanny.client.calls import CallRecord
+    from uncanny.runs.engine import Engine
+
+A = TypeVar("A", bound=Annotation)
+MOST_IMAGES_AT_ONCE = 64
+
+
+@dataclass(kw_only=True)
+class ImageTask(Task[ImageFile, A]):
+    """A run with one record an image. `paths` are image files and folders."""
+
+    unit = "images"
+    statuses = ("ok", "partial", "failed", "unreadable")
+    record_file = "annotations.jsonl"
+
+    paths: Sequence[Path]
+    _records: RecordFile[A] = field(init=False, repr=False)
+    _by_digest: dict[str, str] = field(init=False, repr=False, default_factory=dict)
+    _running: dict[str, asyncio.Event] = field(init=False, repr=False, default_factory=dict)
+    _examined: dict[str, PreparedImage] = field(init=False, repr=False, default_factory=dict)
+
+    @abstractmethod
+    async def examine(
+        self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
+    ) -> A:
+        """The record of an image that could be read. Raises as `process` does."""
+
+    def inputs(self) -> Inputs:
+        """The images in order of their names. Raises UsageError."""
+        return find_inputs(self.paths, run=self.folder.path, root=self.root, limit=self.options.limit)
+
+    def settings(self) -> dict[str, Any]:
+        settings = super().settings()
+        settings["prompts"]["system"] = self.prompts["system"].template.template
+        return settings
+
+    def key(self, record: A) -> str:
+        return record.image
+
+    def note(self, progress: Progress, record: A) -> None:
+        _count(progress, _counted(record))
+
+    def load_pending(self, records: RecordFile[A], progress: Progress) -> Sequence[ImageFile]:
+        inputs = self.inputs()
+        progress.total = len(inputs.files)
+        note_skipped(progress, inputs.skipped)
+        standing = load_standing(inputs.files, records, self.options, progress)
+        self._records, self._by_digest = records, standing.by_digest
+        return standing.pending
+
+    async def process(self, item: ImageFile, engine: Engine, calls: list[CallRecord]) -> Sequence[A]:
+        try:
+            image = await asyncio.to_thread(prepare, item.path, self.policy, engine.limits)
+        except ImageError as error:
+            why = StepError(agent="image", step=0, kind=error.kind, message=str(error))
+            return (self.record(item, None, "unreadable", errors=(why,), usage=usage([])),)
+        return (await self._once(item, image, engine, calls),)
+
+    async def _once(
+        self, item: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
+    ) -> A:
+        """The record of an image, examined or taken over from another file with the same bytes."""
+        digest = image.source_sha256
+        while (other := self._running.get(digest)) is not None:
+            await other.wait()
+        if (first := self._by_digest.get(digest)) is not None:
+            return self._duplicate(item, image, first)
+        finished = self._running[digest] = asyncio.Event()
+        self._examined[item.image] = image
+        try:
+            record = await self.examine(item, image, engine, calls)
+            del self._examined[item.image]
+            self._by_digest[digest] = item.image
+        finally:
+            del self._running[digest]
+            finished.set()
+        return record
+
+    def failed(self, item: ImageFile, error: StepError) -> Sequence[A]:
+        return (self.record(item, self._examined.pop(item.image, None), "failed", errors=(error,)),)
+
+    def record(self, file: ImageFile, image: PreparedImage | None, status: Status, **more: Any) -> A:
+        """A record with what is known of the image; `image` is None where it could not be read."""
+        return self.record_type(
+            image=file.image,
+            sha256=None if image is None else image.source_sha256,
+            width=None if image is None else image.width,
+            height=None if image is None else image.height,
+            status=status,
+            model=str(self.models.model),
+            prompts=self.prompts.id,
+            pixels=None if image is None else pixels(image),
+            file_stamp=None if image is None else image.stamp,
+            **more,
+        )
+
+    def _duplicate(self, file: ImageFile, image: PreparedImage, first: str) -> A:
+        record = self._records.get(first)
+        # Where `first` is a duplicate itself, both name the image that was asked about.
+        extra = {"duplicate_of": first, **(record.model_extra or {})}
+        return type(record).model_validate(
+            record.model_dump(exclude=set(record.model_extra or ()))
+            | extra
+            | {"image": file.image, "usage": usage([]), "file_stamp": image.stamp}
+        )
+
+
+def other_models(calls: Sequence[CallRecord], model: str) -> dict[str, Any]:
+    """Calls by model, for a record, where not all of them went to `model`; else nothing."""
+    models = Counter(call.model for call in calls)
+    return {"models": dict(sorted(models.items()))} if models.keys() - {model} else {}
+
+
+def sent_image(image: PreparedImage) -> SentImage:
+    """Encoded once, for all requests about it."""
+    return encode_image(
+        sha256=image.sent_sha256,
+        media_type=image.media_type,
+        width=image.sent_width,
+        height=image.sent_height,
+        data=image.sent,
+    )
+
+
+def pixels(image: PreparedImage) -> Pixels:
+    """What a record says of the pixels that were sent."""
+    sent = None
+    if image.changes:
+        sent = SentPixels(
+            sha256=image.sent_sha256,
+            media_type=image.media_type,
+            width=image.sent_width,
+            height=image.sent_height,
+            bytes=len(image.sent),
+        )
+    return Pixels(format=image.source_format, bytes=image.source_bytes, changes=image.changes, sent=sent)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`pending` files are to be worked on; `by_digest` names an image that has a record for those bytes."""
+
+    pending: list[ImageFile]
+    by_digest: dict[str, str]
+
+
+def load_standing(
+    files: Sequence[ImageFile], records: RecordFile[A], options: RunOptions, progress: Progress
+) -> Standing:
+    """Pending are files without a record, whose record is not `ok` (with `retry_failed`), or that changed.
+
+    Loads `records` and counts into `progress` what stands. A file counts as changed when it holds other
+    bytes than those the record is about, however old it looks.
+    """
+    wanted = {file.image: file for file in files}
+    standing: dict[str, _Counted] = {}
+    read: dict[str, RecordedFile] = {}
+    for record in records.load():
+        file = wanted.get(record.image)
+        if file is None:
+            continue
+        standing.pop(record.image, None)
+        read.pop(record.image, None)
+        if record.status == "ok" or not options.retry_failed:
+            standing[record.image] = _counted(record)
+            if record.sha256 is not None:
+                read[record.image] = RecordedFile(file.path, record.sha256, record.file_stamp)
+    changed = changed_files(read.values())
+    for image, recorded in read.items():
+        if recorded in changed:
+            del standing[image]
+    for counted in standing.values():
+        _count(progress, counted)
+    progress.resumed = progress.done
+    by_digest = {counted.sha256: image for image, counted in standing.items() if counted.sha256}
+    return Standing([file for file in files if file.image not in standing], by_digest)
+
+
+def still_pending(
+    folder: RunFolder, files: Sequence[ImageFile], options: RunOptions, model: type[A]
+) -> list[ImageFile]:
+    """What of `files` is left to do, for a forecast: nothing is changed. Raises UsageError."""
+    folder.read_manifest()  # a run that this version cannot go on with is refused
+    records = RecordFile(folder.annotations, model, lambda record: record.image)
+    return load_standing(files, records, options, Progress()).pending
+
+
+class _Counted(NamedTuple):
+    """What of a record is counted: kept instead of the record, which is larger."""
+
+    status: str
+    sha256: str | None
+    anomalies: int
+    duplicate: bool
+    changes: tuple[str, ...]
+
+
+def _counted(record: Annotation) -> _Counted:
+    return _Counted(
+        record.status,
+        record.sha256,
+        len(record.anomalies),
+        bool(record.model_extra and "duplicate_of" in record.model_extra),
+        record.pixels.changes if record.pixels else (),
+    )
+
+
+def _count(progress: Progress, counted: _Counted) -> None:
+    progress.statuses[counted.status] += 1
+    progress.items_found += counted.anomalies
+    progress.duplicates += counted.duplicate
+    for change in counted.changes:
+        progress.pixel_changes[change.partition(":")[0]] += 1

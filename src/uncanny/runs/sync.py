@@ -1,0 +1,81 @@
+"""Asynchronous functions for those who do not write any: in a script, and in a notebook, whose loop is
+running."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
+
+from uncanny.runs.stop import Stop
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The plain twin of an asynchronous function of options with a `stop`: the same, and it waits for the
+    end."""
+
+    @wraps(function)
+    def twin(*args: P.args, **kwargs: P.kwargs) -> T:
+        stop = kwargs.get("stop") or Stop()
+        assert isinstance(stop, Stop)
+        kwargs["stop"] = stop
+        return run_sync(partial(function, *args, **kwargs), stop)
+
+    twin.__name__ = function.__name__.removesuffix("_async")
+    twin.__qualname__ = function.__qualname__.removesuffix("_async")
+    return twin
+
+
+def run_sync(start: Callable[[], Coroutine[Any, Any, T]], stop: Stop | None = None) -> T:
+    """Run what `start` returns to its end, in a thread with an event loop of its own.
+
+    So it works whether or not a loop is running here, and leaves the caller's signal handlers alone. Ctrl-C
+    asks `stop` to end the run, which then writes down how far it came, and again not to wait for calls in
+    flight; KeyboardInterrupt is raised when it is over. Without a `stop` Ctrl-C cancels it."""
+    outcome: Future[T] = Future()
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def watched() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        running.append((asyncio.get_running_loop(), task))
+        return await start()
+
+    def work() -> None:
+        try:
+            outcome.set_result(asyncio.run(watched()))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), name="uncanny", daemon=True)
+    thread.start()
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            result = outcome.result()
+            thread.join()
+            break
+        except KeyboardInterrupt as error:
+            if outcome.done() and outcome.exception() is error:
+                raise
+            interrupt = error
+            if stop is not None:
+                stop.request()
+            elif running:
+                loop, task = running[0]
+                loop.call_soon_threadsafe(task.cancel)
+        except asyncio.CancelledError:
+            if interrupt is None:
+                raise
+            break
+    if interrupt is not None:
+        raise interrupt
+    return result

@@ -1,0 +1,127 @@
+"""What differs between one kind of run and another: annotating images, asking questions, judging pairs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from uncanny.images import PixelPolicy
+from uncanny.prompts import PromptSet
+from uncanny.records.record_file import RecordFile
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.manifest import run_settings
+from uncanny.runs.progress import Progress
+from uncanny.schema import StepError
+
+if TYPE_CHECKING:
+    from uncanny.client.calls import CallRecord, CallScope
+    from uncanny.models.base import Sampling
+    from uncanny.runs.engine import Engine
+
+Item = TypeVar("Item")
+R = TypeVar("R", bound=BaseModel)
+
+
+@dataclass(kw_only=True)
+class Task(ABC, Generic[Item, R]):
+    """One kind of run over many inputs, and the settings of one such run.
+
+    `name` stands in `run.json`, `unit` is what inputs are called, `statuses` those a record can end with.
+    `record_file` and `record_type` are the file of its records and what a line is. `roles` maps the roles of
+    `--role` to agents. `root` is where image paths in records start, None for the run folder. `prompts` are
+    the texts of a new run; one that was begun goes on with its own."""
+
+    name: ClassVar[str]
+    unit: ClassVar[str]
+    statuses: ClassVar[tuple[str, ...]]
+    record_file: ClassVar[str]
+
+    folder: RunFolder
+    models: ModelOptions
+    options: RunOptions = field(default_factory=RunOptions)
+    policy: PixelPolicy = field(default_factory=PixelPolicy)
+    root: Path | None = None
+    prompts: PromptSet
+
+    @property
+    @abstractmethod
+    def record_type(self) -> type[R]: ...
+
+    @property
+    @abstractmethod
+    def roles(self) -> Mapping[str, str]: ...
+
+    @property
+    @abstractmethod
+    def sampling(self) -> Sampling:
+        """What `run.json` shows as sent, as far as each model takes it."""
+
+    @property
+    @abstractmethod
+    def inputs_at_once(self) -> int:
+        """How many inputs are worked on side by side."""
+
+    @property
+    @abstractmethod
+    def calls_per_input(self) -> int:
+        """About how many calls one input takes, for progress and budget."""
+
+    @abstractmethod
+    def config_json(self) -> dict[str, Any]:
+        """Every parameter that changes the outcome, as `run.json` has it under `plan`."""
+
+    @abstractmethod
+    def key(self, record: R) -> str:
+        """What tells records apart; of several with one key the last stands."""
+
+    @abstractmethod
+    def load_pending(self, records: RecordFile[R], progress: Progress) -> Sequence[Item]:
+        """Load `records`, count what stands into `progress`, and return the inputs still to be done.
+
+        Raises UsageError.
+        """
+
+    @abstractmethod
+    async def process(self, item: Item, engine: Engine, calls: list[CallRecord]) -> Sequence[R]:
+        """The records of one input. `calls` gets every call, also where this raises; see `asking`.
+
+        Raises what `ENDS_RUN` names when no model can be asked any more; whatever else it raises is a defect
+        that costs this input alone.
+        """
+
+    @abstractmethod
+    def failed(self, item: Item, error: StepError) -> Sequence[R]:
+        """The records of an input that could not be worked on because of a defect."""
+
+    @abstractmethod
+    def note(self, progress: Progress, record: R) -> None:
+        """Count one finished record."""
+
+    def settings(self) -> dict[str, Any]:
+        """All that must stay the same for a run to be one run; it stands in `run.json`."""
+        return run_settings(self.name, self.models, self.config_json(), self.prompts, self.policy, self.root)
+
+    def records(self) -> RecordFile[R]:
+        """The run's record file, not opened yet."""
+        return RecordFile(self.folder.path / self.record_file, self.record_type, self.key)
+
+    def recorded(self, records: RecordFile[R]) -> Callable[[str], bool]:
+        """Whether an input, as call records name it, has a record."""
+        return records.__contains__
+
+
+@contextmanager
+def asking(engine: Engine, name: str, calls: list[CallRecord]) -> Iterator[CallScope]:
+    """The scope of the calls about the input `name`; they are added to `calls` whatever happens."""
+    with engine.model_client.scope(name) as scope:
+        try:
+            yield scope
+        finally:
+            calls.extend(scope.calls)

@@ -1,0 +1,71 @@
+"""Text and figures as people read them: on one line, nothing a terminal would obey, never a false 0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+# Controls, separators of lines, directions, invisible and tag characters, lone surrogates. What joins letters
+# and emoji (U+200C, U+200D) stays.
+_HARMFUL = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\xad\\u061c\\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff"
+    "\\ufff9-\\ufffb\\U000e0000-\\U000e007f\\ud800-\\udfff]"
+)
+
+
+def harmless(line: str) -> str:
+    """The same text on one line, with characters that a terminal would obey written as escapes."""
+    return _HARMFUL.sub(lambda found: escaped(found[0]), line)
+
+
+def layout(lines: Iterable[str]) -> str:
+    """Lines as one text. Each stays one line, whatever is in it."""
+    return "\n".join(map(harmless, lines))
+
+
+def escaped(char: str) -> str:
+    """One character as an escape."""
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return char.encode("unicode_escape").decode()
+
+
+NOT_PRICED = "not priced"
+
+
+def count(value: float | None) -> str:
+    """`1.2M`, `34k`, `560`; `?` where unmeasured."""
+    if value is None:
+        return "?"
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= 10 * size or (unit != "k" and value >= size):
+            return f"{value / size:.1f}{unit}" if value < 100 * size else f"{value / size:.0f}{unit}"
+    return f"{value:,.0f}"
+
+
+def cost(value: float | None) -> str:
+    if value is None:
+        return NOT_PRICED
+    return f"${value:.4f}" if value < 1 else f"${value:,.2f}"
+
+
+def share(part: float | None, whole: float | None) -> str:
+    """Percent; `?` where unmeasured, `–` of nothing."""
+    if part is None or whole is None:
+        return "?"
+    return f"{100 * part / whole:.0f} %" if whole else "–"
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `3 min 20 s`, `5 h 12 min`, `3 d 4 h`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min"
+    return f"{hours // 24} d {hours % 24} h"
