@@ -1,6 +1,4 @@
-"""The source of an image by the names of the folders it lies in.
-
-What the images of a run really are, from a file, from the bundled scenes, or from folder names."""
+"""What the images of a run really are: from a file, from the bundled scenes, or from folder names."""
 
 from __future__ import annotations
 
@@ -9,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import UsageError
+from uncanny.eval.common.image_files import Entry, read_bytes, repeated_images, take_apart
+from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.problems import ItemsError, Problem, shown
-from uncanny.eval.semantic.data.files import SCENES, Entry, read_bytes, scenes_truth, take_apart
-from uncanny.eval.semantic.data.images import AnomalyFile, ScoredImage, pair_images
 from uncanny.runs.inputs import ImageFile
 from uncanny.schema import Source
 
@@ -49,6 +48,15 @@ _REMEDY = 'Write lines like {"image": "a.png", "source": "generated"}; the sourc
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """One image of a truth: what it really is, None where the truth does not say."""
+
+    image: str
+    source: Source | None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SourceTruth:
     """The sources that are known, by the images' names in the run.
 
@@ -73,56 +81,62 @@ def find_truth(name: str | None, files: Sequence[ImageFile], paths: Sequence[Pat
         said = {file.image: folder_source(file.path, paths) for file in files}
         known = {image: source for image, source in said.items() if source is not None}
         return SourceTruth(known, "folders") if known else None
-    return _paired(name, load_sources(name), files)
+    truth, has_anomalies = load_sources(name)
+    return _paired(name, truth, has_anomalies, files)
 
 
-def load_sources(name: str) -> tuple[AnomalyFile, bool]:
+def load_sources(name: str) -> tuple[list[SourceRecord], bool]:
     """The sources of a file, or of the bundled `scenes`, and whether true anomalies stand beside them.
 
     Raises UsageError.
     """
     path = Path(name)
     if name == SCENES and not path.exists():
-        return scenes_truth(), True
+        return _scene_sources(), True
     entries, problems = take_apart(read_bytes(path), path)
-    images = [_image(entry, problems) for entry in entries]
-    problems += _repeated(entries)
-    if not problems and not any(image.source for image in images):
+    records = [_record(entry, problems) for entry in entries]
+    problems += repeated_images(entries)
+    if not problems and not any(record.source for record in records):
         problems.append(Problem(None, "source", "is missing in all images"))
     if problems:
-        raise ItemsError(name, sorted(problems, key=lambda one: one.line or 0), remedy=_REMEDY)
-    anomalies = any(_record(entry).get("anomalies") is not None for entry in entries)
-    return AnomalyFile(path, tuple(images)), anomalies
+        raise ItemsError(name, sorted(problems, key=lambda problem: problem.line or 0), remedy=_REMEDY)
+    anomalies = any(_fields(entry).get("anomalies") is not None for entry in entries)
+    return records, anomalies
 
 
-def _paired(name: str, loaded: tuple[AnomalyFile, bool], files: Sequence[ImageFile]) -> SourceTruth:
-    truth, has_anomalies = loaded
+def _scene_sources() -> list[SourceRecord]:
+    """Anomalous scenes stand for generated images, clean ones for real."""
+    return [
+        SourceRecord(
+            Path(scene.image).name, "generated" if scene.role == "anomalous" else "real", scene.sha256
+        )
+        for scene in scenes()
+    ]
+
+
+def _paired(
+    name: str, truth: Sequence[SourceRecord], has_anomalies: bool, files: Sequence[ImageFile]
+) -> SourceTruth:
     if not files:
         raise UsageError("There are no images to compare with the truth")
-    run = AnomalyFile(Path("the run"), tuple(ScoredImage(file.image, ()) for file in files))
-    pairing = pair_images(run, truth)
+    run = [SourceRecord(file.image, None) for file in files]
+    pairing = pair_images(run, truth, labels=("the run", name))
     sources = {
-        files[place].image: image.source
-        for image, place in zip(truth.images, pairing.predicted, strict=True)
-        if place is not None and image.source is not None
+        files[place].image: record.source
+        for record, place in zip(truth, pairing.predicted, strict=True)
+        if place is not None and record.source is not None
     }
     return SourceTruth(sources, name, has_anomalies, pairing.predicted.count(None))
 
 
-def _image(entry: Entry, problems: list[Problem]) -> ScoredImage:
-    said = _record(entry).get("source")
-    if said is not None and said not in get_args(Source):
-        wrong = f"must be {' or '.join(get_args(Source))}, not {shown(said)}"
+def _record(entry: Entry, problems: list[Problem]) -> SourceRecord:
+    source = _fields(entry).get("source")
+    if source is not None and source not in get_args(Source):
+        wrong = f"must be {' or '.join(get_args(Source))}, not {shown(source)}"
         problems.append(Problem(entry.image, "source", wrong, line=entry.line))
-        said = None
-    return ScoredImage(entry.image, (), said, "source" in _record(entry), line=entry.line)
+        source = None
+    return SourceRecord(entry.image, source)
 
 
-def _record(entry: Entry) -> dict[str, Any]:
+def _fields(entry: Entry) -> dict[str, Any]:
     return entry.value if isinstance(entry.value, dict) else {}
-
-
-def _repeated(entries: Sequence[Entry]) -> list[Problem]:
-    last = {entry.image: entry for entry in entries}
-    again = [entry for entry in entries if last[entry.image] is not entry]
-    return [Problem(entry.image, "image", "is there again further on", line=entry.line) for entry in again]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,8 @@ import pytest
 
 from tests.cli.complaints import one_line, problems
 from tests.runs.e2e import Done, uncanny_here
-from uncanny.cli.semantic import named_predictions
-from uncanny.cli.semantic_table import score_text
-from uncanny.errors import UsageError
-from uncanny.eval.common.published import CAVEATS
-from uncanny.eval.semantic.data.files import load_truth, scenes_truth
-from uncanny.eval.semantic.score.result import SemanticScore
-from uncanny.eval.semantic.score.score import ScoreSettings, score_semantic
-from uncanny.eval.semantic.similarity.base import MeasureOptions, open_measure
+from uncanny import semantic
+from uncanny.eval.semantic.data.load import scenes_truth
 
 CHRF = ("--similarity", "chrf", "--resamples", "20", "--no-report")
 
@@ -33,19 +26,19 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def scenes_file(path: Path, **changes: Any) -> Path:
     """The bundled truth as a file in the released form, without sources."""
-    found = {
+    images = {
         image.image: [
             {
-                "Name": one.name,
-                "Observed Phenomenon": one.phenomenon,
-                "Reasoning": one.reasoning,
-                "Severity Score": f"{one.severity}/100 (…)",
+                "Name": anomaly.name,
+                "Observed Phenomenon": anomaly.phenomenon,
+                "Reasoning": anomaly.reasoning,
+                "Severity Score": f"{anomaly.severity}/100 (…)",
             }
-            for one in image.anomalies
+            for anomaly in image.anomalies
         ]
         for image in scenes_truth().images
     }
-    path.write_bytes(orjson.dumps(found | changes))
+    path.write_bytes(orjson.dumps(images | changes))
     return path
 
 
@@ -58,17 +51,36 @@ def test_a_run_against_the_bundled_truth(demo: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert all(len(line) <= 80 for line in done.out.splitlines()), done.out
     assert "Published figures do not compare" in done.out
-    found = scored(demo, "--json", "-").json()["predictions"]
-    assert list(found) == ["demo"]
-    assert found["demo"]["release"]["images"] == found["demo"]["paper"]["images"] == 20
-    assert (found["demo"]["accuracy"], found["demo"]["paper"]["csemap"]) == (None, None)
+    scores = scored(demo, "--json", "-").json()["predictions"]
+    assert list(scores) == ["demo"]
+    assert scores["demo"]["release"]["images"] == scores["demo"]["paper"]["images"] == 20
+    assert (scores["demo"]["accuracy"], scores["demo"]["paper"]["csemap"]) == (None, None)
+
+
+def test_the_command_prints_and_writes_what_the_function_returns(tmp_path: Path, demo: Path) -> None:
+    same = scenes_file(tmp_path / "same.json")
+    options: dict[str, Any] = {"thresholds": (0.5, 0.9), "balance": 0.25, "resamples": 20, "seed": 7}
+    scores = semantic.score({"demo": demo, "b": same}, truth="scenes", similarity="chrf", **options)
+    words = ("--thresholds", "0.5,0.9", "--lambda", "0.25", "--resamples", "20", "--seed", "7", "--no-report")
+    command = ("semantic", "--similarity", "chrf", "--truth", "scenes", *words, demo, f"b={same}")
+    assert uncanny_here(*command, "--json", "-").json() == scores.to_json()
+    rows = tmp_path / "rows.jsonl"
+    done = uncanny_here(*command, "--json", tmp_path / "scores.json", "--per-image", rows)
+    assert done.out == f"{scores}\n"
+    assert json.loads((tmp_path / "scores.json").read_bytes()) == scores.to_json()
+    lines = [orjson.loads(line) for line in rows.read_bytes().splitlines()]
+    for name, prediction in scores.predictions.items():
+        by_image = {line["image"]: line for line in lines if line["predictions"] == name}
+        for image in prediction.per_image():
+            assert image.semap["paper"] is not None
+            assert image.semap["paper"]["full"] == by_image[image.image]["paper"]["full"]["semap"]
 
 
 def test_the_truth_against_itself(tmp_path: Path) -> None:
-    found = scored(scenes_file(tmp_path / "same.json"), "--json", "-").json()["predictions"]["same"]
+    scores = scored(scenes_file(tmp_path / "same.json"), "--json", "-").json()["predictions"]["same"]
     # Ten images have nothing wrong, which release scores 0 and paper 1.
-    assert found["release"]["semap"] == {"phe": 0.5, "rea": 0.5, "full": 0.5}
-    assert found["paper"]["semf1"] == {"phe": 1, "rea": 1, "full": 1}
+    assert scores["release"]["semap"] == {"phe": 0.5, "rea": 0.5, "full": 0.5}
+    assert scores["paper"]["semf1"] == {"phe": 1, "rea": 1, "full": 1}
 
 
 def test_several_files_side_by_side(tmp_path: Path, demo: Path) -> None:
@@ -78,12 +90,12 @@ def test_several_files_side_by_side(tmp_path: Path, demo: Path) -> None:
     assert (done.code, done.err) == (0, "")
     assert all(len(line) <= 80 for line in done.out.splitlines()), done.out
     assert "theirs − again" in done.out
-    found = json.loads(out.read_bytes())
-    assert list(found["predictions"]) == ["demo", "theirs", "again"]
-    assert len(found["differences"]) == 3 * 2 * 2 * 3
-    read = [orjson.loads(line) for line in rows.read_bytes().splitlines()]
-    assert len(read) == 60
-    assert {line["predictions"] for line in read} == set(found["predictions"])
+    scores = json.loads(out.read_bytes())
+    assert list(scores["predictions"]) == ["demo", "theirs", "again"]
+    assert len(scores["differences"]) == 3 * 2 * 2 * 3
+    lines = [orjson.loads(line) for line in rows.read_bytes().splitlines()]
+    assert len(lines) == 60
+    assert {line["predictions"] for line in lines} == set(scores["predictions"])
 
 
 def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
@@ -101,11 +113,11 @@ def test_what_is_left_out_is_listed(tmp_path: Path) -> None:
     mine.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
     done = scored(mine, truth=truth)
     assert done.code == 1
-    told = " ".join(done.out.split())
-    assert "mine: 1 image without a prediction: not in release, empty in paper (only-there.png)" in told
-    assert "mine: 1 predicted image not in the truth and in no figure (only-here.png)" in told
-    assert "mine: 1 failed record in no score; run it again (d01-six-fingers.png)" in told
-    assert "mine: 19 answers not a list of anomalies" in told
+    text = " ".join(done.out.split())
+    assert "mine: 1 image without a prediction: not in release, empty in paper (only-there.png)" in text
+    assert "mine: 1 predicted image not in the truth and in no figure (only-here.png)" in text
+    assert "mine: 1 failed record in no score; run it again (d01-six-fingers.png)" in text
+    assert "mine: 19 answers not a list of anomalies" in text
 
 
 def test_detection_has_its_tables(tmp_path: Path) -> None:
@@ -141,7 +153,7 @@ def test_files_that_cannot_be_scored(tmp_path: Path, demo: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "words"),
     [
         (("--thresholds", "0.7,x"), "--thresholds"),
         (("--thresholds", "0"), "thresholds"),
@@ -151,8 +163,8 @@ def test_files_that_cannot_be_scored(tmp_path: Path, demo: Path) -> None:
         (("--similarity", "bleu"), "--similarity"),
     ],
 )
-def test_options_that_make_no_sense(demo: Path, options: tuple[str, ...], said: str) -> None:
-    problems(scored(demo, *options), said)
+def test_options_that_make_no_sense(demo: Path, options: tuple[str, ...], words: str) -> None:
+    problems(scored(demo, *options), words)
 
 
 def test_no_rows_are_left_of_a_run_that_fails(tmp_path: Path, demo: Path) -> None:
@@ -161,63 +173,10 @@ def test_no_rows_are_left_of_a_run_that_fails(tmp_path: Path, demo: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_names(tmp_path: Path) -> None:
-    for name, model in (("one", "openai/a"), ("two", "openai/a"), ("three", "openai/b")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "run.json").write_text(json.dumps({"model": model}))
-    (tmp_path / "bare").mkdir()
-    (tmp_path / "x=y.json").write_text("{}")
-    one, two, three, bare = (str(tmp_path / name) for name in ("one", "two", "three", "bare"))
-    assert list(named_predictions([three, bare, "m=file.json", "other.jsonl"])) == [
-        "openai/b",
-        "bare",
-        "m",
-        "other",
-    ]
-    assert list(named_predictions([one, two])) == ["openai/a (one)", "openai/a (two)"]
-    apart = [str(tmp_path / "one" / "x.json"), str(tmp_path / "two" / "x.json")]
-    assert list(named_predictions(apart)) == ["x (one)", "x (two)"]
-    beside = [str(tmp_path / "one" / f"x.{suffix}") for suffix in ("json", "jsonl")]
-    assert list(named_predictions(beside)) == beside
-    assert list(named_predictions([f"{three}/annotations.jsonl", str(tmp_path / "x=y.json")])) == [
-        "openai/b",
-        "x=y",
-    ]
-    with pytest.raises(UsageError, match="two predictions are called"):
-        named_predictions(["a=1.json", "a=2.json"])
-    with pytest.raises(UsageError, match="two predictions are called"):
-        named_predictions(["1.json", "1.json"])
-
-
-@pytest.fixture(scope="module")
-def comparable() -> SemanticScore:
-    """Scores as if they were made with the published backbone."""
-    found = score_semantic(
-        {"mine": scenes_truth},
-        load_truth("scenes"),
-        open_measure("chrf", MeasureOptions()),
-        ScoreSettings(resamples=0),
-    )
-    measure = {"measure": "bertscore", "backbone": "distilbert-base-uncased", "num_layers": 5}
-    return replace(found, no_comparison=None, measure=measure)
-
-
-def test_published_rows_stand_beside_ones_own(comparable: SemanticScore) -> None:
-    text = score_text(comparable, published=True)
-    assert "bertscore, distilbert-base-uncased, layer 5" in text
-    row = next(line for line in text.splitlines() if line.startswith("LongVA-7B"))
-    assert row.split() == ["LongVA-7B", "0.2579", "0.2593", "0.2494", "0.1641", "0.1617", "0.1578"]
-    assert text.count("LongVA-7B") == 3  # SemAP, cSemAP, accuracy
-    assert "do not compare" not in text
-    assert CAVEATS["semantic_scores"] in " ".join(text.split())
-    assert "the authors' texts" not in score_text(comparable, published=False)
-    assert "LongVA-7B" not in score_text(comparable, published=False)
-    assert all(len(line) <= 80 for line in text.splitlines())
-
-
-def test_published_detection_is_of_one_backbone_only(comparable: SemanticScore) -> None:
-    other = replace(comparable, measure={**comparable.measure, "backbone": "google/mt5-large"})
-    assert score_text(other, published=True).count("LongVA-7B") == 1
+def test_a_file_whose_name_has_an_equals_sign_is_no_name(tmp_path: Path) -> None:
+    file = scenes_file(tmp_path / "x=y.json")
+    assert list(scored(file, "--json", "-").json()["predictions"]) == ["x=y"]
+    one_line(scored("a=1.json", "a=2.json"), "two predictions are called 'a'")
 
 
 def test_the_page_goes_beside_the_predictions_or_where_it_is_asked_for(tmp_path: Path) -> None:

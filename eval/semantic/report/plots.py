@@ -1,6 +1,8 @@
-"""The plot of SemAP and SemF1 with their intervals, a line a model, a panel a protocol.
+"""The two plots of the semantic page: scores with their intervals (`dots`), and similarities (`spreads`).
 
-How similar texts are: the pairs that were matched against all that could have been."""
+`dots` has a line a file and a panel a protocol, `spreads` the pairs that were matched against all that could
+have been.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
 from uncanny.eval.semantic.report.words import METRICS, VIEW_NAMES, amount, ends
-from uncanny.eval.semantic.score.result import SemanticScore
+from uncanny.eval.semantic.score.result import Metric, PredictionScore, SemanticScore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,27 +26,27 @@ if TYPE_CHECKING:
 
 
 # Metric: colour, marker, where it stands in its line.
-_STYLES: Mapping[str, tuple[str, str, float]] = {"semap": ("a0", "o", -0.17), "semf1": ("a1", "s", 0.17)}
+_STYLES: Mapping[Metric, tuple[str, str, float]] = {"semap": ("a0", "o", -0.17), "semf1": ("a1", "s", 0.17)}
 _DOTS_BELOW, _DOTS_ABOVE = 22.0, 24.0
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the plot: figures by protocol and metric."""
+    """One line of the plot: SemAP and SemF1 by protocol and metric."""
 
     name: str
-    figures: Mapping[tuple[ProtocolName, str], Estimate]
+    scores: Mapping[tuple[ProtocolName, Metric], Estimate]
 
 
 def dots(score: SemanticScore) -> Markup:
-    """A line a file for the view `full`; of a single file a line a view. Empty without any figure."""
+    """A line a file for the view `full`; of a single file a line a view. Empty without any score."""
     lines = lines_of(score)
-    if not any(figure.value is not None for line in lines for figure in line.figures.values()):
+    if not any(estimate.value is not None for line in lines for estimate in line.scores.values()):
         return Markup("")
     words = "; ".join(
-        f"{line.name}, {protocol}, {METRICS[metric]} {amount(figure.value)}"
+        f"{line.name}, {protocol}, {METRICS[metric]} {amount(estimate.value)}"
         for line in lines
-        for (protocol, metric), figure in line.figures.items()
+        for (protocol, metric), estimate in line.scores.items()
     )
     tall = len(lines) * (34.0 if len(lines) < 8 else 28.0)
     return plot_twice(
@@ -58,30 +60,20 @@ def dots(score: SemanticScore) -> Markup:
 
 
 def lines_of(score: SemanticScore) -> list[Line]:
+    """A line a file, in the view `full`; of a single file a line a view."""
     if len(score.predictions) == 1:
         (only,) = score.predictions.values()
-        return [
-            Line(
-                VIEW_NAMES[view],
-                {
-                    (protocol, metric): getattr(only.protocols[protocol], metric)[view]
-                    for protocol in PROTOCOLS
-                    for metric in _STYLES
-                },
-            )
-            for view in VIEWS
-        ]
-    return [
-        Line(
-            name,
-            {
-                (protocol, metric): getattr(one.protocols[protocol], metric)["full"]
-                for protocol in PROTOCOLS
-                for metric in _STYLES
-            },
-        )
-        for name, one in score.predictions.items()
-    ]
+        return [Line(VIEW_NAMES[view], _line_scores(only, view)) for view in VIEWS]
+    return [Line(name, _line_scores(each, "full")) for name, each in score.predictions.items()]
+
+
+def _line_scores(prediction: PredictionScore, view: View) -> dict[tuple[ProtocolName, Metric], Estimate]:
+    return {
+        (protocol, metric): views[view]
+        for protocol in PROTOCOLS
+        for metric, _, views in prediction.protocols[protocol].by_metric()
+        if metric in _STYLES
+    }
 
 
 def fitted(text: str, most: int) -> str:
@@ -140,31 +132,38 @@ def _dots(axes: Axes, lines: Sequence[Line], protocol: ProtocolName) -> Mapping[
         if row:
             axes.axhline(row - 0.5, color=colour("line"), linewidth=0.7)
         for metric, (ink, marker, shift) in _STYLES.items():
-            held = line.figures[protocol, metric]
-            if held.value is None:
+            estimate = line.scores[protocol, metric]
+            if estimate.value is None:
                 if metric == "semap":
                     axes.annotate(
                         "no image counts", (axes.get_xlim()[0], row), (6, -4), textcoords="offset points"
                     )
                 continue
             y = row + shift
-            if held.interval is not None:
+            if estimate.interval is not None:
                 axes.plot(
-                    held.interval, (y, y), color=colour(ink), linewidth=3, alpha=0.4, solid_capstyle="round"
+                    estimate.interval,
+                    (y, y),
+                    color=colour(ink),
+                    linewidth=3,
+                    alpha=0.4,
+                    solid_capstyle="round",
                 )
             gid = f"dot-{protocol}-{metric}-{row}"
-            axes.plot([held.value], [y], marker, color=colour(ink), markersize=7.5, clip_on=False, gid=gid)
-            interval = f" ({ends(held)})" if held.interval else ""
-            tips[gid] = f"{line.name}, {protocol}: {METRICS[metric]} {amount(held.value)}{interval}"
+            axes.plot(
+                [estimate.value], [y], marker, color=colour(ink), markersize=7.5, clip_on=False, gid=gid
+            )
+            interval = f" ({ends(estimate)})" if estimate.interval else ""
+            tips[gid] = f"{line.name}, {protocol}: {METRICS[metric]} {amount(estimate.value)}{interval}"
     return tips
 
 
 def _dot_limits(lines: Sequence[Line]) -> tuple[float, float]:
-    """Around all figures and intervals, the same for both protocols, inside 0–1 but for a rim."""
-    held = [figure for line in lines for figure in line.figures.values() if figure.value is not None]
-    found = [figure.value for figure in held if figure.value is not None]
-    found += [end for figure in held if figure.interval for end in figure.interval]
-    low, high = min(found), max(found)
+    """Around all scores and intervals, the same for both protocols, inside 0–1 but for a rim."""
+    estimates = [estimate for line in lines for estimate in line.scores.values()]
+    values = [estimate.value for estimate in estimates if estimate.value is not None]
+    values += [end for estimate in estimates for end in estimate.interval or ()]
+    low, high = min(values), max(values)
     room = max(0.02, 0.08 * (high - low))
     return max(-0.01, low - room), min(1.01, high + room)
 
@@ -204,12 +203,12 @@ def panels_of(score: SemanticScore) -> list[Panel]:
     many = len(score.predictions) > MOST_IN_VIEWS
     views: Sequence[View] = ("full",) if many else VIEWS
     alone = len(score.predictions) == 1
-    found = []
-    for name, one in score.predictions.items():
+    panels = []
+    for name, prediction in score.predictions.items():
         for view in views:
             title = name if many else VIEW_NAMES[view] if alone else f"{VIEW_NAMES[view]}, {name}"
-            found.append(Panel(title, one.spread.matched[view], one.spread.every[view]))
-    return found
+            panels.append(Panel(title, prediction.spread.matched[view], prediction.spread.every[view]))
+    return panels
 
 
 def _rows(panels: Sequence[Panel], columns: int) -> int:

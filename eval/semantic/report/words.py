@@ -1,4 +1,4 @@
-"""How the figures and findings of the semantic score read."""
+"""How the scores of the semantic protocol read: numbers, intervals, differences, measures."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.matching import Rule
 from uncanny.eval.metrics.semap import View
-from uncanny.eval.semantic.score.result import Difference, SemanticScore
-from uncanny.eval.semantic.similarity.backbone import DEFAULT_BACKBONE
+from uncanny.eval.semantic.score.result import Difference, Metric, SemanticScore
+from uncanny.eval.semantic.similarity.weights import DEFAULT_BACKBONE
 
 MINUS = "−"
-METRICS: Mapping[str, str] = {"semap": "SemAP", "semf1": "SemF1", "csemap": "cSemAP", "csemf1": "cSemF1"}
+METRICS: Mapping[Metric, str] = {"semap": "SemAP", "semf1": "SemF1", "csemap": "cSemAP", "csemf1": "cSemF1"}
 VIEW_NAMES: Mapping[View, str] = {"phe": "phenomenon", "rea": "reasoning", "full": "full"}
-RULES: Mapping[str, str] = {
+RULES: Mapping[Rule, str] = {
     "name": "name",
     "sha256": "content",
     "path": "end of the path",
@@ -32,11 +33,11 @@ def amount(value: float | None) -> str:
     return ">0.9999" if 0.99995 <= value < 1 else f"{value:.4f}"
 
 
-def ends(figure: Estimate) -> str | None:
+def ends(estimate: Estimate) -> str | None:
     """The two ends of the interval to three decimals; None where there is none."""
-    if figure.interval is None:
+    if estimate.interval is None:
         return None
-    low, high = figure.interval
+    low, high = estimate.interval
     return f"{low:.3f}–{high:.3f}"
 
 
@@ -47,29 +48,25 @@ def signed(value: float | None) -> str:
     return "0.0000" if abs(value) < 0.00005 else f"{value:+.4f}".replace("-", MINUS)
 
 
-def signed_ends(figure: Estimate) -> str:
+def signed_ends(estimate: Estimate) -> str:
     """The interval of a difference to three decimals; empty where there is none."""
-    if figure.interval is None:
+    if estimate.interval is None:
         return ""
-    low, high = (f"{end:+.3f}".replace("-", MINUS) for end in figure.interval)
+    low, high = (f"{end:+.3f}".replace("-", MINUS) for end in estimate.interval)
     return f"{low} to {high}"
 
 
-def is_apart(figure: Estimate) -> bool | None:
-    """Whether the interval of a difference leaves 0 out; None without an interval."""
-    return None if figure.interval is None else not figure.interval[0] <= 0 <= figure.interval[1]
-
-
-def difference_words(one: Difference) -> str:
+def difference_words(difference: Difference) -> str:
     """A difference as a sentence."""
-    what = f"{METRICS.get(one.metric, one.metric)}, {one.protocol}, {VIEW_NAMES[one.view]}"
-    if one.figure.value is None:
-        return f"{one.first} and {one.second} have no image in common: {what}"
-    apart = is_apart(one.figure)
+    estimate, both = difference.estimate, f"{difference.first} and {difference.second}"
+    what = f"{METRICS[difference.metric]}, {difference.protocol}, {VIEW_NAMES[difference.view]}"
+    if estimate.value is None:
+        return f"{both} have no image in common: {what}"
+    apart = estimate.excludes_zero
     verdict = "no interval for" if apart is None else "differ:" if apart else "can't be told apart:"
-    interval = f" ({signed_ends(one.figure)})" if one.figure.interval else ""
-    over = f"{one.images:,} shared images"
-    return f"{one.first} and {one.second} {verdict} {what} {signed(one.figure.value)}{interval}, over {over}"
+    interval = f" ({signed_ends(estimate)})" if estimate.interval else ""
+    value, images = signed(estimate.value), f"{difference.images:,} shared images"
+    return f"{both} {verdict} {what} {value}{interval}, over {images}"
 
 
 def reached(similarity: float, thresholds: Sequence[float]) -> str:
@@ -107,6 +104,6 @@ def measure_rows(measure: Mapping[str, Any]) -> list[tuple[str, str]]:
     rows = []
     for key, value in measure.items():
         if isinstance(value, Mapping):
-            value = ", ".join(f"{name} {held}" for name, held in value.items())
+            value = ", ".join(f"{name} {part}" for name, part in value.items())
         rows.append((_KEYS.get(key, key.replace("_", " ")), str(value)))
     return rows

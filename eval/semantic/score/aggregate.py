@@ -1,8 +1,8 @@
-"""Image after image into figures: columns for means and intervals, counts, and examples worth reading.
+"""From one image after another to the scores of a prediction file: means, counts, examples, differences.
 
-From per-image columns to means with intervals, and to the differences between prediction files.
-
-The figures of one protocol, and accuracy, from what was gathered."""
+Memory grows by some numbers an image. Means are over images; their intervals are a percentile bootstrap over
+images, that of accuracy Wilson's; differences of two files are paired, image by image.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.bootstrap import Bools, Mean, mean_intervals
-from uncanny.eval.metrics.detection import conditioned, counted, recognised
+from uncanny.eval.metrics.detection import SOURCES, conditioned, counted, recognised
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, Match, ProtocolName, View, f1, unmatched
 from uncanny.eval.metrics.shares import wilson_interval
-from uncanny.eval.semantic.data.images import ScoredImage
+from uncanny.eval.semantic.data.records import ScoredImage
+from uncanny.eval.semantic.score.image import MatchedImage
 from uncanny.eval.semantic.score.result import (
     BINS,
     Accuracy,
@@ -29,10 +30,10 @@ from uncanny.eval.semantic.score.result import (
     Example,
     Examples,
     ImageColumns,
+    Metric,
     Micro,
     Missed,
     ProtocolScore,
-    ScoredPair,
     Spread,
     ThresholdScore,
 )
@@ -40,12 +41,14 @@ from uncanny.schema import Source
 
 EXAMPLES = 12
 T = TypeVar("T")
+# Which mean of a prediction file.
+Key = tuple[ProtocolName, Metric, View]
 
 
-class Gathered:
-    """The figures of one prediction file while its images come in, each at most once, in any order.
+class ImageTotals:
+    """What is kept of one prediction file while its images come in, each at most once, in any order.
 
-    Memory grows by some numbers an image; texts are kept of examples alone.
+    Columns of scores for means and intervals, sums by threshold, bins of similarities, and texts of examples.
     """
 
     def __init__(self, images: Sequence[ScoredImage], thresholds: Sequence[float]) -> None:
@@ -66,56 +69,56 @@ class Gathered:
         self._worst: _Top[Example] = _Top(EXAMPLES)
         self._missed: _Top[Missed] = _Top(EXAMPLES)
 
-    def add(self, scored: ScoredPair) -> None:
+    def add(self, image: MatchedImage) -> None:
         """Take in one image. Without a prediction it counts in `paper` alone."""
-        place, predicted = scored.pair.place, scored.pair.predicted
-        self._n_pred[place], self._n_true[place] = scored.pair.shape
+        place, predicted = image.pair.place, image.pair.predicted
+        self._n_pred[place], self._n_true[place] = image.pair.shape
         if predicted is not None:
             self._predicted[place] = predicted.image
             self.judge(place, predicted.source)
-            self._spread(scored)
-            self._exemplify(scored)
-        for at, protocol in enumerate(PROTOCOLS):
+            self._add_to_spread(image)
+            self._add_to_examples(image)
+        for number, protocol in enumerate(PROTOCOLS):
             if predicted is not None or protocol == "paper":
                 self._scored[protocol][place] = True
                 for view in VIEWS:
-                    self._count(at, protocol, view, scored)
+                    self._add_scores(number, protocol, view, image)
 
     def judge(self, place: int, source: Source | None) -> None:
         """Note what the image was taken for, which alone makes it no part of a protocol."""
         self._predicted_source[place], self._judged[place] = source or "", True
 
-    def _count(self, at: int, protocol: ProtocolName, view: View, scored: ScoredPair) -> None:
-        found, place, column = scored.scores[protocol][view], scored.pair.place, VIEWS.index(view)
-        self._semap[protocol][view][place] = found.semap
-        self._semf1[protocol][view][place] = found.semf1
-        for row, outcome in enumerate(found.at):
-            self._sums[0, at, row, column] += outcome.semap
-            self._sums[1, at, row, column] += outcome.semf1
-            self._tp[at, row, column] += outcome.tp
+    def _add_scores(self, number: int, protocol: ProtocolName, view: View, image: MatchedImage) -> None:
+        score, place, column = image.scores[protocol][view], image.pair.place, VIEWS.index(view)
+        self._semap[protocol][view][place] = score.semap
+        self._semf1[protocol][view][place] = score.semf1
+        for row, outcome in enumerate(score.at):
+            self._sums[0, number, row, column] += outcome.semap
+            self._sums[1, number, row, column] += outcome.semf1
+            self._tp[number, row, column] += outcome.tp
 
-    def _spread(self, scored: ScoredPair) -> None:
+    def _add_to_spread(self, image: MatchedImage) -> None:
         for column, view in enumerate(VIEWS):
-            matched = np.array([match.similarity for match in scored.scores["release"][view].matches])
+            matched = np.array([match.similarity for match in image.scores["release"][view].matches])
             self._matched[column] += _bins(matched)
-            self._every[column] += _bins(scored.similarity[view].ravel())
+            self._every[column] += _bins(image.similarity[view].ravel())
 
-    def _exemplify(self, scored: ScoredPair) -> None:
-        matches, true = scored.scores["release"]["full"].matches, scored.pair.true
+    def _add_to_examples(self, image: MatchedImage) -> None:
+        matches, true = image.scores["release"]["full"].matches, image.pair.true
         for match in matches:
-            self._best.push(match.similarity, partial(_example, scored, match))
-            self._worst.push(-match.similarity, partial(_example, scored, match))
-        cells = scored.similarity["full"]
+            self._best.push(match.similarity, partial(_example, image, match))
+            self._worst.push(-match.similarity, partial(_example, image, match))
+        cells = image.similarity["full"]
         for index in unmatched(matches, len(true.anomalies), "true"):
             closest = float(cells[:, index].max()) if len(cells) else None
             self._missed.push(-(closest or 0.0), partial(Missed, true.image, true.anomalies[index], closest))
 
     def at_threshold(self, protocol: ProtocolName, row: int) -> dict[str, dict[View, float]]:
         """`semap`, `semf1` and `tp` by view: sums over all images that the protocol takes."""
-        at = PROTOCOLS.index(protocol)
+        number = PROTOCOLS.index(protocol)
         tables = {"semap": self._sums[0], "semf1": self._sums[1], "tp": self._tp}
         return {
-            name: dict(zip(VIEWS, table[at, row].tolist(), strict=True)) for name, table in tables.items()
+            name: dict(zip(VIEWS, table[number, row].tolist(), strict=True)) for name, table in tables.items()
         }
 
     def columns(self) -> ImageColumns:
@@ -166,119 +169,119 @@ def _bins(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.bincount(places, minlength=BINS)
 
 
-def _example(scored: ScoredPair, match: Match) -> Example:
-    assert scored.pair.predicted is not None
+def _example(image: MatchedImage, match: Match) -> Example:
+    assert image.pair.predicted is not None
     return Example(
-        scored.pair.true.image,
-        scored.pair.predicted.anomalies[match.predicted],
-        scored.pair.true.anomalies[match.true],
-        {view: float(cells[match.predicted, match.true]) for view, cells in scored.similarity.items()},
+        image.pair.true.image,
+        image.pair.predicted.anomalies[match.predicted],
+        image.pair.true.anomalies[match.true],
+        {view: float(cells[match.predicted, match.true]) for view, cells in image.similarity.items()},
     )
 
 
-Key = tuple[ProtocolName, str, View]
-
-
-def means(columns: ImageColumns, *, detection: bool) -> dict[Key, Mean]:
+def means_of(columns: ImageColumns, *, detection: bool) -> dict[Key, Mean]:
     """Every mean of a prediction file by protocol, metric and view; `detection` adds cSemAP and cSemF1."""
-    found: dict[Key, Mean] = {}
+    means: dict[Key, Mean] = {}
+    tables: tuple[tuple[Metric, Metric, Mapping[ProtocolName, Mapping[View, NDArray[np.float64]]]], ...] = (
+        ("semap", "csemap", columns.semap),
+        ("semf1", "csemf1", columns.semf1),
+    )
     for protocol in PROTOCOLS:
         scored = columns.scored[protocol]
         in_detection = scored & counted(columns.true_source, protocol)
-        for metric, values in (("semap", columns.semap), ("semf1", columns.semf1)):
+        for metric, with_detection, values in tables:
             for view in VIEWS:
                 column = values[protocol][view]
-                found[protocol, metric, view] = Mean(column, scored)
+                means[protocol, metric, view] = Mean(column, scored)
                 if detection:
                     gated = conditioned(column, columns.true_source, columns.predicted_source)
-                    found[protocol, f"c{metric}", view] = Mean(gated, in_detection)
-    return found
+                    means[protocol, with_detection, view] = Mean(gated, in_detection)
+    return means
 
 
 def accuracy_mean(columns: ImageColumns) -> Mean:
     """Over the images that were judged and whose true source is known."""
     right = recognised(columns.true_source, columns.predicted_source)
-    return Mean(right.astype(np.float64), answered(columns))
+    return Mean(right.astype(np.float64), _with_verdict(columns))
 
 
-def answered(columns: ImageColumns) -> Bools:
+def _with_verdict(columns: ImageColumns) -> Bools:
     """The images that accuracy is a mean over."""
     rows: Bools = columns.judged & (columns.true_source != "")
     return rows
 
 
-def figures(found: Sequence[Mean], *, resamples: int, seed: int) -> list[Estimate]:
-    """The means as figures, in their order."""
-    ends = mean_intervals(found, resamples=resamples, seed=seed)
-    return [Estimate(mean.value, interval) for mean, interval in zip(found, ends, strict=True)]
+def estimates(means: Sequence[Mean], *, resamples: int, seed: int) -> list[Estimate]:
+    """The means with their intervals, in their order."""
+    intervals = mean_intervals(means, resamples=resamples, seed=seed)
+    return [Estimate(mean.value, interval) for mean, interval in zip(means, intervals, strict=True)]
 
 
 def differences(
     models: Mapping[str, Mapping[Key, Mean]], *, resamples: int, seed: int
 ) -> Iterator[Difference]:
-    """Every two files, every figure that both have, over the images that count for both; paired bootstrap."""
-    ours, for_ends = tee(_pairs(models))
-    ends = mean_intervals((mean for _, _, _, mean in for_ends), resamples=resamples, seed=seed)
-    for (first, second, (protocol, metric, view), mean), interval in zip(ours, ends, strict=True):
+    """Every two files, every mean that both have, over the images that count for both; paired bootstrap."""
+    pairs, for_intervals = tee(_mean_differences(models))
+    intervals = mean_intervals((mean for *_, mean in for_intervals), resamples=resamples, seed=seed)
+    for (first, second, (protocol, metric, view), mean), interval in zip(pairs, intervals, strict=True):
         images = int(mean.counted.sum())
         yield Difference(first, second, protocol, metric, view, images, Estimate(mean.value, interval))
 
 
-def _pairs(models: Mapping[str, Mapping[Key, Mean]]) -> Iterable[tuple[str, str, Key, Mean]]:
+def _mean_differences(models: Mapping[str, Mapping[Key, Mean]]) -> Iterable[tuple[str, str, Key, Mean]]:
     for first, second in combinations(models, 2):
-        for key, one in models[first].items():
-            if key in models[second]:
-                other = models[second][key]
-                yield first, second, key, Mean(one.values - other.values, one.counted & other.counted)
-
-
-SOURCES: tuple[Source, ...] = ("generated", "real")
+        for key, ours in models[first].items():
+            if (theirs := models[second].get(key)) is not None:
+                yield first, second, key, Mean(ours.values - theirs.values, ours.counted & theirs.counted)
 
 
 def protocol_score(
-    protocol: ProtocolName, keyed: Mapping[Key, Mean], figures: Mapping[Key, Estimate], gathered: Gathered
+    protocol: ProtocolName,
+    means: Mapping[Key, Mean],
+    scores: Mapping[Key, Estimate],
+    totals: ImageTotals,
 ) -> ProtocolScore:
-    """One protocol with its breakdown per threshold; without detection its figures are None."""
+    """One protocol with its breakdown per threshold; without detection cSemAP and cSemF1 are None."""
 
-    def of(metric: str) -> dict[View, Estimate]:
-        return {view: figures[protocol, metric, view] for view in VIEWS}
+    def by_view(metric: Metric) -> dict[View, Estimate]:
+        return {view: scores[protocol, metric, view] for view in VIEWS}
 
-    in_detection = keyed.get((protocol, "csemap", "full"))
+    in_detection = means.get((protocol, "csemap", "full"))
     return ProtocolScore(
-        int(gathered.columns().scored[protocol].sum()),
-        of("semap"),
-        of("semf1"),
-        of("csemap") if in_detection else None,
-        of("csemf1") if in_detection else None,
+        int(totals.columns().scored[protocol].sum()),
+        by_view("semap"),
+        by_view("semf1"),
+        by_view("csemap") if in_detection else None,
+        by_view("csemf1") if in_detection else None,
         int(in_detection.counted.sum()) if in_detection else 0,
-        tuple(_threshold(protocol, row, gathered) for row in range(len(gathered.thresholds))),
+        tuple(_threshold_score(protocol, row, totals) for row in range(len(totals.thresholds))),
     )
 
 
-def accuracy_score(columns: ImageColumns, figure: Estimate) -> Accuracy:
+def accuracy_score(columns: ImageColumns, estimate: Estimate) -> Accuracy:
     """How often the source is right; an answer that is not clear is wrong."""
-    rows = answered(columns)
-    true, said = columns.true_source[rows], columns.predicted_source[rows]
+    rows = _with_verdict(columns)
+    true, predicted = columns.true_source[rows], columns.predicted_source[rows]
     answers: dict[Source, dict[str, int]] = {}
     for source in SOURCES:
-        given = said[true == source]
-        answers[source] = {word: int((given == word).sum()) for word in SOURCES}
-        answers[source]["unclear"] = int((given == "").sum())
-    images, right = int(rows.sum()), int((true == said).sum())
-    if figure.interval is not None:  # a plain share, unlike the other means
-        figure = replace(figure, interval=wilson_interval(right, images))
-    return Accuracy(figure, images, right, answers)
+        of_source = predicted[true == source]
+        answers[source] = {word: int((of_source == word).sum()) for word in SOURCES}
+        answers[source]["unclear"] = int((of_source == "").sum())
+    images, right = int(rows.sum()), int((true == predicted).sum())
+    if estimate.interval is not None:  # a plain share, unlike the other means
+        estimate = replace(estimate, interval=wilson_interval(right, images))
+    return Accuracy(estimate, images, right, answers)
 
 
-def _threshold(protocol: ProtocolName, row: int, gathered: Gathered) -> ThresholdScore:
-    columns = gathered.columns()
+def _threshold_score(protocol: ProtocolName, row: int, totals: ImageTotals) -> ThresholdScore:
+    columns = totals.columns()
     scored = columns.scored[protocol]
     images = int(scored.sum())
     n_pred, n_true = (int(np.sum(column[scored])) for column in (columns.n_pred, columns.n_true))
-    sums = gathered.at_threshold(protocol, row)
+    sums = totals.at_threshold(protocol, row)
     tp = {view: int(count) for view, count in sums["tp"].items()}
     return ThresholdScore(
-        gathered.thresholds[row],
+        totals.thresholds[row],
         {view: total / images if images else None for view, total in sums["semap"].items()},
         {view: total / images if images else None for view, total in sums["semf1"].items()},
         tp,

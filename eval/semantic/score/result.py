@@ -1,56 +1,34 @@
-"""What the semantic score finds, as values a report can use directly.
+"""What the semantic score of one or more prediction files is, as values to compute, print or plot with.
 
-Scores as the JSON of `semantic --json`.
-
-Beside the keys of the format, by prediction: `path`, `left_out`, `unfinished`, `paired_by`, `reading`,
-`detection`, `spread`, `examples`, and `per_image`, a row an image; by protocol `ci`, `detection_images`, and
-`micro` at each threshold. At the top: `measure`, `no_comparison` (why published figures do not compare, or
-null), `lambda`, `thresholds`, `protocols` (their versions), `truth`, `differences`, `bootstrap`."""
+`SemanticScore` prints as the tables of `uncanny semantic`, `to_json()` is what the command writes with
+`--json`, `to_pandas()` has a row a score, and `PredictionScore.per_image()` goes through single images.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.metrics import semap_paper, semap_release
-from uncanny.eval.metrics.bootstrap import LEVEL
-from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, Matrix, ProtocolName, View, ViewScore
-from uncanny.eval.semantic.data.images import Rule, ScoredAnomaly, ScoredImage
+from uncanny.eval.common.matching import Rule
+from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
+from uncanny.eval.semantic.data.records import ScoredAnomaly
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Source, Status
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 BINS = 50
-
-
-Views = Mapping[View, Matrix]
-
-
-@dataclass(frozen=True, slots=True)
-class ImagePair:
-    """An image of the truth, at `place`, and its prediction, None where there is none."""
-
-    place: int
-    true: ScoredImage
-    predicted: ScoredImage | None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """How many anomalies are predicted and true."""
-        return len(self.predicted.anomalies) if self.predicted else 0, len(self.true.anomalies)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredPair:
-    """An image with its similarities and, by protocol and view, its scores."""
-
-    pair: ImagePair
-    similarity: Views
-    scores: Mapping[ProtocolName, Mapping[View, ViewScore]]
+Metric = Literal["semap", "semf1", "csemap", "csemf1"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +68,14 @@ class ProtocolScore:
     detection_images: int
     thresholds: tuple[ThresholdScore, ...]
 
+    def by_metric(self) -> Iterator[tuple[Metric, int, Mapping[View, Estimate]]]:
+        """The metrics there are, each with how many images it is a mean over and its values by view."""
+        yield "semap", self.images, self.semap
+        yield "semf1", self.images, self.semf1
+        if self.csemap is not None and self.csemf1 is not None:
+            yield "csemap", self.detection_images, self.csemap
+            yield "csemf1", self.detection_images, self.csemf1
+
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
@@ -98,14 +84,14 @@ class Accuracy:
     `answers` counts, for each true source, what was said: `generated`, `real`, or `unclear`, which is wrong.
     """
 
-    figure: Estimate
+    estimate: Estimate
     images: int
     right: int
     answers: Mapping[Source, Mapping[str, int]]
 
     @property
     def unclear(self) -> int:
-        return sum(said["unclear"] for said in self.answers.values())
+        return sum(answers["unclear"] for answers in self.answers.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +177,29 @@ class ImageColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class PredictionScore:
-    """One prediction file against the truth.
+class ImageScore:
+    """One image in one prediction file, scores in 0–1.
 
-    `paired_by` counts how images were found to be the same; `blank_texts`, `unread_severities` and
-    `unread_answers` and `unfinished` are as in `AnomalyFile`.
+    `predicted` is its name there, None where it has no prediction, and then `release` is None. `semap` and
+    `semf1` are by view. A source is None where it is unknown or no clear answer.
+    """
+
+    image: str
+    predicted: str | None
+    n_pred: int
+    n_true: int
+    semap: Mapping[ProtocolName, Mapping[View, float] | None]
+    semf1: Mapping[ProtocolName, Mapping[View, float] | None]
+    true_source: Source | None
+    predicted_source: Source | None
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionScore:
+    """One prediction file, run or list of records against the truth.
+
+    `path` is where it came from. `paired_by` counts by which rule its images were paired with those of the
+    truth; `blank_texts`, `unread_severities`, `unread_answers` and `unfinished` are as in `AnomalySet`.
     """
 
     name: str
@@ -212,6 +216,43 @@ class PredictionScore:
     columns: ImageColumns
     unfinished: Unfinished | None = None
 
+    def per_image(self) -> Iterator[ImageScore]:
+        """Every image that `paper` takes, in the order of the truth."""
+        columns = self.columns
+
+        def views(
+            values: Mapping[ProtocolName, Mapping[View, NDArray[np.float64]]], place: int
+        ) -> dict[ProtocolName, Mapping[View, float] | None]:
+            return {
+                protocol: {view: float(values[protocol][view][place]) for view in VIEWS}
+                if columns.scored[protocol][place]
+                else None
+                for protocol in PROTOCOLS
+            }
+
+        for place, image in enumerate(columns.images):
+            if columns.scored["paper"][place]:
+                yield ImageScore(
+                    image,
+                    columns.predicted[place],
+                    int(columns.n_pred[place]),
+                    int(columns.n_true[place]),
+                    views(columns.semap, place),
+                    views(columns.semf1, place),
+                    cast(Source, str(columns.true_source[place])) or None,
+                    cast(Source, str(columns.predicted_source[place])) or None,
+                )
+
+    @property
+    def without_truth(self) -> int:
+        """How many images of `release` have no true anomaly: they score 0 there, whatever is predicted."""
+        return int((self.columns.scored["release"] & (self.columns.n_true == 0)).sum())
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether any record, predicted or true, is no finished answer, and so in no score."""
+        return bool(self.left_out.truth) or any(self.left_out.unfinished.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -220,10 +261,10 @@ class Difference:
     first: str
     second: str
     protocol: ProtocolName
-    metric: str
+    metric: Metric
     view: View
     images: int
-    figure: Estimate
+    estimate: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +278,12 @@ class TruthInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class SemanticScore:
-    """All prediction files against one truth. Reports with the same `signature` can be compared.
+class SemanticScore(TableResult):
+    """All predictions against one truth. Scores with the same `signature` can be compared.
 
-    `no_comparison` says why published figures do not compare, None where they do.
+    `predictions` are by name, `score[name]` is one of them. `measure` describes the similarity, `balance` is
+    λ, the share of the phenomenon in the view `full`. `no_comparison` says why published scores do not
+    compare, None where they do; `published`, whether tables and page are to show them.
     """
 
     predictions: Mapping[str, PredictionScore]
@@ -253,160 +296,61 @@ class SemanticScore:
     signature: str
     resamples: int
     seed: int
+    published: bool = False
+
+    def __getitem__(self, name: str) -> PredictionScore:
+        return self.predictions[name]
+
+    def tables(self) -> tuple[Table, ...]:
+        """What `uncanny semantic` prints."""
+        from uncanny.eval.semantic.report.tables import score_tables
+
+        return score_tables(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as `uncanny semantic --json` writes it; scores in 0–1, None where nothing counts."""
+        from uncanny.eval.semantic.report.as_json import score_json
+
+        return score_json(self)
+
+    def to_pandas(self) -> DataFrame:
+        """A row for each predictions, protocol, metric and view, with value, interval and images.
+
+        The accuracy of the source has neither protocol nor view. Raises UsageError where pandas is missing.
+        """
+        columns = ("predictions", "protocol", "metric", "view", "value", "low", "high", "images")
+        return data_frame(columns, self._rows())
+
+    def _rows(self) -> Iterator[dict[str, object]]:
+        def row(estimate: Estimate, images: int) -> dict[str, object]:
+            low, high = estimate.interval or (None, None)
+            return {"value": estimate.value, "low": low, "high": high, "images": images}
+
+        for name, prediction in self.predictions.items():
+            for protocol, score in prediction.protocols.items():
+                for metric, images, views in score.by_metric():
+                    for view, estimate in views.items():
+                        keys = {"predictions": name, "protocol": protocol, "metric": metric, "view": view}
+                        yield keys | row(estimate, images)
+            if prediction.accuracy is not None:
+                accuracy = prediction.accuracy
+                yield {"predictions": name, "metric": "accuracy"} | row(accuracy.estimate, accuracy.images)
+
+    def report(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Path:
+        """Write the HTML page and return its path: `semantic.html` beside the first predictions by default.
+
+        Raises UsageError without a path for predictions of no file, OSError where it cannot be written.
+        """
+        from uncanny.eval.semantic.report.page import write_semantic_page
+
+        if path is None:
+            first = next((Path(each.path) for each in self.predictions.values()), Path())
+            if not first.exists() or not self.predictions:
+                raise UsageError("These predictions have no folder", remedy="Say where the page goes.")
+            path = page_beside(first)
+        return write_semantic_page(self, Path(path), title=title)
 
 
-VERSIONS: dict[ProtocolName, str] = {"release": semap_release.VERSION, "paper": semap_paper.VERSION}
-
-
-def semantic_json(found: SemanticScore) -> dict[str, Any]:
-    """Everything; figures in 0–1, None where there is nothing to take them over."""
-    return {
-        "predictions": {name: _prediction(score) for name, score in found.predictions.items()},
-        "backbone": found.measure.get("backbone"),
-        "num_layers": found.measure.get("num_layers"),
-        "signature": found.signature,
-        "measure": dict(found.measure),
-        "no_comparison": found.no_comparison,
-        "lambda": found.balance,
-        "thresholds": list(found.thresholds),
-        "protocols": VERSIONS,
-        "truth": asdict(found.truth),
-        "differences": [
-            {
-                "first": one.first,
-                "second": one.second,
-                "protocol": one.protocol,
-                "metric": one.metric,
-                "view": one.view,
-                "images": one.images,
-                "difference": one.figure.value,
-                "ci": _ends(one.figure),
-            }
-            for one in found.differences
-        ],
-        "bootstrap": {"level": LEVEL, "resamples": found.resamples, "seed": found.seed, "over": "images"},
-    }
-
-
-def _prediction(score: PredictionScore) -> dict[str, Any]:
-    protocols: dict[str, Any] = {name: _protocol(held) for name, held in score.protocols.items()}
-    return protocols | {
-        "accuracy": score.accuracy.figure.value if score.accuracy else None,
-        "detection": _detection(score.accuracy),
-        "path": score.path,
-        "left_out": asdict(score.left_out),
-        "unfinished": None if score.unfinished is None else asdict(score.unfinished),
-        "paired_by": dict(score.paired_by),
-        "reading": {
-            "blank_texts": score.blank_texts,
-            "unread_severities": score.unread_severities,
-            "unread_answers": list(score.unread_answers),
-        },
-        "spread": {"bins": BINS, **asdict(score.spread)},
-        "examples": asdict(score.examples),
-        "per_image": list(_rows(score.columns, detection=score.accuracy is not None)),
-    }
-
-
-def _protocol(held: ProtocolScore) -> dict[str, Any]:
-    figures = {"semap": held.semap, "semf1": held.semf1, "csemap": held.csemap, "csemf1": held.csemf1}
-    return {
-        "images": held.images,
-        **{name: None if views is None else _values(views) for name, views in figures.items()},
-        "detection_images": held.detection_images,
-        "per_threshold": {str(one.threshold): _threshold(one) for one in held.thresholds},
-        "ci": {
-            name: None if views is None else {view: _ends(one) for view, one in views.items()}
-            for name, views in figures.items()
-        },
-    }
-
-
-def _threshold(one: ThresholdScore) -> dict[str, Any]:
-    return {
-        "semap": dict(one.semap),
-        "semf1": dict(one.semf1),
-        "tp": dict(one.tp),
-        "n_pred": one.n_pred,
-        "n_true": one.n_true,
-        "micro": {view: asdict(micro) for view, micro in one.micro.items()},
-    }
-
-
-def _detection(accuracy: Accuracy | None) -> dict[str, Any] | None:
-    if accuracy is None:
-        return None
-    return {
-        "images": accuracy.images,
-        "right": accuracy.right,
-        "unclear": accuracy.unclear,
-        "answers": {source: dict(said) for source, said in accuracy.answers.items()},
-        "ci": _ends(accuracy.figure),
-    }
-
-
-def _values(views: Mapping[View, Estimate]) -> dict[View, float | None]:
-    return {view: figure.value for view, figure in views.items()}
-
-
-def _ends(figure: Estimate) -> list[float] | None:
-    return list(figure.interval) if figure.interval else None
-
-
-def _rows(columns: ImageColumns, *, detection: bool) -> Iterator[dict[str, Any]]:
-    for place, image in enumerate(columns.images):
-        if not columns.scored["paper"][place]:
-            continue
-        row: dict[str, Any] = {
-            "image": image,
-            "predicted": columns.predicted[place],
-            "n_pred": int(columns.n_pred[place]),
-            "n_true": int(columns.n_true[place]),
-        }
-        for protocol in PROTOCOLS:
-            row[protocol] = (
-                {
-                    name: {view: float(values[protocol][view][place]) for view in VIEWS}
-                    for name, values in (("semap", columns.semap), ("semf1", columns.semf1))
-                }
-                if columns.scored[protocol][place]
-                else None
-            )
-        if detection:
-            row["true_source"] = str(columns.true_source[place]) or None
-            row["predicted_source"] = str(columns.predicted_source[place]) or None
-        yield row
-
-
-def image_json(name: str, scored: ScoredPair) -> dict[str, Any]:
-    """One line of `--per-image`: an image of one prediction file with every match.
-
-    A match is `[predicted, true, similarity]`, indices from 0. `release` has all that are locked, `paper`
-    those at each threshold. Without a prediction `release` is None.
-    """
-    pair = scored.pair
-    row: dict[str, Any] = {
-        "predictions": name,
-        "image": pair.true.image,
-        "predicted": pair.predicted.image if pair.predicted else None,
-        "n_pred": pair.shape[0],
-        "n_true": pair.shape[1],
-        "true_source": pair.true.source,
-        "predicted_source": pair.predicted.source if pair.predicted else None,
-        "release": None,
-    }
-    for protocol, views in scored.scores.items():
-        if protocol == "release" and pair.predicted is None:
-            continue
-        row[protocol] = {
-            view: {
-                "semap": score.semap,
-                "semf1": score.semf1,
-                "tp": [outcome.tp for outcome in score.at],
-                "matches": [list(match) for match in score.matches]
-                if protocol == "release"
-                else [[list(match) for match in outcome.hits] for outcome in score.at],
-            }
-            for view, score in views.items()
-        }
-    return row
+def page_beside(predictions: Path) -> Path:
+    """Where the page goes unless a path says: in the run folder, or beside the file."""
+    return (predictions if predictions.is_dir() else predictions.parent) / "semantic.html"

@@ -1,231 +1,161 @@
-"""One image under both protocols, in all three views.
+"""Semantic scoring: predictions against one truth, under both protocols, in all views.
 
-One prediction file against the truth.
-
-Prediction files against one truth: both protocols, all views, detection where sources are known."""
+Source: *Semantic Visual Anomaly Detection and Reasoning* (AnomReason), section 3.3 and appendices B and F;
+detection after section 4.2. The paper's appendix and the authors' released scorer disagree, and the published
+tables come from the scorer, so both are computed: `release` is the scorer, `paper` is appendix B. How they
+differ from each other stands in `metrics.semap_release` and `metrics.semap_paper`.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import get_args
 
-import numpy as np
 import orjson
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.matching import Pairing, pair_images
 from uncanny.eval.metrics import semap_paper, semap_release
 from uncanny.eval.metrics.bootstrap import RESAMPLES, Mean
-from uncanny.eval.metrics.semap import (
-    BALANCE,
-    PROTOCOLS,
-    THRESHOLDS,
-    Matrix,
-    full_similarity,
-)
-from uncanny.eval.metrics.semap_paper import confidence_order, score_paper
-from uncanny.eval.metrics.semap_release import score_release
-from uncanny.eval.semantic.data.images import AnomalyFile, Pairing, Rule, ScoredImage, digest, pair_images
+from uncanny.eval.metrics.semap import BALANCE, PROTOCOLS, THRESHOLDS
+from uncanny.eval.semantic.data.load import Anomalies, PathLike, Predictions, load, open_predictions
+from uncanny.eval.semantic.data.records import AnomalySet, ScoredImage, digest
 from uncanny.eval.semantic.score.aggregate import (
-    Gathered,
+    ImageTotals,
+    Key,
     accuracy_mean,
     accuracy_score,
     differences,
-    figures,
-    means,
+    estimates,
+    means_of,
     protocol_score,
 )
-from uncanny.eval.semantic.score.result import (
-    ImagePair,
-    LeftOut,
-    PredictionScore,
-    ScoredPair,
-    SemanticScore,
-    TruthInfo,
-    Views,
+from uncanny.eval.semantic.score.image import ImagePair, MatchedImage, score_image, similarities
+from uncanny.eval.semantic.score.result import LeftOut, PredictionScore, SemanticScore, TruthInfo
+from uncanny.eval.semantic.similarity.base import (
+    MeasureOptions,
+    Similarity,
+    SimilarityName,
+    open_measure,
 )
-from uncanny.eval.semantic.similarity.base import Similarity, TextPairs
 from uncanny.schema import Source, Status
 
-
-def similarities(
-    pairs: Iterable[ImagePair], measure: Similarity, balance: float
-) -> Iterator[tuple[ImagePair, Views]]:
-    """The matrices of each image, in order, while `measure` reads ahead. Empty sides are not handed to it."""
-    waiting: deque[ImagePair] = deque()
-
-    def wanted() -> Iterator[TextPairs]:
-        for pair in pairs:
-            waiting.append(pair)
-            if pair.predicted is not None and all(pair.shape):
-                predicted, true = pair.predicted.anomalies, pair.true.anomalies
-                yield TextPairs([one.phenomenon for one in predicted], [one.phenomenon for one in true])
-                yield TextPairs([one.reasoning for one in predicted], [one.reasoning for one in true])
-
-    matrices = measure.matrices(wanted())
-    for phenomenon in matrices:
-        reasoning = next(matrices)
-        while not all(waiting[0].shape):
-            yield _empty(waiting.popleft())
-        yield waiting.popleft(), _views(phenomenon, reasoning, balance)
-    while waiting:
-        yield _empty(waiting.popleft())
+OnStart = Callable[[int], None]
+OnImage = Callable[[str, MatchedImage], None]
 
 
-def score_image(pair: ImagePair, similarity: Views, thresholds: Sequence[float]) -> ScoredPair:
-    """Both protocols on one image, whether or not the image takes part in them."""
-    order = confidence_order([one.severity for one in pair.predicted.anomalies] if pair.predicted else [])
-    full = similarity["full"]
-    return ScoredPair(
-        pair,
-        similarity,
-        {
-            "release": {view: score_release(matrix, thresholds) for view, matrix in similarity.items()},
-            "paper": {
-                view: score_paper(matrix, thresholds, order, full) for view, matrix in similarity.items()
-            },
-        },
+def score(
+    predictions: Predictions,
+    *,
+    truth: Anomalies,
+    similarity: SimilarityName | Similarity = "bertscore",
+    backbone: PathLike | None = None,
+    num_layers: int | None = None,
+    device: str | None = None,
+    batch_tokens: int | None = None,
+    keep_all: bool = False,
+    thresholds: Sequence[float] = THRESHOLDS,
+    balance: float = BALANCE,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    published: bool = False,
+    on_start: OnStart | None = None,
+    on_image: OnImage | None = None,
+) -> SemanticScore:
+    """SemAP and SemF1 of predicted anomalies against true ones; cSemAP and cSemF1 where sources are known.
+
+    Every score lies in 0–1, higher is better, and is a mean over thresholds, then over images: in `release`
+    over those on both sides, in `paper` over all of the truth, where a missing prediction is an empty one. It
+    is None where no image counts. Records that failed are in no score and listed under `left_out`.
+
+    Deviations: the paper has one protocol, this has the two that its appendix and its published tables show,
+    never mixed. Texts are cut after 512 tokens, where `bert-score` overflows. cSemAP and cSemF1 are over
+    generated images in `release`, as the scorer takes them, in `paper` over all whose source is known.
+
+    Arguments:
+        predictions: a path to a file or run folder; several; a dict of names and paths or records; records
+            (`Annotation`s or dicts of the same keys); or what `load` returned. Of several files each is read
+            twice, and one at a time is in memory.
+        truth: the same, but one; the word `scenes` is the truth of the bundled images.
+        similarity: how texts are compared: `bertscore` (needs the extra `semantic` and weights), `chrf`
+            (needs neither and compares with no published score), or a `Similarity` of your own.
+        backbone: name or folder of BERTScore's model; `distilbert-base-uncased` by default.
+        num_layers: layer of the backbone; by default the one bert-score takes.
+        device: `cpu`, `cuda`, `cuda:1`, `mps`; by default the fastest there is.
+        batch_tokens: tokens in a forward pass; by default what suits the device.
+        keep_all: keep embeddings of predicted texts on disk too, not only those of true ones.
+        thresholds: from which similarity a match counts, each above 0 and up to 1, none twice.
+        balance: λ, the share of the phenomenon in the view `full`, 0–1; the rest is the reasoning's.
+        resamples: bootstrap resamples over images; 0 leaves intervals out.
+        seed: the same seed gives the same intervals.
+        published: show the published models beside yours, in tables and page, where they compare.
+        on_start: told the number of images to be scored, over all predictions, once everything is read.
+        on_image: given the predictions' name and every image with its matches, right after it was scored.
+
+    Raises UsageError, before anything is scored, for options out of range, for files that cannot be read or
+    do not fit the truth, and where the measure's library or weights are not there; ItemsError, which is one,
+    with everything that is wrong with a file.
+
+    >>> import uncanny.semantic
+    >>> truth = [{"image": "a.png", "anomalies": [{"phenomenon": "Six fingers.", "reasoning": "Five."}]}]
+    >>> scores = uncanny.semantic.score(truth, truth=truth, similarity="chrf")
+    >>> scores["predictions"].protocols["paper"].semap["full"].value
+    1.0
+    """
+    options = MeasureOptions(
+        None if backbone is None else str(backbone), num_layers, device, batch_tokens, keep_all
     )
-
-
-def _views(phenomenon: Matrix, reasoning: Matrix, balance: float) -> Views:
-    return {
-        "phe": phenomenon,
-        "rea": reasoning,
-        "full": full_similarity(phenomenon, reasoning, balance),
+    settings = ScoreSettings(tuple(thresholds), balance, resamples, seed)
+    openers = open_predictions(predictions)
+    true = load(truth, role="truth")
+    images = [image for image in true.images if image.status == "ok"]
+    if not images:
+        raise UsageError(f"{true.origin} has no image with status ok", remedy="Finish the run it comes from.")
+    openers = _checked(openers, true)
+    measure = open_measure(similarity, options)
+    if on_start is not None:
+        on_start(len(true.images) * len(openers))
+    scored = {
+        name: _score_set(name, open_set(), true, measure, settings, on_image)
+        for name, open_set in openers.items()
     }
-
-
-def _empty(pair: ImagePair) -> tuple[ImagePair, Views]:
-    nothing = np.zeros(pair.shape)
-    return pair, {"phe": nothing, "rea": nothing, "full": nothing}
-
-
-OnImage = Callable[[str, ScoredPair], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileScorer:
-    """Scores files one after the other. `on_image` is given the file's name and every image once scored."""
-
-    truth: AnomalyFile
-    measure: Similarity
-    thresholds: Sequence[float]
-    balance: float
-    on_image: OnImage
-
-    def score(self, name: str, file: AnomalyFile) -> FileScore:
-        """Raises UsageError where the file's images cannot be told apart or none is in the truth."""
-        pairing = pair_images(file, self.truth)
-        images = [image for image in self.truth.images if image.status == "ok"]
-        gathered = Gathered(images, self.thresholds)
-        pairs = _to_score(file, self.truth, pairing)
-        for pair, matrices in similarities(pairs, self.measure, self.balance):
-            scored = score_image(pair, matrices, self.thresholds)
-            gathered.add(scored)
-            self.on_image(name, scored)
-        for place, source in _verdicts_alone(file, self.truth, pairing):
-            gathered.judge(place, source)
-        detection = file.has_source and self.truth.has_source
-        left_out = _left_out(file, self.truth, pairing, detection=detection)
-        return FileScore(name, file, dict(pairing.by.items()), left_out, gathered, detection=detection)
-
-
-class FileScore:
-    """What was found in one file, before its means are resampled: all files are, in one go."""
-
-    def __init__(
-        self,
-        name: str,
-        file: AnomalyFile,
-        paired_by: dict[Rule, int],
-        left_out: LeftOut,
-        gathered: Gathered,
-        *,
-        detection: bool,
-    ) -> None:
-        self._name, self._path, self._paired_by, self._left_out = name, str(file.path), paired_by, left_out
-        self._read = (file.blank_texts, file.unread_severities, file.unread_answers)
-        self._gathered, self._detection = gathered, detection
-        self._unfinished = file.unfinished
-        self.keyed = means(gathered.columns(), detection=detection)
-
-    def means(self) -> list[Mean]:
-        """All means that `summed_up` wants as figures, in its order."""
-        return [*self.keyed.values(), accuracy_mean(self._gathered.columns())]
-
-    def summed_up(self, figures: Sequence[Estimate]) -> PredictionScore:
-        gathered, columns = self._gathered, self._gathered.columns()
-        *values, accuracy = figures
-        by_key = dict(zip(self.keyed, values, strict=True))
-        return PredictionScore(
-            self._name,
-            self._path,
-            {protocol: protocol_score(protocol, self.keyed, by_key, gathered) for protocol in PROTOCOLS},
-            accuracy_score(columns, accuracy) if self._detection else None,
-            self._left_out,
-            self._paired_by,
-            *self._read,
-            gathered.spread(),
-            gathered.examples(),
-            columns,
-            self._unfinished,
+    values = iter(
+        estimates(
+            [mean for each in scored.values() for mean in (*each.means.values(), each.accuracy)],
+            resamples=resamples,
+            seed=seed,
         )
-
-
-def _usable(
-    file: AnomalyFile, truth: AnomalyFile, pairing: Pairing
-) -> Iterator[tuple[int, ScoredImage, ScoredImage | None]]:
-    """The images of the truth that can be scored: place, truth, and record in the predictions."""
-    pairs = [
-        (image, None if at is None else file.images[at])
-        for image, at in zip(truth.images, pairing.predicted, strict=True)
-        if image.status == "ok"
-    ]
-    for place, (image, predicted) in enumerate(pairs):
-        yield place, image, predicted
-
-
-def _to_score(file: AnomalyFile, truth: AnomalyFile, pairing: Pairing) -> Iterator[ImagePair]:
-    """The images that take part in a protocol: no prediction that is unfinished."""
-    for place, image, predicted in _usable(file, truth, pairing):
-        if predicted is None or predicted.status == "ok":
-            yield ImagePair(place, image, predicted)
-
-
-def _verdicts_alone(
-    file: AnomalyFile, truth: AnomalyFile, pairing: Pairing
-) -> Iterator[tuple[int, Source | None]]:
-    """Sources of partial records: the verdict is there, although the anomalies are not."""
-    for place, _, predicted in _usable(file, truth, pairing):
-        if predicted is not None and predicted.status == "partial" and predicted.source is not None:
-            yield place, predicted.source
-
-
-def _left_out(file: AnomalyFile, truth: AnomalyFile, pairing: Pairing, *, detection: bool) -> LeftOut:
-    pairs = list(zip(truth.images, pairing.predicted, strict=True))
-    usable = [(image, at) for image, at in pairs if image.status == "ok"]
-    unfinished: dict[Status, list[str]] = {status: [] for status in get_args(Status) if status != "ok"}
-    for image in file.images:
-        if image.status != "ok":
-            unfinished[image.status].append(image.image)
-    surplus = [file.images[at] for at in pairing.surplus]
-    return LeftOut(
-        tuple(image.image for image, at in usable if at is None),
-        tuple(image.image for image in surplus if image.status == "ok"),
-        {status: tuple(names) for status, names in unfinished.items()},
-        tuple(image.image for image, _ in pairs if image.status != "ok"),
-        tuple(image.image for image, _ in usable if image.source is None) if detection else (),
+    )
+    return SemanticScore(
+        {
+            name: each.with_intervals(list(islice(values, len(each.means) + 1)))
+            for name, each in scored.items()
+        },
+        tuple(
+            differences({name: each.means for name, each in scored.items()}, resamples=resamples, seed=seed)
+        ),
+        measure.described,
+        _no_comparison(measure, settings),
+        settings.thresholds,
+        balance,
+        TruthInfo(
+            true.origin, len(images), sum(len(image.anomalies) for image in images), digest(true.images)
+        ),
+        _signature(measure, settings, true),
+        resamples,
+        seed,
+        published,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreSettings:
-    """`balance` is λ, the share of the phenomenon in the view `full`. `resamples` 0 leaves intervals out."""
+    """How matches are scored, apart from the measure. Raises UsageError for what cannot be scored with."""
 
     thresholds: tuple[float, ...] = THRESHOLDS
     balance: float = BALANCE
@@ -233,7 +163,6 @@ class ScoreSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Raises UsageError for what cannot be scored with."""
         wrong = [threshold for threshold in self.thresholds if not 0 < threshold <= 1]
         if wrong or not self.thresholds or len(set(self.thresholds)) < len(self.thresholds):
             raise UsageError(
@@ -241,6 +170,8 @@ class ScoreSettings:
             )
         if not 0 <= self.balance <= 1:
             raise UsageError(f"lambda {self.balance}", remedy="Give a share from 0 to 1.")
+        if self.resamples < 0:
+            raise UsageError(f"resamples {self.resamples}", remedy="Give 0 or more; 0 leaves intervals out.")
 
     @property
     def published(self) -> bool:
@@ -248,71 +179,149 @@ class ScoreSettings:
         return self.thresholds == THRESHOLDS and self.balance == BALANCE
 
 
-def score_semantic(
-    predictions: Mapping[str, Callable[[], AnomalyFile]],
-    truth: AnomalyFile,
-    measure: Similarity,
-    settings: ScoreSettings | None = None,
-    *,
-    on_image: OnImage = lambda _name, _scored: None,
-) -> SemanticScore:
-    """Score files by their names; each is opened when its turn comes, and one at a time is held.
+def _checked(
+    openers: Mapping[str, Callable[[], AnomalySet]], truth: AnomalySet
+) -> dict[str, Callable[[], AnomalySet]]:
+    """All predictions read once, so that they are known to be sound before the long work begins.
 
-    `on_image` is given every image right after it was scored. Raises UsageError where the truth has nothing
-    to score, or a file does not fit it, as `pair_images` says.
+    One set stays in memory; of several none does, and each is read again when its turn comes.
     """
-    settings = settings or ScoreSettings()
-    images = [image for image in truth.images if image.status == "ok"]
-    if not images:
-        raise UsageError(f"{truth.path} has no image with status ok", remedy="Finish the run it comes from.")
-    scorer = FileScorer(
-        truth=truth,
-        measure=measure,
-        thresholds=settings.thresholds,
-        balance=settings.balance,
-        on_image=on_image,
-    )
-    found = {name: scorer.score(name, load()) for name, load in predictions.items()}
-    values = iter(
-        figures(
-            [mean for score in found.values() for mean in score.means()],
-            resamples=settings.resamples,
-            seed=settings.seed,
+    read = None
+    for open_set in openers.values():
+        read = open_set()
+        pair_images(read.images, truth.images, labels=(read.origin, truth.origin))
+    return {name: partial(load, read) for name in openers} if read and len(openers) == 1 else dict(openers)
+
+
+@dataclass(frozen=True, slots=True)
+class _ScoredSet:
+    """One set of predictions before its means are resampled: those of all sets are, in one go."""
+
+    name: str
+    predictions: AnomalySet  # without its images
+    pairing: Pairing
+    left_out: LeftOut
+    totals: ImageTotals
+    means: Mapping[Key, Mean]
+    accuracy: Mean
+    detection: bool
+
+    def with_intervals(self, scores: Sequence[Estimate]) -> PredictionScore:
+        """`scores` are those of `means`, in their order, and last the accuracy."""
+        *values, accuracy = scores
+        by_key = dict(zip(self.means, values, strict=True))
+        totals, columns = self.totals, self.totals.columns()
+        return PredictionScore(
+            self.name,
+            self.predictions.origin,
+            {protocol: protocol_score(protocol, self.means, by_key, totals) for protocol in PROTOCOLS},
+            accuracy_score(columns, accuracy) if self.detection else None,
+            self.left_out,
+            dict(self.pairing.by),
+            self.predictions.blank_texts,
+            self.predictions.unread_severities,
+            self.predictions.unread_answers,
+            totals.spread(),
+            totals.examples(),
+            columns,
+            self.predictions.unfinished,
         )
-    )
-    keyed = {name: score.keyed for name, score in found.items()}
-    return SemanticScore(
-        {name: score.summed_up(list(islice(values, len(score.means())))) for name, score in found.items()},
-        tuple(differences(keyed, resamples=settings.resamples, seed=settings.seed)),
-        measure.described,
-        _no_comparison(measure, settings),
-        settings.thresholds,
-        settings.balance,
-        TruthInfo(
-            str(truth.path), len(images), sum(len(image.anomalies) for image in images), digest(truth.images)
-        ),
-        signature(measure, settings, truth),
-        settings.resamples,
-        settings.seed,
+
+
+def _score_set(
+    name: str,
+    predictions: AnomalySet,
+    truth: AnomalySet,
+    measure: Similarity,
+    settings: ScoreSettings,
+    on_image: OnImage | None,
+) -> _ScoredSet:
+    pairing = pair_images(predictions.images, truth.images, labels=(predictions.origin, truth.origin))
+    totals = ImageTotals([image for image in truth.images if image.status == "ok"], settings.thresholds)
+    for pair, views in similarities(_pairs_to_score(predictions, truth, pairing), measure, settings.balance):
+        image = score_image(pair, views, settings.thresholds)
+        totals.add(image)
+        if on_image is not None:
+            on_image(name, image)
+    for place, source in _verdicts_alone(predictions, truth, pairing):
+        totals.judge(place, source)
+    detection = predictions.has_source and truth.has_source
+    columns = totals.columns()
+    return _ScoredSet(
+        name,
+        replace(predictions, images=()),
+        pairing,
+        _left_out(predictions, truth, pairing, detection=detection),
+        totals,
+        means_of(columns, detection=detection),
+        accuracy_mean(columns),
+        detection,
     )
 
 
-def signature(measure: Similarity, settings: ScoreSettings, truth: AnomalyFile) -> str:
-    """16 hexadecimal digits, the same for reports whose figures can be compared.
+def _usable(
+    predictions: AnomalySet, truth: AnomalySet, pairing: Pairing
+) -> Iterator[tuple[int, ScoredImage, ScoredImage | None]]:
+    """The images of the truth that can be scored: place among them, truth, and prediction."""
+    pairs = [
+        (image, None if place is None else predictions.images[place])
+        for image, place in zip(truth.images, pairing.predicted, strict=True)
+        if image.status == "ok"
+    ]
+    for place, (image, predicted) in enumerate(pairs):
+        yield place, image, predicted
+
+
+def _pairs_to_score(predictions: AnomalySet, truth: AnomalySet, pairing: Pairing) -> Iterator[ImagePair]:
+    """The images that take part in a protocol: no prediction that is unfinished."""
+    for place, image, predicted in _usable(predictions, truth, pairing):
+        if predicted is None or predicted.status == "ok":
+            yield ImagePair(place, image, predicted)
+
+
+def _verdicts_alone(
+    predictions: AnomalySet, truth: AnomalySet, pairing: Pairing
+) -> Iterator[tuple[int, Source | None]]:
+    """Sources of partial records: the verdict is there, although the anomalies are not."""
+    for place, _, predicted in _usable(predictions, truth, pairing):
+        if predicted is not None and predicted.status == "partial" and predicted.source is not None:
+            yield place, predicted.source
+
+
+def _left_out(predictions: AnomalySet, truth: AnomalySet, pairing: Pairing, *, detection: bool) -> LeftOut:
+    pairs = list(zip(truth.images, pairing.predicted, strict=True))
+    usable = [(image, place) for image, place in pairs if image.status == "ok"]
+    unfinished: dict[Status, list[str]] = {status: [] for status in get_args(Status) if status != "ok"}
+    for image in predictions.images:
+        if image.status != "ok":
+            unfinished[image.status].append(image.image)
+    surplus = [predictions.images[place] for place in pairing.surplus]
+    return LeftOut(
+        tuple(image.image for image, place in usable if place is None),
+        tuple(image.image for image in surplus if image.status == "ok"),
+        {status: tuple(names) for status, names in unfinished.items()},
+        tuple(image.image for image, _ in pairs if image.status != "ok"),
+        tuple(image.image for image, _ in usable if image.source is None) if detection else (),
+    )
+
+
+def _signature(measure: Similarity, settings: ScoreSettings, truth: AnomalySet) -> str:
+    """16 hexadecimal digits, the same for reports whose scores can be compared.
 
     They stand for measure, backbone, layer, versions, thresholds, λ, protocols, and the content of the truth.
     """
-    held = {
+    content = {
         "measure": measure.described,
         "thresholds": settings.thresholds,
         "lambda": settings.balance,
         "protocols": [semap_release.VERSION, semap_paper.VERSION],
         "truth": digest(truth.images),
     }
-    return hashlib.sha256(orjson.dumps(held, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
+    return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]
 
 
 def _no_comparison(measure: Similarity, settings: ScoreSettings) -> str | None:
+    """Why published scores do not compare, None where they do. The reasons stand in reports as they are."""
     if not measure.compares_with_published:
         return "another measure, backbone or layer than the published figures were made with"
     if not settings.published:

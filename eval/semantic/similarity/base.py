@@ -1,14 +1,19 @@
-"""What the protocols ask of a measure of text similarity. One file a measure; `MEASURES` names them."""
+"""What a measure of text similarity is: `Similarity`, to be had by name or brought along.
+
+One file a measure; `MEASURES` names them, and each is imported only to be used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from uncanny.errors import UsageError
 
 Matrix = NDArray[np.float64]
 
@@ -34,8 +39,8 @@ class Similarity(Protocol):
         """Whether scores can stand beside the published ones: the same backbone and layer."""
         ...
 
-    def matrices(self, wanted: Iterable[TextPairs]) -> Iterator[Matrix]:
-        """One matrix for each entry of `wanted`, in order: (predicted, true), each cell in 0–1.
+    def matrices(self, texts: Iterable[TextPairs]) -> Iterator[Matrix]:
+        """One matrix for each entry of `texts`, in order: (predicted, true), each cell in 0–1.
 
         A text without a word is 0 to everything. Reads ahead of what it has given back by a bounded number
         of entries, so that memory does not grow with the set.
@@ -58,14 +63,31 @@ class MeasureOptions:
     keep_all: bool = False
 
 
-# name: the module that has `open_measure(options: MeasureOptions) -> Similarity`, imported only to be used
-MEASURES: dict[str, str] = {
+SimilarityName = Literal["bertscore", "chrf"]
+
+# name: the module that has `open_measure(options: MeasureOptions) -> Similarity`
+MEASURES: dict[SimilarityName, str] = {
     "bertscore": "uncanny.eval.semantic.similarity.bertscore",
     "chrf": "uncanny.eval.semantic.similarity.chrf",
 }
 
 
-def open_measure(name: str, options: MeasureOptions) -> Similarity:
-    """The measure of this name. Raises UsageError where its library or its weights are not there."""
-    measure: Similarity = import_module(MEASURES[name]).open_measure(options)
+def open_measure(similarity: SimilarityName | Similarity, options: MeasureOptions) -> Similarity:
+    """The measure of this name, or the given one, which takes no options.
+
+    Raises UsageError for an unknown name, for options that the measure does not have, and where its library
+    or its weights are not there.
+    """
+    if not isinstance(similarity, str):
+        if options != MeasureOptions():
+            raise UsageError(
+                "a similarity of your own takes no backbone, layers or device",
+                remedy="Set them where you make it.",
+            )
+        return similarity
+    if similarity not in MEASURES:
+        raise UsageError(
+            f"there is no similarity {similarity!r}", remedy=f"Choose one of {', '.join(MEASURES)}."
+        )
+    measure: Similarity = import_module(MEASURES[similarity]).open_measure(options)
     return measure

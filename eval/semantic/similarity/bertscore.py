@@ -1,13 +1,13 @@
-"""BERTScore F1 of all pairs of two lists of texts, from the embeddings of their tokens.
+"""BERTScore F1 of all pairs of texts: every distinct text embedded once, all pairs from the embeddings.
 
-Zhang et al., *BERTScore: Evaluating Text Generation with BERT*, 2020, without idf and without rescaling.
-
-BERTScore as a measure of similarity: every distinct text embedded once, all pairs from the embeddings.
-
-From a user's choice to a measure that scores: backbone loaded, store opened, all of it described."""
+T. Zhang et al., *BERTScore: Evaluating Text Generation with BERT*, ICLR 2020, section 3, as `bert-score`
+computes it, without idf and without rescaling. Deviations: clipped to 0–1, a text without a word is similar
+to nothing, and texts are cut after 512 tokens.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,12 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.similarity import backbone as backbone_files
-from uncanny.eval.semantic.similarity import backbone as backbone_names
-from uncanny.eval.semantic.similarity import bertscore as greedy_match
-from uncanny.eval.semantic.similarity.backbone import Backbone
+from uncanny.eval.semantic.similarity import weights
+from uncanny.eval.semantic.similarity.backbone import Backbone, Ids, embed, load
 from uncanny.eval.semantic.similarity.base import Matrix, MeasureOptions, TextPairs
-from uncanny.eval.semantic.similarity.embeddings import EmbeddingStore, Ids, Packed, embed
+from uncanny.eval.semantic.similarity.embeddings import EmbeddingStore, Packed
 from uncanny.settings import settings
 
 if TYPE_CHECKING:
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 
     # Rows are unit vectors, one a token; weights are 1, and 0 for tokens that match but do not count.
     Embedded = tuple[torch.Tensor, torch.Tensor]
-    import torch
 
 
 # Cells of the largest block of token similarities: 64 MB.
@@ -137,39 +134,41 @@ class BertScore:
         """Whether there is a published table with this backbone and layer."""
         return self.published_table is not None
 
-    def matrices(self, wanted: Iterable[TextPairs]) -> Iterator[Matrix]:
+    def matrices(self, texts: Iterable[TextPairs]) -> Iterator[Matrix]:
         """One matrix for each entry, in order. Reads ahead some hundred texts, by their tokens."""
         try:
-            for chunk in self._chunks(wanted):
+            for chunk in self._chunks(texts):
                 yield from self._score(chunk)
         finally:
             if self._store is not None:
                 self._store.flush()
 
-    def _chunks(self, wanted: Iterable[TextPairs]) -> Iterator[list[_Entry]]:
+    def _chunks(self, texts: Iterable[TextPairs]) -> Iterator[list[_Entry]]:
         """Entries whose distinct texts have together at most a chunk's tokens, and at least one entry."""
         chunk: list[_Entry] = []
-        texts: set[Ids] = set()
+        distinct: set[Ids] = set()
         tokens = 0
-        for entry in self._tokenized(wanted):
-            new = {ids for ids in (*entry.predicted, *entry.true) if ids is not None} - texts
+        for entry in self._tokenized(texts):
+            new = {ids for ids in (*entry.predicted, *entry.true) if ids is not None} - distinct
             more = sum(map(len, new))
             if chunk and tokens + more > self._chunk_tokens:
                 yield chunk
-                chunk, texts, tokens = [], set(), 0
+                chunk, distinct, tokens = [], set(), 0
                 new = {ids for ids in (*entry.predicted, *entry.true) if ids is not None}
                 more = sum(map(len, new))
             chunk.append(entry)
-            texts |= new
+            distinct |= new
             tokens += more
         if chunk:
             yield chunk
 
-    def _tokenized(self, wanted: Iterable[TextPairs]) -> Iterator[_Entry]:
-        source = iter(wanted)
+    def _tokenized(self, texts: Iterable[TextPairs]) -> Iterator[_Entry]:
+        source = iter(texts)
         while entries := list(islice(source, _READ_AT_ONCE)):
-            texts = list(dict.fromkeys(text for entry in entries for text in (*entry.predicted, *entry.true)))
-            ids = dict(zip(texts, self._backbone.ids(texts), strict=True))
+            distinct = list(
+                dict.fromkeys(text for entry in entries for text in (*entry.predicted, *entry.true))
+            )
+            ids = dict(zip(distinct, self._backbone.ids(distinct), strict=True))
             for entry in entries:
                 yield _Entry([ids[text] for text in entry.predicted], [ids[text] for text in entry.true])
 
@@ -184,12 +183,12 @@ class BertScore:
         ends = np.cumsum([block.numel() for block in cells])[:-1]
         return [_spread(entry, part) for entry, part in zip(chunk, np.split(flat, ends), strict=True)]
 
-    def _cells(self, entry: _Entry, embedded: dict[Ids, greedy_match.Embedded]) -> torch.Tensor:
+    def _cells(self, entry: _Entry, embedded: dict[Ids, Embedded]) -> torch.Tensor:
         predicted = [embedded[ids] for ids in entry.predicted if ids is not None]
         true = [embedded[ids] for ids in entry.true if ids is not None]
-        return greedy_match.f1(predicted, true)
+        return f1(predicted, true)
 
-    def _embedded(self, chunk: list[_Entry]) -> dict[Ids, greedy_match.Embedded]:
+    def _embedded(self, chunk: list[_Entry]) -> dict[Ids, Embedded]:
         true = {ids for entry in chunk for ids in entry.true if ids is not None}
         texts = true | {ids for entry in chunk for ids in entry.predicted if ids is not None}
         rows = self._from_disk(texts)
@@ -198,7 +197,7 @@ class BertScore:
         self.counts.from_disk += len(rows)
         self.counts.embedded += len(made)
         rows |= self._kept(made, texts if self._keep_all else true)
-        return {ids: (found, self._backbone.weights(ids)) for ids, found in rows.items()}
+        return {ids: (vectors, self._backbone.weights(ids)) for ids, vectors in rows.items()}
 
     def _from_disk(self, texts: set[Ids]) -> dict[Ids, torch.Tensor]:
         import torch
@@ -221,12 +220,12 @@ class BertScore:
         return made
 
 
-def _spread(entry: _Entry, found: np.ndarray[Any, np.dtype[np.float64]]) -> Matrix:
+def _spread(entry: _Entry, scores: np.ndarray[Any, np.dtype[np.float64]]) -> Matrix:
     """The scores in the cells of texts that have a word, 0 in all others."""
     cells = np.zeros((len(entry.predicted), len(entry.true)))
     rows = [at for at, ids in enumerate(entry.predicted) if ids is not None]
     columns = [at for at, ids in enumerate(entry.true) if ids is not None]
-    cells[np.ix_(rows, columns)] = found.reshape(len(rows), len(columns))
+    cells[np.ix_(rows, columns)] = scores.reshape(len(rows), len(columns))
     return cells
 
 
@@ -241,33 +240,30 @@ def open_measure(options: MeasureOptions) -> BertScore:
             f"BERTScore needs {', '.join(absent)}, which is not installed",
             remedy="pip install 'uncanny[semantic]', or use --similarity chrf, which needs no model.",
         )
-    from uncanny.eval.semantic.similarity.backbone import load
-    from uncanny.eval.semantic.similarity.embeddings import EmbeddingStore
-
-    asked = options.backbone or backbone_names.DEFAULT_BACKBONE
-    path = backbone_names.local_folder(asked)
-    layer = backbone_names.layer_of(asked, options.num_layers, is_path=path is not None)
+    chosen = options.backbone or weights.DEFAULT_BACKBONE
+    path = weights.local_folder(chosen)
+    layer = weights.layer_of(chosen, options.num_layers, is_path=path is not None)
     device = _device(options.device)
-    folder = path if path is not None else backbone_files.fetch(asked, layer)
+    folder = path if path is not None else weights.fetch(chosen, layer)
     try:
-        weights = backbone_files.content_hash(folder)
+        content = weights.content_hash(folder)
     except OSError as error:
-        raise UsageError(f"Backbone {asked!r} cannot be read: {error}") from error
-    name = backbone_names.first_name(asked) if path is None else folder.name
-    backbone = load(folder, asked, layer, device)
+        raise UsageError(f"Backbone {chosen!r} cannot be read: {error}") from error
+    name = weights.first_name(chosen) if path is None else folder.name
+    backbone = load(folder, chosen, layer, device)
     limit = int(settings().embeddings_gb * 1e9)
-    store = EmbeddingStore(_embeddings(), f"{weights}\n{layer}", limit) if limit else None
+    store = EmbeddingStore(_embeddings_folder(), f"{content}\n{layer}", limit) if limit else None
     return BertScore(
         backbone,
-        _described(name, weights, layer, is_path=path is not None),
-        published_table=backbone_names.published_table(asked, layer, is_path=path is not None),
+        _described(name, content, layer, is_path=path is not None),
+        published_table=weights.published_table(chosen, layer, is_path=path is not None),
         batch_tokens=options.batch_tokens,
         store=store,
         keep_all=options.keep_all,
     )
 
 
-def _described(name: str, weights: str, layer: int, *, is_path: bool) -> dict[str, Any]:
+def _described(name: str, content: str, layer: int, *, is_path: bool) -> dict[str, Any]:
     from bert_score.utils import get_hash
 
     # bert-score's own name for what was computed; ours is always the fast tokenizer under transformers 5.
@@ -276,7 +272,7 @@ def _described(name: str, weights: str, layer: int, *, is_path: bool) -> dict[st
         "measure": "bertscore",
         "backbone": name,
         "from": "folder" if is_path else "hub",
-        "weights": weights[:16],
+        "weights": content[:16],
         "num_layers": layer,
         "signature": own,
         # Without what torch was built for: scores are the same on a GPU within rounding.
@@ -286,30 +282,25 @@ def _described(name: str, weights: str, layer: int, *, is_path: bool) -> dict[st
     }
 
 
-def _device(asked: str | None) -> str:
+def _device(name: str | None) -> str:
     import torch
 
-    if asked is not None:
+    if name is not None:
         try:
-            torch.empty(0, device=torch.device(asked))
+            torch.empty(0, device=torch.device(name))
         except (RuntimeError, AssertionError) as error:
             raise UsageError(
-                f"Device {asked!r} cannot be used: {str(error).splitlines()[0]}",
+                f"Device {name!r} cannot be used: {str(error).splitlines()[0]}",
                 remedy="cpu, cuda, cuda:1 or mps, where torch is built for it",
             ) from error
-        return asked
+        return name
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def _embeddings() -> Path:
-    chosen = settings().embeddings_dir
-    return chosen.expanduser() if chosen is not None else _user_cache() / "uncanny" / "embeddings"
-
-
-def _user_cache() -> Path:
-    import os
-
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(named) if Path(named).is_absolute() else Path.home() / ".cache"
+def _embeddings_folder() -> Path:
+    if (chosen := settings().embeddings_dir) is not None:
+        return chosen.expanduser()
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (cache if cache.is_absolute() else Path.home() / ".cache") / "uncanny" / "embeddings"

@@ -1,5 +1,6 @@
 """chrF as the measure of similarity: character n-grams in common. Needs no weights, knows no meaning.
 
+M. Popović, *chrF: character n-gram F-score for automatic MT evaluation*, WMT 2015, as sacrebleu computes it.
 Scores are far below those of BERTScore and never compare with published ones.
 """
 
@@ -27,7 +28,7 @@ class ChrfSimilarity:
     compares_with_published = False
 
     def __init__(self) -> None:
-        from sacrebleu.metrics.chrf import CHRF
+        from sacrebleu.metrics.chrf import CHRF  # slow to import
 
         self._chrf: CHRF = CHRF()
 
@@ -40,8 +41,8 @@ class ChrfSimilarity:
             "versions": {"sacrebleu": version("sacrebleu")},
         }
 
-    def matrices(self, wanted: Iterable[TextPairs]) -> Iterator[Matrix]:
-        for pairs in wanted:
+    def matrices(self, texts: Iterable[TextPairs]) -> Iterator[Matrix]:
+        for pairs in texts:
             cells = np.zeros((len(pairs.predicted), len(pairs.true)))
             for row, predicted in enumerate(pairs.predicted):
                 for column, true in enumerate(pairs.true):

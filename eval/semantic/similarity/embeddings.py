@@ -1,11 +1,9 @@
-"""An embedding in half the space, near enough for scores within 1e-5 of the exact ones.
+"""Embeddings of texts on disk between runs, found by backbone, layer and token ids.
 
-Forward passes: token ids in, one unit vector a token out, in batches of like length.
-
-Embeddings on disk between runs, found by backbone, layer and token ids. Plain arrays, never unpickled.
-
-Files of some thousand texts each (safetensors), written whole and never changed. What cannot be read, was cut
-off, is damaged or belongs to something else is passed over, and its texts are embedded again."""
+Files of some thousand texts each (safetensors, never unpickled), written whole and never changed. What
+cannot be read, was cut off, is damaged or belongs to something else is passed over, and its texts are
+embedded again.
+"""
 
 from __future__ import annotations
 
@@ -14,27 +12,24 @@ import hashlib
 import os
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.errors import UsageError
-from uncanny.eval.semantic.similarity.backbone import Backbone
-
-if TYPE_CHECKING:
-    import torch
-
+from uncanny.eval.semantic.similarity.backbone import Ids
 
 _STEPS = 32_767
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """`centre`: the mean of the rows, float32; `rows`: what each differs from it, in steps of `step`.
+    """An embedding in half the space, near enough for scores within 1e-5 of the exact ones.
+
+    `centre`: the mean of the rows, float32; `rows`: what each differs from it, in steps of `step`.
 
     A few dimensions of trained models are large and nearly the same in every token; in the centre they stay
     exact. Even steps cost a tenth of the accuracy of float16, which is coarse where numbers are large.
@@ -65,75 +60,6 @@ class Packed:
     @property
     def nbytes(self) -> int:
         return self.centre.nbytes + self.rows.nbytes
-
-
-Ids = tuple[int, ...]
-
-
-def embed(
-    backbone: Backbone,
-    texts: Sequence[Ids],
-    batch_tokens: int,
-    on_batch: Callable[[int], None] | None = None,
-) -> dict[Ids, torch.Tensor]:
-    """Distinct token lists → (tokens, width) on the backbone's device. `on_batch` gets each batch's count.
-
-    A batch has at most `batch_tokens` tokens, padding included, and at least one text.
-    """
-    import torch
-
-    found: dict[Ids, torch.Tensor] = {}
-    with torch.inference_mode():
-        for batch in batches(texts, batch_tokens):
-            rows = _fitting(backbone, batch)
-            rows /= rows.norm(dim=-1, keepdim=True)
-            # One copy without the padding; each text is a view of it.
-            found.update(zip(batch, torch.split(rows, [len(ids) for ids in batch]), strict=True))
-            if on_batch is not None:
-                on_batch(len(batch))
-    return found
-
-
-def _fitting(backbone: Backbone, batch: Sequence[Ids]) -> torch.Tensor:
-    """In halves where the device has no memory for the whole; UsageError where not even for one text."""
-    import torch
-
-    try:
-        return forward(backbone, batch)
-    except torch.OutOfMemoryError as error:
-        if len(batch) == 1:
-            raise UsageError(
-                f"{backbone.model.device} has no memory for a text of {len(batch[0])} tokens",
-                remedy="Score on another device, with --device cpu for instance.",
-            ) from error
-    half = len(batch) // 2
-    return torch.cat([_fitting(backbone, batch[:half]), _fitting(backbone, batch[half:])])
-
-
-def forward(backbone: Backbone, batch: Sequence[Ids]) -> torch.Tensor:
-    """Hidden states of the tokens of a batch, one after another, without padding."""
-    import torch
-
-    device = backbone.model.device
-    lengths = torch.tensor([len(ids) for ids in batch])
-    ids = torch.full((len(batch), int(lengths.max())), backbone.pad)
-    mask = torch.arange(ids.shape[1]) < lengths.unsqueeze(1)
-    ids[mask] = torch.tensor([i for ids in batch for i in ids])
-    mask = mask.to(device, non_blocking=True)
-    states: torch.Tensor = backbone.model(ids.to(device, non_blocking=True), attention_mask=mask.long())[0]
-    return states[mask]
-
-
-def batches(texts: Sequence[Ids], batch_tokens: int) -> Iterator[list[Ids]]:
-    """Longest first, so that what does not fit into memory shows at once."""
-    batch: list[Ids] = []
-    for ids in sorted(texts, key=len, reverse=True):
-        if batch and len(batch[0]) * (len(batch) + 1) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(ids)
-    if batch:
-        yield batch
 
 
 FORMAT = "uncanny-embeddings-1"
@@ -169,19 +95,19 @@ class EmbeddingStore:
     def __len__(self) -> int:
         return len(self._index) + len(self._waiting)
 
-    def load(self, texts: Iterable[Sequence[int]]) -> dict[tuple[int, ...], NDArray[np.float32]]:
+    def load(self, texts: Iterable[Sequence[int]]) -> dict[Ids, NDArray[np.float32]]:
         """What is there of `texts`: (tokens, width), unit rows."""
-        found: dict[tuple[int, ...], NDArray[np.float32]] = {}
-        by_file: dict[Path, list[tuple[tuple[int, ...], _Place]]] = {}
+        loaded: dict[Ids, NDArray[np.float32]] = {}
+        by_file: dict[Path, list[tuple[Ids, _Place]]] = {}
         for ids in map(tuple, texts):
             key = _key(ids)
             if (packed := self._waiting.get(key)) is not None:
-                found[ids] = packed.unpack()
+                loaded[ids] = packed.unpack()
             elif (place := self._index.get(key)) is not None and place.length == len(ids):
                 by_file.setdefault(place.file, []).append((ids, place))
         for file, places in by_file.items():
-            found.update(self._read(file, places))
-        return found
+            loaded.update(self._read(file, places))
+        return loaded
 
     def keep(self, ids: Sequence[int], packed: Packed) -> None:
         key = _key(ids)
@@ -244,12 +170,10 @@ class EmbeddingStore:
             place = _Place(file, number, starts[number], lengths[number], checks[number])
             self._index[key.tobytes()] = place
 
-    def _read(
-        self, file: Path, places: list[tuple[tuple[int, ...], _Place]]
-    ) -> dict[tuple[int, ...], NDArray[np.float32]]:
+    def _read(self, file: Path, places: list[tuple[Ids, _Place]]) -> dict[Ids, NDArray[np.float32]]:
         from safetensors import SafetensorError, safe_open
 
-        found: dict[tuple[int, ...], NDArray[np.float32]] = {}
+        loaded: dict[Ids, NDArray[np.float32]] = {}
         try:
             # Opened for each chunk, not kept open: pages of mapped files would count as memory in use.
             with safe_open(file, framework="numpy") as opened:
@@ -260,17 +184,17 @@ class EmbeddingStore:
                         centres[at.number], steps[at.number], rows[at.start : at.start + at.length]
                     )
                     if packed.check() == at.check:
-                        found[ids] = packed.unpack()
+                        loaded[ids] = packed.unpack()
         except (SafetensorError, OSError, ValueError, IndexError):
             pass
         for ids, _ in places:
-            if ids not in found:
+            if ids not in loaded:
                 self._index.pop(_key(ids), None)
         if file not in self._used:
             self._used.add(file)
             with contextlib.suppress(OSError):
                 os.utime(file)
-        return found
+        return loaded
 
 
 def _key(ids: Sequence[int]) -> bytes:

@@ -30,13 +30,12 @@ from uncanny.cli.outputs import check_run_folder, force_option
 from uncanny.cli.several import Scores
 from uncanny.cli.terminal import cost, count, layout
 from uncanny.client.tokens import input_words, notes_of
-from uncanny.demo.scenes import scenes
+from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import UsageError
 from uncanny.eval.detect.data import SourceTruth
 from uncanny.eval.detect.run import DetectTask
 from uncanny.eval.detect.score import DetectScore, score, score_json
 from uncanny.eval.metrics.detection import JUDGED, SOURCES
-from uncanny.eval.semantic.data.files import SCENES
 from uncanny.records.jsonl import read_records
 from uncanny.records.run_folder import copy_into
 from uncanny.runs.inputs import skipped_line

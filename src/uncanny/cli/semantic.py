@@ -1,19 +1,11 @@
-"""`uncanny semantic`.
-
-What prediction files are called in a report.
-
-How many images are scored, live on a terminal.
-
-Semantic scores at the terminal: read, score, and tell."""
+"""`uncanny semantic`: options, progress and files around `uncanny.semantic.score`."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
@@ -22,29 +14,27 @@ from uncanny.cli.command import Command
 from uncanny.cli.inputs import at_rest
 from uncanny.cli.options import RESAMPLES, SEED, Real, Whole
 from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, force_option, page, rows_jsonl, scores_json
-from uncanny.cli.semantic_table import score_text
 from uncanny.cli.session import RUN_CODES
 from uncanny.cli.terminal import harmless, on_terminal, say, say_json
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.data.files import load_anomalies, load_truth
-from uncanny.eval.semantic.data.images import AnomalyFile, pair_images
-from uncanny.eval.semantic.score.result import ScoredPair, SemanticScore, image_json, semantic_json
-from uncanny.eval.semantic.score.score import OnImage, ScoreSettings, score_semantic
-from uncanny.eval.semantic.similarity.base import MeasureOptions, Similarity, open_measure
 from uncanny.records.jsonl import write_atomically
-from uncanny.records.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from uncanny.eval.semantic.score.image import MatchedImage
+    from uncanny.eval.semantic.score.result import SemanticScore
+    from uncanny.eval.semantic.score.score import OnImage, OnStart
 
 PATH = click.Path(path_type=Path)
 
 
 def _thresholds(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple[float, ...]:
     try:
-        found = tuple(float(part) for part in value.split(","))
+        thresholds = tuple(float(part) for part in value.split(","))
     except ValueError:
-        found = ()
-    if not found or not all(0 <= threshold <= 1 for threshold in found):
+        thresholds = ()
+    if not thresholds or not all(0 <= threshold <= 1 for threshold in thresholds):
         raise click.BadParameter(f"{value!r} is no list of numbers from 0 to 1 such as 0.7,0.8,0.9")
-    return found
+    return thresholds
 
 
 @click.command("semantic", cls=Command)
@@ -100,7 +90,17 @@ def _thresholds(_ctx: click.Context, _option: click.Parameter, value: str) -> tu
 @click.option("--no-report", is_flag=True, help="Write no page.")
 @force_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
-def command(predictions: tuple[str, ...], **options: Any) -> None:
+def command(
+    predictions: tuple[str, ...],
+    truth: str,
+    json_file: Path | None,
+    per_image: Path | None,
+    report: Path | None,
+    no_report: bool,
+    force: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
     """Score predicted anomalies against the true ones, by meaning: SemAP, SemF1, cSemAP, cSemF1.
 
     PRED is a run folder, records as JSON Lines, or one JSON object with images as keys and, as values, their
@@ -113,39 +113,50 @@ def command(predictions: tuple[str, ...], **options: Any) -> None:
 
     Exit code 1 if there are records that failed; they are in no score.
     """
+    from uncanny.eval.semantic.data.load import name_paths
+    from uncanny.eval.semantic.score.result import page_beside
+    from uncanny.semantic import score
 
-    raise click.exceptions.Exit(score_and_show(predictions, **options))
+    named = name_paths([_name_and_path(argument) for argument in predictions])
+    paths = {name: at_rest(path) for name, path in named.items()}
+    printed = json_file != STANDARD_OUTPUT
+    # Whoever pipes the scores on gets a page only where one is wanted by name.
+    target = (
+        None if no_report or not (printed or report) else report or page_beside(next(iter(paths.values())))
+    )
+    check_outputs(
+        [
+            None
+            if json_file is None or not printed
+            else scores_json(json_file, ("predictions", "signature")),
+            None if per_image is None else rows_jsonl(per_image, ("predictions", "n_pred", "n_true")),
+            None if target is None else page(target),
+        ],
+        [*paths.values(), Path(truth)],
+        force=force,
+    )
+    with ExitStack() as stack:
+        on_start, show = stack.enter_context(_progress(enabled=not quiet))
+        write = None if per_image is None else stack.enter_context(_rows(per_image))
+
+        def on_image(name: str, image: MatchedImage) -> None:
+            show(name, image)
+            if write is not None:
+                write(name, image)
+
+        scores = score(paths, truth=truth, on_start=on_start, on_image=on_image, **options)
+    _write_json(scores, json_file)
+    if printed:
+        say(str(scores))
+    if target is not None:
+        scores.report(target)
+        if printed:
+            say(harmless(f"Report   {target}"))
+    failures = any(each.has_failures for each in scores.predictions.values())
+    raise click.exceptions.Exit(RUN_CODES["failures"] if failures else 0)
 
 
-RECORDS = "annotations.jsonl"
-
-
-def named_predictions(arguments: Sequence[str]) -> dict[str, Path]:
-    """Paths by their names: the given one, else a run's model, else that of the file or folder.
-
-    Derived names that are the same get the folder's name behind them, or else become the paths. Raises
-    UsageError for two files of one name.
-    """
-    given = [_split(argument) for argument in arguments]
-    derived = [name or _name(path) for name, path in given]
-    for tell_apart in (_with_folder, _whole_path):
-        counts = Counter(derived)
-        derived = [
-            name if own or counts[name] == 1 else tell_apart(name, path)
-            for name, (own, path) in zip(derived, given, strict=True)
-        ]
-    found: dict[str, Path] = {}
-    for key, (_, path) in zip(derived, given, strict=True):
-        if key in found:
-            raise UsageError(
-                f"two predictions are called {key!r}: {found[key]} and {path}",
-                remedy="Give names of their own: NAME=PATH.",
-            )
-        found[key] = path
-    return found
-
-
-def _split(argument: str) -> tuple[str | None, Path]:
+def _name_and_path(argument: str) -> tuple[str | None, Path]:
     name, equals, path = argument.partition("=")
     if not equals or Path(argument).exists():
         return None, Path(argument)
@@ -154,146 +165,26 @@ def _split(argument: str) -> tuple[str | None, Path]:
     return name.strip(), Path(path)
 
 
-def _name(path: Path) -> str:
-    if not path.is_dir() and path.name != RECORDS:
-        return path.stem
-    folder = _folder(path)
-    manifest = RunFolder(folder).read_manifest()
-    return (manifest and manifest.model) or folder.name
-
-
-def _with_folder(name: str, path: Path) -> str:
-    return f"{name} ({_folder(path).name})"
-
-
-def _whole_path(_name: str, path: Path) -> str:
-    return str(path)
-
-
-def _folder(path: Path) -> Path:
-    return path.resolve() if path.is_dir() else path.resolve().parent
-
-
 @contextmanager
-def image_progress(total: int, *, enabled: bool) -> Iterator[OnImage]:
-    """What is to be called after each image; silent where nobody watches."""
+def _progress(*, enabled: bool) -> Iterator[tuple[OnStart | None, OnImage]]:
+    """What is to be called at the start and after each image; silent where nobody watches."""
     if not enabled or not on_terminal():
-        yield lambda _name, _scored: None
+        yield None, lambda _name, _image: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("images"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn())
-    told = TextColumn("{task.fields[name]}", markup=False)
-    with Progress(*columns, told, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("images", total=total, name="")
+    names = TextColumn("{task.fields[name]}", markup=False)
+    with Progress(*columns, names, console=Console(stderr=True), transient=True) as bar:
 
-        def show(name: str, _scored: ScoredPair) -> None:
-            bar.update(task, advance=1, name=harmless(name))
+        def start(total: int) -> None:
+            bar.add_task("images", total=total, name="")
 
-        yield show
+        def show(name: str, _image: MatchedImage) -> None:
+            bar.update(bar.task_ids[0], advance=1, name=harmless(name))
 
-
-def score_and_show(
-    predictions: Sequence[str],
-    *,
-    truth: str,
-    json_file: Path | None,
-    per_image: Path | None,
-    similarity: str,
-    thresholds: tuple[float, ...],
-    balance: float,
-    resamples: int,
-    seed: int,
-    published: bool,
-    report: Path | None,
-    no_report: bool,
-    quiet: bool,
-    force: bool,
-    **measure_options: Any,
-) -> int:
-    """Returns the exit code. Raises UsageError before anything is scored or written."""
-    settings = ScoreSettings(thresholds, balance, resamples, seed)
-    told = json_file != STANDARD_OUTPUT
-    named = {name: at_rest(path) for name, path in named_predictions(predictions).items()}
-    # Whoever pipes figures on gets a page only where one is asked for.
-    target = None if no_report or not (told or report) else report or beside(next(iter(named.values())))
-    check_outputs(
-        [
-            None if json_file is None or not told else scores_json(json_file, ("predictions", "signature")),
-            None if per_image is None else rows_jsonl(per_image, ("predictions", "n_pred", "n_true")),
-            None if target is None else page(target),
-        ],
-        [*named.values(), Path(truth)],
-        force=force,
-    )
-    true = load_truth(truth)
-    files = _checked(named, true)
-    measure = open_measure(similarity, MeasureOptions(**measure_options))
-    result = _scored(files, true, measure, settings, per_image=per_image, quiet=quiet)
-    _write_json(result, json_file)
-    if told:
-        say(score_text(result, published=published))
-    if target is not None:
-        from uncanny.eval.semantic.report.page import write_semantic_page
-
-        write_semantic_page(result, target, published=published)
-        if told:
-            say(harmless(f"Report   {target}"))
-    return RUN_CODES["failures"] if _failures(result) else 0
-
-
-def _scored(
-    files: Mapping[str, Callable[[], AnomalyFile]],
-    truth: AnomalyFile,
-    measure: Similarity,
-    settings: ScoreSettings,
-    *,
-    per_image: Path | None,
-    quiet: bool,
-) -> SemanticScore:
-    with ExitStack() as stack:
-        tellers = [stack.enter_context(image_progress(len(truth.images) * len(files), enabled=not quiet))]
-        if per_image is not None:
-            tellers.append(stack.enter_context(_rows(per_image)))
-
-        def tell(name: str, scored: ScoredPair) -> None:
-            for teller in tellers:
-                teller(name, scored)
-
-        return score_semantic(files, truth, measure, settings, on_image=tell)
-
-
-def _write_json(result: SemanticScore, json_file: Path | None) -> None:
-    if json_file == STANDARD_OUTPUT:
-        say_json(semantic_json(result))
-    elif json_file is not None:
-        write_atomically(json_file, [orjson.dumps(semantic_json(result), option=orjson.OPT_INDENT_2)])
-
-
-def beside(predictions: Path) -> Path:
-    """Where the page goes when nobody says."""
-    return (predictions if predictions.is_dir() else predictions.parent) / "semantic.html"
-
-
-def _checked(named: Mapping[str, Path], truth: AnomalyFile) -> dict[str, Callable[[], AnomalyFile]]:
-    """Every file opened once, so that all is known to be sound before the long work begins.
-
-    One file is kept; of several none is, and each is read again when its turn comes.
-    """
-    files: dict[str, Callable[[], AnomalyFile]] = {}
-    for name, path in named.items():
-        file = load_anomalies(path, "predictions")
-        pair_images(file, truth)
-        if len(named) == 1:
-            files[name] = partial(_held, file)
-        else:
-            files[name] = partial(load_anomalies, path, "predictions")
-    return files
-
-
-def _held(file: AnomalyFile) -> AnomalyFile:
-    return file
+        yield start, show
 
 
 @contextmanager
@@ -303,8 +194,8 @@ def _rows(path: Path) -> Iterator[OnImage]:
     try:
         with temporary.open("wb") as file:
 
-            def write(name: str, scored: ScoredPair) -> None:
-                file.write(orjson.dumps(image_json(name, scored)) + b"\n")
+            def write(name: str, image: MatchedImage) -> None:
+                file.write(orjson.dumps(image.to_json(name)) + b"\n")
 
             yield write
         temporary.replace(path)
@@ -312,7 +203,8 @@ def _rows(path: Path) -> Iterator[OnImage]:
         temporary.unlink(missing_ok=True)
 
 
-def _failures(result: SemanticScore) -> bool:
-    """Whether any record of a prediction or of the truth is no finished answer."""
-    scores = result.predictions.values()
-    return any(score.left_out.truth or any(score.left_out.unfinished.values()) for score in scores)
+def _write_json(scores: SemanticScore, json_file: Path | None) -> None:
+    if json_file == STANDARD_OUTPUT:
+        say_json(scores.to_json())
+    elif json_file is not None:
+        write_atomically(json_file, [orjson.dumps(scores.to_json(), option=orjson.OPT_INDENT_2)])

@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from uncanny.schema import Anomaly, Name, Severity, Text
 
 DATA = Path(str(files("uncanny.demo"))) / "data"
+# The word by which a command or function takes the bundled set, where no file is called so.
+SCENES = "scenes"
 
 Region = Literal["A", "B", "C", "D"]
 Answer = Literal["A", "B", "C", "D", "E"]

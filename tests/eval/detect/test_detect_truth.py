@@ -71,7 +71,7 @@ def test_the_bundled_scenes_by_their_word() -> None:
         ([GOOD, '{"image": "b.png", "source": "fake"}'], ["line 2", "'fake'", "generated or real"]),
         (['{"image": "a.png"}'], ["source", "missing"]),
         ([GOOD, '{"source": "real"}'], ["line 2", "image"]),
-        ([GOOD, GOOD], ["again", "a.png"]),
+        ([GOOD, GOOD], ["line 2", "was there before", "a.png"]),
         ([GOOD, "{"], ["line 2", "not valid JSON"]),
         (['{"image": "other.png", "source": "real"}'], ["other.png", "../in/a.png"]),
         ([""], ["is empty"]),

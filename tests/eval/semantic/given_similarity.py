@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from uncanny.eval.semantic.data.images import AnomalyFile, ScoredAnomaly, ScoredImage
+from uncanny import semantic
+from uncanny.eval.semantic.data.records import AnomalySet, ScoredAnomaly, ScoredImage
 from uncanny.eval.semantic.score.result import SemanticScore
-from uncanny.eval.semantic.score.score import ScoreSettings, score_semantic
+from uncanny.eval.semantic.score.score import ScoreSettings
 from uncanny.eval.semantic.similarity.base import Matrix, TextPairs
 from uncanny.schema import Source
 
@@ -21,47 +21,47 @@ PLAIN = ScoreSettings(resamples=0)
 class GivenSimilarity:
     """Looks up each image's matrix under the number that its texts begin with: `3/p0` and `3/t1`.
 
-    Phenomena and reasonings are told apart by a further letter: `3r/p0`. `asked` counts entries read.
+    Phenomena and reasonings are told apart by a further letter: `3r/p0`. `read` counts entries read.
     """
 
     compares_with_published = False
 
     def __init__(self, matrices: Mapping[str, Matrix], name: str = "given") -> None:
         self._matrices, self._name = matrices, name
-        self.asked = 0
+        self.read = 0
 
     @property
     def described(self) -> dict[str, Any]:
         return {"measure": self._name}
 
-    def matrices(self, wanted: Iterable[TextPairs]) -> Iterator[Matrix]:
-        for pairs in wanted:
-            self.asked += 1
+    def matrices(self, texts: Iterable[TextPairs]) -> Iterator[Matrix]:
+        for pairs in texts:
+            self.read += 1
             cells = np.zeros((len(pairs.predicted), len(pairs.true)))
             for row, predicted in enumerate(pairs.predicted):
                 for column, true in enumerate(pairs.true):
                     if predicted and true:
-                        (key, one), (_, other) = predicted.split("/"), true.split("/")
-                        cells[row, column] = self._matrices[key][int(one[1:]), int(other[1:])]
+                        (key, ours), (_, theirs) = predicted.split("/"), true.split("/")
+                        cells[row, column] = self._matrices[key][int(ours[1:]), int(theirs[1:])]
             yield cells
 
 
 def anomalies(key: str, side: str, count: int, severities: Iterable[int] = ()) -> tuple[ScoredAnomaly, ...]:
     """`count` anomalies of image `key`, on the side `p` or `t`."""
-    given: list[int | None] = [*severities] or [None] * count
+    known: list[int | None] = [*severities] or [None] * count
     return tuple(
-        ScoredAnomaly(f"{side}{n}", f"{key}/{side}{n}", f"{key}r/{side}{n}", given[n]) for n in range(count)
+        ScoredAnomaly(f"{side}{n}", f"{key}/{side}{n}", f"{key}r/{side}{n}", known[n]) for n in range(count)
     )
 
 
 def image(
-    name: str, held: tuple[ScoredAnomaly, ...] = (), source: Source | None = None, **more: Any
+    name: str, anomalies: tuple[ScoredAnomaly, ...] = (), source: Source | None = None, **more: Any
 ) -> ScoredImage:
-    return ScoredImage(name, held, source, has_source=more.pop("has_source", source is not None), **more)
+    return ScoredImage(name, anomalies, source, has_source=more.pop("has_source", source is not None), **more)
 
 
-def held(name: str, *images: ScoredImage, **more: Any) -> AnomalyFile:
-    return AnomalyFile(Path(name), images, **more)
+def anomaly_set(name: str, *images: ScoredImage, **more: Any) -> AnomalySet:
+    return AnomalySet(name, images, **more)
 
 
 def both(matrices: Mapping[str, Matrix]) -> GivenSimilarity:
@@ -70,11 +70,6 @@ def both(matrices: Mapping[str, Matrix]) -> GivenSimilarity:
 
 
 def score(
-    truth: AnomalyFile, measure: GivenSimilarity, settings: ScoreSettings = PLAIN, **files: AnomalyFile
+    truth: AnomalySet, measure: GivenSimilarity, settings: ScoreSettings = PLAIN, **sets: AnomalySet
 ) -> SemanticScore:
-    loaders = {name: partial(_held, file) for name, file in files.items()}
-    return score_semantic(loaders, truth, measure, settings)
-
-
-def _held(file: AnomalyFile) -> AnomalyFile:
-    return file
+    return semantic.score(sets, truth=truth, similarity=measure, **asdict(settings))

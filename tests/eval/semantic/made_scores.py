@@ -6,20 +6,20 @@ import hashlib
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tests.eval.common.page_text import Page
+from uncanny import semantic
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.semantic.data.images import AnomalyFile, ScoredAnomaly, ScoredImage
+from uncanny.eval.semantic.data.records import AnomalySet, ScoredAnomaly, ScoredImage
 from uncanny.eval.semantic.report.page import write_semantic_page
 from uncanny.eval.semantic.report.words import amount, ends
 from uncanny.eval.semantic.score.result import SemanticScore
-from uncanny.eval.semantic.score.score import ScoreSettings, score_semantic
 from uncanny.eval.semantic.similarity.base import Matrix, TextPairs
 from uncanny.schema import Status
 
@@ -28,7 +28,6 @@ LONG = "a-host-with-a-long-name/" + "a-model-whose-name-goes-on-and-on-" * 3
 SCRIPTS = "七本の指/とても長い名前とても長い名前"
 ARABIC = "نموذج عربي طويل"
 MADE = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
-QUICK = ScoreSettings(resamples=40)
 
 
 class ByKind:
@@ -44,23 +43,25 @@ class ByKind:
             "versions": {"bert-score": "0.3.13"},
         }
 
-    def matrices(self, wanted: Iterable[TextPairs]) -> Iterator[Matrix]:
-        for pairs in wanted:
-            yield np.array([[_close(one, other) for other in pairs.true] for one in pairs.predicted])
+    def matrices(self, texts: Iterable[TextPairs]) -> Iterator[Matrix]:
+        for pairs in texts:
+            yield np.array(
+                [[_close(predicted, true) for true in pairs.true] for predicted in pairs.predicted]
+            )
 
 
-def _close(one: str, other: str) -> float:
-    if not one.strip() or not other.strip():
+def _close(predicted: str, true: str) -> float:
+    if not predicted.strip() or not true.strip():
         return 0.0
-    drawn = int.from_bytes(hashlib.sha256(f"{one}|{other}".encode()).digest()[:4], "big") / 2**32
-    return (0.85 if one.split()[0] == other.split()[0] else 0.66) + 0.12 * (drawn - 0.5)
+    drawn = int.from_bytes(hashlib.sha256(f"{predicted}|{true}".encode()).digest()[:4], "big") / 2**32
+    return (0.85 if predicted.split()[0] == true.split()[0] else 0.66) + 0.12 * (drawn - 0.5)
 
 
-def made_truth(count: int = 24) -> AnomalyFile:
+def made_truth(count: int = 24) -> AnomalySet:
     """Three of four images are generated, with one to four anomalies each; the others have none."""
     dice = random.Random(0)
-    return AnomalyFile(
-        Path("truth.jsonl"),
+    return AnomalySet(
+        "truth.jsonl",
         tuple(
             ScoredImage(
                 f"set/{number:03}.png",
@@ -78,33 +79,29 @@ def made_truth(count: int = 24) -> AnomalyFile:
     )
 
 
-def made_predictions(truth: AnomalyFile, skill: float, *, source: bool = True, text: str = "") -> AnomalyFile:
+def made_predictions(truth: AnomalySet, skill: float, *, source: bool = True, text: str = "") -> AnomalySet:
     """Finds each anomaly with the chance `skill`, makes some up, misses two images, fails on one."""
     dice = random.Random(skill)
-    found = []
+    images = []
     for place, image in enumerate(truth.images[2:]):
-        held = [
-            ScoredAnomaly(f"Seen {text}", f"{one.phenomenon.split()[0]} so. {text}", one.reasoning, 30)
-            for one in image.anomalies
+        anomalies = [
+            ScoredAnomaly(f"Seen {text}", f"{true.phenomenon.split()[0]} so. {text}", true.reasoning, 30)
+            for true in image.anomalies
             if dice.random() < skill
         ]
-        held += [ScoredAnomaly("Made up", f"nothing{text}", "no reason", None)] * dice.randrange(2)
-        said = dice.choice([image.source, image.source, "real", None]) if source else None
+        anomalies += [ScoredAnomaly("Made up", f"nothing{text}", "no reason", None)] * dice.randrange(2)
+        answer = dice.choice([image.source, image.source, "real", None]) if source else None
         status: Status = "failed" if place == 4 else "ok"
-        found.append(ScoredImage(image.image, tuple(held), said, has_source=source, status=status))
-    found.append(ScoredImage(f"elsewhere{text}.png", (), has_source=source))
-    return AnomalyFile(Path(f"runs/{text or 'a'}"), tuple(found), 3, 1, (f"set/{text}.png",))
+        images.append(ScoredImage(image.image, tuple(anomalies), answer, has_source=source, status=status))
+    images.append(ScoredImage(f"elsewhere{text}.png", (), has_source=source))
+    return AnomalySet(f"runs/{text or 'a'}", tuple(images), 3, 1, (f"set/{text}.png",))
 
 
 def made_score(
-    files: Mapping[str, AnomalyFile], truth: AnomalyFile | None = None, measure: Any = None
+    sets: Mapping[str, AnomalySet], truth: AnomalySet | None = None, measure: Any = None, **more: Any
 ) -> SemanticScore:
-    held: dict[str, Any] = {name: partial(_held, file) for name, file in files.items()}
-    return score_semantic(held, truth or made_truth(), measure or ByKind(), QUICK)
-
-
-def _held(file: AnomalyFile) -> AnomalyFile:
-    return file
+    options: dict[str, Any] = {"similarity": measure or ByKind(), "resamples": 40} | more
+    return semantic.score(sets, truth=truth or made_truth(), **options)
 
 
 def twelve_models() -> SemanticScore:
@@ -120,23 +117,24 @@ def twelve_models() -> SemanticScore:
     )
 
 
-def page_of(folder: Path, score: SemanticScore, **more: Any) -> Page:
-    return Page(write_semantic_page(score, folder / "semantic.html", made=MADE, **more).read_text("utf-8"))
+def page_of(folder: Path, score: SemanticScore, *, published: bool = False) -> Page:
+    score = replace(score, published=published)
+    return Page(write_semantic_page(score, folder / "semantic.html", made=MADE).read_text("utf-8"))
 
 
 def cells_of(page: Page, label: str) -> list[list[str]]:
     """The rows of the table that is called `label`, as the words of their cells."""
-    found = re.search(rf'aria-label="{re.escape(label)}"[^>]*><table.*?</table>', page.html, re.DOTALL)
-    assert found is not None, label
-    body = found[0].split("</thead>")[1]
+    table = re.search(rf'aria-label="{re.escape(label)}"[^>]*><table.*?</table>', page.html, re.DOTALL)
+    assert table is not None, label
+    body = table[0].split("</thead>")[1]
     return [
         [Page(cell).text for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
         for row in re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.DOTALL)
     ]
 
 
-def shown(figure: Estimate) -> str:
-    return " ".join(filter(None, [amount(figure.value), ends(figure)]))
+def shown(estimate: Estimate) -> str:
+    return " ".join(filter(None, [amount(estimate.value), ends(estimate)]))
 
 
 def section(page: Page, name: str) -> str:

@@ -19,19 +19,19 @@ LAYERS = {"bert": 3, "distilbert": 2, "roberta": 3}
 
 
 def main() -> None:
-    found: dict[str, object] = {
+    figures: dict[str, object] = {
         "versions": {name: version(name) for name in ("bert-score", "transformers", "torch", "tokenizers")}
     }
     with tempfile.TemporaryDirectory(prefix="made-") as folder:
         for kind, layer in LAYERS.items():
             path = make(Path(folder) / kind, kind)
             f1 = [score([p], [t], model_type=str(path), num_layers=layer)[2].item() for p, t in PAIRS]
-            found[kind] = {
+            figures[kind] = {
                 "num_layers": layer,
                 "weights": weights_hash(path),
                 "f1": [round(x, 7) for x in f1],
             }
-    text = json.dumps(found, indent=1) + "\n"
+    text = json.dumps(figures, indent=1) + "\n"
     (Path(__file__).parent / "bert_score_figures.json").write_text(text, encoding="utf-8")
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError
-from uncanny.eval.semantic.data.files import load_anomalies, load_truth
-from uncanny.eval.semantic.data.images import AnomalyFile, ScoredAnomaly, digest
+from uncanny.eval.semantic.data.load import load
+from uncanny.eval.semantic.data.records import AnomalySet, ScoredAnomaly, digest
 
 ANOMALY = {"name": "Cup", "phenomenon": "A cup hangs in the air.", "reasoning": "Gravity.", "severity": 5}
 READ = ScoredAnomaly("Cup", "A cup hangs in the air.", "Gravity.", 5)
@@ -34,13 +34,13 @@ def write(path: Path, content: object) -> Path:
     return path
 
 
-def read(folder: Path, content: object, name: str = "file.jsonl") -> AnomalyFile:
-    return load_anomalies(write(folder / name, content), "predictions")
+def read(folder: Path, content: object, name: str = "file.jsonl") -> AnomalySet:
+    return load(write(folder / name, content))
 
 
 def wrong(folder: Path, content: object, name: str = "file.jsonl", role: Any = "predictions") -> list[str]:
     with pytest.raises(ItemsError) as error:
-        load_anomalies(write(folder / name, content), role)
+        load(write(folder / name, content), role=role)
     assert str(folder / name) in str(error.value)
     return [str(problem) for problem in error.value.problems]
 
@@ -74,10 +74,13 @@ SAME = [
 @pytest.mark.parametrize("content", SAME)
 @pytest.mark.parametrize("name", ["file.json", "file.jsonl"])
 def test_all_forms_say_the_same(tmp_path: Path, content: object, name: str) -> None:
-    found = read(tmp_path, content, name)
-    assert [(image.image, image.anomalies) for image in found.images] == [("a.png", (READ,)), ("b.png", ())]
-    assert (found.blank_texts, found.unread_severities, found.unread_answers) == (0, 0, ())
-    assert not found.has_source
+    anomalies = read(tmp_path, content, name)
+    assert [(image.image, image.anomalies) for image in anomalies.images] == [
+        ("a.png", (READ,)),
+        ("b.png", ()),
+    ]
+    assert (anomalies.blank_texts, anomalies.unread_severities, anomalies.unread_answers) == (0, 0, ())
+    assert not anomalies.has_source
 
 
 def test_a_record_says_source_and_digest(tmp_path: Path) -> None:
@@ -85,12 +88,12 @@ def test_a_record_says_source_and_digest(tmp_path: Path) -> None:
         {"image": "a.png", "anomalies": [], "source": "real", "sha256": "AB", "model": "m", "extra": 1},
         {"image": "b.png", "anomalies": [], "source": None, "model": "m"},
     ]
-    found = read(tmp_path, lines)
-    assert [(one.source, one.has_source, one.sha256) for one in found.images] == [
+    anomalies = read(tmp_path, lines)
+    assert [(image.source, image.has_source, image.sha256) for image in anomalies.images] == [
         ("real", True, "ab"),
         (None, True, None),
     ]
-    assert found.has_source
+    assert anomalies.has_source
 
 
 def test_what_failed_is_no_empty_prediction(tmp_path: Path) -> None:
@@ -101,30 +104,30 @@ def test_what_failed_is_no_empty_prediction(tmp_path: Path) -> None:
         {"image": "partial.png", "status": "partial", "anomalies": [ANOMALY]},
         {"image": "u", "status": "unreadable"},
     ]
-    found = read(tmp_path, lines)
-    assert [image.status for image in found.images] == ["ok", "failed", "partial", "unreadable"]
-    assert [len(image.anomalies) for image in found.images] == [0, 0, 0, 0]
+    anomalies = read(tmp_path, lines)
+    assert [image.status for image in anomalies.images] == ["ok", "failed", "partial", "unreadable"]
+    assert [len(image.anomalies) for image in anomalies.images] == [0, 0, 0, 0]
 
 
 def test_blank_texts_and_severities_in_words_are_counted(tmp_path: Path) -> None:
-    held = [
+    items = [
         RELEASED | {"Severity Score": "high"},
         {"Name": "x", "Reasoning": None, "Observed Phenomenon": " "},
     ]
-    found = read(tmp_path, {"a.png": held})
-    assert [anomaly.severity for anomaly in found.images[0].anomalies] == [None, None]
-    assert (found.unread_severities, found.blank_texts) == (1, 2)
+    anomalies = read(tmp_path, {"a.png": items})
+    assert [anomaly.severity for anomaly in anomalies.images[0].anomalies] == [None, None]
+    assert (anomalies.unread_severities, anomalies.blank_texts) == (1, 2)
     text = PLAIN.replace("Score: 5.", "Score: rather high\n\nThat is all.")
-    found = read(tmp_path, {"a.png": text})
-    assert found.images[0].anomalies == (ScoredAnomaly("Cup", READ.phenomenon, READ.reasoning, None),)
-    assert found.unread_severities == 1
+    anomalies = read(tmp_path, {"a.png": text})
+    assert anomalies.images[0].anomalies == (ScoredAnomaly("Cup", READ.phenomenon, READ.reasoning, None),)
+    assert anomalies.unread_severities == 1
 
 
 def test_an_answer_that_is_no_list_matches_nothing(tmp_path: Path) -> None:
     content = {"a.png": "The image looks fine to me.", "b.png": ""}
-    found = read(tmp_path, content)
-    assert found.unread_answers == ("a.png", "b.png")
-    assert [image.anomalies for image in found.images] == [(ScoredAnomaly("", "", ""),)] * 2
+    anomalies = read(tmp_path, content)
+    assert anomalies.unread_answers == ("a.png", "b.png")
+    assert [image.anomalies for image in anomalies.images] == [(ScoredAnomaly("", "", ""),)] * 2
     assert len(wrong(tmp_path, content, role="truth")) == 2
 
 
@@ -147,7 +150,7 @@ def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
             orjson.dumps({"image": " ", "anomalies": []}),
         ]
     )
-    found = wrong(tmp_path, lines)
+    messages = wrong(tmp_path, lines)
     starts = [
         "line 2: not valid JSON",
         "line 3: must be an object",
@@ -163,8 +166,8 @@ def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
         "line 9, item 'e.png', field anomalies: must be a list, not 5",
         "line 10, item ' ', field image",
     ]
-    assert len(found) == len(starts), found
-    for line, start in zip(found, starts, strict=True):
+    assert len(messages) == len(starts), messages
+    for line, start in zip(messages, starts, strict=True):
         assert line.startswith(start), (line, start)
 
 
@@ -176,7 +179,7 @@ def test_an_image_twice_in_a_json_object_is_an_error_with_both_lines(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{\n "a.png": [,\n}', "line 2: not valid JSON"),
         ("[3]", "field 0.image: is missing"),
@@ -186,23 +189,23 @@ def test_an_image_twice_in_a_json_object_is_an_error_with_both_lines(tmp_path: P
         ("[" * 100_000, "not valid JSON"),
     ],
 )
-def test_documents_that_are_none(tmp_path: Path, text: str | bytes, said: str) -> None:
-    assert said in wrong(tmp_path, text, "file.json")[0]
+def test_documents_that_are_none(tmp_path: Path, text: str | bytes, message: str) -> None:
+    assert message in wrong(tmp_path, text, "file.json")[0]
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [("", "is empty"), (" \n", "is empty"), ("{}", "no image"), ("[]", "no image")]
+    ("content", "message"), [("", "is empty"), (" \n", "is empty"), ("{}", "no image"), ("[]", "no image")]
 )
-def test_files_without_an_image(tmp_path: Path, content: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_files_without_an_image(tmp_path: Path, content: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         read(tmp_path, content)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot be read.*run folder"):
-        load_anomalies(tmp_path / "none.jsonl", "truth")
+        load(tmp_path / "none.jsonl", role="truth")
     with pytest.raises(UsageError, match=r"annotations\.jsonl cannot be read"):
-        load_anomalies(tmp_path, "truth")
+        load(tmp_path, role="truth")
 
 
 def test_a_run_that_goes_on_has_its_last_word_on_an_image(tmp_path: Path) -> None:
@@ -215,23 +218,23 @@ def test_a_run_that_goes_on_has_its_last_word_on_an_image(tmp_path: Path) -> Non
     with (tmp_path / "annotations.jsonl").open("ab") as file:
         file.write(b'{"image": "c", "anom')
     with pytest.raises(ItemsError):
-        load_anomalies(tmp_path, "predictions")
+        load(tmp_path)
     write(tmp_path / "run.json", {})
-    found = load_anomalies(tmp_path, "predictions")
-    assert {image.image: image.status for image in found.images} == {"a": "ok", "b": "ok"}
+    anomalies = load(tmp_path)
+    assert {image.image: image.status for image in anomalies.images} == {"a": "ok", "b": "ok"}
 
 
 def test_bundled_scenes_are_a_truth() -> None:
-    found = load_truth("scenes")
-    sources = [image.source for image in found.images]
+    anomalies = load("scenes", role="truth")
+    sources = [image.source for image in anomalies.images]
     assert (sources.count("generated"), sources.count("real")) == (10, 10)
-    assert all(bool(image.anomalies) == (image.source == "generated") for image in found.images)
-    assert all(image.sha256 and "/" not in image.image for image in found.images)
+    assert all(bool(image.anomalies) == (image.source == "generated") for image in anomalies.images)
+    assert all(image.sha256 and "/" not in image.image for image in anomalies.images)
 
 
 def test_digest_is_of_the_content(tmp_path: Path) -> None:
     lines = [{"image": "a.png", "anomalies": [ANOMALY]}, {"image": "b.png", "anomalies": []}]
-    one = digest(read(tmp_path, lines).images)
-    assert digest(read(tmp_path, lines[::-1]).images) == one
-    assert digest(read(tmp_path, {"a.png": [RELEASED], "b.png": []}).images) == one
-    assert digest(read(tmp_path, lines[:1]).images) != one
+    whole = digest(read(tmp_path, lines).images)
+    assert digest(read(tmp_path, lines[::-1]).images) == whole
+    assert digest(read(tmp_path, {"a.png": [RELEASED], "b.png": []}).images) == whole
+    assert digest(read(tmp_path, lines[:1]).images) != whole

@@ -12,16 +12,15 @@ import pytest
 
 from tests.eval.semantic.conftest import Made
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.similarity import backbone as backbone_files
-from uncanny.eval.semantic.similarity import backbone as backbone_names
+from uncanny.eval.semantic.similarity import weights
 from uncanny.eval.semantic.similarity.backbone import load, sound
 from uncanny.eval.semantic.similarity.base import MeasureOptions, open_measure
 
 
 def refused(backbone: object, layer: int | None = 2, device: str | None = "cpu") -> str:
-    with pytest.raises(UsageError) as said:
+    with pytest.raises(UsageError) as error:
         open_measure("bertscore", MeasureOptions(str(backbone), layer, device))
-    return str(said.value)
+    return str(error.value)
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gone", "said"),
+    ("gone", "missing"),
     [
         ("config.json", "config.json"),
         ("model.safetensors", "weights"),
@@ -53,11 +52,11 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         ("*", "config"),
     ],
 )
-def test_a_folder_that_is_no_whole_model(copied: Path, gone: str, said: str) -> None:
+def test_a_folder_that_is_no_whole_model(copied: Path, gone: str, missing: str) -> None:
     for path in [*copied.glob(gone), *(copied.glob("vocab*") if gone == "tokenizer*" else [])]:
         path.unlink()
     message = refused(copied)
-    assert said in message
+    assert missing in message
     assert "missing" in message
 
 
@@ -92,9 +91,9 @@ def test_half_precision_on_disk_is_full_precision_in_use(copied: Path) -> None:
     import torch
     from safetensors.torch import load_file, save_file
 
-    weights = load_file(copied / "model.safetensors")
+    tensors = load_file(copied / "model.safetensors")
     save_file(
-        {k: v.half() for k, v in weights.items()}, copied / "model.safetensors", metadata={"format": "pt"}
+        {k: v.half() for k, v in tensors.items()}, copied / "model.safetensors", metadata={"format": "pt"}
     )
     assert load(copied, "copied", 2, "cpu").model.dtype == torch.float32
 
@@ -143,17 +142,17 @@ def test_opening_and_scoring_print_nothing(copied: Path, capfd: pytest.CaptureFi
 
 
 def test_described_without_the_path_and_with_the_weights(copied: Path) -> None:
-    one = open_measure("bertscore", MeasureOptions(str(copied), 2, "cpu"))
-    assert str(copied.parent) not in json.dumps(one.described)
-    assert one.described["backbone"] == "copied"
-    assert one.described["num_layers"] == 2
-    assert set(one.described["versions"]) == {"bert-score", "transformers", "torch"}
-    assert not one.compares_with_published
-    before = backbone_files.content_hash(copied)
-    weights = bytearray((copied / "model.safetensors").read_bytes())
-    weights[-1] ^= 1
-    (copied / "model.safetensors").write_bytes(weights)
-    assert backbone_files.content_hash(copied) != before
+    measure = open_measure("bertscore", MeasureOptions(str(copied), 2, "cpu"))
+    assert str(copied.parent) not in json.dumps(measure.described)
+    assert measure.described["backbone"] == "copied"
+    assert measure.described["num_layers"] == 2
+    assert set(measure.described["versions"]) == {"bert-score", "transformers", "torch"}
+    assert not measure.compares_with_published
+    before = weights.content_hash(copied)
+    content = bytearray((copied / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (copied / "model.safetensors").write_bytes(content)
+    assert weights.content_hash(copied) != before
 
 
 @pytest.mark.parametrize(
@@ -172,16 +171,16 @@ def test_described_without_the_path_and_with_the_weights(copied: Path) -> None:
 def test_which_published_table_applies(
     name: str, layer: int | None, is_path: bool, table: str | None
 ) -> None:
-    taken = backbone_names.layer_of(name, layer, is_path=is_path)
-    assert backbone_names.published_table(name, taken, is_path=is_path) == table
+    taken = weights.layer_of(name, layer, is_path=is_path)
+    assert weights.published_table(name, taken, is_path=is_path) == table
 
 
 def test_published_backbones_have_their_table_and_the_layer_of_bert_score() -> None:
-    tables = Path(backbone_names.__file__).parents[2] / "published" / "semantic_scores.json"
+    tables = Path(weights.__file__).parents[2] / "published" / "semantic_scores.json"
     known: dict[str, Any] = json.loads(tables.read_text())["backbones"]
-    assert set(backbone_names.PUBLISHED) == set(known)
-    for name, layer in backbone_names.PUBLISHED.items():
-        assert backbone_names.known_layers()[name] == layer
+    assert set(weights.PUBLISHED) == set(known)
+    for name, layer in weights.PUBLISHED.items():
+        assert weights.known_layers()[name] == layer
 
 
 def test_a_folder_with_the_name_of_a_known_backbone_is_not_taken_for_it(
@@ -189,8 +188,8 @@ def test_a_folder_with_the_name_of_a_known_backbone_is_not_taken_for_it(
 ) -> None:
     copied.rename(copied.parent / "roberta-base")
     monkeypatch.chdir(copied.parent)
-    assert backbone_names.local_folder("roberta-base") is None
-    assert backbone_names.local_folder("./roberta-base") == copied.parent / "roberta-base"
+    assert weights.local_folder("roberta-base") is None
+    assert weights.local_folder("./roberta-base") == copied.parent / "roberta-base"
 
 
 def test_sound_text() -> None:

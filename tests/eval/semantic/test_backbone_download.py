@@ -12,7 +12,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from tests.eval.semantic.conftest import Made
-from uncanny.eval.semantic.similarity import backbone as backbone_files
+from uncanny.eval.semantic.similarity import weights
 from uncanny.eval.semantic.similarity.base import MeasureOptions, TextPairs, open_measure
 
 NAME, COMMIT = "somebody/made", "a" * 40
@@ -52,14 +52,14 @@ def hub(
 def test_fetched_once_and_only_what_is_needed(
     hub: HTTPServer, backbone_folder: Made, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    folder = backbone_files.fetch(NAME, 2)
+    folder = weights.fetch(NAME, 2)
     assert {path.name for path in folder.iterdir()} == {
         path.name for path in backbone_folder("bert").iterdir()
     }
-    assert backbone_files.content_hash(folder) == backbone_files.content_hash(backbone_folder("bert"))
-    asked = len(hub.log)
-    assert backbone_files.fetch(NAME, 2) == folder
-    assert len(hub.log) == asked
+    assert weights.content_hash(folder) == weights.content_hash(backbone_folder("bert"))
+    requests = len(hub.log)
+    assert weights.fetch(NAME, 2) == folder
+    assert len(hub.log) == requests
     out, err = capfd.readouterr()
     assert out == ""
     assert "Fetching" not in err
@@ -67,9 +67,9 @@ def test_fetched_once_and_only_what_is_needed(
 
 @pytest.mark.usefixtures("hub")
 def test_what_was_left_unfinished_is_completed() -> None:
-    folder = backbone_files.fetch(NAME, 2)
+    folder = weights.fetch(NAME, 2)
     (folder / "model.safetensors").unlink()
-    assert (backbone_files.fetch(NAME, 2) / "model.safetensors").is_file()
+    assert (weights.fetch(NAME, 2) / "model.safetensors").is_file()
 
 
 def test_a_backbone_on_the_hub_scores_under_its_name(hub: HTTPServer) -> None:

@@ -159,9 +159,9 @@ def test_reads_ahead_no_more_than_a_chunk(backbone_folder: Made) -> None:
             yield TextPairs([f"the clock has {read} hours " * 40], ["the clock"])
 
     matrices = opened(backbone_folder("bert"), 1).matrices(endless())
-    for given in range(100):
+    for returned in range(100):
         next(matrices)
-        assert read - given < 160
+        assert read - returned < 160
     matrices.close()
 
 

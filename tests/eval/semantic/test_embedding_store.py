@@ -51,8 +51,8 @@ def test_what_was_kept_comes_back_in_this_run_and_the_next(tmp_path: Path) -> No
     store.flush()
     written, reopened = store.load([ids(1)]), EmbeddingStore(tmp_path, "one", 10**9).load([ids(1), ids(2)])
     assert set(waiting) == set(reopened) == {ids(1)}
-    for found in (waiting, written, reopened):
-        np.testing.assert_array_equal(found[ids(1)], Packed.of(unit_rows(1)).unpack())
+    for loaded in (waiting, written, reopened):
+        np.testing.assert_array_equal(loaded[ids(1)], Packed.of(unit_rows(1)).unpack())
 
 
 def test_another_backbone_or_layer_finds_nothing(tmp_path: Path) -> None:
@@ -80,11 +80,11 @@ def test_what_is_damaged_or_foreign_is_passed_over(tmp_path: Path, damage: str) 
             "pickle": b"\x80\x04cos\nsystem\n",
         }
         file.write_bytes(changed[damage])
-    found = EmbeddingStore(tmp_path, "one", 10**9).load([ids(0), ids(1), ids(2)])
-    assert set(found) < {ids(0), ids(1), ids(2)}
+    loaded = EmbeddingStore(tmp_path, "one", 10**9).load([ids(0), ids(1), ids(2)])
+    assert set(loaded) < {ids(0), ids(1), ids(2)}
     for seed in range(3):
-        if ids(seed) in found:
-            np.testing.assert_array_equal(found[ids(seed)], Packed.of(unit_rows(seed)).unpack())
+        if ids(seed) in loaded:
+            np.testing.assert_array_equal(loaded[ids(seed)], Packed.of(unit_rows(seed)).unpack())
 
 
 def test_a_file_that_vanishes_meanwhile_is_embedded_again(tmp_path: Path) -> None:

@@ -24,11 +24,10 @@ from tests.eval.semantic.made_scores import (
     twelve_models,
 )
 from uncanny.eval.metrics.semap import VIEWS
-from uncanny.eval.semantic.data.files import scenes_truth
+from uncanny.eval.semantic.data.load import scenes_truth
 from uncanny.eval.semantic.report.page import write_semantic_page
 from uncanny.eval.semantic.report.words import amount
 from uncanny.eval.semantic.score.result import SemanticScore
-from uncanny.eval.semantic.similarity.base import MeasureOptions, open_measure
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +69,9 @@ def test_the_same_score_gives_the_same_bytes(two: SemanticScore, tmp_path: Path)
 
 def test_what_is_left_out_is_counted_and_listed(two: SemanticScore, tmp_path: Path) -> None:
     page = page_of(tmp_path, two)
-    told = Page(section(page, "left")).text
+    text = Page(section(page, "left")).text
     for words in ("2 without a prediction", "1 not in the truth", "1 failed"):
-        assert words in told
+        assert words in text
     for image in ("set/000.png", "set/001.png", "elsewhere.png", "set/006.png"):
         assert f'<code dir="auto">{image}</code>' in section(page, "left")
     assert page.text.index("Some images are in no figure") < page.text.index("View full")
@@ -80,8 +79,8 @@ def test_what_is_left_out_is_counted_and_listed(two: SemanticScore, tmp_path: Pa
 
 def test_pairs_stand_side_by_side(two: SemanticScore, tmp_path: Path) -> None:
     html = section(page_of(tmp_path, two), "read")
-    one = two.predictions["good"].examples
-    for example in (*one.worst, *one.best):
+    examples = two.predictions["good"].examples
+    for example in (*examples.worst, *examples.best):
         article = next(
             part
             for part in html.split("<article")
@@ -93,7 +92,7 @@ def test_pairs_stand_side_by_side(two: SemanticScore, tmp_path: Path) -> None:
         for view in VIEWS:
             assert amount(example.similarity[view]) in article
     assert html.count("True, without a match") == sum(
-        len(held.examples.missed) for held in two.predictions.values()
+        len(each.examples.missed) for each in two.predictions.values()
     )
 
 
@@ -113,7 +112,7 @@ def test_beside_published_rows_stands_in_what_else_they_differ(
 
 def test_chrf_compares_with_nothing_published(tmp_path: Path) -> None:
     truth = scenes_truth()
-    score = made_score({"same": truth}, truth, open_measure("chrf", MeasureOptions()))
+    score = made_score({"same": truth}, truth, "chrf")
     page = page_of(tmp_path, score, published=True)
     assert "Published figures do not compare with these. chrF" in page.text
     assert 'id="h-published"' not in page.html

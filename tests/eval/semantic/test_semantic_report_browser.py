@@ -5,13 +5,13 @@ Needs chromium and takes seconds. Without one it is skipped, unless UNCANNY_BROW
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.eval.common import test_run_report_browser as shared
 from tests.eval.semantic.made_scores import made_predictions, made_score, made_truth, twelve_models
-from uncanny.eval.semantic.report.page import write_semantic_page
 
 pytestmark = shared.pytestmark
 
@@ -23,7 +23,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
     truth = made_truth()
     alone = made_score({"m": made_predictions(truth, 0.6)}, truth)
     return {
-        count: write_semantic_page(score, folder / f"{count}.html", published=True).resolve().as_uri()
+        count: replace(score, published=True).report(folder / f"{count}.html").resolve().as_uri()
         for count, score in ((1, alone), (12, twelve_models()))
     }
 
@@ -68,9 +68,9 @@ async def test_page_fits_and_keeps_to_itself(
         assert await tab.js(unreachable) == 0
         loud = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
         assert [event for event in tab.events if event["method"] in loud] == []
-        asked = {
+        schemes = {
             event["params"]["request"]["url"].split(":")[0]
             for event in tab.events
             if event["method"] == "Network.requestWillBeSent"
         }
-        assert asked <= {"file", "data", "about"}
+        assert schemes <= {"file", "data", "about"}

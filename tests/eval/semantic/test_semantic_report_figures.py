@@ -8,7 +8,6 @@ import pytest
 
 from tests.eval.common.page_text import Page
 from tests.eval.semantic.made_scores import (
-    ByKind,
     cells_of,
     made_predictions,
     made_score,
@@ -20,10 +19,9 @@ from tests.eval.semantic.made_scores import (
 )
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
-from uncanny.eval.semantic.data.images import AnomalyFile, ScoredImage
+from uncanny.eval.semantic.data.records import AnomalySet, ScoredImage
 from uncanny.eval.semantic.report.words import VIEW_NAMES, amount, signed
-from uncanny.eval.semantic.score.result import SemanticScore
-from uncanny.eval.semantic.score.score import ScoreSettings, score_semantic
+from uncanny.eval.semantic.score.result import Metric, SemanticScore
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +45,14 @@ def test_headlines_are_the_results_figures_protocol_by_protocol(twelve: Semantic
     for protocol in PROTOCOLS:
         rows = cells_of(page, f"SemAP and SemF1, {protocol}")
         assert len(rows) == 12
-        for row, (name, one) in zip(rows, twelve.predictions.items(), strict=True):
-            held = one.protocols[protocol]
-            clean = int((one.columns.scored["release"] & (one.columns.n_true == 0)).sum())
+        for row, (name, prediction) in zip(rows, twelve.predictions.items(), strict=True):
+            scores = prediction.protocols[protocol]
+            clean = prediction.without_truth
             assert row == [
                 " ".join(name.split()),
-                shown(held.semap["full"]),
-                shown(held.semf1["full"]),
-                f"{held.images} {clean} score 0" if protocol == "release" else str(held.images),
+                shown(scores.semap["full"]),
+                shown(scores.semf1["full"]),
+                f"{scores.images} {clean} score 0" if protocol == "release" else str(scores.images),
             ]
 
 
@@ -66,29 +64,29 @@ def test_views_are_the_results_figures(twelve: SemanticScore, page: Page) -> Non
         ):
             rows = [row[1:] for row in cells_of(page, f"{label}, {protocol}") if len(row) == 4]
             assert rows == [
-                [shown(getattr(one.protocols[protocol], metric)[view]) for view in VIEWS]
+                [shown(getattr(prediction.protocols[protocol], metric)[view]) for view in VIEWS]
                 for metric in metrics
-                for one in twelve.predictions.values()
+                for prediction in twelve.predictions.values()
             ]
 
 
 def test_thresholds_are_the_results_counts(two: SemanticScore, tmp_path: Path) -> None:
     page = page_of(tmp_path, two)
-    for name, one in two.predictions.items():
+    for name, prediction in two.predictions.items():
         for protocol in PROTOCOLS:
             rows = cells_of(page, f"Thresholds of {name}, {protocol}")
             expected: list[list[str]] = []
-            for held in one.protocols[protocol].thresholds:
-                expected.append([f"τ = {held.threshold} {held.n_pred} predicted, {held.n_true} true"])
+            for scores in prediction.protocols[protocol].thresholds:
+                expected.append([f"τ = {scores.threshold} {scores.n_pred} predicted, {scores.n_true} true"])
                 expected += [
                     [
                         VIEW_NAMES[view],
-                        amount(held.semap[view]),
-                        amount(held.semf1[view]),
-                        str(held.tp[view]),
-                        amount(held.micro[view].precision),
-                        amount(held.micro[view].recall),
-                        amount(held.micro[view].f1),
+                        amount(scores.semap[view]),
+                        amount(scores.semf1[view]),
+                        str(scores.tp[view]),
+                        amount(scores.micro[view].precision),
+                        amount(scores.micro[view].recall),
+                        amount(scores.micro[view].f1),
                     ]
                     for view in VIEWS
                 ]
@@ -98,12 +96,18 @@ def test_thresholds_are_the_results_counts(two: SemanticScore, tmp_path: Path) -
 def test_detection_tells_the_confusion_and_who_says_no_source(two: SemanticScore, tmp_path: Path) -> None:
     page = page_of(tmp_path, two)
     good, poor = cells_of(page, "Accuracy and confusion")
-    found = two.predictions["good"].accuracy
-    assert found is not None
-    assert good[1:4] == [shown(found.figure), f"{found.right} of {found.images}", str(found.unclear)]
-    assert found.unclear > 0
-    said = ("generated", "real", "unclear")
-    assert good[4:] == [str(found.answers[source][one]) for source in ("generated", "real") for one in said]
+    accuracy = two.predictions["good"].accuracy
+    assert accuracy is not None
+    assert good[1:4] == [
+        shown(accuracy.estimate),
+        f"{accuracy.right} of {accuracy.images}",
+        str(accuracy.unclear),
+    ]
+    assert accuracy.unclear > 0
+    words = ("generated", "real", "unclear")
+    assert good[4:] == [
+        str(accuracy.answers[source][word]) for source in ("generated", "real") for word in words
+    ]
     assert poor == ["poor", "these predictions say no source"]
     assert "Unclear counts as wrong" in page.text
 
@@ -122,10 +126,11 @@ def test_differences_of_two_are_all_there(two: SemanticScore, tmp_path: Path) ->
     assert two.differences
     for protocol in PROTOCOLS:
         rows = cells_of(page, f"Differences of good and poor, {protocol}")
-        values = {(one.metric, one.view): one for one in two.differences if one.protocol == protocol}
-        for row, metric in zip(rows, ("semap", "semf1"), strict=True):
+        values = {(each.metric, each.view): each for each in two.differences if each.protocol == protocol}
+        metrics: tuple[Metric, ...] = ("semap", "semf1")
+        for row, metric in zip(rows, metrics, strict=True):
             for cell, view in zip(row[1:], VIEWS, strict=True):
-                assert cell.startswith(signed(values[metric, view].figure.value))
+                assert cell.startswith(signed(values[metric, view].estimate.value))
 
 
 def test_many_pairs_become_tables_whose_halves_mirror(page: Page) -> None:
@@ -134,8 +139,8 @@ def test_many_pairs_become_tables_whose_halves_mirror(page: Page) -> None:
     turned = str.maketrans("+−", "−+")
     for place, row in enumerate(rows):
         for other in range(place):
-            one, two = row[1 + other].split()[0], rows[other][1 + place].split()[0]
-            assert one == two.translate(turned)
+            below, above = row[1 + other].split()[0], rows[other][1 + place].split()[0]
+            assert below == above.translate(turned)
 
 
 def test_published_rows_stand_beside_ones_own_on_request(
@@ -153,8 +158,8 @@ def test_published_rows_stand_beside_ones_own_on_request(
 
 
 def test_nothing_to_score_is_no_zero(tmp_path: Path) -> None:
-    truth = AnomalyFile(Path("truth"), (ScoredImage("a.png", ()),))
-    failed = AnomalyFile(Path("p"), (ScoredImage("a.png", (), status="failed"),))
+    truth = AnomalySet("truth", (ScoredImage("a.png", ()),))
+    failed = AnomalySet("p", (ScoredImage("a.png", (), status="failed"),))
     page = page_of(tmp_path, made_score({"m": failed}, truth))
     for protocol in PROTOCOLS:
         assert cells_of(page, f"SemAP and SemF1, {protocol}") == [
@@ -168,8 +173,6 @@ def test_nothing_to_score_is_no_zero(tmp_path: Path) -> None:
 
 def test_without_resamples_there_are_no_intervals(tmp_path: Path) -> None:
     truth = made_truth()
-    file = made_predictions(truth, 0.6)
-    score = score_semantic({"m": lambda: file}, truth, ByKind(), ScoreSettings(resamples=0))
-    page = page_of(tmp_path, score)
+    page = page_of(tmp_path, made_score({"m": made_predictions(truth, 0.6)}, truth, resamples=0))
     assert "not computed" in page.text
     assert "intervals" not in Page(section(page, "scores")).text

@@ -8,9 +8,9 @@ import pytest
 
 from tests.eval.semantic.made_scores import made_predictions, made_score, made_truth
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.semantic.report.page import left_out_lists, verdict
 from uncanny.eval.semantic.report.plots import fitted, lines_of, median_words, panels_of
-from uncanny.eval.semantic.report.words import amount, is_apart, measure_words, reached, signed, signed_ends
+from uncanny.eval.semantic.report.rows import left_out_lists, verdict
+from uncanny.eval.semantic.report.words import amount, measure_words, reached, signed, signed_ends
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,6 @@ def test_figures_are_never_nearly_nothing_or_all(value: float | None, words: str
 def test_differences_carry_their_sign() -> None:
     assert [signed(value) for value in (0.1, -0.1, 0.00001, None)] == ["+0.1000", "−0.1000", "0.0000", "–"]
     assert signed_ends(Estimate(0.1, (-0.05, 0.25))) == "−0.050 to +0.250"
-    assert [is_apart(Estimate(0.1, ends)) for ends in ((0.01, 0.2), (-0.1, 0.2), (0.0, 0.2), None)] == [
-        True,
-        False,
-        False,
-        None,
-    ]
 
 
 def test_the_highest_threshold_that_is_reached() -> None:
@@ -73,9 +67,9 @@ def test_the_leader_and_who_can_not_be_told_apart() -> None:
     truth = made_truth()
     files = {"poor": made_predictions(truth, 0.1), "good": made_predictions(truth, 0.9)}
     score = made_score(files | {"copy": files["good"]}, truth)
-    found = verdict(score)
-    assert found is not None
-    assert (found.leader.name, found.rivals, found.others) == ("good", ("copy",), 2)
+    leading = verdict(score)
+    assert leading is not None
+    assert (leading.leader.name, leading.rivals, leading.others) == ("good", ("copy",), 2)
     assert verdict(replace(score, predictions={})) is None
 
 

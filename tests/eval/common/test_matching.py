@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 
 import pytest
 
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.data.images import AnomalyFile, ScoredImage, pair_images
+from uncanny.eval.common.matching import pair_images
+
+Images = list[str | tuple[str, str]]
 
 
-def held(name: str, *images: str | tuple[str, str]) -> AnomalyFile:
-    """A file with these images, some with a digest."""
-    pairs = [(image, None) if isinstance(image, str) else image for image in images]
-    return AnomalyFile(Path(name), tuple(ScoredImage(image, (), sha256=digest) for image, digest in pairs))
+@dataclass(frozen=True)
+class Image:
+    image: str
+    sha256: str | None = None
 
 
-def paired(predictions: list[str | tuple[str, str]], truth: list[str | tuple[str, str]]) -> dict[str, str]:
-    mine, theirs = held("mine", *predictions), held("truth", *truth)
-    found = pair_images(mine, theirs)
-    assert found.by.total() + len(found.surplus) == len(mine.images)
+def images(names: Images) -> list[Image]:
+    """Images by name, some with a digest."""
+    return [Image(name) if isinstance(name, str) else Image(*name) for name in names]
+
+
+def paired(predictions: Images, truth: Images) -> dict[str, str]:
+    mine, theirs = images(predictions), images(truth)
+    pairing = pair_images(mine, theirs)
+    assert pairing.by.total() + len(pairing.surplus) == len(mine)
     return {
-        image.image: mine.images[place].image
-        for image, place in zip(theirs.images, found.predicted, strict=True)
+        image.image: mine[place].image
+        for image, place in zip(theirs, pairing.predicted, strict=True)
         if place is not None
     }
 
@@ -98,11 +105,11 @@ def test_the_file_name_alone_where_nothing_else_pairs_anything() -> None:
 
 
 def test_what_only_one_file_has() -> None:
-    found = pair_images(held("mine", "a.png", "b.png", "c.png"), held("truth", "z.png", "b.png"))
-    assert (found.predicted, found.surplus, dict(found.by)) == ((None, 1), (0, 2), {"name": 1})
+    pairing = pair_images(images(["a.png", "b.png", "c.png"]), images(["z.png", "b.png"]))
+    assert (pairing.predicted, pairing.surplus, dict(pairing.by)) == ((None, 1), (0, 2), {"name": 1})
 
 
 def test_many_images_take_no_time() -> None:
     names = [f"folder/{index:05d}.png" for index in range(20_000)]
-    found = pair_images(held("mine", *(f"../../{name}" for name in names)), held("truth", *names[::-1]))
-    assert found.by == {"path": 20_000}
+    pairing = pair_images([Image(f"../../{name}") for name in names], [Image(name) for name in names[::-1]])
+    assert pairing.by == {"path": 20_000}

@@ -1,0 +1,189 @@
+"""Which image of one file is which of another, where the two name the same images differently.
+
+Predictions of a run name images from the run folder (`../../photos/cat.png`), a truth perhaps `cat.png`,
+other people's files a number without an extension. `pair_images` has the rules, safest first.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Literal, Protocol
+
+from uncanny.errors import UsageError
+from uncanny.images.discover import IMAGE_SUFFIXES
+
+Rule = Literal["name", "sha256", "path", "stem", "file"]
+
+_LISTED = 10
+_Parts = tuple[str, ...]
+# Places in the predictions and in the truth.
+_Edge = tuple[int, int]
+
+
+class NamedImage(Protocol):
+    """What tells images apart: a name or path, and the SHA-256 of the bytes in hexadecimal where known."""
+
+    @property
+    def image(self) -> str: ...
+    @property
+    def sha256(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """For each image of the truth its place in the predictions, None where they do not have it.
+
+    `surplus` are the places of the images that only the predictions have, in their order. `by` counts how
+    many pairs each rule made.
+    """
+
+    predicted: tuple[int | None, ...]
+    surplus: tuple[int, ...]
+    by: Counter[Rule]
+
+
+def pair_images(
+    predictions: Sequence[NamedImage],
+    truth: Sequence[NamedImage],
+    *,
+    labels: tuple[object, object] = ("the predictions", "the truth"),
+) -> Pairing:
+    """Pair one to one, by the first rule that applies. Names are unique on each side.
+
+    1. `name`: the same name, letter by letter.
+    2. `sha256`: the same bytes, where both sides say so and just one image on each side has them.
+    3. `path`: one name is the end of the other, in whole steps of the path: `../photos/cat.png` and
+       `cat.png`. Leading `..` do not count.
+    4. `stem`: the same without the extension of an image: `photos/cat.png` and `cat`.
+    5. `file`: the same file name in other folders, `out/cat.png` and `photos/cat.png`. Only where no other
+       rule has made a single pair: else such images may well be others.
+
+    Two images whose SHA-256 are known and differ are never a pair. `labels` name the two sides in errors.
+    Raises UsageError where rule 3, 4 or 5 fits several images, or no image at all is on both sides.
+    """
+    candidates = _Candidates(predictions, truth)
+    candidates.take("name", _equal(candidates, lambda image: image.image))
+    candidates.take("sha256", _unambiguous(_equal(candidates, lambda image: image.sha256)))
+    for rule, parts in _PATH_RULES.items():
+        if rule == "file" and candidates.pairs:
+            break
+        edges = _common_ends(candidates, parts)
+        clear = set(_unambiguous(edges))
+        ambiguous = [edge for edge in edges if edge not in clear]
+        if ambiguous:
+            raise _ambiguity(ambiguous, candidates, labels)
+        candidates.take(rule, edges)
+    if not candidates.pairs:
+        raise UsageError(
+            f"no image of {labels[0]} is in {labels[1]}: "
+            f"{predictions[0].image!r} here, {truth[0].image!r} there",
+            remedy="Name images alike in both files; the end of the path is enough.",
+        )
+    by_truth = {true: predicted for predicted, true in candidates.pairs}
+    return Pairing(
+        tuple(by_truth.get(place) for place in range(len(truth))),
+        tuple(sorted(candidates.free_predicted)),
+        candidates.by,
+    )
+
+
+class _Candidates:
+    """The pairs made so far, and what is still free on both sides."""
+
+    def __init__(self, predicted: Sequence[NamedImage], true: Sequence[NamedImage]) -> None:
+        self.predicted, self.true = predicted, true
+        self.free_predicted, self.free_true = set(range(len(predicted))), set(range(len(true)))
+        self.pairs: list[_Edge] = []
+        self.by: Counter[Rule] = Counter()
+
+    def take(self, rule: Rule, edges: Iterable[_Edge]) -> None:
+        for predicted, true in edges:
+            self.pairs.append((predicted, true))
+            self.free_predicted.remove(predicted)
+            self.free_true.remove(true)
+            self.by[rule] += 1
+
+    def may_be_the_same(self, predicted: int, true: int) -> bool:
+        ours, theirs = self.predicted[predicted].sha256, self.true[true].sha256
+        return ours is None or theirs is None or ours == theirs
+
+
+def _equal(candidates: _Candidates, key: Callable[[NamedImage], str | None]) -> list[_Edge]:
+    places: dict[str, list[int]] = defaultdict(list)
+    for true in sorted(candidates.free_true):
+        if (value := key(candidates.true[true])) is not None:
+            places[value].append(true)
+    return [
+        (predicted, true)
+        for predicted in sorted(candidates.free_predicted)
+        if (value := key(candidates.predicted[predicted])) is not None
+        for true in places.get(value, ())
+        if candidates.may_be_the_same(predicted, true)
+    ]
+
+
+def _unambiguous(edges: Sequence[_Edge]) -> list[_Edge]:
+    """The edges that have both their ends for themselves."""
+    left = Counter(predicted for predicted, _ in edges)
+    right = Counter(true for _, true in edges)
+    return [(predicted, true) for predicted, true in edges if left[predicted] == right[true] == 1]
+
+
+def _common_ends(candidates: _Candidates, parts: Callable[[str], _Parts]) -> list[_Edge]:
+    """Free images of which the path of one is the end of the other's."""
+    predicted = {place: parts(candidates.predicted[place].image) for place in candidates.free_predicted}
+    true = {place: parts(candidates.true[place].image) for place in candidates.free_true}
+    edges = set(_ending_in(predicted, true))
+    edges |= {(ours, theirs) for theirs, ours in _ending_in(true, predicted)}
+    return sorted(edge for edge in edges if candidates.may_be_the_same(*edge))
+
+
+def _ending_in(longer: Mapping[int, _Parts], shorter: Mapping[int, _Parts]) -> Iterable[_Edge]:
+    whole: dict[_Parts, list[int]] = defaultdict(list)
+    for place, parts in shorter.items():
+        whole[parts].append(place)
+    for place, parts in longer.items():
+        for start in range(len(parts)):
+            for end in whole.get(parts[start:], ()):
+                yield place, end
+
+
+def _parts(name: str) -> _Parts:
+    path = PurePosixPath(unicodedata.normalize("NFC", name).replace("\\", "/"))
+    parts = [part for part in path.parts if part != "/"]
+    while parts and parts[0] == "..":
+        parts.pop(0)
+    return tuple(parts)
+
+
+def _stem_parts(name: str) -> _Parts:
+    parts = _parts(name)
+    last = PurePosixPath(parts[-1]) if parts else PurePosixPath(name)
+    return (*parts[:-1], last.stem) if last.suffix.lower() in IMAGE_SUFFIXES else parts
+
+
+def _file_parts(name: str) -> _Parts:
+    return _stem_parts(name)[-1:]
+
+
+_PATH_RULES: Mapping[Rule, Callable[[str], _Parts]] = {
+    "path": _parts,
+    "stem": _stem_parts,
+    "file": _file_parts,
+}
+
+
+def _ambiguity(edges: Sequence[_Edge], candidates: _Candidates, labels: tuple[object, object]) -> UsageError:
+    lines = [
+        f"  {candidates.predicted[predicted].image!r} may be {candidates.true[true].image!r}"
+        for predicted, true in edges[:_LISTED]
+    ]
+    more = [f"  and {len(edges) - _LISTED} more"] if len(edges) > _LISTED else []
+    head = f"{labels[0]}: which image of {labels[1]} is meant is not clear"
+    return UsageError(
+        "\n".join([head, *lines, *more]) + "\nName these with as much of their path as tells them apart"
+    )

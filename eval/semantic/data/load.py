@@ -1,0 +1,211 @@
+"""Predictions and truths from files, run folders or records in memory: whole, or refused with every error.
+
+`load` reads one of them. `open_predictions` takes what a caller may give as predictions and names each, so
+that a report can tell them apart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from uncanny.demo.scenes import SCENES, scenes
+from uncanny.errors import UsageError
+from uncanny.eval.common.image_files import Entry, from_records, read_bytes, repeated_images, take_apart
+from uncanny.eval.common.problems import ItemsError, Problem, shown
+from uncanny.eval.semantic.data.read import EntryReader, Role
+from uncanny.eval.semantic.data.records import AnomalySet, ScoredAnomaly, ScoredImage
+from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
+
+RECORDS = "annotations.jsonl"
+
+PathLike = str | os.PathLike[str]
+# `Annotation`s, or records of the same keys as the files have.
+Records = Iterable[BaseModel | Mapping[str, Any]]
+Anomalies = PathLike | AnomalySet | Records
+Predictions = Anomalies | Sequence[PathLike] | Mapping[str, Anomalies]
+
+
+def load(anomalies: Anomalies, *, role: Role = "predictions") -> AnomalySet:
+    """All images of a file, of a run folder's `annotations.jsonl`, or of records in memory.
+
+    A file has records (`image`, `anomalies`, `source`) as JSON Lines or a JSON list, one JSON object with the
+    images as keys, and, in either, an answer as plain text instead of the list of anomalies. Fields of an
+    anomaly have many names, as `Observed Phenomenon` and `Severity Score: "25/100 (…)"`. Records in memory
+    are `Annotation`s or dicts of the same keys. As a truth, the word `scenes` is that of the bundled images,
+    where there is no such file.
+
+    Raises ItemsError with everything that is wrong, repeated images too, UsageError for a file that cannot
+    be read or has no image.
+    """
+    if isinstance(anomalies, AnomalySet):
+        return anomalies
+    if isinstance(anomalies, str | os.PathLike):
+        if role == "truth" and os.fspath(anomalies) == SCENES and not Path(SCENES).exists():
+            return scenes_truth()
+        return _load_file(Path(anomalies), role)
+    return _load_records(anomalies, role, f"the {role}")
+
+
+def open_predictions(predictions: Predictions) -> dict[str, Callable[[], AnomalySet]]:
+    """What is to be scored, by name and in order; each is read when it is called for, a file anew each time.
+
+    Of paths without names the name is that of `name_paths`, of records `predictions`. Raises UsageError for
+    what are no predictions, none at all, or two of one name.
+    """
+    if isinstance(predictions, Mapping):
+        if not predictions:
+            raise UsageError("there are no predictions to score", remedy="Give at least one file or run.")
+        return {str(name): _opener(str(name), source) for name, source in predictions.items()}
+    if isinstance(predictions, AnomalySet):
+        return {"predictions": lambda: predictions}
+    if isinstance(predictions, str | os.PathLike):
+        predictions = [predictions]
+    if not isinstance(predictions, Iterable):
+        raise UsageError(
+            f"predictions must be paths or records, not {shown(predictions)}",
+            remedy="Give a path, several, a dict of names and paths, or a list of records.",
+        )
+    items: list[Any] = list(predictions)
+    paths = [Path(item) for item in items if isinstance(item, str | os.PathLike)]
+    if items and len(paths) < len(items):
+        if paths:
+            raise UsageError(
+                "predictions are paths and records in one list",
+                remedy="Give a dict: a name for each path and for each list of records.",
+            )
+        return {"predictions": lambda: _load_records(items, "predictions", "the predictions")}
+    if not items:
+        raise UsageError("there are no predictions to score", remedy="Give at least one file or run.")
+    return {name: partial(load, path) for name, path in name_paths([(None, path) for path in paths]).items()}
+
+
+def _opener(name: str, source: Anomalies) -> Callable[[], AnomalySet]:
+    if isinstance(source, AnomalySet | str | os.PathLike):
+        return partial(load, source)
+    if not isinstance(source, Iterable):
+        raise UsageError(
+            f"predictions {name!r} must be a path or records, not {shown(source)}",
+            remedy="Give a path, or a list of records.",
+        )
+    records: Records = list(source) if isinstance(source, Iterator) else source
+    return lambda: _load_records(records, "predictions", f"the predictions {name!r}")
+
+
+def _load_file(path: Path, role: Role) -> AnomalySet:
+    if path.is_dir():
+        RunFolder(path).check_links()
+    file = path / RECORDS if path.is_dir() else path
+    data = read_bytes(file)
+    of_run = file.name == RECORDS and (file.parent / "run.json").is_file()
+    if of_run and not data.endswith(b"\n"):
+        data = data[: data.rfind(b"\n") + 1]  # a line that is being written
+    entries, problems = take_apart(data, file)
+    if of_run:  # an image that was generated again has a further line while the run goes on
+        entries = list({entry.image: entry for entry in entries}.values())
+    else:
+        problems += repeated_images(entries)
+    left = partial(unfinished, file.parent) if of_run else None
+    return _read(entries, problems, role, str(path), str(file), left)
+
+
+def _load_records(records: Records, role: Role, origin: str) -> AnomalySet:
+    dumped = (record.model_dump() if isinstance(record, BaseModel) else record for record in records)
+    entries, problems = from_records(dumped)
+    return _read(entries, problems + repeated_images(entries), role, origin, origin, None)
+
+
+def _read(
+    entries: Sequence[Entry],
+    problems: list[Problem],
+    role: Role,
+    origin: str,
+    what: str,
+    left: Callable[[int], Unfinished | None] | None,
+) -> AnomalySet:
+    """`what` names it in errors; `left` says what a run of so many images has still to do."""
+    reader = EntryReader(role)
+    images = tuple(image for entry in entries if (image := reader.image(entry)) is not None)
+    problems += reader.problems
+    if problems:
+        problems.sort(key=lambda problem: problem.line or 0)
+        raise ItemsError(what, problems, remedy="Correct these; nothing was scored.")
+    if not images:
+        raise UsageError(f"{what} holds no image", remedy="Give a file with an image a line.")
+    allowances = reader.allowances
+    return AnomalySet(
+        origin,
+        images,
+        allowances.blank_texts,
+        allowances.unread_severities,
+        tuple(allowances.unread_answers),
+        left(len(images)) if left else None,
+    )
+
+
+def scenes_truth() -> AnomalySet:
+    """What is true of the bundled scenes: anomalous ones stand for generated images, clean ones for real."""
+    images = [
+        ScoredImage(
+            Path(scene.image).name,
+            tuple(
+                ScoredAnomaly(anomaly.name, anomaly.phenomenon, anomaly.reasoning, anomaly.severity)
+                for anomaly in scene.anomalies
+            ),
+            "generated" if scene.role == "anomalous" else "real",
+            has_source=True,
+            sha256=scene.sha256,
+        )
+        for scene in scenes()
+    ]
+    return AnomalySet(SCENES, tuple(images))
+
+
+def name_paths(paths: Sequence[tuple[str | None, Path]]) -> dict[str, Path]:
+    """Paths by their names: the one that comes with it, else a run's model, else that of file or folder.
+
+    Derived names that are the same get the folder's name behind them, or else become the paths. Raises
+    UsageError for two paths of one name.
+    """
+    names = [name or _derived_name(path) for name, path in paths]
+    for tell_apart in (_with_folder, _whole_path):
+        counts = Counter(names)
+        names = [
+            name if chosen or counts[name] == 1 else tell_apart(name, path)
+            for name, (chosen, path) in zip(names, paths, strict=True)
+        ]
+    named: dict[str, Path] = {}
+    for name, (_, path) in zip(names, paths, strict=True):
+        if name in named:
+            raise UsageError(
+                f"two predictions are called {name!r}: {named[name]} and {path}",
+                remedy="Give names of their own: NAME=PATH.",
+            )
+        named[name] = path
+    return named
+
+
+def _derived_name(path: Path) -> str:
+    if not path.is_dir() and path.name != RECORDS:
+        return path.stem
+    folder = _folder(path)
+    manifest = RunFolder(folder).read_manifest()
+    return (manifest and manifest.model) or folder.name
+
+
+def _with_folder(name: str, path: Path) -> str:
+    return f"{name} ({_folder(path).name})"
+
+
+def _whole_path(_name: str, path: Path) -> str:
+    return str(path)
+
+
+def _folder(path: Path) -> Path:
+    return path.resolve() if path.is_dir() else path.resolve().parent

@@ -1,0 +1,205 @@
+"""What is put beside the scores: who leads, differences of two files, what is left out, published rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.published import published
+from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
+from uncanny.eval.semantic.report.words import METRICS
+from uncanny.eval.semantic.score.result import Difference, Metric, PredictionScore, SemanticScore
+from uncanny.eval.semantic.similarity.weights import DEFAULT_BACKBONE
+from uncanny.schema import Status
+
+# Up to so many pairs of files every difference has its line; above, a table of all pairs for the full view.
+MOST_LISTED = 3
+MOST_NAMES = 1000
+UNFINISHED: Mapping[Status, str] = {
+    "failed": "no prediction, in no figure",
+    "unreadable": "no prediction, in no figure",
+    "partial": "no whole prediction, in no figure but accuracy, where a source is said",
+    "ok": "in no figure",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The file with the highest SemAP (release, full) and those it can't be told apart from."""
+
+    leader: PredictionScore
+    rivals: tuple[str, ...]
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceMatrix:
+    """Differences of all pairs in one score, row minus column; None on the diagonal."""
+
+    protocol: ProtocolName
+    metric: Metric
+    rows: tuple[tuple[str, tuple[Difference | None, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NameList:
+    """Images that are in no figure, or not in all, for one reason; `names` are the first of `count`."""
+
+    short: str
+    why: str
+    count: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRow:
+    """A line of the table of published and own scores, which are `release`; own ones have intervals."""
+
+    model: str
+    own: bool
+    scores: tuple[Estimate, ...]
+
+
+def headline(prediction: PredictionScore) -> Estimate:
+    """The score that files are ranked by: SemAP, release, full."""
+    return prediction.protocols["release"].semap["full"]
+
+
+def verdict(score: SemanticScore) -> Verdict | None:
+    """None where no file has a score."""
+    ranked = [each for each in score.predictions.values() if headline(each).value is not None]
+    if not ranked:
+        return None
+    leader = max(ranked, key=lambda each: headline(each).value or 0.0)
+    rivals = [
+        difference.second if difference.first == leader.name else difference.first
+        for difference in score.differences
+        if leader.name in (difference.first, difference.second)
+        and (difference.protocol, difference.metric, difference.view) == ("release", "semap", "full")
+        and difference.estimate.excludes_zero is not True
+    ]
+    return Verdict(leader, tuple(rivals), len(ranked) - 1)
+
+
+def pairs_of(
+    score: SemanticScore,
+) -> list[tuple[str, str, dict[tuple[ProtocolName, Metric, View], Difference]]]:
+    """Differences by pair of files: first, second, and by protocol, metric and view."""
+    pairs: dict[tuple[str, str], dict[tuple[ProtocolName, Metric, View], Difference]] = {}
+    for each in score.differences:
+        pairs.setdefault((each.first, each.second), {})[each.protocol, each.metric, each.view] = each
+    return [(first, second, differences) for (first, second), differences in pairs.items()]
+
+
+def matrices_of(score: SemanticScore) -> list[DifferenceMatrix]:
+    """For the view `full`, a matrix for each protocol and metric that any two files have."""
+    names, order = list(score.predictions), tuple(METRICS)
+    cells = {
+        (each.protocol, each.metric, each.first, each.second): each
+        for each in score.differences
+        if each.view == "full"
+    }
+    tables = dict.fromkeys((protocol, metric) for protocol, metric, _, _ in cells)
+    return [
+        DifferenceMatrix(
+            protocol,
+            metric,
+            tuple(
+                (
+                    row,
+                    tuple(
+                        cells.get((protocol, metric, row, column))
+                        or _turned(cells.get((protocol, metric, column, row)))
+                        for column in names
+                    ),
+                )
+                for row in names
+            ),
+        )
+        for protocol, metric in sorted(tables, key=lambda key: (order.index(key[1]), PROTOCOLS.index(key[0])))
+    ]
+
+
+def _turned(difference: Difference | None) -> Difference | None:
+    if difference is None:
+        return None
+    return replace(
+        difference, first=difference.second, second=difference.first, estimate=-difference.estimate
+    )
+
+
+def left_out_lists(prediction: PredictionScore) -> list[NameList]:
+    """Why images of this file or its truth are left out, with their names; no empty lists."""
+    left = prediction.left_out
+    reasons: list[tuple[str, str, Sequence[str]]] = [
+        ("without a prediction", "not in release, empty in paper", left.only_truth),
+        ("not in the truth", "in no figure", left.only_predictions),
+        *((status, UNFINISHED[status], names) for status, names in left.unfinished.items()),
+        ("unfinished in the truth", "in no figure", left.truth),
+        ("without a true source", "not in detection", left.without_source),
+    ]
+    return [
+        NameList(short, why, len(names), tuple(names[:MOST_NAMES])) for short, why, names in reasons if names
+    ]
+
+
+def published_rows(score: SemanticScore) -> list[PublishedRow]:
+    """SemAP and SemF1 by view of published models and own files, highest SemAP of the view full first.
+
+    Empty where the published scores do not compare with these.
+    """
+    theirs = published_semantic(score)
+    if not theirs:
+        return []
+    own = []
+    for name, prediction in score.predictions.items():
+        release = prediction.protocols["release"]
+        scores = [metric[view] for metric in (release.semap, release.semf1) for view in VIEWS]
+        own.append(PublishedRow(name, own=True, scores=tuple(scores)))
+    return _ranked([*own, *theirs])
+
+
+def published_detection_rows(score: SemanticScore) -> list[PublishedRow]:
+    """The same for cSemAP, cSemF1 and, last, accuracy; empty without own scores."""
+    own = []
+    for name, prediction in score.predictions.items():
+        release = prediction.protocols["release"]
+        if prediction.accuracy is not None and release.csemap is not None and release.csemf1 is not None:
+            scores = [metric[view] for metric in (release.csemap, release.csemf1) for view in VIEWS]
+            own.append(PublishedRow(name, own=True, scores=(*scores, prediction.accuracy.estimate)))
+    theirs = published_detection(score)
+    return _ranked([*own, *theirs]) if own and theirs else []
+
+
+def published_semantic(score: SemanticScore) -> list[PublishedRow]:
+    """The published models' SemAP and SemF1 by view; empty where they do not compare."""
+    table = published("semantic_scores")["backbones"].get(score.measure.get("backbone"))
+    if score.no_comparison is not None or table is None:
+        return []
+    return [_published(row, ("semap", "semf1")) for row in table]
+
+
+def published_detection(score: SemanticScore) -> list[PublishedRow]:
+    """The published models' cSemAP, cSemF1 and accuracy; they were made with one backbone alone."""
+    if score.no_comparison is not None or score.measure.get("backbone") != DEFAULT_BACKBONE:
+        return []
+    return [_published(row, ("csemap", "csemf1"), "acc") for row in published("detection_scores")["rows"]]
+
+
+def published_source() -> str:
+    return str(published("semantic_scores")["source"])
+
+
+def _ranked(rows: list[PublishedRow]) -> list[PublishedRow]:
+    return sorted(rows, key=lambda row: -(row.scores[2].value or 0.0))
+
+
+def _published(row: Mapping[str, Any], metrics: Sequence[Metric], *more: str) -> PublishedRow:
+    keys = [*(f"{metric}_{view}" for metric in metrics for view in VIEWS), *more]
+    return PublishedRow(str(row["model"]), own=False, scores=tuple(Estimate(row.get(key)) for key in keys))
+
+
+def has_detection(score: SemanticScore) -> bool:
+    return any(each.accuracy is not None for each in score.predictions.values())

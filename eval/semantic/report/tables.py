@@ -1,0 +1,224 @@
+"""Semantic scores as tables: what `uncanny semantic` prints and a notebook shows.
+
+A table for each protocol (their scores are never mixed), the breakdown by threshold, how often the source is
+recognised, and the differences of two files. Under the last one stands what has to be known before any score
+is believed: what was compared, what was left out, and what was read with allowances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.common.tables import MISSING, Table
+from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
+from uncanny.eval.semantic.report.rows import (
+    PublishedRow,
+    pairs_of,
+    published_detection,
+    published_semantic,
+)
+from uncanny.eval.semantic.report.words import METRICS, measure_words
+from uncanny.eval.semantic.score.result import Metric, PredictionScore, SemanticScore
+
+# Up to so many pairs of files have a table of their differences; all are in the JSON.
+MOST_PAIRS = 6
+MOST_NAMED = 3
+TITLES = {
+    "release": "release: matched once an image, as in the published tables",
+    "paper": "paper: matched at each threshold by confidence, appendix B",
+}
+_MOST_IN_NAME = 60
+
+
+def score_tables(score: SemanticScore) -> tuple[Table, ...]:
+    """The tables, release first; with published models where those are wanted and compare."""
+    tables = [
+        table
+        for protocol in PROTOCOLS
+        for table in (_protocol(score, protocol), _thresholds(score, protocol))
+    ]
+    if any(each.accuracy for each in score.predictions.values()):
+        tables.append(_accuracy(score))
+    tables += _differences(score)
+    last = tables[-1]
+    notes = (*last.notes, *_notes(score))
+    return (*tables[:-1], Table(last.columns, last.rows, last.title, notes))
+
+
+def _protocol(score: SemanticScore, protocol: ProtocolName) -> Table:
+    """Models below one another for each metric, so that a column compares them."""
+    by_metric: dict[Metric, list[tuple[str, ...]]] = {}
+    for name, prediction in score.predictions.items():
+        for metric, images, views in prediction.protocols[protocol].by_metric():
+            cells = [_number(views[view].value) for view in VIEWS]
+            by_metric.setdefault(metric, []).append(
+                (name, METRICS[metric], f"{images:,}", *cells, _interval(views["full"]))
+            )
+    if score.published and protocol == "release":
+        _add_published(by_metric, ("semap", "semf1"), published_semantic(score))
+        _add_published(by_metric, ("csemap", "csemf1"), published_detection(score))
+    notes = []
+    if "csemap" in by_metric:
+        over = "generated images" if protocol == "release" else "all images whose source is known"
+        notes.append(f"cSemAP and cSemF1 count where the source is recognised, over {over}.")
+    return Table(
+        ("", "score", "images", *VIEWS, "95 % of full"),
+        tuple(row for metric in METRICS for row in by_metric.get(metric, ())),
+        TITLES[protocol],
+        tuple(notes),
+    )
+
+
+def _add_published(
+    by_metric: dict[Metric, list[tuple[str, ...]]],
+    metrics: Sequence[Metric],
+    published: Iterable[PublishedRow],
+) -> None:
+    """Beside own scores alone: without detection of our own theirs is not shown either."""
+    for row in published:
+        for number, metric in enumerate(metrics):
+            if metric in by_metric:
+                values = row.scores[number * len(VIEWS) : (number + 1) * len(VIEWS)]
+                cells = [_number(each.value) for each in values]
+                by_metric[metric].append((row.model, METRICS[metric], MISSING, *cells, MISSING))
+
+
+def _thresholds(score: SemanticScore, protocol: ProtocolName) -> Table:
+    rows = [
+        (
+            name,
+            f"{each.threshold:g}",
+            f"{each.tp['full']:,}",
+            f"{each.n_pred:,}",
+            f"{each.n_true:,}",
+            _number(each.semap["full"]),
+            _number(each.semf1["full"]),
+            _number(each.micro["full"].f1),
+        )
+        for name, prediction in score.predictions.items()
+        for each in prediction.protocols[protocol].thresholds
+    ]
+    columns = ("", "at", "TP", "pred", "true", "SemAP", "SemF1", "micro F1")
+    return Table(columns, tuple(rows), f"{protocol} by threshold, full")
+
+
+def _accuracy(score: SemanticScore) -> Table:
+    rows = [
+        (
+            name,
+            f"{accuracy.images:,}",
+            _number(accuracy.estimate.value),
+            _interval(accuracy.estimate),
+            f"{accuracy.unclear:,}",
+        )
+        for name, prediction in score.predictions.items()
+        if (accuracy := prediction.accuracy) is not None
+    ]
+    if score.published:
+        rows += [
+            (row.model, MISSING, _number(row.scores[-1].value), MISSING, MISSING)
+            for row in published_detection(score)
+        ]
+    columns = ("", "images", "accuracy", "95 %", "unclear")
+    return Table(columns, tuple(rows), "source: generated or real, unclear counts as wrong")
+
+
+def _differences(score: SemanticScore) -> Iterator[Table]:
+    pairs = pairs_of(score)
+    for number, (first, second, differences) in enumerate(pairs[:MOST_PAIRS], start=1):
+        rows = [
+            (
+                each.protocol,
+                METRICS[each.metric],
+                f"{each.images:,}",
+                MISSING if each.estimate.value is None else f"{each.estimate.value:+.4f}",
+                _signed_interval(each.estimate),
+            )
+            for each in differences.values()
+            if each.view == "full"
+        ]
+        left = len(pairs) - MOST_PAIRS if number == MOST_PAIRS else 0
+        yield Table(
+            ("", "score", "images", "full", "95 %, paired"),
+            tuple(rows),
+            f"{first} − {second}, image by image",
+            (f"And {left} more pairs: all are in the JSON.",) if left > 0 else (),
+        )
+
+
+def _number(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.4f}"
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{estimate.interval[0]:.4f} to {estimate.interval[1]:.4f}" if estimate.interval else MISSING
+
+
+def _signed_interval(estimate: Estimate) -> str:
+    return f"{estimate.interval[0]:+.4f} to {estimate.interval[1]:+.4f}" if estimate.interval else MISSING
+
+
+def _notes(score: SemanticScore) -> Iterator[str]:
+    share = f"full = {score.balance:g} phe + {1 - score.balance:g} rea"
+    yield f"Similarity: {measure_words(score.measure)}; phe phenomenon, rea reasoning, {share}"
+    truth = score.truth
+    yield f"Truth: {truth.path}: {truth.images:,} images, {truth.anomalies:,} anomalies"
+    yield f"Signature: {score.signature}"
+    if score.no_comparison is not None:
+        left = " --published shows none." if score.published else ""
+        yield f"Published figures do not compare: {score.no_comparison}.{left}"
+    elif score.published:
+        yield CAVEATS["semantic_scores"]
+    if failed := next((each.left_out.truth for each in score.predictions.values()), ()):
+        yield f"{_count(failed, 'image')} of the truth failed or are partial and in no figure{_names(failed)}"
+    for name, prediction in score.predictions.items():
+        for note in _prediction_notes(prediction):
+            yield f"{name}: {note}"
+    if not score.resamples:
+        yield "Without resamples there are no intervals."
+
+
+def _prediction_notes(prediction: PredictionScore) -> Iterator[str]:
+    left = prediction.left_out
+    if clean := prediction.without_truth:
+        images = "image has" if clean == 1 else "images have"
+        yield f"{clean:,} {images} no true anomaly, which release scores 0 whatever is predicted"
+    if by_file := prediction.paired_by.get("file"):
+        yield f"{by_file:,} images are paired by file name alone: all folders differ"
+    if prediction.unfinished is not None:
+        yield f"{prediction.unfinished}; the same command goes on with it"
+    if left.only_truth:
+        missing = _count(left.only_truth, "image")
+        yield f"{missing} without a prediction: not in release, empty in paper{_names(left.only_truth)}"
+    if left.only_predictions:
+        surplus = _count(left.only_predictions, "predicted image")
+        yield f"{surplus} not in the truth and in no figure{_names(left.only_predictions)}"
+    for status, names in left.unfinished.items():
+        if names:
+            yield f"{_count(names, f'{status} record')} in no score; run it again{_names(names)}"
+    if left.without_source:
+        unknown = _count(left.without_source, "image")
+        yield f"{unknown} without a true source, not in detection{_names(left.without_source)}"
+    if prediction.unread_answers:
+        answers = _count(prediction.unread_answers, "answer")
+        names_of = _names(prediction.unread_answers)
+        yield f"{answers} not a list of anomalies: one prediction each that matches nothing{names_of}"
+    if prediction.blank_texts:
+        yield f"{prediction.blank_texts:,} blank phenomena or reasonings are similar to nothing"
+    if prediction.unread_severities:
+        yield (
+            f"{prediction.unread_severities:,} severities are no number from 0 to 100; "
+            "these images rank in the given order"
+        )
+
+
+def _count(names: Sequence[str], what: str) -> str:
+    return f"{len(names):,} {what}{'' if len(names) == 1 else 's'}"
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = [name if len(name) <= _MOST_IN_NAME else "…" + name[1 - _MOST_IN_NAME :] for name in names]
+    more = ", … all in the JSON" if len(names) > MOST_NAMED else ""
+    return f" ({', '.join(shown[:MOST_NAMED])}{more})"

@@ -1,0 +1,28 @@
+"""Figures with their intervals: what a difference says, and how intervals and p-values read."""
+
+from __future__ import annotations
+
+import math
+
+from uncanny.eval.common.estimates import Estimate, Share, interval_json, interval_words, p_words
+
+
+def test_an_interval_says_whether_a_difference_is_one() -> None:
+    intervals = ((0.01, 0.2), (-0.1, 0.2), (0.0, 0.2), None)
+    assert [Estimate(0.1, interval).excludes_zero for interval in intervals] == [True, False, False, None]
+
+
+def test_a_difference_from_the_other_side() -> None:
+    assert -Estimate(0.5, (-0.1, 0.7)) == Estimate(-0.5, (-0.7, 0.1))
+    assert -Estimate(None) == Estimate(None)
+    assert math.copysign(1, (-Estimate(0.0)).value or 0.0) == 1
+
+
+def test_intervals_read_as_percent_and_as_json() -> None:
+    share = Share(0.5, 5, 10, (0.237, 0.763))
+    assert (interval_words(share), interval_json(share)) == ("23.7–76.3", [0.237, 0.763])
+    assert (interval_words(Share(None, 0, 0)), interval_json(Estimate(0.1))) == (None, None)
+
+
+def test_p_values_are_never_0() -> None:
+    assert [p_words(p) for p in (None, 0.0, 0.0432)] == ["nothing in common", "p < 0.0001", "p = 0.043"]
