@@ -96,7 +96,7 @@ async def test_drafts_of_the_object_list_are_worded_differently_and_kept_apart()
     assert [request.sample for request in drafts] == [0, 1, 2, 3]
     words = [texts(request, "user")[0] for request in drafts]
     assert len(set(words)) == WORDINGS + 1
-    without_number = [text.replace(f"Draft: {n} of 4", "") for n, text in enumerate(words, start=1)]
+    without_number = [text.replace(f"draft {n} of 4", "") for n, text in enumerate(words, start=1)]
     assert len(set(without_number)) == WORDINGS
     assert without_number[0] == without_number[WORDINGS]
 

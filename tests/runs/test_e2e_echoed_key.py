@@ -27,13 +27,13 @@ ANOMALY = {"name": "NAME", "phenomenon": "It is KEY.", "reasoning": "KEY", "seve
 
 def answer(question: str, key: str) -> str:
     """A valid answer to any question of detection, MCQ and realism, with the key in it."""
-    if "Agent: RealismJudge" in question:
+    if "Is it realistic?" in question:
         text = "Assessment: KEY\n\nVerdict: Yes"
-    elif "Agent: OrderJudge" in question:
+    elif "looks more real" in question:
         text = "KEY\nVerdict: First"
-    elif "Question: source" in question:
+    elif "made by an image generator?" in question:
         text = "yes"
-    elif "Question: anomalies" in question:
+    elif "what in this picture could not be so" in question:
         text = orjson.dumps({"anomalies": [ANOMALY]}).decode().replace("NAME", "KEY in the picture")
     else:
         text = "KEY"

@@ -183,8 +183,42 @@ def test_an_mcq_run_of_0_1_0_goes_on(earlier: Path) -> None:
     with serving() as server:
         asked = server.asked("openai", "gpt-4o")
         done = uncanny_here("mcq", "run", earlier / "items.jsonl", *asked, "-o", run.path)
-        assert (done.code, done.told, server.requests()) == (0, "", 3)
+        assert (done.code, server.requests()) == (0, 3)
+    check_went_on(run, done, "mcq@b4fed076")
     assert run.manifest()["prompts"]["whose"] == "ours"
+
+
+@pytest.mark.parametrize(
+    ("folder", "command", "texts"),
+    [
+        ("annotate-killed", "annotate", "annotate@c6d9f332"),
+        ("detect", "detect", "detect@bf0fd977"),
+    ],
+)
+def test_image_runs_of_0_1_0_go_on(
+    folder: str, command: str, texts: str, earlier: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(earlier)
+    run = Run(earlier / folder)
+    calls_before = len((run.path / "calls.jsonl").read_bytes().splitlines())
+    with serving(objects=3) as server:
+        asked = server.asked("openai", "gpt-4o")
+        done = uncanny_here(command, "images", *asked, "-o", run.path, "--no-report")
+        requests = server.requests()
+    assert done.code == 0
+    check_went_on(run, done, texts)
+    assert len((run.path / "calls.jsonl").read_bytes().splitlines()) == calls_before + requests
+    assert requests > 0
+
+
+def check_went_on(run: Run, done: Done, set_id: str) -> None:
+    """All calls were made with the texts the run was begun with, which are kept under their id."""
+    assert f"begun with the texts {set_id} and goes on with them" in done.told
+    texts = earlier_set(set_id)
+    assert texts is not None
+    calls = [orjson.loads(line) for line in (run.path / "calls.jsonl").read_bytes().splitlines()]
+    assert {call["prompt"] for call in calls} <= {prompt.id for prompt in texts.prompts.values()}
+    assert run.manifest()["prompts"]["id"] == set_id
 
 
 def test_all_generators_of_an_audit_are_asked_with_the_same_texts(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_a_stored_overlay_is_sent_byte_for_byte(tmp_path: Path, drawn: Path, run
     stored = {(items_file.parent / str(item.overlay)).read_bytes() for item in load_items(items_file)}
     with recording() as server:
         assert uncanny_here("mcq", "run", items_file, *server.asked(), "-o", run.path, "-q").code == 0
-        seen = {sent.pictures[0] for sent in server.sent() if "Question: q3" in sent.text}
+        seen = {sent.pictures[0] for sent in server.sent() if "Four boxes are drawn" in sent.text}
     assert seen == stored
     assert not (run.path / "overlays").exists()
 
@@ -197,7 +197,8 @@ def test_the_control_asks_q4_again_without_the_image(drawn: Path, run: McqRun) -
 def test_refusals_are_answers_and_failures_are_asked_again(drawn: Path, run: McqRun) -> None:
     command = ("mcq", "run", drawn, "-o", run.path)
     with recording(
-        refuse=lambda sent: "Question: q1" in sent.text, fail=lambda sent: "Question: q2" in sent.text
+        refuse=lambda sent: "a clearly visible fault" in sent.text,
+        fail=lambda sent: "Where in this picture" in sent.text,
     ) as server:
         done = uncanny_here(*command, *server.asked(), "--json", "--limit", "3")
     told = done.json()
@@ -215,6 +216,6 @@ def test_refusals_are_answers_and_failures_are_asked_again(drawn: Path, run: Mcq
         assert (kept.code, server.requests()) == (1, 0)
         again = uncanny_here(*command, *server.asked(), "--limit", "3", "-q")
         assert (again.code, again.err) == (0, "")
-        assert all("Question: q2" in sent.text for sent in server.sent())
+        assert all("Where in this picture" in sent.text for sent in server.sent())
         assert server.requests() == sum(answer.question == "q2" for answer in found.values())
     assert Counter(a.outcome for a in run.answers().values())["refused"] == 3
