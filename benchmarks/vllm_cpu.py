@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from unittest.mock import patch
 
 from uncanny.models import registry
-from uncanny.models.base import Capabilities, Message, ModelRequest, ModelResponse, Provider
+from uncanny.models.base import Message, ModelProvider, ModelRequest, ModelResponse
+from uncanny.models.vllm.model import VLLMProvider
 from uncanny.models.vllm.server import VllmServer
 
 VENV_VARIABLE = "UNCANNY_VLLM_VENV"
@@ -44,37 +44,26 @@ COUNTERS = (
 Arrange = Callable[[ModelRequest], ModelRequest]
 
 
-@dataclass(frozen=True, slots=True)
-class Arranged:
-    """A provider whose questions are put in another order on their way out.
+class Arranged(ModelProvider):
+    """A provider whose requests are put in another order on their way out.
 
-    Without a common prefix there is nothing to warm up, so no question waits for the first one.
+    Without a common prefix there is nothing to warm up, so no request waits for the first one.
     """
 
-    inner: Provider
-    arrange: Arrange
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return replace(self.inner.capabilities, prefix_cache=False)
-
-    @property
-    def endpoint(self) -> str | None:
-        return self.inner.endpoint
+    def __init__(self, inner: ModelProvider, arrange: Arrange) -> None:
+        self._inner, self._arrange = inner, arrange
+        self.name, self.endpoint = inner.name, inner.endpoint
+        self.capabilities = replace(inner.capabilities, prefix_cache=False)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        return self.inner.secrets
+        return self._inner.secrets
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
-        return await self.inner.generate(self.arrange(request))
+        return await self._inner.generate(self._arrange(request))
 
     async def close(self) -> None:
-        await self.inner.close()
+        await self._inner.close()
 
 
 def image_last(request: ModelRequest) -> ModelRequest:
@@ -173,23 +162,19 @@ def measure(server: VllmServer, run: Path, arrange: Arrange | None, limit: int |
     from uncanny.records.run_folder import RunFolder
     from uncanny.runs.config import ModelOptions, RunOptions
 
-    plain = registry.PROVIDERS["vllm"]
-
-    def opened(name: str, access: registry.Access) -> Provider:
-        provider = plain(name, access)
+    def arranged(name: str, base_url: str) -> ModelProvider:
+        provider = VLLMProvider(name, base_url=base_url)
         return provider if arrange is None else Arranged(provider, arrange)
 
+    registry.register_provider("arranged", arranged, replace=True)
     empty_caches(server)
     before = counters(server)
-    models = ModelOptions(registry.ModelId("vllm", server.model), base_urls={"vllm": server.base_url})
+    models = ModelOptions(registry.ModelId("arranged", server.model), base_urls={"arranged": server.base_url})
     config = AnnotateConfig(max_objects=MOST_OBJECTS)
     options = RunOptions(concurrency=CONCURRENCY, limit=limit, cache=False)
     images = [scene.image_path for scene in scenes()]
-    with patch.dict(registry.PROVIDERS, vllm=opened):
-        task = AnnotateTask(
-            folder=RunFolder(run), paths=images, models=models, config=config, options=options
-        )
-        end = run_with_progress(task, quiet=True)
+    task = AnnotateTask(folder=RunFolder(run), paths=images, models=models, config=config, options=options)
+    end = run_with_progress(task, quiet=True)
     progress, sums = end.progress, end.progress.spending.sums
     assert end.reason is None, end.error
     assert not set(progress.spending.unmeasured) - {"cost_usd"}

@@ -33,7 +33,7 @@ from uncanny.graphs.annotate import (
 )
 from uncanny.graphs.object_step import ObjectState, attribute_step, integrate_step, relation_step
 from uncanny.images import PixelPolicy, SendLimits, prepare
-from uncanny.models.base import Provider, Tokens, encode_image
+from uncanny.models.base import ModelProvider, Tokens, encode_image
 from uncanny.models.registry import Access, open_model, parse_model
 
 KEPT_IMAGES = 8
@@ -57,7 +57,7 @@ class StudioInput(TypedDict):
     image: str
 
 
-_providers: dict[tuple[str, str | None], Provider] = {}
+_providers: dict[tuple[str, str | None], ModelProvider] = {}
 _contexts: OrderedDict[tuple[str, StudioContext], ImageContext] = OrderedDict()
 
 

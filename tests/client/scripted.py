@@ -17,9 +17,9 @@ from uncanny.models.base import (
     Capabilities,
     Finish,
     Message,
+    ModelProvider,
     ModelRequest,
     ModelResponse,
-    Provider,
     Sampling,
     SentImage,
     Tokens,
@@ -43,8 +43,8 @@ WARMING = replace(CAPABILITIES, prefix_cache=True)
 TOKENS = Tokens(input=100, output=10, cached=0, cache_written=0)
 
 
-class ScriptedProvider:
-    """A `Provider`. `requests` is all it was asked, `most` the most calls at once."""
+class ScriptedProvider(ModelProvider):
+    """`requests` is all it was sent, `most` the most calls at once."""
 
     def __init__(
         self,
@@ -56,9 +56,13 @@ class ScriptedProvider:
         secrets: tuple[str, ...] = (),
     ) -> None:
         self._script = script
-        self.name, self.capabilities, self.endpoint, self.secrets = name, capabilities, endpoint, secrets
+        self.name, self.capabilities, self.endpoint, self._secrets = name, capabilities, endpoint, secrets
         self.requests: list[ModelRequest] = []
         self.now = self.most = 0
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        return self._secrets
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
         self.requests.append(request)
@@ -74,9 +78,6 @@ class ScriptedProvider:
             return line
         finally:
             self.now -= 1
-
-    async def close(self) -> None:
-        return None
 
 
 def in_turn(*lines: Line) -> Script:
@@ -106,7 +107,7 @@ def question(text: str = "What is it?", image: SentImage | None = None, **more: 
 
 
 def guarded(
-    provider: Provider, *, concurrency: int = 8, price: float | None = None, worst: int = 1_000
+    provider: ModelProvider, *, concurrency: int = 8, price: float | None = None, worst: int = 1_000
 ) -> Endpoint:
     """`price` is dollars a token, `worst` what each request is thought to use at most."""
 

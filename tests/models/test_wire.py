@@ -17,7 +17,7 @@ from werkzeug import Response
 
 from uncanny.errors import ModelUnusableError, ProviderError, RequestRejectedError, TransientError, UsageError
 from uncanny.models.anthropic import AnthropicProvider
-from uncanny.models.base import Message, ModelRequest, ModelResponse, Provider, Sampling
+from uncanny.models.base import Message, ModelProvider, ModelRequest, ModelResponse, Sampling
 from uncanny.models.http import LARGEST_RESPONSE
 from uncanny.models.openai import OpenAIProvider
 from uncanny.models.openai_compatible import CompatibleProvider
@@ -39,14 +39,14 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_COMPATIBLE_API_KEY", raising=False)
 
 
-async def answer(provider: Provider) -> ModelResponse:
+async def answer(provider: ModelProvider) -> ModelResponse:
     try:
         return await provider.generate(QUESTION)
     finally:
         await provider.close()
 
 
-async def failure(provider: Provider) -> ProviderError:
+async def failure(provider: ModelProvider) -> ProviderError:
     with pytest.raises(ProviderError) as caught:
         await answer(provider)
     assert PASSWORD not in f"{caught.value} {caught.value!r} {vars(caught.value)}"
@@ -58,7 +58,7 @@ def transient(error: ProviderError) -> TransientError:
     return error
 
 
-MAKERS: dict[str, Callable[[str], Provider]] = {
+MAKERS: dict[str, Callable[[str], ModelProvider]] = {
     "openai": lambda url: OpenAIProvider("m", base_url=url, api_key=KEY, timeout_s=20),
     "anthropic": lambda url: AnthropicProvider("m", base_url=url, api_key=KEY, timeout_s=20),
     "vllm": lambda url: VLLMProvider("m", base_url=url, api_key=KEY, timeout_s=20),
@@ -67,7 +67,7 @@ MAKERS: dict[str, Callable[[str], Provider]] = {
 every_provider = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
-def path(make: Callable[[str], Provider]) -> str:
+def path(make: Callable[[str], ModelProvider]) -> str:
     return "/v1/messages" if make is MAKERS["anthropic"] else "/v1/chat/completions"
 
 
@@ -77,7 +77,7 @@ def path(make: Callable[[str], Provider]) -> str:
 @every_provider
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_nothing_is_sent_where_a_server_redirects_to(
-    httpserver: HTTPServer, make: Callable[[str], Provider], status: int
+    httpserver: HTTPServer, make: Callable[[str], ModelProvider], status: int
 ) -> None:
     async with Sink() as other:
         target = f"{other.url}/v1/elsewhere?token={PASSWORD}"
@@ -187,7 +187,7 @@ def http(status: str, body: bytes, *headers: str) -> bytes:
 
 @every_provider
 async def test_a_proxy_of_the_environment_is_between_elsewhere_but_not_here(
-    httpserver: HTTPServer, make: Callable[[str], Provider], monkeypatch: pytest.MonkeyPatch
+    httpserver: HTTPServer, make: Callable[[str], ModelProvider], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = MESSAGE if make is MAKERS["anthropic"] else CHAT
     httpserver.expect_request(path(make)).respond_with_data(said)
@@ -213,7 +213,7 @@ async def test_questions_about_a_server_take_the_same_way(
 
 @every_provider
 async def test_a_proxy_that_is_not_there_is_named(
-    make: Callable[[str], Provider], monkeypatch: pytest.MonkeyPatch
+    make: Callable[[str], ModelProvider], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Sink() as proxy:
         port = proxy.url.rpartition(":")[2]
@@ -271,7 +271,9 @@ async def raw(behaviour: Callable[[asyncio.StreamWriter], Awaitable[None]]) -> A
 
 @every_provider
 @pytest.mark.parametrize("head", [b"transfer-encoding: chunked", b"connection: close"])
-async def test_a_body_without_an_end_is_not_read_to_it(head: bytes, make: Callable[[str], Provider]) -> None:
+async def test_a_body_without_an_end_is_not_read_to_it(
+    head: bytes, make: Callable[[str], ModelProvider]
+) -> None:
     sent = 0
 
     async def without_end(writer: asyncio.StreamWriter) -> None:
@@ -397,7 +399,7 @@ async def test_an_error_with_a_body_of_any_size_is_still_that_error(
     ids=lambda said: repr(said)[:40],
 )
 @pytest.mark.parametrize("make", [MAKERS["openai"], MAKERS["anthropic"]], ids=["openai", "anthropic"])
-async def test_any_bytes_are_one_of_our_errors(said: bytes, make: Callable[[str], Provider]) -> None:
+async def test_any_bytes_are_one_of_our_errors(said: bytes, make: Callable[[str], ModelProvider]) -> None:
     async with Sink(said) as server:
         error = await failure(make(f"{server.url}/v1"))
     assert "\n" not in str(error)

@@ -175,13 +175,13 @@ def read_models(
 ) -> Any:
     """`ModelOptions` from the command line. Raises UsageError."""
     from uncanny.models.addresses import parse_address
-    from uncanny.models.registry import PROVIDERS, ModelId, parse_model
+    from uncanny.models.registry import ModelId, is_provider, parse_model
     from uncanny.runs.config import ModelOptions
     from uncanny.settings import settings
 
     def one(name: str) -> ModelId:
         parts = [part.strip() for part in name.split(",")]
-        if len(parts) > 1 and all(part.partition("/")[0] in PROVIDERS for part in parts):
+        if len(parts) > 1 and all(is_provider(part.partition("/")[0]) for part in parts):
             asked = " ".join(f"-m {part}" for part in parts)
             raise UsageError(
                 f"{name!r} is {len(parts)} models and not the name of one",
@@ -193,7 +193,7 @@ def read_models(
     urls: dict[str, str] = {}
     for each in base_urls:
         provider, equals, url = each.partition("=")
-        if not (equals and provider in PROVIDERS):
+        if not (equals and is_provider(provider)):
             provider, url = main.provider, each
         parse_address(url)
         if urls.setdefault(provider, url) != url:

@@ -22,7 +22,7 @@ from uncanny.cli.session import (
 )
 from uncanny.cli.terminal import complain, cost, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
-from uncanny.models.registry import PROVIDERS, ModelId
+from uncanny.models.registry import ModelId, is_provider
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.progress import what_is_left
@@ -125,7 +125,7 @@ def _check_place(out: Path, models: Sequence[ModelId]) -> None:
 def _check_addresses(models: Sequence[ModelOptions], base_urls: Sequence[str]) -> None:
     """An address without a provider would be that of several."""
     providers = {each.model.provider for each in models}
-    bare = [url for url in base_urls if url.partition("=")[0] not in PROVIDERS]
+    bare = [url for url in base_urls if not is_provider(url.partition("=")[0])]
     if bare and len(providers) > 1:
         raise UsageError(
             f"--base-url {bare[0]} is for one provider, and {', '.join(sorted(providers))} are asked",

@@ -19,7 +19,7 @@ from typing import NoReturn
 from uncanny.client.budget import Spend
 from uncanny.client.waiting import Ticket, WaitingQueue
 from uncanny.errors import ModelDownError, ModelUnusableError, RequestRejectedError, TransientError
-from uncanny.models.base import ModelRequest, Provider, Tokens
+from uncanny.models.base import ModelProvider, ModelRequest, Tokens
 
 PATIENCE_S = 120.0
 
@@ -33,7 +33,7 @@ class Endpoint:
     `unavailable` is why the model is not asked any more.
     """
 
-    provider: Provider
+    provider: ModelProvider
     limiter: Limiter
     breaker: Breaker
     price: Callable[[Tokens], float | None]
@@ -51,7 +51,7 @@ class Endpoint:
 
 
 def guarded_endpoint(
-    provider: Provider,
+    provider: ModelProvider,
     concurrency: int,
     *,
     price: Callable[[Tokens], float | None],

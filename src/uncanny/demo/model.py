@@ -19,7 +19,7 @@ from uncanny.demo.recognition import RecognizedPrompt, Turn, prompt_patterns, re
 from uncanny.demo.scenes import scenes
 from uncanny.demo.views import SYNTHETIC_MARK, View, known_view, overlay_view, synthetic_view
 from uncanny.errors import RequestRejectedError
-from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, SentImage, Tokens
+from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, SentImage, Tokens
 
 SchemaForm = Literal["none", "own", "shared"]
 """The answer's form: free, a record of its own schema, or `{"answer": …}` around any record."""
@@ -76,28 +76,15 @@ class DemoAnswer:
     finish: Literal["stop", "length"] = "stop"
 
 
-class DemoProvider:
+class DemoProvider(ModelProvider):
     """The demo model in this process. `latency` is the seconds to wait before each answer."""
+
+    name = "demo"
+    capabilities = CAPABILITIES
 
     def __init__(self, *, latency: float = 0.0) -> None:
         self._latency = latency
         warm_up()
-
-    @property
-    def name(self) -> str:
-        return "demo"
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return CAPABILITIES
-
-    @property
-    def endpoint(self) -> None:
-        return None
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        return ()
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
         """Answer from the bundled scenes. Raises `RequestRejectedError` for any other image or prompt.
@@ -118,9 +105,6 @@ class DemoProvider:
             ),
             model="demo",
         )
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
 
 def warm_up() -> None:

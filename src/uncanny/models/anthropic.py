@@ -17,6 +17,7 @@ from uncanny.models.base import (
     Capabilities,
     Finish,
     Message,
+    ModelProvider,
     ModelRequest,
     ModelResponse,
     Sampling,
@@ -41,7 +42,7 @@ _FINE_SIGHTED = re.compile(r"^claude-(opus-4-[789]|[a-z]+-[5-9])")
 _NOT_TAKEN = re.compile(r"not support|unsupported|not permitted", re.IGNORECASE)
 
 
-class AnthropicProvider:
+class AnthropicProvider(ModelProvider):
     """A model of the Anthropic API, `anthropic/<model>`.
 
     It takes no sampling parameters: repeats differ by their wording alone. Answers follow the task's shared
@@ -62,7 +63,7 @@ class AnthropicProvider:
         key = api_key or environment_key(KEY_VARIABLE)
         if key is None:
             raise missing_key(name, KEY_VARIABLE)
-        self._address = address = parse_address(
+        address = parse_address(
             base_url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL, without=OWN_PATHS
         )
         self._client = AsyncAnthropic(
@@ -83,7 +84,8 @@ class AnthropicProvider:
         self._context = ErrorContext.at(address, name, model, KEY_VARIABLE, key)
         self._timeout_s = timeout_s
         self._constrained = True
-        self._traits = Capabilities(
+        self.name, self.endpoint = name, address.identity
+        self.capabilities = Capabilities(
             media_types=MEDIA_TYPES,
             max_image_bytes=LARGEST_IMAGE,
             max_image_side=largest_side(model),
@@ -98,18 +100,6 @@ class AnthropicProvider:
         return f"{type(self).__name__}({self._context.name!r} at {self._context.endpoint})"
 
     @property
-    def name(self) -> str:
-        return self._context.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._traits
-
-    @property
-    def endpoint(self) -> str | None:
-        return self._address.identity
-
-    @property
     def secrets(self) -> tuple[str, ...]:
         return self._context.secrets
 
@@ -118,7 +108,8 @@ class AnthropicProvider:
         return {"max_tokens": sampling.max_output_tokens}
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
-        """Make one call; see `Provider.ask`. A model without constrained answers is asked again without."""
+        """Make one call; see `ModelProvider.generate`. Where a model has no constrained answers, it is
+        made once more without."""
         if not self._constrained:
             request = replace(request, schema=None)
         try:

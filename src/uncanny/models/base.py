@@ -1,14 +1,15 @@
-"""The one protocol between agents and models: a `ModelRequest` in, a `ModelResponse` with usage out.
+"""The interface between agents and models: a `ModelRequest` in, a `ModelResponse` with usage out.
 
-A provider makes exactly one HTTP call per `generate` and never retries: retries, caching, budgets, repair
-questions and fallbacks are `uncanny.client.client`'s, once for all providers.
-
-Images made ready to be sent: the costly encoding happens here, once an image."""
+A provider makes exactly one call per `generate` and never retries: retries, caching, budgets, repairs and
+fallbacks are `uncanny.client.client`'s, once for all providers. An image is encoded here, once for all
+requests about it.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -18,8 +19,9 @@ from uncanny.schema import as_count
 
 Finish = Literal["stop", "length", "refusal"]
 Outcome = Literal["answered", "unparseable", "refused", "error"]
-# How closely a server looks at an image, where it lets callers say.
+# How closely a server looks at an image, where it lets clients say.
 Detail = Literal["low", "high", "auto", "original"]
+COMMON_MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,9 +77,9 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One question to a model. `sample` tells repeats of the same question apart: three drafts stay three.
+    """One request to a model. `sample` tells repeats of the same request apart: three drafts stay three.
 
-    `agent`, `step` and `subject` (an object's name) say who asks; they are for records, not for the model.
+    `agent`, `step` and `subject` (an object's name) say whose it is; they are for records, not for the model.
     """
 
     messages: tuple[Message, ...]
@@ -119,12 +121,13 @@ def credible(tokens: Tokens) -> Tokens:
 class ModelResponse:
     """What came back from one call. `text` is empty when the model refused without words.
 
-    `reason` is why the server refused in the model's place, in the server's words; None where it did not say.
+    `model` is the one that answered, `request_id` the server's name of the call. `reason` is why the server
+    refused in the model's place, in the server's words. None is what it did not say.
     """
 
     text: str
-    finish: Finish
-    tokens: Tokens
+    finish: Finish = "stop"
+    tokens: Tokens = field(default_factory=Tokens)
     model: str | None = None
     request_id: str | None = None
     reason: str | None = None
@@ -146,24 +149,28 @@ def masked(response: ModelResponse, mask: Callable[[str], str]) -> ModelResponse
 class Capabilities:
     """What a provider takes. Limits are None where there is none.
 
-    `structured`: answers can be constrained to a schema. `schema_in_prefix`: the schema is rendered ahead of
-    the messages. `prefix_cache`: repeated prefixes are cheaper once one call with them has come back.
-    `fixed_concurrency`: the server queues instead of refusing, so concurrency is not adapted.
+    `media_types` and the limits are of images. `structured`: answers can be constrained to a schema.
+    `schema_in_prefix`: the schema is rendered ahead of the messages. `prefix_cache`: repeated prefixes are
+    cheaper once one call with them has come back. `fixed_concurrency`: the server queues instead of refusing,
+    so concurrency is not adapted.
     """
 
-    media_types: frozenset[str]
-    max_image_bytes: int | None
-    max_image_side: int | None
-    temperature: bool
-    top_p: bool
-    structured: bool
-    schema_in_prefix: bool
-    prefix_cache: bool
+    media_types: frozenset[str] = COMMON_MEDIA_TYPES
+    max_image_bytes: int | None = None
+    max_image_side: int | None = None
+    temperature: bool = True
+    top_p: bool = True
+    structured: bool = False
+    schema_in_prefix: bool = False
+    prefix_cache: bool = False
     fixed_concurrency: bool = False
 
 
 class Provider(Protocol):
-    """A model behind some API. `name` is `provider/model`, as the user wrote it."""
+    """What a provider of one's own must have; `models.custom` adds the rest of `ModelProvider`.
+
+    `name` is `provider/model`, as the user wrote it: answers are kept under it.
+    """
 
     @property
     def name(self) -> str: ...
@@ -171,14 +178,28 @@ class Provider(Protocol):
     @property
     def capabilities(self) -> Capabilities: ...
 
-    @property
-    def endpoint(self) -> str | None:
-        """Base URL the calls go to, None for models in this process; part of the answer cache's key."""
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        """Make one call; see `ModelProvider.generate`."""
+
+
+class ModelProvider(ABC):
+    """A model behind some API, with all that a run needs of it.
+
+    `endpoint` is the base URL the calls go to, None for models in this process; it is part of the answer
+    cache's key. `secrets` must be repeated nowhere, such as the key. `notices` are sentences for the user
+    about what turned out on the way.
+    """
+
+    name: str
+    capabilities: Capabilities
+    endpoint: str | None = None
+    notices: Sequence[str] = ()
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        """What must be repeated nowhere, such as the key; empty for models in this process."""
+    def secrets(self) -> tuple[str, ...]:  # no attribute: those are shown by debuggers and tracebacks
+        return ()
 
+    @abstractmethod
     async def generate(self, request: ModelRequest) -> ModelResponse:
         """Make one call.
 
@@ -186,7 +207,17 @@ class Provider(Protocol):
         A refusal or a cut-off answer is a `ModelResponse` with that `finish`, not an exception.
         """
 
-    async def close(self) -> None: ...
+    def sent(self, sampling: Sampling) -> dict[str, Any]:
+        """The sampling parameters as they go over the wire; for `run.json`."""
+        parameters = {
+            "temperature": sampling.temperature if self.capabilities.temperature else None,
+            "top_p": sampling.top_p if self.capabilities.top_p else None,
+            "max_output_tokens": sampling.max_output_tokens,
+        }
+        return {name: value for name, value in parameters.items() if value is not None}
+
+    async def close(self) -> None:  # noqa: B027 - most have nothing open
+        """Close what the provider has open."""
 
 
 def encode_image(*, sha256: str, media_type: str, width: int, height: int, data: bytes) -> SentImage:

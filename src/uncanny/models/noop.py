@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import orjson
 
-from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, Tokens
+from uncanny.models.base import (
+    COMMON_MEDIA_TYPES,
+    Capabilities,
+    ModelProvider,
+    ModelRequest,
+    ModelResponse,
+    Tokens,
+)
 
 OBJECTS = 8
 _TOKENS = Tokens(input=0, output=0, cached=0, cache_written=0)
@@ -27,44 +34,31 @@ _ANSWERS: dict[str, object] = {
         }
     ],
 }
-_REPLIES = {
+_RESPONSES = {
     key: ModelResponse(orjson.dumps({key: items}).decode(), "stop", _TOKENS, "noop")
     for key, items in _ANSWERS.items()
 }
 
 
 def _objects(request: ModelRequest) -> ModelResponse:
-    """Objects described by the image's digest, so that no two images ask the same question."""
+    """Objects described by the image's digest, so that no two images lead to the same request."""
     digests = [part.sha256 for part in request.messages[-1].parts if not isinstance(part, str)]
     description = f"A placeholder in {digests[0] if digests else 'no image'}."
     objects = [{"name": f"object {n}", "description": description} for n in range(1, OBJECTS + 1)]
     return ModelResponse(orjson.dumps({"objects": objects}).decode(), "stop", _TOKENS, "noop")
 
 
-class NoopProvider:
-    """Implements `Provider`; its answers mean nothing and its images are never decoded further than sent."""
+class NoopProvider(ModelProvider):
+    """Its answers mean nothing, and its images are decoded no further than to be sent."""
 
     name = "noop"
-    endpoint = None
-    secrets: tuple[str, ...] = ()
     capabilities = Capabilities(
-        media_types=frozenset(
-            {"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/avif"}
-        ),
-        max_image_bytes=None,
-        max_image_side=None,
-        temperature=True,
-        top_p=True,
+        media_types=COMMON_MEDIA_TYPES | {"image/bmp", "image/tiff", "image/avif"},
         structured=True,
-        schema_in_prefix=False,
-        prefix_cache=False,
         fixed_concurrency=True,
     )
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
         if request.schema is None:
             return _TEXT
-        return _REPLIES.get(request.schema.name) or _objects(request)
-
-    async def close(self) -> None:
-        return None
+        return _RESPONSES.get(request.schema.name) or _objects(request)

@@ -20,6 +20,7 @@ from uncanny.models.base import (
     Detail,
     Finish,
     Message,
+    ModelProvider,
     ModelRequest,
     ModelResponse,
     Sampling,
@@ -237,7 +238,7 @@ def _says_nothing_is_there(error: ProviderError) -> bool:
     return isinstance(error, TransientError) and error.kind == "bad_body"
 
 
-class ChatModel:
+class ChatModel(ModelProvider):
     """A `Provider` over an SDK client; one HTTP call per question.
 
     A server that answers 400 naming a parameter it does not take is asked again without that parameter, once
@@ -256,27 +257,15 @@ class ChatModel:
         variant: ApiVariant,
         timeout_s: float,
     ) -> None:
-        self._client, self._address, self._context, self._traits = client, address, context, capabilities
+        self.name, self.capabilities, self.endpoint = context.name, capabilities, address.identity
+        self._client, self._address, self._context = client, address, context
         self._variant, self._timeout_s = variant, timeout_s
-        self._endpoint = address.identity
         self._left_out: frozenset[str] = frozenset()
         self._in_doubt = not address.has_version
         self.notices: list[str] = []
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._context.name!r} at {self._context.endpoint})"
-
-    @property
-    def name(self) -> str:
-        return self._context.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return self._traits
-
-    @property
-    def endpoint(self) -> str | None:
-        return self._endpoint
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -290,15 +279,15 @@ class ChatModel:
     def sent(self, sampling: Sampling) -> dict[str, Any]:
         """The sampling parameters as they go over the wire."""
         wanted = {
-            "temperature": sampling.temperature if self._traits.temperature else None,
-            "top_p": sampling.top_p if self._traits.top_p else None,
+            "temperature": sampling.temperature if self.capabilities.temperature else None,
+            "top_p": sampling.top_p if self.capabilities.top_p else None,
             self._limit(): sampling.max_output_tokens,
         }
         left_out = self._left_out - {self._limit()}
         return {name: value for name, value in wanted.items() if value is not None and name not in left_out}
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
-        """Make one call; see `Provider.ask`."""
+        """Make one call; see `ModelProvider.generate`."""
         while True:
             left_out, parameters = self._left_out, self.sent(request.sampling)
             body = chat_body(request, self._context.model, self._variant, parameters, left_out)

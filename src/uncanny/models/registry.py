@@ -1,14 +1,21 @@
-"""Which providers there are: one line each, imported only when used."""
+"""Which providers there are: ours, imported only when used, and those that users register or install."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
 from uncanny.errors import UsageError
-from uncanny.models.base import Provider
+from uncanny.models.base import ModelProvider
+from uncanny.models.custom import (
+    NAME,
+    ProviderFactory,
+    create,
+    find_entry_point,
+    load_entry_point,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,61 +37,78 @@ class Access:
     timeout_s: float = 120.0
 
 
-def _openai(name: str, access: Access) -> Provider:
-    from uncanny.models.openai import OpenAIProvider
-
-    return OpenAIProvider(name, base_url=access.base_url, timeout_s=access.timeout_s)
-
-
-def _anthropic(name: str, access: Access) -> Provider:
-    from uncanny.models.anthropic import AnthropicProvider
-
-    return AnthropicProvider(name, base_url=access.base_url, timeout_s=access.timeout_s)
-
-
-def _vllm(name: str, access: Access) -> Provider:
-    from uncanny.models.vllm.model import VLLMProvider
-
-    return VLLMProvider(name, base_url=access.base_url, timeout_s=access.timeout_s)
-
-
-def _compatible(name: str, access: Access) -> Provider:
-    from uncanny.models.openai_compatible import CompatibleProvider
-
-    return CompatibleProvider(name, base_url=access.base_url, timeout_s=access.timeout_s)
-
-
-def _demo(_name: str, _access: Access) -> Provider:
-    # By name: the demo model stands above the models, and only who chooses it loads it.
-    provider: Provider = import_module("uncanny.demo.model").DemoProvider()
-    return provider
-
-
-def _noop(_name: str, _access: Access) -> Provider:
-    from uncanny.models.noop import NoopProvider
-
-    return NoopProvider()
-
-
-PROVIDERS: dict[str, Callable[[str, Access], Provider]] = {
-    "openai": _openai,
-    "anthropic": _anthropic,
-    "vllm": _vllm,
-    "openai-compatible": _compatible,
-    "demo": _demo,
-    "noop": _noop,
+# Module and class. The demo model stands above the models: a name of it is no import.
+PROVIDERS: Mapping[str, str] = {
+    "openai": "uncanny.models.openai:OpenAIProvider",
+    "anthropic": "uncanny.models.anthropic:AnthropicProvider",
+    "vllm": "uncanny.models.vllm.model:VLLMProvider",
+    "openai-compatible": "uncanny.models.openai_compatible:CompatibleProvider",
+    "demo": "uncanny.demo.model:DemoProvider",
+    "noop": "uncanny.models.noop:NoopProvider",
 }
 COMPATIBLE_URL_VARIABLE = "OPENAI_COMPATIBLE_BASE_URL"
 WITHOUT_NAME = frozenset({"demo", "noop"})
+_REGISTERED: dict[str, ProviderFactory] = {}
+
+
+def register_provider(name: str, factory: ProviderFactory, *, replace: bool = False) -> None:
+    """Make models of your own known as `name/…`, to functions and commands of this process.
+
+    Packages offer theirs without a call, as `name = "module:factory"` in the entry point group
+    `uncanny.providers`.
+
+    Args:
+        name: letters, digits, `.`, `_` and `-`; what stands before the first slash of a model.
+        factory: called with what stands behind the slash, and with `base_url` (str or None) and `timeout_s`
+            (seconds, for one call) where it has parameters of these names. A class will do. It returns an
+            object with `name` (`"name/model"` in full, answers are kept under it), `capabilities`
+            (`Capabilities`) and `async generate(request: ModelRequest) -> ModelResponse`. `endpoint` (an
+            address, so that answers of different servers are kept apart), `secrets` (texts that are written
+            nowhere), `notices` (sentences for the user), `sent(sampling)` and `close()` are used if there.
+        replace: whether a name that was registered before may be registered anew, as in a notebook.
+
+    Raises:
+        UsageError: for a name that cannot be written in a command, or is taken.
+
+    Example:
+        >>> class Constant:
+        ...     capabilities = Capabilities()
+        ...     def __init__(self, model):
+        ...         self.name = f"constant/{model}"
+        ...     async def generate(self, request):
+        ...         return ModelResponse("B")
+        >>> register_provider("constant", Constant)
+        >>> parse_model("constant/b")
+        ModelId(provider='constant', name='b')
+    """
+    if NAME.fullmatch(name) is None:
+        raise UsageError(f"{name!r} cannot name a provider", remedy="Use letters, digits, '.', '_' and '-'.")
+    if name in PROVIDERS:
+        raise UsageError(f"The provider {name!r} is uncanny's own", remedy="Choose another name.")
+    if name in _REGISTERED and not replace:
+        raise UsageError(
+            f"A provider {name!r} is registered already",
+            remedy="Choose another name, or pass replace=True.",
+        )
+    _REGISTERED[name] = factory
+
+
+def is_provider(name: str) -> bool:
+    """Whether models `name/…` can be used. Installed packages are looked at only where no other has the name.
+
+    Raises UsageError where several packages have it.
+    """
+    if name in PROVIDERS or name in _REGISTERED:
+        return True
+    return NAME.fullmatch(name) is not None and find_entry_point(name) is not None
 
 
 def parse_model(text: str) -> ModelId:
     """`openai/gpt-4o`, `vllm/Qwen/Qwen3-VL-8B-Instruct`, `demo`. Raises UsageError."""
     provider, _, name = text.strip().partition("/")
-    if provider not in PROVIDERS:
-        raise UsageError(
-            f"{text!r} names no provider", remedy=f"Write provider/model with one of {', '.join(PROVIDERS)}."
-        )
+    if not is_provider(provider):
+        names = ", ".join([*PROVIDERS, *_REGISTERED])
+        raise UsageError(f"{text!r} names no provider", remedy=f"Write provider/model with one of {names}.")
     if provider in WITHOUT_NAME:
         if name:
             raise UsageError(f"{text!r}: {provider} has one model only", remedy=f"Write {provider}.")
@@ -93,13 +117,32 @@ def parse_model(text: str) -> ModelId:
     return ModelId(provider, name)
 
 
-def open_model(model: ModelId, access: Access) -> Provider:
-    """Connect to nothing yet. Raises ModelUnusableError where a key is missing."""
-    return PROVIDERS[model.provider](model.name, access)
+def open_model(model: ModelId, access: Access) -> ModelProvider:
+    """Connect to nothing yet.
+
+    Raises ModelUnusableError where a key is missing, and UsageError where a provider that is not uncanny's
+    own cannot be loaded or lacks something.
+    """
+    name = None if model.provider in WITHOUT_NAME else model.name
+    factory = _factory(model.provider)
+    return create(factory, str(model), name, base_url=access.base_url, timeout_s=access.timeout_s)
+
+
+def _factory(provider: str) -> ProviderFactory:
+    if provider in PROVIDERS:
+        module, _, name = PROVIDERS[provider].partition(":")
+        factory: ProviderFactory = getattr(import_module(module), name)
+        return factory
+    if provider in _REGISTERED:
+        return _REGISTERED[provider]
+    point = find_entry_point(provider)
+    if point is None:
+        raise UsageError(f"There is no provider {provider!r}", remedy="Install its package, or register it.")
+    return load_entry_point(point)
 
 
 def missing_addresses(models: Iterable[ModelId], base_urls: Mapping[str, str]) -> list[str]:
-    """What is still to be said about where models are, a sentence each; empty where a run could start."""
+    """Addresses that a run could not start without, a sentence each; empty where none is missing."""
     if "openai-compatible" not in {model.provider for model in models}:
         return []
     if base_urls.get("openai-compatible") or os.environ.get(COMPATIBLE_URL_VARIABLE, "").strip():

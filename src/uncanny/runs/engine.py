@@ -18,7 +18,7 @@ from uncanny.client.endpoint import Endpoint, guarded_endpoint
 from uncanny.client.prices import PriceTable
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.images import SendLimits
-from uncanny.models.base import Capabilities, ModelRequest, Provider, Sampling, Tokens
+from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, Sampling, Tokens
 from uncanny.models.registry import Access, ModelId, open_model
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.runs.config import ModelOptions, RunOptions
@@ -40,26 +40,11 @@ class Engine:
 
     def sent(self, sampling: Sampling) -> dict[str, dict[str, Any]]:
         """Parameters as each model is really sent them."""
-        return {endpoint.name: sent_by(endpoint.provider, sampling) for endpoint in self.endpoints.values()}
+        return {endpoint.name: endpoint.provider.sent(sampling) for endpoint in self.endpoints.values()}
 
     def notices(self) -> list[str]:
         """What turned out about servers and is worth a word to the user."""
-        return [
-            note for endpoint in self.endpoints.values() for note in getattr(endpoint.provider, "notices", ())
-        ]
-
-
-def sent_by(provider: Provider, sampling: Sampling) -> dict[str, Any]:
-    own = getattr(provider, "sent", None)
-    if own is not None:
-        found: dict[str, Any] = own(sampling)
-        return found
-    taken = {
-        "temperature": sampling.temperature if provider.capabilities.temperature else None,
-        "top_p": sampling.top_p if provider.capabilities.top_p else None,
-        "max_output_tokens": sampling.max_output_tokens,
-    }
-    return {name: value for name, value in taken.items() if value is not None}
+        return [notice for endpoint in self.endpoints.values() for notice in endpoint.provider.notices]
 
 
 @asynccontextmanager
@@ -124,7 +109,7 @@ def _nothing() -> None:
 
 
 def _guarded(
-    provider: Provider, models: ModelOptions, run: RunOptions, prices: PriceTable, address: str | None
+    provider: ModelProvider, models: ModelOptions, run: RunOptions, prices: PriceTable, address: str | None
 ) -> Endpoint:
     def price(tokens: Tokens) -> float | None:
         return prices.cost(provider.name, tokens)

@@ -60,7 +60,8 @@ class VLLMProvider(ChatModel):
         )
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
-        """Make one call; see `Provider.ask`. Of a model that is not there, the error names those that are."""
+        """Make one call; see `ModelProvider.generate`. The error for a model that is not there names those
+        that are."""
         try:
             return await super().generate(request)
         except NothingThereError as error:

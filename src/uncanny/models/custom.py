@@ -1,0 +1,190 @@
+"""Providers that users bring: their registration, entry points of packages, and what uncanny adds to them."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from uncanny.errors import (
+    ModelUnusableError,
+    ProviderError,
+    RequestRejectedError,
+    TransientError,
+    UncannyError,
+    UsageError,
+)
+from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, Provider, Sampling
+from uncanny.models.error_body import one_line
+
+log = logging.getLogger("uncanny")
+
+ENTRY_POINTS = "uncanny.providers"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+# From a model's name, the part after the first slash, to a provider.
+ProviderFactory = Callable[..., Provider]
+
+_REQUIRED = ("name", "capabilities", "generate")
+
+
+def find_entry_point(provider: str) -> EntryPoint | None:
+    """The entry point of an installed package for `provider`, None where no package has one.
+
+    Raises `UsageError` where several packages have one.
+    """
+    points = list(dict.fromkeys(entry_points(group=ENTRY_POINTS, name=provider)))
+    if len({point.value for point in points}) > 1:
+        packages = ", ".join(sorted(_package(point) for point in points))
+        raise UsageError(
+            f"Several packages offer a provider {provider!r}: {packages}", remedy="Uninstall all but one."
+        )
+    return points[0] if points else None
+
+
+def load_entry_point(point: EntryPoint) -> ProviderFactory:
+    """Raises `UsageError` where the package cannot be imported or has no such factory."""
+    try:
+        factory: object = point.load()
+    except Exception as error:
+        reason = one_line(f"{type(error).__name__}: {error}", ())
+        raise UsageError(
+            f"The provider {point.name!r} of {_package(point)} cannot be loaded from {point.value}: {reason}",
+            remedy="Update the package, or uninstall it.",
+        ) from error
+    if not callable(factory):
+        raise UsageError(
+            f"The provider {point.name!r} of {_package(point)} is no class or function: {point.value}",
+            remedy="Update the package, or uninstall it.",
+        )
+    return factory
+
+
+def _package(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
+
+
+def create(
+    factory: ProviderFactory, model: str, name: str | None, *, base_url: str | None, timeout_s: float
+) -> ModelProvider:
+    """What `factory` makes of a model's `name`, and of address and time limit if it has parameters for them.
+
+    The name is None for providers with one model only. `model` is the whole name, for messages. Raises
+    `UsageError` where the factory fails or makes no provider, and whatever of ours it raises itself.
+    """
+    arguments = () if name is None else (name,)
+    options = {"base_url": base_url, "timeout_s": timeout_s}
+    try:
+        taken = _parameters(factory, options)
+        provider = factory(
+            *arguments, **{option: value for option, value in options.items() if option in taken}
+        )
+        return provider if isinstance(provider, ModelProvider) else CustomModel(provider, model, base_url)
+    except UncannyError:
+        raise
+    except Exception as error:
+        reason = one_line(f"{type(error).__name__}: {error}", ())
+        raise UsageError(f"{model} cannot be opened: {reason}") from error
+
+
+def _parameters(factory: ProviderFactory, options: dict[str, Any]) -> set[str]:
+    try:
+        parameters = inspect.signature(factory).parameters.values()
+    except ValueError:  # a few callables in C have no signature
+        return set()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return set(options)
+    return {each.name for each in parameters if each.kind is not each.POSITIONAL_ONLY}
+
+
+class CustomModel(ModelProvider):
+    """A provider that a user brought, with what it lacks of a `ModelProvider`.
+
+    `endpoint`, `secrets`, `notices`, `sent` and `close` are taken over where it has them. `base_url` is its
+    endpoint where it names none. Whatever it raises becomes an error of ours, so that a run goes on: errors
+    of sockets and time limits may pass, all others are that request's. Raises `UsageError` for what is no
+    provider, or one that answers under another name than `model`.
+    """
+
+    def __init__(self, provider: Provider, model: str, base_url: str | None) -> None:
+        self._provider = provider
+        kind = type(provider).__name__
+        missing = [name for name in _REQUIRED if getattr(provider, name, None) is None]
+        if missing:
+            raise UsageError(
+                f"{model} cannot be used: {kind} has no {' and no '.join(missing)}",
+                remedy="A provider has `name`, `capabilities` and `async generate(request) -> response`.",
+            )
+        if provider.name != model:
+            raise UsageError(
+                f"{model} cannot be used: the name of {kind} is {provider.name!r}",
+                remedy=f"Set it to {model!r}: answers are kept under it.",
+            )
+        if not isinstance(provider.capabilities, Capabilities):
+            raise UsageError(
+                f"{model} cannot be used: the capabilities of {kind} are {provider.capabilities!r}",
+                remedy="Make them with `Capabilities(…)`.",
+            )
+        if not callable(provider.generate):
+            raise UsageError(f"{model} cannot be used: `generate` of {kind} cannot be called")
+        self.name, self.capabilities = model, provider.capabilities
+        self.endpoint = getattr(provider, "endpoint", None) or base_url
+        self.notices = getattr(provider, "notices", ())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        secrets: str | Iterable[str] = getattr(self._provider, "secrets", ())
+        return (secrets,) if isinstance(secrets, str) else tuple(secrets)
+
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        with self._errors():
+            response: object = self._provider.generate(request)
+            if not inspect.isawaitable(response):
+                raise ModelUnusableError(f"{self.name} cannot be used: its `generate` is not async")
+            response = await response
+        if not isinstance(response, ModelResponse) or not isinstance(response.text, str):
+            raise ModelUnusableError(
+                f"{self.name} cannot be used: its `generate` returned {type(response).__name__}",
+                remedy="Return a `ModelResponse` with a text.",
+            )
+        return response
+
+    def sent(self, sampling: Sampling) -> dict[str, Any]:
+        sent: Callable[[Sampling], dict[str, Any]] | None = getattr(self._provider, "sent", None)
+        if sent is not None:
+            try:
+                return sent(sampling)
+            except Exception as error:
+                self._warn("sent", error)
+        return super().sent(sampling)
+
+    async def close(self) -> None:
+        try:
+            closing = getattr(self._provider, "close", lambda: None)()
+            if inspect.isawaitable(closing):
+                await closing
+        except Exception as error:  # what was answered is there, and the run is over
+            self._warn("close", error)
+
+    def _warn(self, method: str, error: Exception) -> None:
+        reason = one_line(f"{type(error).__name__}: {error}", self.secrets)
+        log.warning("%s: its `%s` failed: %s", self.name, method, reason)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except ProviderError:
+            raise
+        except Exception as error:
+            message = one_line(f"{self.name}: {type(error).__name__}: {error}", self.secrets)
+            if isinstance(error, OSError):  # with TimeoutError and ConnectionError
+                raise TransientError(message, kind="connection") from error
+            raise RequestRejectedError(message) from error
