@@ -60,8 +60,10 @@ def audit(
     the annotations were not made alike (unless `allow_mixed`), and where the two assessors have fewer than
     two generators in common; ItemsError with everything that is wrong with the records.
 
-        >>> result = uncanny.audit({"ours": "runs/a", "theirs": "runs/b"}, pair_by="stem")
-        >>> result.leaderboard.generators["ours"].cap.value
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> result = uncanny.audit({"ours": out, "theirs": run.annotations})
+    >>> result.leaderboard.generators["ours"].images
+    1
     """
     if not sources:
         raise UsageError("There is nothing to audit", remedy="Name at least one generator.")

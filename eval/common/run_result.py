@@ -114,7 +114,7 @@ class RunResult(TableResult, Generic[R]):
     def __init__(self, path: str | Path, end: RunEnd | None = None) -> None:
         self.path = Path(path)
         self.end = end
-        if end is None and not (self.path / self.record_file).is_file():
+        if end is None and not any((self.path / name).is_file() for name in (self.record_file, "run.json")):
             raise UsageError(
                 f"{self.path} has no {self.record_file}", remedy="Name the folder of a run of this kind."
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from uncanny.client.tokens import InputEstimate, image_tokens, text_tokens
 from uncanny.eval.annotate.forecast import PREFIXES
 from uncanny.eval.annotate.run import AnnotateRun, Images, image_paths, make_config
 from uncanny.eval.common.run_result import Records
+from uncanny.eval.metrics.detection import JUDGED
 from uncanny.images import PixelPolicy, PreparedImage
 from uncanny.models.base import Sampling, Tokens
 from uncanny.models.registry import missing_addresses
@@ -54,6 +56,22 @@ class DetectRun(AnnotateRun):
     def detections(self) -> Records[Detection]:
         """One for each image, in order of their names when the run is finished."""
         return Records(self.path / self.record_file, Detection, self.record_key)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command prints it; `scores` is None here, as the truth is not known to a run."""
+        verdicts = Counter(record.source or "unparseable" for record in self.detections if record.verdict)
+        content = super().to_json()
+        failures, skipped, warnings, error = (
+            content.pop(name) for name in ("failures", "skipped", "warnings", "error")
+        )
+        return content | {
+            "verdicts": {**dict.fromkeys(JUDGED, 0), **verdicts},
+            "scores": None,
+            "failures": failures,
+            "skipped": skipped,
+            "warnings": warnings,
+            "error": error,
+        }
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One an image: the source the model took it for, None where it gave no clear answer."""

@@ -45,8 +45,10 @@ def score(
     stored label that disagrees with its answers, and UsageError for a file that cannot be read, holds
     nothing, or is named twice.
 
-        scores = uncanny.realism.score({"ours": "runs/a", "theirs": "verdicts.jsonl"})
-        scores.sets["ours"].overall.labels["deceiving"].value  # 0–1, of the pairs with a label
+    >>> verdict = uncanny.realism.Verdict(id="p1", first="no", original_first=None, edited_first=None)
+    >>> scores = uncanny.realism.score({"ours": [verdict]})
+    >>> scores.sets["ours"].overall.labels["non_deceiving"].value
+    1.0
     """
     answers = None if humans is None else human_answers(humans)
     sets = {

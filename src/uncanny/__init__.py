@@ -1,3 +1,96 @@
-"""uncanny: what is wrong with an AI-generated image, at the scale of a data set, proved with numbers."""
+"""uncanny: what is wrong with an AI-generated image, at the scale of a data set, proved with numbers.
+
+::
+
+    import uncanny
+
+    annotation = uncanny.annotate_image("photo.jpg", model="openai/gpt-4o")
+    run = uncanny.annotate("photos/", model="openai/gpt-4o", out="runs/a", max_cost_usd=20)
+    print(run.summary.cost_usd, run.report())
+
+What `__all__` names is the public interface. Each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from uncanny import errors, realism, semantic
+    from uncanny.agents import AnnotateConfig
+    from uncanny.errors import UncannyError
+    from uncanny.eval.annotate.run import (
+        AnnotateRun,
+        annotate,
+        annotate_async,
+        annotate_image,
+        annotate_image_async,
+    )
+    from uncanny.eval.audit.run import audit
+    from uncanny.eval.detect.run import DetectRun, detect, detect_async
+    from uncanny.images import PixelPolicy
+    from uncanny.runs.stop import Stop
+    from uncanny.schema import Annotation, Anomaly, Detection
+
+# Where each public name is; a name without a second part is a module.
+_HOMES = {
+    "AnnotateConfig": "uncanny.agents:AnnotateConfig",
+    "AnnotateRun": "uncanny.eval.annotate.run:AnnotateRun",
+    "Annotation": "uncanny.schema:Annotation",
+    "Anomaly": "uncanny.schema:Anomaly",
+    "DetectRun": "uncanny.eval.detect.run:DetectRun",
+    "Detection": "uncanny.schema:Detection",
+    "PixelPolicy": "uncanny.images:PixelPolicy",
+    "Stop": "uncanny.runs.stop:Stop",
+    "UncannyError": "uncanny.errors:UncannyError",
+    "annotate": "uncanny.eval.annotate.run:annotate",
+    "annotate_async": "uncanny.eval.annotate.run:annotate_async",
+    "annotate_image": "uncanny.eval.annotate.run:annotate_image",
+    "annotate_image_async": "uncanny.eval.annotate.run:annotate_image_async",
+    "audit": "uncanny.eval.audit.run:audit",
+    "detect": "uncanny.eval.detect.run:detect",
+    "detect_async": "uncanny.eval.detect.run:detect_async",
+    "errors": "uncanny.errors",
+    "realism": "uncanny.realism",
+    "semantic": "uncanny.semantic",
+}
+
+__all__ = [
+    "AnnotateConfig",
+    "AnnotateRun",
+    "Annotation",
+    "Anomaly",
+    "DetectRun",
+    "Detection",
+    "PixelPolicy",
+    "Stop",
+    "UncannyError",
+    "annotate",
+    "annotate_async",
+    "annotate_image",
+    "annotate_image_async",
+    "audit",
+    "detect",
+    "detect_async",
+    "errors",
+    "realism",
+    "semantic",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, attribute = _HOMES[name].partition(":")
+    value = import_module(module)
+    if attribute:
+        value = getattr(value, attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

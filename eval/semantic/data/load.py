@@ -43,6 +43,9 @@ def load(anomalies: Anomalies, *, role: Role = "predictions") -> AnomalySet:
 
     Raises ItemsError with everything that is wrong, repeated images too, UsageError for a file that cannot
     be read or has no image.
+
+    >>> len(uncanny.semantic.load("scenes", role="truth").images) > 0
+    True
     """
     if isinstance(anomalies, AnomalySet):
         return anomalies

@@ -60,7 +60,7 @@ def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImag
             raise ImageError("a camera's raw file is not read", kind="unsupported", remedy=remedy)
         file = read_stamped(path, policy.max_file_bytes)
         data = file.data
-        return replace(prepare_bytes(data, policy, limits), stamp=file.stamp)
+        return replace(_prepared(data, policy, limits), stamp=file.stamp)
     except StorageError:
         raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files
@@ -113,7 +113,16 @@ def thumbnail(
 
 
 def prepare_bytes(data: bytes, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:
-    """Make the bytes of an image file ready to send, as `prepare` does. Raises ImageError."""
+    """The same for the bytes of a file that somebody has read already."""
+    try:
+        return _prepared(data, policy, limits)
+    except StorageError:
+        raise
+    except Exception as error:  # decoders raise all kinds of errors on hostile files
+        raise explain(error, data) from error
+
+
+def _prepared(data: bytes, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:
     header = read_header(data, policy.max_pixels)
     if _fits_as_it_is(header, header.turned, len(data), policy, limits) and check_whole(data, header):
         return _as_it_is(data, header)

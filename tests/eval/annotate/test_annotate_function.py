@@ -1,0 +1,108 @@
+"""One image without a folder, and a run as an object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from PIL import Image
+
+import uncanny
+from tests.runs.e2e import uncanny_here
+from uncanny.demo.scenes import scenes
+from uncanny.eval.annotate.run import AnnotateRun
+
+SCENE = next(scene for scene in scenes() if scene.anomalies)
+PAIR = [SCENE.image_path, next(scene.image_path for scene in scenes() if not scene.anomalies)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> AnnotateRun:
+    return uncanny.annotate(PAIR, model="demo", out=tmp_path_factory.mktemp("runs") / "a")
+
+
+def test_a_path_bytes_and_a_pillow_image_are_the_same_picture() -> None:
+    by_path = uncanny.annotate_image(SCENE.image_path, model="demo")
+    by_bytes = uncanny.annotate_image(SCENE.image_path.read_bytes(), model="demo", name="photo.png")
+    assert by_path.anomalies == by_bytes.anomalies != ()
+    assert (by_path.image, by_bytes.image) == (str(SCENE.image_path), "photo.png")
+    with Image.open(SCENE.image_path) as image:
+        by_image = uncanny.annotate_image(image, model="noop")
+    assert (by_image.image, by_image.status, by_image.width) == ("image", "ok", by_path.width)
+
+
+def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(uncanny.errors.ImageError):
+        uncanny.annotate_image(b"no image", model="demo")
+    with pytest.raises(uncanny.errors.ImageError):
+        uncanny.annotate_image(tmp_path / "gone.png", model="demo")
+    with pytest.raises(uncanny.errors.UsageError, match="not int"):
+        uncanny.annotate_image(3, model="demo")  # type: ignore[arg-type]
+
+
+def test_records_are_read_as_they_are_wanted(run: AnnotateRun) -> None:
+    records = run.annotations
+    assert len(records) == 2
+    assert [record.image for record in records] == sorted(record.image for record in records)
+    assert records[-1] == list(records)[1] == records[0:2][1]
+    assert str(run.path) in repr(records)
+    with pytest.raises(IndexError):
+        records[2]
+
+
+def test_of_two_lines_about_an_image_the_last_stands(run: AnnotateRun, tmp_path: Path) -> None:
+    lines = (run.path / "annotations.jsonl").read_bytes().splitlines(keepends=True)
+    changed = orjson.loads(lines[0]) | {"status": "failed", "anomalies": []}
+    content = b"".join([*lines, orjson.dumps(changed), b"\n", b'{"cut'])
+    (tmp_path / "annotations.jsonl").write_bytes(content)
+    records = AnnotateRun(tmp_path).annotations
+    assert [record.status for record in records] == ["failed", "ok"]
+
+
+def test_the_command_prints_what_the_function_returns(run: AnnotateRun, tmp_path: Path) -> None:
+    arguments = ["annotate", *PAIR, "-m", "demo", "-o", tmp_path / "b", "--no-report", "--json"]
+    by_command = uncanny_here(*arguments).json()
+
+    def alike(content: dict[str, Any]) -> dict[str, Any]:
+        content["totals"].pop("seconds")
+        return content | {"run": None, "annotations": None}
+
+    assert alike(by_command) == alike(run.to_json())
+
+
+def test_the_detect_command_prints_what_the_function_returns(tmp_path: Path) -> None:
+    run = uncanny.detect(PAIR, model="demo", out=tmp_path / "d")
+    arguments = ["detect", *PAIR, "-m", "demo", "-o", tmp_path / "e", "--no-report", "--json"]
+    by_command = uncanny_here(*arguments).json()
+    by_function = run.to_json()
+    for content in (by_command, by_function):
+        content["totals"].pop("seconds")
+        content |= {"run": None, "annotations": None}
+    assert by_command == by_function
+    assert sorted(record.source or "" for record in run.detections) == ["generated", "real"]
+
+
+def test_a_run_shows_itself(run: AnnotateRun) -> None:
+    assert run.summary.state == "finished"
+    assert run.summary.cost_usd == 0
+    assert "finished" in str(run)
+    assert "<table>" in run._repr_html_()
+    assert run.report().name == "report.html"
+    assert run.to_json()["report"] == str(run.path / "report.html")
+
+
+def test_rows_are_anomalies_and_an_image_without_any_has_one(run: AnnotateRun) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = run.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert tuple(frame.columns) == run.columns
+    clean = frame[frame["name"].isna()]
+    assert len(clean) == 1
+    assert len(frame) == 1 + sum(len(record.anomalies) for record in run.annotations)
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(uncanny.errors.UsageError, match=r"annotations\.jsonl"):
+        AnnotateRun(tmp_path)

@@ -1,0 +1,76 @@
+"""The public interface: every name is there, its example runs, and importing it loads next to nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+import inspect
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import uncanny
+from uncanny.demo.scenes import scenes
+
+DOORS = [uncanny, *(getattr(uncanny, name) for name in ("realism", "semantic"))]
+FUNCTIONS = [
+    pytest.param(door, name, id=f"{door.__name__}.{name}")
+    for door in DOORS
+    for name in door.__all__
+    if inspect.isfunction(getattr(door, name))
+]
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: str(door.__name__))
+def test_every_public_name_is_there_and_documented(door: ModuleType) -> None:
+    assert sorted(door.__all__) == list(door.__all__)
+    for name in door.__all__:
+        value = getattr(door, name)
+        assert inspect.getdoc(value), name
+    assert set(door.__all__) <= set(dir(door))
+    with pytest.raises(AttributeError, match="nonsense"):
+        door.nonsense  # noqa: B018
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> dict[str, Any]:
+    """What examples may use: a folder of one image, the image, and a folder that is not there yet."""
+    scene = next(scene for scene in scenes() if scene.anomalies)
+    (tmp_path / "photos").mkdir()
+    shutil.copy(scene.image_path, tmp_path / "photos")
+    return {
+        "asyncio": asyncio,
+        "uncanny": uncanny,
+        "images": tmp_path / "photos",
+        "image": scene.image_path,
+        "out": tmp_path / "run",
+        "folder": tmp_path,
+    }
+
+
+@pytest.mark.parametrize(("door", "name"), FUNCTIONS)
+def test_every_function_has_an_example_that_runs(
+    door: ModuleType, name: str, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(names["folder"])
+    function = getattr(door, name)
+    examples = doctest.DocTestFinder(recurse=False).find(function, name, globs=names)
+    assert any(example.examples for example in examples), "no example"
+    report: list[str] = []
+    for example in examples:
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+        runner.run(example, out=report.append)
+    assert not report, "".join(report)
+
+
+def test_importing_it_loads_next_to_nothing() -> None:
+    code = "import uncanny, sys; print(' '.join(m for m in sys.modules if m.startswith('uncanny')))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["uncanny"]
