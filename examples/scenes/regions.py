@@ -19,13 +19,13 @@ class Scenery:
 
     def union(self, parts: list[str], lenient: bool = False) -> Mask:
         """Where any of the parts is; with `lenient`, parts that this picture lacks are left out."""
-        found = [self._one(part) for part in parts if not lenient or part in self.own or ":" in part]
-        mask: Mask = np.logical_or.reduce(found)
+        regions = [self._region(part) for part in parts if not lenient or part in self.own or ":" in part]
+        mask: Mask = np.logical_or.reduce(regions)
         if not mask.any():
             raise SystemExit(f"nothing is visible of {parts}")
         return mask
 
-    def _one(self, part: str) -> Mask:
+    def _region(self, part: str) -> Mask:
         place, _, name = part.rpartition(":")
         table = self.clean if place == "clean" else self.own
         if name not in table:

@@ -19,7 +19,7 @@ PROMPTS = prompt_set("annotate")
 SHA256 = hashlib.sha256(b"unknown").hexdigest()
 
 
-def ask(text: str, form: SchemaForm = "own", *, image: str | None = SHA256, objects: int = 8) -> str:
+def generate(text: str, form: SchemaForm = "own", *, image: str | None = SHA256, objects: int = 8) -> str:
     turns = (Turn("system", PROMPTS["system"].template.template), Turn("user", text))
     request = DemoRequest(turns, () if image is None else (image,), form)
     return answer(request, synthetic_objects=objects).text
@@ -34,7 +34,7 @@ def rows(items: Any) -> str:
 
 
 def perceive(draft: int, objects: int = 8) -> str:
-    return ask(PROMPTS[f"perceive_{draft}"].fill(draft=str(draft), drafts="3"), objects=objects)
+    return generate(PROMPTS[f"perceive_{draft}"].fill(draft=str(draft), drafts="3"), objects=objects)
 
 
 def test_every_draft_finds_the_same_objects_in_an_unknown_image() -> None:
@@ -45,28 +45,30 @@ def test_every_draft_finds_the_same_objects_in_an_unknown_image() -> None:
 
 @pytest.mark.parametrize("objects", [1, 2, 8, 33])
 def test_an_unknown_image_keeps_every_step_busy(objects: int) -> None:
-    found: list[Finding] = []
+    all_findings: list[Finding] = []
     for thing in read_list(perceive(1, objects), OBJECTS):
         about = dump(thing.model_dump())
-        look = ask(PROMPTS["attribute_look"].fill(object=about), "none", objects=objects)
-        verified = ask(PROMPTS["attribute_verify"].fill(object=about, notes=look), objects=objects)
+        look = generate(PROMPTS["attribute_look"].fill(object=about), "none", objects=objects)
+        verified = generate(PROMPTS["attribute_verify"].fill(object=about, notes=look), objects=objects)
         attributes = read_list(verified, ATTRIBUTES)
         fields = {"object": about, "attributes": rows(attributes)}
-        look = ask(PROMPTS["relation_look"].fill(**fields), "none", objects=objects)
+        look = generate(PROMPTS["relation_look"].fill(**fields), "none", objects=objects)
         relations = read_list(
-            ask(PROMPTS["relation_verify"].fill(**fields, notes=look), objects=objects), RELATIONS
+            generate(PROMPTS["relation_verify"].fill(**fields, notes=look), objects=objects), RELATIONS
         )
         assert attributes
         assert relations
         merge = PROMPTS["integrate_merge"].fill(**fields, relations=rows(relations))
-        notes = ask(merge, "none", image=None)
+        notes = generate(merge, "none", image=None)
         findings = read_list(
-            ask(PROMPTS["integrate_list"].fill(object=about, notes=notes), image=None), FINDINGS
+            generate(PROMPTS["integrate_list"].fill(object=about, notes=notes), image=None), FINDINGS
         )
         assert len(findings) == len(attributes) + len(relations)
         assert {finding.object for finding in findings} == {thing.name}
-        found += findings
-    anomalies = read_list(ask(PROMPTS["format"].fill(findings=rows(found)), objects=objects), ANOMALIES)
+        all_findings += findings
+    anomalies = read_list(
+        generate(PROMPTS["format"].fill(findings=rows(all_findings)), objects=objects), ANOMALIES
+    )
     assert 1 <= len(anomalies) <= objects
     assert all("synthetic" in anomaly.phenomenon for anomaly in anomalies)
 
@@ -74,7 +76,7 @@ def test_an_unknown_image_keeps_every_step_busy(objects: int) -> None:
 def test_first_steps_are_as_long_as_a_models() -> None:
     about = '{"name": "synthetic object 1", "description": "x"}'
     for name in ("attribute_look", "relation_look"):
-        words = ask(PROMPTS[name].fill(object=about, attributes="[]"), "none").split()
+        words = generate(PROMPTS[name].fill(object=about, attributes="[]"), "none").split()
         assert 100 <= len(words) <= 250
 
 
@@ -85,8 +87,8 @@ def test_other_images_get_other_content() -> None:
 
 def test_the_shared_schema_wraps_the_same_answer() -> None:
     text = PROMPTS["perceive_1"].fill(draft="1", drafts="3")
-    assert orjson.loads(ask(text, "shared")) == {"answer": orjson.loads(ask(text, "own"))}
-    assert ask(text, "none") == ask(text, "own")
+    assert orjson.loads(generate(text, "shared")) == {"answer": orjson.loads(generate(text, "own"))}
+    assert generate(text, "none") == generate(text, "own")
 
 
 def test_the_integrator_merges_what_both_analyses_saw() -> None:
@@ -99,9 +101,11 @@ def test_the_integrator_merges_what_both_analyses_saw() -> None:
     merge = PROMPTS["integrate_merge"].fill(
         object=about, attributes=dump(attributes), relations=dump(relations)
     )
-    notes = ask(merge, "none", image=None)
+    notes = generate(merge, "none", image=None)
     assert [line.split()[-1] for line in notes.splitlines() if "Source:" in line] == ["both", "relations"]
-    findings = read_list(ask(PROMPTS["integrate_list"].fill(object=about, notes=notes), image=None), FINDINGS)
+    findings = read_list(
+        generate(PROMPTS["integrate_list"].fill(object=about, notes=notes), image=None), FINDINGS
+    )
     assert [(f.phenomenon, f.explanation) for f in findings] == [
         ("six fingers on the left hand", "hands have five"),
         ("the cup floats beside it", "cups fall"),
@@ -110,12 +114,12 @@ def test_the_integrator_merges_what_both_analyses_saw() -> None:
 
 def test_the_integrator_knows_nothing_but_its_text() -> None:
     listing = PROMPTS["integrate_list"].fill(object='{"name": "hand", "description": "d"}', notes="Nothing.")
-    assert read_list(ask(listing, image=None), FINDINGS) == ()
+    assert read_list(generate(listing, image=None), FINDINGS) == ()
 
 
 def test_the_formatter_drops_what_the_image_does_not_show() -> None:
     claim = {"object": "moon", "phenomenon": "the moon is made of green cheese", "explanation": "e"}
-    assert read_list(ask(PROMPTS["format"].fill(findings=dump([claim]))), ANOMALIES) == ()
+    assert read_list(generate(PROMPTS["format"].fill(findings=dump([claim]))), ANOMALIES) == ()
 
 
 @pytest.mark.parametrize(
@@ -130,4 +134,4 @@ def test_unknown_prompts_and_images_name_the_real_providers(text: str) -> None:
 
 def test_a_missing_image_is_said_to_be_missing() -> None:
     with pytest.raises(RequestRejectedError, match="without an image"):
-        ask(PROMPTS["scan"].fill(scan="1", scans="1"), image=None)
+        generate(PROMPTS["scan"].fill(scan="1", scans="1"), image=None)

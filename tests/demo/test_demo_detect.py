@@ -25,7 +25,7 @@ SCENES = scenes()
 by_id = pytest.mark.parametrize("scene", SCENES, ids=[scene.id for scene in SCENES])
 
 
-def ask(name: str, image: str, *, first: str = "yes", objects: int | None = None) -> str:
+def generate(name: str, image: str, *, first: str = "yes", objects: int | None = None) -> str:
     turns = [Turn("system", PROMPTS["system"].fill()), Turn("user", PROMPTS["source"].fill())]
     if name != "source":
         turns += [Turn("assistant", first), Turn("user", PROMPTS[name].fill())]
@@ -37,14 +37,16 @@ def right(scene: Scene) -> str:
 
 
 def test_scenes_are_judged_right_but_for_the_listed_mistakes() -> None:
-    said = {scene.id: ask("source", scene.sha256) for scene in SCENES}
-    wrong = {scene.id: said[scene.id] for scene in SCENES if read_source(said[scene.id]) != right(scene)}
+    answers = {scene.id: generate("source", scene.sha256) for scene in SCENES}
+    wrong = {
+        scene.id: answers[scene.id] for scene in SCENES if read_source(answers[scene.id]) != right(scene)
+    }
     assert wrong == DETECT_MISTAKES
 
 
 def test_the_mistakes_are_one_of_each_kind() -> None:
     rights = {scene.id: right(scene) for scene in SCENES}
-    kinds = {(rights[scene], read_source(given)) for scene, given in DETECT_MISTAKES.items()}
+    kinds = {(rights[scene], read_source(wrong)) for scene, wrong in DETECT_MISTAKES.items()}
     assert kinds == {("generated", "real"), ("real", "generated"), ("real", None)}
 
 
@@ -54,7 +56,7 @@ def test_every_mistake_is_documented() -> None:
     )
     by_scene = {scene.id: right(scene) for scene in SCENES}
     assert sorted(table) == sorted(
-        (scene, by_scene[scene], given) for scene, given in DETECT_MISTAKES.items()
+        (scene, by_scene[scene], wrong) for scene, wrong in DETECT_MISTAKES.items()
     )
 
 
@@ -62,26 +64,28 @@ def test_every_mistake_is_documented() -> None:
 def test_anomalies_are_those_the_model_sees(scene: Scene) -> None:
     view = known_view(scene.sha256)
     assert view is not None
-    found = read_list(ask("anomalies", scene.sha256), ANOMALIES)
-    assert [(each.name, each.severity) for each in found] == [(a.name, a.severity) for a in view.anomalies]
+    anomalies = read_list(generate("anomalies", scene.sha256), ANOMALIES)
+    assert [(each.name, each.severity) for each in anomalies] == [
+        (a.name, a.severity) for a in view.anomalies
+    ]
 
 
 @by_id
 def test_content_names_the_objects(scene: Scene) -> None:
-    said = ask("content", scene.sha256, first="no")
-    assert said.startswith(f"The picture shows {scene.objects[0].name}")
-    assert said.endswith(".")
+    content = generate("content", scene.sha256, first="no")
+    assert content.startswith(f"The picture shows {scene.objects[0].name}")
+    assert content.endswith(".")
 
 
 def test_an_image_it_does_not_know_is_turned_down_by_the_demo_and_made_up_by_the_server() -> None:
     digests = [hashlib.sha256(b"picture %d" % number).hexdigest() for number in range(200)]
     with pytest.raises(RequestRejectedError, match="bundled scenes only"):
-        ask("source", digests[0])
-    said = [ask("source", digest, objects=8) for digest in digests]
-    assert said == [ask("source", digest, objects=8) for digest in digests]
-    counts = Counter(read_source(each) for each in said)
+        generate("source", digests[0])
+    answers = [generate("source", digest, objects=8) for digest in digests]
+    assert answers == [generate("source", digest, objects=8) for digest in digests]
+    counts = Counter(read_source(each) for each in answers)
     assert set(counts) == {"generated", "real", None}
     assert counts[None] < 30
     assert min(counts["generated"], counts["real"]) > 60
-    assert read_list(ask("anomalies", digests[0], objects=8), ANOMALIES)
-    assert "synthetic answer" in ask("content", digests[0], objects=8)
+    assert read_list(generate("anomalies", digests[0], objects=8), ANOMALIES)
+    assert "synthetic answer" in generate("content", digests[0], objects=8)

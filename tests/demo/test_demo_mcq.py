@@ -30,7 +30,7 @@ def digest(seed: int) -> str:
     return hashlib.sha256(b"image %d" % seed).hexdigest()
 
 
-def ask(
+def generate(
     text: str,
     *images: str,
     objects: int | None = None,
@@ -58,9 +58,9 @@ def overlays() -> dict[str, str]:
     return {scene: hashlib.sha256(data).hexdigest() for scene, data in pictures.items()}
 
 
-def said(scene: Scene, name: str) -> str:
+def scene_answer(scene: Scene, name: str) -> str:
     images = [] if name == "q4_no_image" else [overlays()[scene.id] if name == "q3" else scene.sha256]
-    return ask(text_of(name, scene), *images)
+    return generate(text_of(name, scene), *images)
 
 
 def right(scene: Scene, name: str) -> str:
@@ -70,11 +70,11 @@ def right(scene: Scene, name: str) -> str:
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_scenes_are_answered_right_but_for_the_listed_mistakes(name: str) -> None:
     expected = {scene.id: MCQ_MISTAKES.get(scene.id, {}).get(name, right(scene, name)) for scene in SCENES}
-    assert {scene.id: said(scene, name) for scene in SCENES} == expected
+    assert {scene.id: scene_answer(scene, name) for scene in SCENES} == expected
 
 
 def test_without_an_image_only_the_listed_pair_is_guessed() -> None:
-    guessed = {scene.pair_id for scene in SCENES if said(scene, "q4_no_image") != "F"}
+    guessed = {scene.pair_id for scene in SCENES if scene_answer(scene, "q4_no_image") != "F"}
     assert guessed == {scene.pair_id for scene in SCENES if "q4_no_image" in MCQ_MISTAKES.get(scene.id, {})}
     assert len(guessed) == 1
 
@@ -84,13 +84,13 @@ def test_every_wrong_answer_is_wrong_and_documented() -> None:
         r"^\| `([^`]+)` \| (q\w+) \| (\S+) \| (.+) \|$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE
     )
     by_id = {scene.id: scene for scene in SCENES}
-    made = [
-        (scene, name, right(by_id[scene], name), given)
+    mistakes = [
+        (scene, name, right(by_id[scene], name), answer_text)
         for scene, answers in MCQ_MISTAKES.items()
-        for name, given in answers.items()
+        for name, answer_text in answers.items()
     ]
-    assert all(expected != given for _, _, expected, given in made)
-    assert sorted(table) == sorted(made)
+    assert all(expected != answer_text for _, _, expected, answer_text in mistakes)
+    assert sorted(table) == sorted(mistakes)
 
 
 def test_no_figure_is_empty_or_perfect() -> None:
@@ -105,41 +105,41 @@ def test_no_figure_is_empty_or_perfect() -> None:
 
 @pytest.mark.parametrize("schema", ["own", "shared"])
 def test_a_schema_gets_an_object(schema: SchemaForm) -> None:
-    assert orjson.loads(ask(text_of("q1"), SCENES[0].sha256, schema=schema)) == {"answer": "no"}
+    assert orjson.loads(generate(text_of("q1"), SCENES[0].sha256, schema=schema)) == {"answer": "no"}
 
 
 def test_a_picture_with_boxes_counts_for_question_three_only() -> None:
     with pytest.raises(RequestRejectedError, match="bundled scenes only"):
-        ask(text_of("q2"), overlays()[SCENES[0].id])
+        generate(text_of("q2"), overlays()[SCENES[0].id])
     with pytest.raises(RequestRejectedError, match="bundled scenes only"):
-        ask(text_of("q3"), digest(1))
+        generate(text_of("q3"), digest(1))
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_question_needs_its_image(name: str) -> None:
     with pytest.raises(RequestRejectedError, match="without an image"):
-        ask(text_of(name))
+        generate(text_of(name))
 
 
 def test_the_demo_turns_foreign_texts_down() -> None:
     for text in ("Does it look real? Answer yes or no.", FOREIGN["lines"], f"{text_of('q1')} Really?"):
         with pytest.raises(RequestRejectedError, match="knows uncanny's own prompts only"):
-            ask(text, SCENES[0].sha256)
+            generate(text, SCENES[0].sha256)
 
 
 @pytest.mark.parametrize("name", [*QUESTIONS, "q4_no_image"])
 def test_the_fake_server_makes_up_choices_for_unknown_images(name: str) -> None:
     question = "q4" if name == "q4_no_image" else name
-    given = []
+    choices = []
     for seed in range(160):
         images = [] if name == "q4_no_image" else [digest(seed)]
         options = {letter: f"{letter} {seed}" for letter in "ABCDEF"}
         fields = {"options": orjson.dumps(options).decode()} if name in ("q2", "q4", "q4_no_image") else {}
         text = PROMPTS[name].fill(**fields)
-        once = ask(text, *images, objects=8)
-        assert ask(text, *images, objects=8) == once
-        given.append(read_choice(once, question, "letter", letters="ABCDEF").choice)
-    counts = Counter(given)
+        answer_text = generate(text, *images, objects=8)
+        assert generate(text, *images, objects=8) == answer_text
+        choices.append(read_choice(answer_text, question, "letter", letters="ABCDEF").choice)
+    counts = Counter(choices)
     if name == "q4_no_image":
         assert 120 <= counts["F"] < 160
         return
@@ -159,18 +159,20 @@ FOREIGN = {
 
 @pytest.mark.parametrize("text", FOREIGN.values(), ids=FOREIGN.keys())
 def test_foreign_options_get_one_of_their_letters(text: str) -> None:
-    given = [ask(text, digest(seed), objects=8) for seed in range(80)]
-    assert {read_choice(each, "q2", "letter").choice for each in given} >= set("ABCDE")
-    assert given == [ask(text, digest(seed), objects=8) for seed in range(80)]
+    answers = [generate(text, digest(seed), objects=8) for seed in range(80)]
+    assert {read_choice(each, "q2", "letter").choice for each in answers} >= set("ABCDE")
+    assert answers == [generate(text, digest(seed), objects=8) for seed in range(80)]
     with_f = f"{text}\nF. no image was provided"
-    assert not any("F" in ask(with_f, digest(seed), objects=8) for seed in range(80))
-    assert ask(with_f, objects=8) == "F"
+    assert not any("F" in generate(with_f, digest(seed), objects=8) for seed in range(80))
+    assert generate(with_f, objects=8) == "F"
 
 
 def test_foreign_yes_or_no_gets_one_of_them() -> None:
     text = "Is there A visible fault in this picture? Reply with Yes or No."
-    given = {read_choice(ask(text, digest(seed), objects=8), "q1", "letter").choice for seed in range(60)}
-    assert given >= {"yes", "no"}
+    choices = {
+        read_choice(generate(text, digest(seed), objects=8), "q1", "letter").choice for seed in range(60)
+    }
+    assert choices >= {"yes", "no"}
 
 
 @pytest.mark.parametrize("where", ["system", "user"])
@@ -181,13 +183,13 @@ def test_foreign_texts_that_ask_for_json_get_it(where: str) -> None:
         text = f"{text}\n{form}"
     else:
         system = form
-    given = orjson.loads(ask(text, digest(3), objects=8, system=system))
-    assert given.keys() == {"answer"}
-    assert re.search(r"\b[A-E]\b", given["answer"])
+    record = orjson.loads(generate(text, digest(3), objects=8, system=system))
+    assert record.keys() == {"answer"}
+    assert re.search(r"\b[A-E]\b", record["answer"])
 
 
 @pytest.mark.parametrize(
     "text", ["Hello", "Describe A and B, no more.", "Agent: ArtifactAnswerer, step 1 of 1"]
 )
 def test_anything_else_gets_the_marked_sentence(text: str) -> None:
-    assert "synthetic answer of the fake server" in ask(text, digest(1), objects=8)
+    assert "synthetic answer of the fake server" in generate(text, digest(1), objects=8)

@@ -29,32 +29,32 @@ def digest(content: bytes | Path) -> str:
     return hashlib.sha256(content.read_bytes() if isinstance(content, Path) else content).hexdigest()
 
 
-def ask(prompt: str, *images: str, objects: int | None = None) -> str:
+def generate(prompt: str, *images: str, objects: int | None = None) -> str:
     request = DemoRequest((Turn("user", PROMPTS[prompt].fill()),), images)
     return answer(request, synthetic_objects=objects).text
 
 
-def said(pair: PairFiles) -> dict[str, str | None]:
-    one, other = digest(pair.original), digest(pair.edited)
-    found: dict[str, str | None] = {"first": read_realistic(ask("first_check", other))}
-    for name, images in (("original_first", (one, other)), ("edited_first", (other, one))):
+def verdicts_on(pair: PairFiles) -> dict[str, str | None]:
+    original, edited = digest(pair.original), digest(pair.edited)
+    verdicts: dict[str, str | None] = {"first": read_realistic(generate("first_check", edited))}
+    for name, images in (("original_first", (original, edited)), ("edited_first", (edited, original))):
         try:
-            found[name] = read_position(ask("second_check", *images))
+            verdicts[name] = read_position(generate("second_check", *images))
         except AnswerError:
-            found[name] = None
-    return found
+            verdicts[name] = None
+    return verdicts
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.id)
 def test_pairs_are_judged_right_but_for_the_listed_mistakes(pair: PairFiles) -> None:
     wanted = RIGHT | REALISM_MISTAKES.get(pair.edited.stem, {})
     expected = {name: None if word == "no verdict" else word.lower() for name, word in wanted.items()}
-    assert said(pair) == expected
+    assert verdicts_on(pair) == expected
 
 
 def test_every_label_and_case_comes_up() -> None:
-    found = Counter(label_of(**said(pair)) for pair in PAIRS)  # type: ignore[arg-type]
-    assert {(label, case): count for (label, case), count in found.items()} == {
+    labels = Counter(label_of(**verdicts_on(pair)) for pair in PAIRS)  # type: ignore[arg-type]
+    assert {(label, case): count for (label, case), count in labels.items()} == {
         ("non_deceiving", None): 3,
         ("intermediate", None): 2,
         ("deceiving", 1): 1,
@@ -71,50 +71,53 @@ def test_every_mistake_is_one_and_documented() -> None:
         DOCUMENT.read_text(encoding="utf-8"),
         re.MULTILINE,
     )
-    made = [
-        (scene, name, RIGHT[name], given)
+    rows = [
+        (scene, name, RIGHT[name], wrong)
         for scene, mistakes in REALISM_MISTAKES.items()
-        for name, given in mistakes.items()
+        for name, wrong in mistakes.items()
     ]
-    assert sorted(table) == sorted(made)
-    assert all(right != given for _, _, right, given in made)
+    assert sorted(table) == sorted(rows)
+    assert all(right != wrong for _, _, right, wrong in rows)
     assert set(REALISM_MISTAKES) <= {pair.edited.stem for pair in PAIRS}
 
 
 def test_scenes_of_two_pairs_are_compared_by_their_anomalies() -> None:
     clean = [scene.sha256 for scene in scenes() if not scene.anomalies][:2]
     odd = [scene.sha256 for scene in scenes() if scene.anomalies][:2]
-    assert read_position(ask("second_check", *clean)) == "both"
-    assert read_position(ask("second_check", *odd)) == "both"
-    assert read_position(ask("second_check", clean[1], odd[0])) == "first"
-    assert read_position(ask("second_check", odd[0], clean[1])) == "second"
+    assert read_position(generate("second_check", *clean)) == "both"
+    assert read_position(generate("second_check", *odd)) == "both"
+    assert read_position(generate("second_check", clean[1], odd[0])) == "first"
+    assert read_position(generate("second_check", odd[0], clean[1])) == "second"
 
 
 def test_unknown_images_are_rejected_in_process_and_made_up_by_the_server() -> None:
-    one, other = digest(b"one"), digest(b"other")
+    first, second = digest(b"one"), digest(b"other")
     with pytest.raises(RequestRejectedError, match="bundled scenes only"):
-        ask("first_check", one)
-    assert read_realistic(ask("first_check", one, objects=3)) in ("yes", "no")
-    assert ask("second_check", one, other, objects=3) == ask("second_check", one, other, objects=3)
+        generate("first_check", first)
+    assert read_realistic(generate("first_check", first, objects=3)) in ("yes", "no")
+    assert generate("second_check", first, second, objects=3) == generate(
+        "second_check", first, second, objects=3
+    )
 
 
 def test_made_up_answers_give_every_label() -> None:
-    found: Counter[str] = Counter()
+    labels: Counter[str] = Counter()
     for number in range(200):
-        one, other = digest(b"o%d" % number), digest(b"e%d" % number)
-        first = read_realistic(ask("first_check", other, objects=1))
-        orders = [read_position(ask("second_check", *p, objects=1)) for p in ((one, other), (other, one))]
+        original, edited = digest(b"o%d" % number), digest(b"e%d" % number)
+        first = read_realistic(generate("first_check", edited, objects=1))
+        pairs = ((original, edited), (edited, original))
+        orders = [read_position(generate("second_check", *images, objects=1)) for images in pairs]
         label, case = label_of(first, orders[0], orders[1])
-        found[f"{label} {case}"] += 1
-    assert set(found) >= {
+        labels[f"{label} {case}"] += 1
+    assert set(labels) >= {
         "non_deceiving None",
         "intermediate None",
         *(f"deceiving {n}" for n in (1, 2, 3, 4)),
     }
-    assert max(found.values()) < 150
+    assert max(labels.values()) < 150
 
 
 @pytest.mark.parametrize("number", [0, 1, 3])
 def test_the_second_check_needs_two_images(number: int) -> None:
     with pytest.raises(RequestRejectedError):
-        ask("second_check", *[scenes()[n].sha256 for n in range(number)])
+        generate("second_check", *[scenes()[n].sha256 for n in range(number)])

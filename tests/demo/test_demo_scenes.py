@@ -34,7 +34,7 @@ def sent(data: bytes) -> SentImage:
     return SentImage(hashlib.sha256(data).hexdigest(), "image/webp", 1, 1, encoded, url)
 
 
-async def ask(text: str, image: SentImage | None, *, schema: bool = True) -> str:
+async def generate(text: str, image: SentImage | None, *, schema: bool = True) -> str:
     parts = (text,) if image is None else (image, text)
     form = AnswerSchema("answer", {}, {}) if schema else None
     reply = await DemoProvider().generate(ModelRequest((Message("user", parts),), Sampling(), form))
@@ -48,27 +48,29 @@ def rows(items: Any) -> str:
 
 async def perceive(image: SentImage, draft: int) -> list[str]:
     text = PROMPTS[f"perceive_{draft}"].fill(draft=str(draft), drafts="3")
-    return [each.name for each in read_list(await ask(text, image), OBJECTS)]
+    return [each.name for each in read_list(await generate(text, image), OBJECTS)]
 
 
 async def findings_of(name: str, image: SentImage) -> tuple[Finding, ...]:
     """The seven steps about one object, as an agent would make them."""
     about = orjson.dumps({"name": name, "description": "as described"}).decode()
-    look = await ask(PROMPTS["attribute_look"].fill(object=about), image, schema=False)
+    look = await generate(PROMPTS["attribute_look"].fill(object=about), image, schema=False)
     verify = PROMPTS["attribute_verify"].fill(object=about, notes=look)
-    fields = {"object": about, "attributes": rows(read_list(await ask(verify, image), ATTRIBUTES))}
-    look = await ask(PROMPTS["relation_look"].fill(**fields), image, schema=False)
+    fields = {"object": about, "attributes": rows(read_list(await generate(verify, image), ATTRIBUTES))}
+    look = await generate(PROMPTS["relation_look"].fill(**fields), image, schema=False)
     verify = PROMPTS["relation_verify"].fill(**fields, notes=look)
-    relations = rows(read_list(await ask(verify, image), RELATIONS))
-    notes = await ask(PROMPTS["integrate_merge"].fill(**fields, relations=relations), None, schema=False)
-    return read_list(await ask(PROMPTS["integrate_list"].fill(object=about, notes=notes), None), FINDINGS)
+    relations = rows(read_list(await generate(verify, image), RELATIONS))
+    notes = await generate(PROMPTS["integrate_merge"].fill(**fields, relations=relations), None, schema=False)
+    return read_list(
+        await generate(PROMPTS["integrate_list"].fill(object=about, notes=notes), None), FINDINGS
+    )
 
 
 async def annotate(scene: Scene) -> tuple[Anomaly, ...]:
     image = sent(scene.image_path.read_bytes())
     named = {key_of(name): name for draft in (1, 2, 3) for name in await perceive(image, draft)}
-    found = [finding for name in named.values() for finding in await findings_of(name, image)]
-    return read_list(await ask(PROMPTS["format"].fill(findings=rows(found)), image), ANOMALIES)
+    findings = [finding for name in named.values() for finding in await findings_of(name, image)]
+    return read_list(await generate(PROMPTS["format"].fill(findings=rows(findings)), image), ANOMALIES)
 
 
 def expected(scene: Scene) -> dict[str, tuple[str, int]]:
@@ -90,10 +92,10 @@ def expected(scene: Scene) -> dict[str, tuple[str, int]]:
 
 @by_id
 async def test_finds_the_truth_but_for_the_listed_mistakes(scene: Scene) -> None:
-    found = await annotate(scene)
-    assert {a.name: (a.phenomenon, a.severity) for a in found} == expected(scene)
+    anomalies = await annotate(scene)
+    assert {a.name: (a.phenomenon, a.severity) for a in anomalies} == expected(scene)
     truth = {a.name: a for a in scene.anomalies}
-    assert all(a.objects == truth[a.name].objects for a in found if a.name in truth)
+    assert all(a.objects == truth[a.name].objects for a in anomalies if a.name in truth)
 
 
 @by_id
@@ -112,8 +114,8 @@ async def test_the_scanner_sees_relations_only() -> None:
         s for s in SCENES if any(a.kind == "relation" for a in s.anomalies) and not mistakes_in(s.id)
     )
     text = PROMPTS["scan"].fill(scan="1", scans="1")
-    found = read_list(await ask(text, sent(scene.image_path.read_bytes())), FINDINGS)
-    assert [f.phenomenon for f in found] == [a.phenomenon for a in scene.anomalies if a.kind == "relation"]
+    findings = read_list(await generate(text, sent(scene.image_path.read_bytes())), FINDINGS)
+    assert [f.phenomenon for f in findings] == [a.phenomenon for a in scene.anomalies if a.kind == "relation"]
 
 
 @cache

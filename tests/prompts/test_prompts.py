@@ -33,7 +33,7 @@ def sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     prompt_set.cache_clear()
 
 
-def made(folder: Path, **prompts: str) -> PromptSet:
+def write_set(folder: Path, **prompts: str) -> PromptSet:
     (folder / "task").mkdir(exist_ok=True)
     for name, text in prompts.items():
         (folder / "task" / f"{name}.md").write_text(text, encoding="utf-8")
@@ -48,14 +48,14 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 async def test_every_prompt_is_asked_by_some_agent_and_every_text_asked_is_a_prompt() -> None:
-    asked = Specialists("cup")
-    asked.answers["AttributeAnalyzer", 1, None] = in_turn(said(""), said("Notes."))
-    asked.answers["AttributeAnalyzer", 2, None] = in_turn(
+    specialists = Specialists("cup")
+    specialists.answers["AttributeAnalyzer", 1, None] = in_turn(said(""), said("Notes."))
+    specialists.answers["AttributeAnalyzer", 2, None] = in_turn(
         said("hm?"), listed("attributes", {"name": "odd", "observed": "x", "explanation": "x"})
     )
-    image = asked.context(AnnotateConfig(scene_scans=1))
+    image = specialists.context(AnnotateConfig(scene_scans=1))
     await bulk_graph().ainvoke({"image": "a.png"}, context=image)
-    sent = {text for request in asked.model.requests for text in texts(request)}
+    sent = {text for request in specialists.model.requests for text in texts(request)}
     patterns = {name: pattern(prompt.template.template) for name, prompt in ANNOTATE.prompts.items()}
     unused = {name for name, wanted in patterns.items() if not any(wanted.search(text) for text in sent)}
     assert not unused
@@ -97,17 +97,17 @@ def test_an_empty_set_fails(sets: Path) -> None:
 
 
 def test_any_character_changes_the_ids(sets: Path) -> None:
-    first = made(sets, one="Look at $object.", two="List.")
-    second = made(sets, one="Look at $object!", two="List.")
+    first = write_set(sets, look="Look at $object.", listing="List.")
+    second = write_set(sets, look="Look at $object!", listing="List.")
     assert first.id != second.id
-    assert first["one"].id != second["one"].id
-    assert first["two"].id == second["two"].id
+    assert first["look"].id != second["look"].id
+    assert first["listing"].id == second["listing"].id
     assert second.hashes() == {name: prompt.id.partition("@")[2] for name, prompt in second.prompts.items()}
 
 
 def test_a_new_or_renamed_prompt_changes_the_sets_id(sets: Path) -> None:
-    ids = [made(sets, one="Look.").id, made(sets, two="List.").id]
-    (sets / "task" / "two.md").rename(sets / "task" / "three.md")
+    ids = [write_set(sets, look="Look.").id, write_set(sets, listing="List.").id]
+    (sets / "task" / "listing.md").rename(sets / "task" / "three.md")
     prompt_set.cache_clear()
     ids.append(prompt_set("task").id)
     assert len(set(ids)) == 3
@@ -116,12 +116,12 @@ def test_a_new_or_renamed_prompt_changes_the_sets_id(sets: Path) -> None:
 def test_the_hash_is_that_of_the_text(sets: Path) -> None:
     text = "Ein Stück: $object"
     digest = hashlib.sha256(text.encode()).hexdigest()
-    assert made(sets, one=f"{text}\n")["one"].id == f"one@{digest[:8]}"
+    assert write_set(sets, look=f"{text}\n")["look"].id == f"look@{digest[:8]}"
 
 
 def test_the_same_files_have_the_same_ids_on_every_system(sets: Path) -> None:
-    unix = made(sets, one="Look.\nList.\n").id
-    (sets / "task" / "one.md").write_bytes(b"Look.\r\nList.\r\n")
+    unix = write_set(sets, look="Look.\nList.\n").id
+    (sets / "task" / "look.md").write_bytes(b"Look.\r\nList.\r\n")
     prompt_set.cache_clear()
     assert prompt_set("task").id == unix
 
@@ -153,12 +153,12 @@ def test_texts_make_the_set_they_came_from() -> None:
 
 
 def test_what_can_be_asked_with_in_place_of_another() -> None:
-    own = make_set("task", {"one": "Look at $object in $place.", "two": "List."})
+    own = make_set("task", {"look": "Look at $object in $place.", "listing": "List."})
     for others, fits in (
-        ({"one": "See $object.", "two": "All."}, True),
-        ({"one": "See $object.", "two": "All.", "three": "More."}, True),
-        ({"one": "See $object."}, False),
-        ({"one": "See $object and $more.", "two": "All."}, False),
-        ({"one": "See $object for 5$.", "two": "All."}, False),
+        ({"look": "See $object.", "listing": "All."}, True),
+        ({"look": "See $object.", "listing": "All.", "three": "More."}, True),
+        ({"look": "See $object."}, False),
+        ({"look": "See $object and $more.", "listing": "All."}, False),
+        ({"look": "See $object for 5$.", "listing": "All."}, False),
     ):
         assert make_set("task", others).stands_in_for(own) == fits

@@ -1,4 +1,4 @@
-"""`uncanny demo`."""
+"""`uncanny demo`: the bundled images, annotated by the demo model into a run folder."""
 
 from __future__ import annotations
 

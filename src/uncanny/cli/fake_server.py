@@ -1,4 +1,4 @@
-"""`uncanny fake-server`."""
+"""`uncanny fake-server`: the options, handed to the server."""
 
 from __future__ import annotations
 

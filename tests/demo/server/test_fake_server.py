@@ -148,12 +148,12 @@ async def test_openai_usage_reports_a_prefix_once_it_was_answered(client: httpx.
 async def test_anthropic_usage_writes_then_reads_where_the_client_asks_for_it(
     client: httpx.AsyncClient,
 ) -> None:
-    seen = []
+    counts = []
     for _ in range(2):
         usage = (await client.post("/v1/messages", json=anthropic_body(LOOK))).json()["usage"]
-        seen.append((usage["cache_creation_input_tokens"], usage["cache_read_input_tokens"]))
+        counts.append((usage["cache_creation_input_tokens"], usage["cache_read_input_tokens"]))
         assert usage["input_tokens"] == -(-len(LOOK) // 4)
-    assert seen == [(767, 0), (0, 767)]
+    assert counts == [(767, 0), (0, 767)]
     body = anthropic_body(LOOK)
     del body["messages"][0]["content"][0]["cache_control"]
     usage = (await client.post("/v1/messages", json=body)).json()["usage"]
@@ -163,9 +163,9 @@ async def test_anthropic_usage_writes_then_reads_where_the_client_asks_for_it(
 async def test_lists_models_in_the_shape_of_the_protocol_asked_in(client: httpx.AsyncClient) -> None:
     assert (await client.get("/v1/models")).json()["object"] == "list"
     assert (await client.get("/v1/models/org/any")).json()["id"] == "org/any"
-    asked = {"anthropic-version": "2023-06-01"}
-    assert (await client.get("/v1/models", headers=asked)).json()["has_more"] is False
-    assert (await client.get("/v1/models/any", headers=asked)).json()["type"] == "model"
+    headers = {"anthropic-version": "2023-06-01"}
+    assert (await client.get("/v1/models", headers=headers)).json()["has_more"] is False
+    assert (await client.get("/v1/models/any", headers=headers)).json()["type"] == "model"
     assert (await client.get("/health")).status_code == 200
 
 

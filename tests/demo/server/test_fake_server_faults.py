@@ -1,8 +1,9 @@
-"""Every fault of the fake server, as a client meets it on the wire."""
+"""The fake server's options, and every fault as a client meets it on the wire."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -12,8 +13,8 @@ import pytest
 from uncanny.answers import ANOMALIES, OBJECTS, read_list
 from uncanny.answers.forms import ListForm
 from uncanny.demo.server.app import FakeServerOptions, FaultName, running
-from uncanny.demo.server.faults import MALFORMATIONS, plan_request
-from uncanny.errors import AnswerError
+from uncanny.demo.server.faults import FAULT_NAMES, MALFORMATIONS, parse_faults, plan_request
+from uncanny.errors import AnswerError, UsageError
 from uncanny.prompts import prompt_set
 
 PATHS = ["/v1/chat/completions", "/v1/messages"]
@@ -24,7 +25,7 @@ IMAGES = {
 }
 
 
-async def ask(path: str, fault: FaultName, patience: float = 10.0) -> httpx.Response:
+async def generate(path: str, fault: FaultName, patience: float = 10.0) -> httpx.Response:
     content = [IMAGES[path], {"type": "text", "text": PROMPT}]
     body = {"model": "m", "max_tokens": 2000, "messages": [{"role": "user", "content": content}]}
     options = FakeServerOptions(faults={fault: 1.0})
@@ -36,7 +37,7 @@ async def ask(path: str, fault: FaultName, patience: float = 10.0) -> httpx.Resp
             assert (stats["requests"], stats["faults"]) == (1, {fault: 1})
 
 
-def said(path: str, reply: httpx.Response) -> tuple[str, str]:
+def text_and_finish(path: str, reply: httpx.Response) -> tuple[str, str]:
     """(text, why it ended) of an answer in either protocol."""
     body = reply.json()
     if path == PATHS[1]:
@@ -48,7 +49,7 @@ def said(path: str, reply: httpx.Response) -> tuple[str, str]:
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("fault", ["429", "429-retry-after", "500", "529"])
 async def test_statuses(path: str, fault: FaultName) -> None:
-    reply = await ask(path, fault)
+    reply = await generate(path, fault)
     assert reply.status_code == int(fault[:3])
     assert ("retry-after" in reply.headers) == (fault == "429-retry-after")
     assert reply.json()["error"]["message"]
@@ -58,7 +59,7 @@ async def test_statuses(path: str, fault: FaultName) -> None:
 
 
 async def test_waiting_times_are_short() -> None:
-    reply = await ask(PATHS[0], "429-retry-after")
+    reply = await generate(PATHS[0], "429-retry-after")
     assert reply.headers["retry-after"] == "1"
     assert 200 <= int(reply.headers["retry-after-ms"]) <= 1000
 
@@ -66,18 +67,18 @@ async def test_waiting_times_are_short() -> None:
 @pytest.mark.parametrize("path", PATHS)
 async def test_hang(path: str) -> None:
     with pytest.raises(httpx.ReadTimeout):
-        await ask(path, "hang", patience=0.3)
+        await generate(path, "hang", patience=0.3)
 
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_cut(path: str) -> None:
     with pytest.raises(httpx.RemoteProtocolError):
-        await ask(path, "cut")
+        await generate(path, "cut")
 
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_truncated_json(path: str) -> None:
-    reply = await ask(path, "truncated-json")
+    reply = await generate(path, "truncated-json")
     assert reply.status_code == 200
     with pytest.raises(ValueError, match=r".+"):
         reply.json()
@@ -85,21 +86,21 @@ async def test_truncated_json(path: str) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_malformed(path: str) -> None:
-    text, ending = said(path, await ask(path, "malformed"))
+    text, ending = text_and_finish(path, await generate(path, "malformed"))
     assert ending in ("stop", "end_turn")
     with pytest.raises(AnswerError):
         read_list(text, OBJECTS)
 
 
 async def test_refusal() -> None:
-    message = (await ask(PATHS[0], "refusal")).json()["choices"][0]["message"]
+    message = (await generate(PATHS[0], "refusal")).json()["choices"][0]["message"]
     assert (message["content"], bool(message["refusal"])) == (None, True)
-    assert said(PATHS[1], await ask(PATHS[1], "refusal"))[1] == "refusal"
+    assert text_and_finish(PATHS[1], await generate(PATHS[1], "refusal"))[1] == "refusal"
 
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_length(path: str) -> None:
-    text, ending = said(path, await ask(path, "length"))
+    text, ending = text_and_finish(path, await generate(path, "length"))
     assert ending in ("length", "max_tokens")
     with pytest.raises(orjson.JSONDecodeError):
         orjson.loads(text)
@@ -140,3 +141,39 @@ def test_the_seed_decides() -> None:
 
 def test_no_faults_unless_asked_for() -> None:
     assert {fault for _, fault in drawn(FakeServerOptions())} == {None}
+
+
+def test_reads_faults() -> None:
+    assert parse_faults(" 429=0.1, hang = 0.02 ,") == {"429": 0.1, "hang": 0.02}
+    assert parse_faults("") == {}
+
+
+def test_unknown_fault_names_the_valid_ones() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_faults("503=0.1")
+    assert "'503'" in str(caught.value)
+    assert all(name in str(caught.value) for name in FAULT_NAMES)
+
+
+@pytest.mark.parametrize(
+    "text", ["429", "429=", "429=often", "429=1.5", "429=-0.1", "429=nan", "429=0.6,cut=0.6"]
+)
+def test_refuses_rates_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_faults(text)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"port": -1},
+        {"port": 65536},
+        {"latency_ms": -1},
+        {"jitter_ms": -1},
+        {"objects": 0},
+        {"max_seconds": 0},
+    ],
+)
+def test_refuses_values_out_of_range(wrong: Mapping[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        FakeServerOptions(**wrong)

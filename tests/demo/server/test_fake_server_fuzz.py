@@ -96,17 +96,17 @@ def spoilt(draw: st.DrawFn, protocol: str) -> bytes:
         if not path:
             body = body if isinstance(body, dict) and draw(st.booleans()) else draw(JSON)
             continue
-        held = body
+        parent = body
         for key in path[:-1]:
-            held = held[key]
+            parent = parent[key]
         match draw(st.sampled_from(["replace", "remove", "add"])):
             case "replace":
-                held[path[-1]] = draw(JSON)
+                parent[path[-1]] = draw(JSON)
             case "remove":
-                del held[path[-1]]
-            case "add" if isinstance(held, dict):
+                del parent[path[-1]]
+            case "add" if isinstance(parent, dict):
                 names = ["stream", "stream_options", "response_format", "guided_json", "system", "max_tokens"]
-                held[draw(st.sampled_from([*names, "cache_control", "role", "type"]))] = draw(JSON)
+                parent[draw(st.sampled_from([*names, "cache_control", "role", "type"]))] = draw(JSON)
     return orjson.dumps(body)
 
 

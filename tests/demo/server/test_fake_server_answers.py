@@ -1,24 +1,29 @@
-"""Over HTTP, the bundled scenes get the same answers as in process, in both protocols."""
+"""Over HTTP, answers are those given in process: scenes in both APIs, and multiple-choice prompts."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 from collections.abc import AsyncIterator
+from io import BytesIO
 from typing import Any
 
 import httpx
 import orjson
 import pytest
+from PIL import Image
 
-from uncanny.demo.model import DemoProvider
+from uncanny.demo.model import DemoProvider, DemoRequest, answer
+from uncanny.demo.recognition import Turn
 from uncanny.demo.scenes import Scene, scenes
 from uncanny.demo.server.app import FakeServerOptions, running
+from uncanny.images.overlay import draw_boxes
 from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling, SentImage
 from uncanny.prompts import prompt_set
 
 SCENES = scenes()
 PROMPTS = prompt_set("annotate")
+MCQ = prompt_set("mcq")
 
 
 @pytest.fixture
@@ -27,7 +32,7 @@ async def url() -> AsyncIterator[str]:
         yield url
 
 
-def questions(scene: Scene) -> list[tuple[str, bool]]:
+def prompts(scene: Scene) -> list[tuple[str, bool]]:
     """(text, whether a list is asked for), one for each role that sees the image."""
     about = orjson.dumps(
         {"name": scene.objects[0].name, "description": scene.objects[0].description}
@@ -62,10 +67,10 @@ async def test_scenes_over_http(scene: Scene, url: str) -> None:
     block = {"type": "image", "source": {"type": "base64", "media_type": kind, "data": encoded}}
     schema = {"type": "object", "properties": {"any": {}}}
     async with httpx.AsyncClient(base_url=url) as client:
-        for text, listed in questions(scene):
+        for text, listed in prompts(scene):
             expected = await in_process(text, listed, data)
-            asked = {"type": "text", "text": text}
-            messages = [{"role": "user", "content": [picture, asked]}]
+            part = {"type": "text", "text": text}
+            messages = [{"role": "user", "content": [picture, part]}]
             form = {"type": "json_schema", "json_schema": {"name": "any", "schema": schema}}
             body: dict[str, Any] = {
                 "model": "m",
@@ -74,10 +79,50 @@ async def test_scenes_over_http(scene: Scene, url: str) -> None:
             }
             reply = await client.post("/v1/chat/completions", json=body)
             assert reply.json()["choices"][0]["message"]["content"] == expected
-            messages = [{"role": "user", "content": [block, asked]}]
+            messages = [{"role": "user", "content": [block, part]}]
             config = {"format": {"type": "json_schema", "schema": schema}}
             body = {"model": "m", "max_tokens": 2000, "messages": messages}
             reply = await client.post(
                 "/v1/messages", json=body | ({"output_config": config} if listed else {})
             )
             assert reply.json()["content"][0]["text"] == expected
+
+
+SCENE = next(scene for scene in scenes() if scene.id == "d01-six-fingers")
+OTHER_TEXT = "Which one?\nA. hand\nB. cup\nC. sky\nD. dog\nE. none"
+
+
+def pictures() -> dict[str, bytes]:
+    out = BytesIO()
+    Image.new("RGB", (64, 48), "teal").save(out, "PNG")
+    return {
+        "scene": SCENE.image_path.read_bytes(),
+        "drawn": draw_boxes(SCENE.image_path, SCENE.mcq.q3.boxes),
+        "other": out.getvalue(),
+    }
+
+
+async def openai_answer(client: httpx.AsyncClient, text: str, data: bytes) -> str:
+    url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    content: list[dict[str, Any]] = [
+        {"type": "image_url", "image_url": {"url": url}},
+        {"type": "text", "text": text},
+    ]
+    body = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    reply = await client.post("/v1/chat/completions", json=body)
+    assert reply.status_code == 200, reply.text
+    return str(reply.json()["choices"][0]["message"]["content"])
+
+
+@pytest.mark.parametrize("picture", ["scene", "drawn", "other"])
+@pytest.mark.parametrize("text", [MCQ["q1"].fill(), MCQ["q3"].fill(), OTHER_TEXT])
+async def test_multiple_choice_over_http(text: str, picture: str) -> None:
+    data = pictures()[picture]
+    request = DemoRequest((Turn("user", text),), (hashlib.sha256(data).hexdigest(),))
+    async with running(FakeServerOptions()) as url, httpx.AsyncClient(base_url=url) as client:
+        assert await openai_answer(client, text, data) == answer(request, synthetic_objects=8).text
+
+
+async def test_the_server_knows_a_scene_with_its_boxes() -> None:
+    async with running(FakeServerOptions()) as url, httpx.AsyncClient(base_url=url) as client:
+        assert await openai_answer(client, MCQ["q3"].fill(), pictures()["drawn"]) == "A"
