@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uncanny.eval.metrics.audit import Floats, metrics_of_sums
-from uncanny.eval.metrics.bootstrap import percentile_intervals, resampled_sums
+from uncanny.eval.metrics.intervals import percentile_intervals, resampled_sums
 
 PROMPTS = 246  # as many as in the published audit
 FIGURES = ("mai", "af", "cap")

@@ -20,7 +20,7 @@ from uncanny.eval.audit.data.load import as_texts, load_generators, settings_of,
 from uncanny.eval.audit.data.sources import SCENES, AnnotationSource, Source, read_sources
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
-from uncanny.eval.metrics.bootstrap import RESAMPLES
+from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.images import PixelPolicy
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder, copy_into

@@ -1,9 +1,10 @@
-"""How often a picture's source is recognised: accuracy, and precision and recall of each class.
+"""Recognising the source of an image, generated or real: alone, and as a condition of other scores.
 
-Scores that count only where the source of an image is recognised: accuracy, cSemAP, cSemF1 (section 4.2).
-
-Columns have one entry an image. A source is `generated`, `real`, or the empty string: of the truth, where it
-does not say; of a prediction, where no clear answer was given, which is never right."""
+Accuracy with precision and recall of each class, for `detect` and the semantic protocol; and cSemAP and
+cSemF1, which count a score where the source is recognised (AnomReason, section 4.2, equations 15 and 16).
+Columns have an entry an image. A source is `generated`, `real`, or the empty string: of the truth, where it
+does not say; of a prediction, where no clear answer came, which is never right.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +16,15 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.eval.metrics.intervals import Bools, Floats, wilson_interval
 from uncanny.eval.metrics.semap import ProtocolName
-from uncanny.eval.metrics.shares import wilson_interval
 from uncanny.schema import Source
 
 SOURCES: Final[tuple[Source, ...]] = ("generated", "real")
 Judged = Source | Literal["unparseable"]
 JUDGED: Final[tuple[Judged, ...]] = (*SOURCES, "unparseable")
+
+Sources = NDArray[np.str_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +74,11 @@ class Accuracy:
 
 def accuracy(judged: Iterable[tuple[Source, Source | None]]) -> Accuracy:
     """Count pairs of the true source and the model's, None where its answer is not clearly one of both."""
-    return Accuracy(Counter((true, said or "unparseable") for true, said in judged))
+    return Accuracy(Counter((true, answer or "unparseable") for true, answer in judged))
 
 
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
-
-
-Sources = NDArray[np.str_]
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 def recognised(true: Sources, predicted: Sources) -> Bools:
@@ -90,7 +88,7 @@ def recognised(true: Sources, predicted: Sources) -> Bools:
 
 
 def counted(true: Sources, protocol: ProtocolName) -> Bools:
-    """The images that cSemAP and cSemF1 are means over.
+    """The images that cSemAP and cSemF1 are means over, as a mask.
 
     `release`: generated ones, so that an answer other than a clear yes is wrong. `paper`: all whose true
     source is known.

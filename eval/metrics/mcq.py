@@ -1,7 +1,7 @@
 """SalArt-VQA scores as ratios of sums over images (section 4.1, appendices E.3 and F).
 
-A `Ratio` is two integer columns, one entry an image: what counts, and what it is counted out of. Its value
-is the one sum over the other. Bootstrap intervals need nothing else.
+Each share is a `Ratio` in 0–1, None where there is nothing to count out of; higher is better, but for shares
+of failures.
 
 Arrays `right` and `answered` have the shape (images, 4) for Q1–Q4; `right` implies `answered`. A question
 that is not asked, or has no answer, is in neither; a share over several questions takes the images where all
@@ -10,13 +10,10 @@ of them are answered.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int16]
+from uncanny.eval.metrics.intervals import Bools, Ratio, ratio
 
 ARTIFACT = ("art_dg", "art_pg")
 SPLITS = {
@@ -29,23 +26,6 @@ SPLITS = {
 PATTERNS = tuple(f"{code:04b}" for code in range(16))
 
 
-class Ratio(NamedTuple):
-    """Columns of the same length; the value lies in 0–1 and is None where `out_of` sums to 0."""
-
-    counts: Ints
-    out_of: Ints
-
-    @property
-    def value(self) -> float | None:
-        total = int(self.out_of.sum(dtype=np.int64))
-        return int(self.counts.sum(dtype=np.int64)) / total if total else None
-
-
-def ratio(counts: Bools | Ints, out_of: Bools | Ints) -> Ratio:
-    """A ratio of two columns."""
-    return Ratio(counts.astype(np.int16), out_of.astype(np.int16))
-
-
 def within(split: NDArray[np.str_], *names: str) -> Bools:
     """The images whose split is one of `names`."""
     return np.isin(split, names)
@@ -53,17 +33,17 @@ def within(split: NDArray[np.str_], *names: str) -> Bools:
 
 def split_ratios(split: NDArray[np.str_], right: Bools, answered: Bools) -> dict[str, dict[str, Ratio]]:
     """Shares per split and overall; `ref_pg` has no Q1, and `overall` leaves it out where Q1 counts."""
-    found = {name: _shares(within(split, *members), right, answered) for name, members in SPLITS.items()}
+    shares = {name: _shares(within(split, *members), right, answered) for name, members in SPLITS.items()}
     nobody = np.zeros(len(split), dtype=np.bool_)
-    found["ref_pg"]["all_q1_4"] = ratio(nobody, nobody)
+    shares["ref_pg"]["all_q1_4"] = ratio(nobody, nobody)
     with_q1 = _shares(within(split, *ARTIFACT, "ref_real"), right, answered)
     everybody = _shares(~nobody, right, answered)
-    found["overall"] = {
+    shares["overall"] = {
         "q1": with_q1["q1"],
         "all_q1_4": with_q1["all_q1_4"],
         "all_q2_4": everybody["all_q2_4"],
     }
-    return found
+    return shares
 
 
 def _shares(rows: Bools, right: Bools, answered: Bools) -> dict[str, Ratio]:
@@ -113,14 +93,14 @@ def hierarchy_ratios(rows: Bools, right: Bools, answered: Bools) -> dict[str, Ra
 
 def disagreement_ratios(rows: Bools, right: Bools, answered: Bools) -> dict[str, dict[str, Ratio]]:
     """Where one question is right and another wrong on the same image (appendix F.4)."""
-    found = {}
+    shares = {}
     for name, this in (("q4_vs_q3", 3), ("q2_vs_q3", 1)):
         both = rows & answered[:, this] & answered[:, 2]
-        found[name] = {
+        shares[name] = {
             f"q{this + 1}_only": ratio(both & right[:, this] & ~right[:, 2], both),
             "q3_only": ratio(both & right[:, 2] & ~right[:, this], both),
         }
-    return found
+    return shares
 
 
 def type_ratios(rows: Bools, types: NDArray[np.str_], right: Bools, answered: Bools) -> dict[str, Ratio]:

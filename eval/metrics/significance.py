@@ -1,8 +1,9 @@
-"""The exact McNemar test: do two models differ on the same items?
+"""Tests of what could be chance: McNemar's test of two models, agreement of two rankings, position bias.
 
-How alike two lists of figures rank the same things.
-
-Does the place of an image decide? How often "first" is chosen, against "second"."""
+Sources: Q. McNemar, *Note on the sampling error of the difference between correlated proportions or
+percentages*, Psychometrika 12, 1947, here in its exact form; C. Spearman, 1904, and M. Kendall, 1945 (tau-b);
+C. J. Clopper and E. S. Pearson, *The use of confidence or fiducial limits*, Biometrika 26, 1934.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from uncanny.eval.metrics.intervals import LEVEL
 
 
 def mcnemar_exact(first_only: ArrayLike, second_only: ArrayLike) -> NDArray[np.float64]:
@@ -41,7 +44,7 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgree
     from scipy.stats import kendalltau, spearmanr  # type: ignore[import-untyped]  # slow to import
 
     if len(first) != len(second):
-        raise ValueError(f"{len(first)} figures against {len(second)}")
+        raise ValueError(f"{len(first)} scores against {len(second)}")
     if min(len(set(first)), len(set(second))) < 2:
         return RankAgreement(None, None)
     return RankAgreement(
@@ -51,9 +54,6 @@ def rank_agreement(first: Sequence[float], second: Sequence[float]) -> RankAgree
 
 def _measured(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
-
-
-LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)

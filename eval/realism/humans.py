@@ -20,9 +20,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.problems import ItemsError, parse_records
 from uncanny.eval.common.published import published
-from uncanny.eval.metrics.bootstrap import RESAMPLES, ratio_intervals
-from uncanny.eval.metrics.mcq import Ints, Ratio
-from uncanny.eval.metrics.shares import share_intervals
+from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, ratio_intervals, share_intervals
 from uncanny.eval.realism.data import NonEmpty
 from uncanny.eval.realism.verdicts import Verdict
 from uncanny.schema import Record

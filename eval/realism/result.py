@@ -14,7 +14,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.published import CAVEATS
 from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
-from uncanny.eval.metrics.shares import METHOD
+from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.significance import PositionBias
 from uncanny.eval.realism.humans import HUMAN_LABELS, HumanScore, published_humans
 from uncanny.eval.realism.verdicts import VerdictOutcome, VerdictSet

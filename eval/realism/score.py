@@ -14,9 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from uncanny.eval.common.estimates import Share
-from uncanny.eval.metrics.bootstrap import RESAMPLES
-from uncanny.eval.metrics.mcq import Bools, Ratio, ratio
-from uncanny.eval.metrics.shares import share_intervals
+from uncanny.eval.metrics.intervals import RESAMPLES, Bools, Ratio, ratio, share_intervals
 from uncanny.eval.metrics.significance import position_bias
 from uncanny.eval.realism.humans import Humans, human_answers, score_humans
 from uncanny.eval.realism.result import CallCount, GroupScore, RealismScore, SetScore

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from uncanny.eval.audit.data.aggregate import Aggregate
 from uncanny.eval.common.estimates import Estimate, Interval
 from uncanny.eval.metrics.audit import COLUMNS, Floats, metrics_of_sums, sums_by_cluster
-from uncanny.eval.metrics.bootstrap import LEVEL, percentile_intervals, resampled_sums
+from uncanny.eval.metrics.intervals import LEVEL, percentile_intervals, resampled_sums
 
 # With fewer prompts in common, a difference over them alone rests on too little.
 FEWEST_SHARED = 10

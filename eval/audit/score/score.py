@@ -30,7 +30,7 @@ from uncanny.eval.audit.score.result import (
 from uncanny.eval.common.estimates import Estimate, Interval
 from uncanny.eval.common.published import published as published_figures
 from uncanny.eval.metrics.audit import RANKED, AuditMetrics, audit_metrics
-from uncanny.eval.metrics.bootstrap import LEVEL, RESAMPLES
+from uncanny.eval.metrics.intervals import LEVEL, RESAMPLES
 from uncanny.eval.metrics.significance import rank_agreement
 
 PAPER = "the AnomReason paper, table 3: 246 prompts a generator"

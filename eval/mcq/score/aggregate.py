@@ -16,21 +16,18 @@ from uncanny.eval.common.estimates import Share
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Question
 from uncanny.eval.mcq.score.matrix import CODES, AnswerKey, Bools, ResponseMatrix
 from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore
-from uncanny.eval.metrics.bootstrap import percentile_intervals, replicates
+from uncanny.eval.metrics.intervals import Ratio, percentile_intervals, ratio, replicates, share_intervals
 from uncanny.eval.metrics.mcq import (
     ARTIFACT,
     SPLITS,
-    Ratio,
     detection_ratios,
     disagreement_ratios,
     hierarchy_ratios,
     pattern_counts,
-    ratio,
     split_ratios,
     type_ratios,
     within,
 )
-from uncanny.eval.metrics.shares import share_intervals
 from uncanny.eval.metrics.significance import mcnemar_exact
 
 Path = tuple[str, ...]

@@ -17,9 +17,8 @@ from PIL import Image
 
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
-from uncanny.eval.metrics.bootstrap import RESAMPLES
-from uncanny.eval.metrics.mcq import ARTIFACT, Ratio, ratio, within
-from uncanny.eval.metrics.shares import share_intervals
+from uncanny.eval.metrics.intervals import RESAMPLES, Ratio, ratio, share_intervals
+from uncanny.eval.metrics.mcq import ARTIFACT, within
 
 NOTE = "a mask cannot answer E: every reference is wrong by construction"
 Mask = NDArray[np.float64]

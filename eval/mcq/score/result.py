@@ -17,8 +17,7 @@ from typing import Any
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.mcq.data.items import AskedQuestion, Question
 from uncanny.eval.mcq.score.answers import PARSER_VERSION, Parser
-from uncanny.eval.metrics.bootstrap import LEVEL
-from uncanny.eval.metrics.shares import METHOD
+from uncanny.eval.metrics.intervals import LEVEL, METHOD
 
 
 @dataclass(frozen=True, slots=True)

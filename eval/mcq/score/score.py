@@ -16,7 +16,7 @@ from uncanny.eval.mcq.score.answers import Parser
 from uncanny.eval.mcq.score.control import control_scores
 from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, read_sheets
 from uncanny.eval.mcq.score.result import ModelScore, SetScore, set_json
-from uncanny.eval.metrics.bootstrap import RESAMPLES
+from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.eval.metrics.mcq import SPLITS
 
 

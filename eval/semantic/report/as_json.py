@@ -13,9 +13,8 @@ from dataclasses import asdict
 from typing import Any
 
 from uncanny.eval.common.estimates import Estimate, interval_json
-from uncanny.eval.metrics import semap_paper, semap_release
-from uncanny.eval.metrics.bootstrap import LEVEL
-from uncanny.eval.metrics.semap import PROTOCOLS, ProtocolName, View
+from uncanny.eval.metrics.intervals import LEVEL
+from uncanny.eval.metrics.semap import PROTOCOLS, VERSIONS, View
 from uncanny.eval.semantic.score.result import (
     BINS,
     Accuracy,
@@ -25,8 +24,6 @@ from uncanny.eval.semantic.score.result import (
     SemanticScore,
     ThresholdScore,
 )
-
-VERSIONS: dict[ProtocolName, str] = {"release": semap_release.VERSION, "paper": semap_paper.VERSION}
 
 
 def score_json(score: SemanticScore) -> dict[str, Any]:
@@ -40,7 +37,7 @@ def score_json(score: SemanticScore) -> dict[str, Any]:
         "no_comparison": score.no_comparison,
         "lambda": score.balance,
         "thresholds": list(score.thresholds),
-        "protocols": VERSIONS,
+        "protocols": dict(VERSIONS),
         "truth": asdict(score.truth),
         "differences": [
             {

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.metrics.bootstrap import Bools, Mean, mean_intervals
 from uncanny.eval.metrics.detection import SOURCES, conditioned, counted, recognised
+from uncanny.eval.metrics.intervals import Bools, Mean, mean_intervals, wilson_interval
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, Match, ProtocolName, View, f1, unmatched
-from uncanny.eval.metrics.shares import wilson_interval
 from uncanny.eval.semantic.data.records import ScoredImage
 from uncanny.eval.semantic.score.image import MatchedImage
 from uncanny.eval.semantic.score.result import (

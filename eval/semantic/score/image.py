@@ -1,7 +1,7 @@
 """One image: its predicted anomalies against its true ones, under both protocols and in all three views.
 
 Similarities of phenomena and of reasonings come from a measure, `full` is their mixture (appendix B.1), and
-each of the three matrices is matched and scored by `metrics.semap_release` and `metrics.semap_paper`.
+each of the three matrices is matched and scored by the functions of `metrics.semap`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from uncanny.eval.metrics.semap import Matrix, ProtocolName, View, ViewScore, full_similarity
-from uncanny.eval.metrics.semap_paper import confidence_order, score_paper
-from uncanny.eval.metrics.semap_release import score_release
+from uncanny.eval.metrics.semap import (
+    Matrix,
+    ProtocolName,
+    View,
+    ViewScore,
+    confidence_order,
+    full_similarity,
+    score_paper,
+    score_release,
+)
 from uncanny.eval.semantic.data.records import ScoredImage
 from uncanny.eval.semantic.similarity.base import Similarity, TextPairs
 

@@ -3,7 +3,7 @@
 Source: *Semantic Visual Anomaly Detection and Reasoning* (AnomReason), section 3.3 and appendices B and F;
 detection after section 4.2. The paper's appendix and the authors' released scorer disagree, and the published
 tables come from the scorer, so both are computed: `release` is the scorer, `paper` is appendix B. How they
-differ from each other stands in `metrics.semap_release` and `metrics.semap_paper`.
+differ from each other stands in `metrics.semap`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ import orjson
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.matching import Pairing, pair_images
-from uncanny.eval.metrics import semap_paper, semap_release
-from uncanny.eval.metrics.bootstrap import RESAMPLES, Mean
-from uncanny.eval.metrics.semap import BALANCE, PROTOCOLS, THRESHOLDS
+from uncanny.eval.metrics.intervals import RESAMPLES, Mean
+from uncanny.eval.metrics.semap import BALANCE, PROTOCOLS, THRESHOLDS, VERSIONS
 from uncanny.eval.semantic.data.load import Anomalies, PathLike, Predictions, load, open_predictions
 from uncanny.eval.semantic.data.records import AnomalySet, ScoredImage, digest
 from uncanny.eval.semantic.score.aggregate import (
@@ -314,7 +313,7 @@ def _signature(measure: Similarity, settings: ScoreSettings, truth: AnomalySet) 
         "measure": measure.described,
         "thresholds": settings.thresholds,
         "lambda": settings.balance,
-        "protocols": [semap_release.VERSION, semap_paper.VERSION],
+        "protocols": [VERSIONS[protocol] for protocol in PROTOCOLS],
         "truth": digest(truth.images),
     }
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()[:16]

@@ -6,7 +6,7 @@ from typing import Any
 
 from uncanny.eval.detect.data import SourceTruth
 from uncanny.eval.detect.score import score, score_json
-from uncanny.eval.metrics.shares import wilson_interval
+from uncanny.eval.metrics.intervals import wilson_interval
 from uncanny.schema import Detection, StepError
 
 TRUTH = SourceTruth(

@@ -15,7 +15,7 @@ from uncanny.eval.mcq.report.page import published_scores
 from uncanny.eval.mcq.report.plots import bias_groups, hierarchy_bar, pattern_bars, published_hierarchy
 from uncanny.eval.mcq.score.matrix import AnswerKey, read_sheets
 from uncanny.eval.mcq.score.score import baseline_answers, score_set
-from uncanny.eval.metrics.shares import wilson_interval
+from uncanny.eval.metrics.intervals import wilson_interval
 
 
 def chosen(items: list[Item], answers: list[Answer]) -> Gallery:

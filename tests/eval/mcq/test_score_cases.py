@@ -12,7 +12,7 @@ from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Item, Split
 from uncanny.eval.mcq.score.score import score
-from uncanny.eval.metrics.shares import wilson_interval
+from uncanny.eval.metrics.intervals import wilson_interval
 
 ARCHIVED = Path(__file__).parents[2] / "data" / "oracle" / "salart_gpt54_slice46.json"
 ROLES: dict[str, Split] = {

@@ -15,12 +15,12 @@ Pair = tuple[int, int]
 def release_pairs(similarity: Matrix) -> list[Pair]:
     """Take the highest cell, strike out its row and column, and again."""
     left = similarity.copy()
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     while left.size and left.max() > 0:
         row, column = (int(index) for index in np.unravel_index(np.argmax(left), left.shape))
-        found.append((row, column))
+        pairs.append((row, column))
         left[row, :] = left[:, column] = -1
-    return found
+    return pairs
 
 
 def release_figures(similarity: Matrix, thresholds: Sequence[float]) -> tuple[float, float]:
@@ -45,7 +45,7 @@ def paper_pairs(
     n_pred, n_true = similarity.shape
     ranking = sorted(range(n_pred), key=lambda index: (-confidences[index], index))
     locked: set[int] = set()
-    found: list[Pair | None] = []
+    pairs: list[Pair | None] = []
     for predicted in ranking:
         best: int | None = None
         for true in range(n_true):
@@ -55,11 +55,11 @@ def paper_pairs(
             if best is None or key > (similarity[predicted, best], full[predicted, best]):
                 best = true
         if best is None:
-            found.append(None)
+            pairs.append(None)
         else:
             locked.add(best)
-            found.append((predicted, best))
-    return found
+            pairs.append((predicted, best))
+    return pairs
 
 
 def paper_figures(

@@ -21,28 +21,28 @@ _PAIRS = st.lists(st.tuples(st.sampled_from(SOURCES), _JUDGED), max_size=60)
 
 def test_by_hand() -> None:
     pairs = [*[SEEN] * 6, *[MISSED] * 2, *[UNCLEAR] * 2, *[CLEARED] * 3, ACCUSED]
-    found = accuracy(pairs)
-    assert (found.images, found.right, found.unparseable) == (14, 9, 2)
-    assert found.accuracy == 9 / 14
-    assert found.precision("generated") == 6 / 7
-    assert found.recall("generated") == 6 / 10
-    assert found.precision("real") == 3 / 5
-    assert found.recall("real") == 3 / 4
-    assert found.f1("generated") == 2 * 6 / (10 + 7)
+    counts = accuracy(pairs)
+    assert (counts.images, counts.right, counts.unparseable) == (14, 9, 2)
+    assert counts.accuracy == 9 / 14
+    assert counts.precision("generated") == 6 / 7
+    assert counts.recall("generated") == 6 / 10
+    assert counts.precision("real") == 3 / 5
+    assert counts.recall("real") == 3 / 4
+    assert counts.f1("generated") == 2 * 6 / (10 + 7)
 
 
 def test_shares_of_nothing_are_none() -> None:
-    found = accuracy([])
-    assert (found.images, found.accuracy, found.interval()) == (0, None, None)
-    assert [found.precision(source) for source in SOURCES] == [None, None]
-    one = accuracy([UNCLEAR])
-    assert (one.accuracy, one.recall("generated"), one.precision("generated")) == (0.0, 0.0, None)
-    assert (one.recall("real"), one.f1("real"), one.f1("generated")) == (None, None, 0.0)
+    counts = accuracy([])
+    assert (counts.images, counts.accuracy, counts.interval()) == (0, None, None)
+    assert [counts.precision(source) for source in SOURCES] == [None, None]
+    unclear = accuracy([UNCLEAR])
+    assert (unclear.accuracy, unclear.recall("generated"), unclear.precision("generated")) == (0.0, 0.0, None)
+    assert (unclear.recall("real"), unclear.f1("real"), unclear.f1("generated")) == (None, None, 0.0)
 
 
 def test_the_interval_holds_the_accuracy_and_has_a_width() -> None:
-    found = accuracy([SEEN] * 30 + [UNCLEAR] * 10)
-    interval = found.interval()
+    counts = accuracy([SEEN] * 30 + [UNCLEAR] * 10)
+    interval = counts.interval()
     assert interval is not None
     assert interval[0] < 0.75 < interval[1]
     low, high = accuracy([CLEARED] * 5).interval() or (0, 0)
@@ -52,16 +52,16 @@ def test_the_interval_holds_the_accuracy_and_has_a_width() -> None:
 
 @given(_PAIRS)
 def test_what_is_unparseable_is_wrong_and_no_prediction(pairs: list[Pair]) -> None:
-    found = accuracy(pairs)
+    counts = accuracy(pairs)
     right = sum(true == judged for true, judged in pairs)
     if pairs:
-        assert found.accuracy == pytest.approx(right / len(pairs))
+        assert counts.accuracy == pytest.approx(right / len(pairs))
     for source in SOURCES:
         hits = sum(true == judged == source for true, judged in pairs)
         predicted = sum(judged == source for _, judged in pairs)
         true = sum(each == source for each, _ in pairs)
-        assert found.precision(source) == (pytest.approx(hits / predicted) if predicted else None)
-        assert found.recall(source) == (pytest.approx(hits / true) if true else None)
-        precision, recall = found.precision(source), found.recall(source)
+        assert counts.precision(source) == (pytest.approx(hits / predicted) if predicted else None)
+        assert counts.recall(source) == (pytest.approx(hits / true) if true else None)
+        precision, recall = counts.precision(source), counts.recall(source)
         if precision and recall:
-            assert found.f1(source) == pytest.approx(2 * precision * recall / (precision + recall))
+            assert counts.f1(source) == pytest.approx(2 * precision * recall / (precision + recall))

@@ -32,13 +32,13 @@ def figures(images: Images) -> AuditMetrics:
 
 def test_by_hand() -> None:
     # 0.8 + 0.5, nothing, 1.0: three anomalies with 2.3 in all, on three images.
-    found = figures([[20, 50], [], [0]])
-    assert found.af == 1.0
-    assert found.mai == pytest.approx(2.3 / 3)
-    assert found.cap == pytest.approx(2.3 / 3)
-    assert found.u_mean == pytest.approx(2.3 / 3)
-    found = figures([[20, 50], [30, 30, 40, 100]])
-    assert found == pytest.approx((3.3 / 2, 3.0, 3.3 / 2 * 3, 3.3 / 6))
+    metrics = figures([[20, 50], [], [0]])
+    assert metrics.af == 1.0
+    assert metrics.mai == pytest.approx(2.3 / 3)
+    assert metrics.cap == pytest.approx(2.3 / 3)
+    assert metrics.u_mean == pytest.approx(2.3 / 3)
+    metrics = figures([[20, 50], [30, 30, 40, 100]])
+    assert metrics == pytest.approx((3.3 / 2, 3.0, 3.3 / 2 * 3, 3.3 / 6))
 
 
 def test_nothing_is_measured_without_images_and_no_anomaly_has_no_mean() -> None:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uncanny.eval.metrics.bootstrap import percentile_intervals, ratio_intervals, replicates
-from uncanny.eval.metrics.mcq import Ratio, ratio
+from uncanny.eval.metrics.intervals import Ratio, percentile_intervals, ratio, ratio_intervals, replicates
 
 
 def column(*bits: int) -> np.ndarray:
@@ -42,9 +41,9 @@ def test_ratios_share_their_resamples() -> None:
 
 
 def test_seed_decides() -> None:
-    found = [ratio(np.arange(40) < 11, np.ones(40, dtype=np.bool_))]
-    assert np.array_equal(replicates(found, seed=5), replicates(found, seed=5))
-    assert not np.array_equal(replicates(found, seed=5), replicates(found, seed=6))
+    share = [ratio(np.arange(40) < 11, np.ones(40, dtype=np.bool_))]
+    assert np.array_equal(replicates(share, seed=5), replicates(share, seed=5))
+    assert not np.array_equal(replicates(share, seed=5), replicates(share, seed=6))
 
 
 def test_nothing_to_count_out_of_has_no_interval() -> None:
@@ -67,10 +66,10 @@ def test_many_kinds_are_drawn_in_parts() -> None:
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
 def test_intervals_lie_in_the_unit_range_and_in_order(rows: list[tuple[bool, bool]]) -> None:
-    right, asked = (np.array(list(part), dtype=np.bool_) for part in zip(*rows, strict=True))
-    found = ratio(right & asked, asked)
-    (ends,) = ratio_intervals([found], resamples=200)
-    assert (ends is None) == (found.value is None)
+    right, counted = (np.array(list(part), dtype=np.bool_) for part in zip(*rows, strict=True))
+    share = ratio(right & counted, counted)
+    (ends,) = ratio_intervals([share], resamples=200)
+    assert (ends is None) == (share.value is None)
     if ends is not None:
         assert 0 <= ends[0] <= ends[1] <= 1
 

@@ -8,7 +8,7 @@ from scipy import stats  # type: ignore[import-untyped]
 
 from benchmarks.audit_coverage import coverage
 from uncanny.eval.metrics.audit import Floats, metrics_of_sums
-from uncanny.eval.metrics.bootstrap import percentile_intervals, resampled_sums
+from uncanny.eval.metrics.intervals import percentile_intervals, resampled_sums
 
 # The ends of two percentile intervals differ by chance; 4 % of the width is about four times its spread.
 OF_WIDTH = 0.04
@@ -26,33 +26,33 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(1)
 
 
-def close(found: tuple[float, float] | None, low: float, high: float) -> None:
-    assert found is not None
-    assert found == pytest.approx((low, high), abs=OF_WIDTH * (high - low))
+def close(interval: tuple[float, float] | None, low: float, high: float) -> None:
+    assert interval is not None
+    assert interval == pytest.approx((low, high), abs=OF_WIDTH * (high - low))
 
 
 @pytest.mark.parametrize("clusters", [30, 246])
 def test_intervals_are_those_of_scipy(clusters: int) -> None:
     sums = made_sums(clusters)
-    found = percentile_intervals(metrics_of_sums(resampled_sums(sums, rng())))
+    intervals = percentile_intervals(metrics_of_sums(resampled_sums(sums, rng())))
     settings = {"n_resamples": 10_000, "method": "percentile", "vectorized": True, "rng": rng()}
     for column, index in ((2, 0), (1, 1)):
         ends = stats.bootstrap((sums[:, column],), np.mean, **settings).confidence_interval
-        close(found[index], ends.low, ends.high)
+        close(intervals[index], ends.low, ends.high)
 
     def cap(counts: Floats, unreal: Floats, axis: int = -1) -> Floats:
         product: Floats = counts.mean(axis=axis) * unreal.mean(axis=axis)
         return product
 
     ends = stats.bootstrap((sums[:, 1], sums[:, 2]), cap, paired=True, **settings).confidence_interval
-    close(found[2], ends.low, ends.high)
+    close(intervals[2], ends.low, ends.high)
 
     def u_mean(counts: Floats, unreal: Floats, axis: int = -1) -> Floats:
         ratio: Floats = unreal.sum(axis=axis) / counts.sum(axis=axis)
         return ratio
 
     ends = stats.bootstrap((sums[:, 1], sums[:, 2]), u_mean, paired=True, **settings).confidence_interval
-    close(found[3], ends.low, ends.high)
+    close(intervals[3], ends.low, ends.high)
 
 
 def test_drawing_kinds_is_drawing_clusters() -> None:
@@ -86,8 +86,8 @@ def test_copies_of_images_in_clusters_do_not_make_an_interval_narrower() -> None
 def test_same_seed_same_sums_however_many_are_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sums = made_sums(40)
     whole = resampled_sums(sums, rng(), resamples=100)
-    monkeypatch.setattr("uncanny.eval.metrics.bootstrap._CELLS_A_DRAW", 100)
-    monkeypatch.setattr("uncanny.eval.metrics.bootstrap._CELLS_A_PRODUCT", 300)
+    monkeypatch.setattr("uncanny.eval.metrics.intervals._CELLS_A_DRAW", 100)
+    monkeypatch.setattr("uncanny.eval.metrics.intervals._CELLS_A_PRODUCT", 300)
     assert resampled_sums(sums, rng(), resamples=100) == pytest.approx(whole)
 
 
@@ -99,10 +99,13 @@ def test_nothing_to_draw_from() -> None:
 @pytest.mark.slow
 def test_coverage_is_near_nominal() -> None:
     # 150 repetitions: the share itself has a standard error of 1.8 points.
-    found = coverage(repetitions=150, resamples=1000)
+    intervals = coverage(repetitions=150, resamples=1000)
     for figure in ("mai", "af", "cap"):
-        paired, unpaired = found[f"paired difference, {figure}"], found[f"unpaired difference, {figure}"]
-        assert 0.88 <= found[f"one generator, {figure}"].covered <= 0.99
+        paired, unpaired = (
+            intervals[f"paired difference, {figure}"],
+            intervals[f"unpaired difference, {figure}"],
+        )
+        assert 0.88 <= intervals[f"one generator, {figure}"].covered <= 0.99
         assert 0.88 <= paired.covered <= 0.99
         # Prompts that are hard for both widen an interval that does not know of them.
         assert paired.width < 0.9 * unpaired.width

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uncanny.eval.metrics.intervals import ratio
 from uncanny.eval.metrics.mcq import (
     PATTERNS,
     disagreement_ratios,
     hierarchy_ratios,
     pattern_counts,
-    ratio,
     type_ratios,
 )
 
@@ -27,7 +27,7 @@ def arrays(marks: list[tuple[int, ...]]) -> tuple[np.ndarray, np.ndarray, np.nda
 @given(MARKS)
 def test_hierarchy_collapses_the_patterns(marks: list[tuple[int, ...]]) -> None:
     patterns, stages = pattern_counts(*arrays(marks)), hierarchy_ratios(*arrays(marks))
-    counts = {name: int(found.counts.sum()) for name, found in stages.items()}
+    counts = {name: int(ratios.counts.sum()) for name, ratios in stages.items()}
     assert list(patterns) == list(PATTERNS)
     assert sum(counts.values()) == sum(patterns.values())
     assert counts["full_success"] == patterns["1111"]
@@ -37,17 +37,17 @@ def test_hierarchy_collapses_the_patterns(marks: list[tuple[int, ...]]) -> None:
 
 @given(MARKS)
 def test_disagreement_is_asymmetric(marks: list[tuple[int, ...]]) -> None:
-    found = disagreement_ratios(*arrays(marks))["q4_vs_q3"]
+    ratios = disagreement_ratios(*arrays(marks))["q4_vs_q3"]
     both = [(q3, q4) for _, _, q3, q4 in marks if q3 >= 0 and q4 >= 0]
     difference = sum(q4 - q3 for q3, q4 in both)
-    assert int(found["q4_only"].counts.sum()) - int(found["q3_only"].counts.sum()) == difference
-    assert int(found["q4_only"].out_of.sum()) == len(both)
+    assert int(ratios["q4_only"].counts.sum()) - int(ratios["q3_only"].counts.sum()) == difference
+    assert int(ratios["q4_only"].out_of.sum()) == len(both)
 
 
 def test_types_come_most_frequent_first() -> None:
     rows, right, answered = arrays([(1, 1, 1, 1), (1, 1, 1, 0), (1, 1, 1, 1)])
-    found = type_ratios(rows, np.array(["count", "anatomy", "anatomy"]), right, answered)
-    assert [(name, held.value) for name, held in found.items()] == [("anatomy", 0.5), ("count", 1.0)]
+    ratios = type_ratios(rows, np.array(["count", "anatomy", "anatomy"]), right, answered)
+    assert [(name, share.value) for name, share in ratios.items()] == [("anatomy", 0.5), ("count", 1.0)]
 
 
 def test_value_of_nothing_is_none() -> None:

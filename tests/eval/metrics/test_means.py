@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uncanny.eval.metrics import bootstrap as means
-from uncanny.eval.metrics.bootstrap import Mean, mean_intervals
+from uncanny.eval.metrics import intervals as means
+from uncanny.eval.metrics.intervals import Mean, mean_intervals
 
 RNG = np.random.default_rng(3)
 VALUES = RNG.random(200)
@@ -40,11 +40,11 @@ def test_a_constant_difference_has_no_width() -> None:
 
 
 def test_many_means_are_resampled_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = [Mean(VALUES, ALL), Mean(VALUES, SOME), Mean(VALUES**2, ALL), Mean(VALUES, ALL)]
-    whole = flat(asked)
-    monkeypatch.setattr(means, "_AT_ONCE", 2)
-    assert flat(asked) == pytest.approx(whole)
+    several = [Mean(VALUES, ALL), Mean(VALUES, SOME), Mean(VALUES**2, ALL), Mean(VALUES, ALL)]
+    whole = flat(several)
+    monkeypatch.setattr(means, "_MEANS_AT_ONCE", 2)
+    assert flat(several) == pytest.approx(whole)
 
 
-def flat(asked: list[Mean]) -> list[float]:
-    return [end for ends in mean_intervals(asked, resamples=300, seed=4) if ends for end in ends]
+def flat(several: list[Mean]) -> list[float]:
+    return [end for ends in mean_intervals(several, resamples=300, seed=4) if ends for end in ends]

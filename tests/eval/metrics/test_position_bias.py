@@ -33,20 +33,20 @@ def test_the_exact_test(first: int, second: int, p_value: float) -> None:
 
 
 def test_both_counts_in_the_shares_and_not_in_the_test() -> None:
-    found = position_bias(choices(6, 0, 4))
-    assert (found.first, found.second, found.both, found.checks) == (6, 0, 4, 10)
-    assert found.p_value == pytest.approx(0.03125)
-    assert (found.share("first"), found.share("second"), found.share("both")) == (0.6, 0.0, 0.4)
-    assert found.first_share == 1.0
-    assert found.interval is not None
-    assert found.interval == pytest.approx((0.025 ** (1 / 6), 1.0))
+    bias = position_bias(choices(6, 0, 4))
+    assert (bias.first, bias.second, bias.both, bias.checks) == (6, 0, 4, 10)
+    assert bias.p_value == pytest.approx(0.03125)
+    assert (bias.share("first"), bias.share("second"), bias.share("both")) == (0.6, 0.0, 0.4)
+    assert bias.first_share == 1.0
+    assert bias.interval is not None
+    assert bias.interval == pytest.approx((0.025 ** (1 / 6), 1.0))
 
 
 @pytest.mark.parametrize("both", [0, 3])
 def test_without_a_place_chosen_nothing_is_measured(both: int) -> None:
-    found = position_bias(choices(0, 0, both))
-    assert (found.first_share, found.interval, found.p_value) == (None, None, None)
-    assert found.share("both") == (1.0 if both else None)
+    bias = position_bias(choices(0, 0, both))
+    assert (bias.first_share, bias.interval, bias.p_value) == (None, None, None)
+    assert bias.share("both") == (1.0 if both else None)
 
 
 def test_a_judge_that_goes_by_the_images_has_no_bias_and_one_that_goes_by_places_has() -> None:
@@ -65,10 +65,10 @@ def test_other_words_are_an_error() -> None:
 @settings(deadline=None)  # scipy is slow to import
 @given(st.integers(0, 40), st.integers(0, 40))
 def test_agrees_with_counting_and_does_not_know_left_from_right(first: int, second: int) -> None:
-    found, turned = position_bias(choices(first, second)), position_bias(choices(second, first))
-    assert found.p_value == turned.p_value
+    bias, turned = position_bias(choices(first, second)), position_bias(choices(second, first))
+    assert bias.p_value == turned.p_value
     if first + second:
-        assert found.p_value == pytest.approx(by_hand(first, second))
-        assert found.interval is not None
-        assert found.first_share is not None
-        assert 0 <= found.interval[0] <= found.first_share <= found.interval[1] <= 1
+        assert bias.p_value == pytest.approx(by_hand(first, second))
+        assert bias.interval is not None
+        assert bias.first_share is not None
+        assert 0 <= bias.interval[0] <= bias.first_share <= bias.interval[1] <= 1

@@ -26,5 +26,5 @@ def test_nothing_to_rank() -> None:
 
 
 def test_lists_of_different_length_are_a_mistake() -> None:
-    with pytest.raises(ValueError, match="2 figures against 1"):
+    with pytest.raises(ValueError, match="2 scores against 1"):
         rank_agreement([1, 2], [1])

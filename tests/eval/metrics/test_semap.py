@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 
 from uncanny.eval.metrics.detection import conditioned, counted, recognised
-from uncanny.eval.metrics.semap import THRESHOLDS, Matrix, f1, full_similarity, unmatched
-from uncanny.eval.metrics.semap_paper import average_precision, confidence_order, match_paper, score_paper
-from uncanny.eval.metrics.semap_release import match_release, score_release
+from uncanny.eval.metrics.semap import (
+    THRESHOLDS,
+    Matrix,
+    average_precision,
+    confidence_order,
+    f1,
+    full_similarity,
+    match_paper,
+    match_release,
+    score_paper,
+    score_release,
+    unmatched,
+)
 
 
 def matrix(*rows: list[float]) -> Matrix:
@@ -21,8 +31,8 @@ def empty(n_pred: int, n_true: int) -> Matrix:
 
 def test_release_takes_the_highest_cell_of_all_first() -> None:
     # Prediction 0 would rather have truth 0, but prediction 1 is closer to it.
-    found = match_release(matrix([0.85, 0.70], [0.95, 0.80]))
-    assert found == ((1, 0, 0.95), (0, 1, 0.70))
+    matches = match_release(matrix([0.85, 0.70], [0.95, 0.80]))
+    assert matches == ((1, 0, 0.95), (0, 1, 0.70))
 
 
 def test_release_ties_go_to_the_smaller_prediction_then_truth() -> None:
@@ -37,26 +47,26 @@ def test_release_never_matches_at_zero() -> None:
 def test_release_matching_knows_no_threshold() -> None:
     """The pair below the threshold holds its truth, which the paper would give to the next prediction."""
     similarity = matrix([0.92, 0.91], [0.91, 0.10])
-    found = score_release(similarity, [0.9])
-    assert [match[:2] for match in found.matches] == [(0, 0), (1, 1)]
-    assert (found.at[0].tp, found.semap, found.semf1) == (1, 0.5, 0.5)
+    view_score = score_release(similarity, [0.9])
+    assert [match[:2] for match in view_score.matches] == [(0, 0), (1, 1)]
+    assert (view_score.at[0].tp, view_score.semap, view_score.semf1) == (1, 0.5, 0.5)
 
 
 def test_a_threshold_is_reached_by_its_own_value() -> None:
-    assert [one.tp for one in score_release(matrix([0.8]), THRESHOLDS).at] == [1, 1, 0]
-    assert [one.tp for one in score_paper(matrix([0.8]), THRESHOLDS, [0]).at] == [1, 1, 0]
+    assert [outcome.tp for outcome in score_release(matrix([0.8]), THRESHOLDS).at] == [1, 1, 0]
+    assert [outcome.tp for outcome in score_paper(matrix([0.8]), THRESHOLDS, [0]).at] == [1, 1, 0]
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0)])
 def test_release_gives_nothing_for_an_empty_side(shape: tuple[int, int]) -> None:
-    found = score_release(empty(*shape), THRESHOLDS)
-    assert (found.semap, found.semf1, found.matches) == (0, 0, ())
+    view_score = score_release(empty(*shape), THRESHOLDS)
+    assert (view_score.semap, view_score.semf1, view_score.matches) == (0, 0, ())
 
 
 @pytest.mark.parametrize(("shape", "score"), [((0, 0), 1), ((0, 3), 0), ((3, 0), 0)])
 def test_paper_rewards_silence_where_nothing_is_wrong(shape: tuple[int, int], score: float) -> None:
-    found = score_paper(empty(*shape), THRESHOLDS, range(shape[0]))
-    assert (found.semap, found.semf1, found.matches) == (score, score, ())
+    view_score = score_paper(empty(*shape), THRESHOLDS, range(shape[0]))
+    assert (view_score.semap, view_score.semf1, view_score.matches) == (score, score, ())
 
 
 def test_duplicates_cost_precision_in_both() -> None:
@@ -71,13 +81,13 @@ def test_duplicates_cost_precision_in_both() -> None:
 
 def test_paper_matches_anew_at_each_threshold() -> None:
     similarity = matrix([0.75, 0.95], [0.85, 0.90])
-    found = score_paper(similarity, [0.7, 0.8, 0.9], [0, 1])
-    assert [[match[:2] for match in one.hits] for one in found.at] == [
+    view_score = score_paper(similarity, [0.7, 0.8, 0.9], [0, 1])
+    assert [[match[:2] for match in outcome.hits] for outcome in view_score.at] == [
         [(0, 1), (1, 0)],
         [(0, 1), (1, 0)],
         [(0, 1)],
     ]
-    assert [match.similarity for match in found.matches] == [0.95, 0.85]
+    assert [match.similarity for match in view_score.matches] == [0.95, 0.85]
 
 
 def test_paper_lets_the_confident_choose_first() -> None:

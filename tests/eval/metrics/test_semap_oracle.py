@@ -9,8 +9,7 @@ import numpy as np
 import orjson
 import pytest
 
-from uncanny.eval.metrics.semap import Matrix, ViewScore
-from uncanny.eval.metrics.semap_release import score_release
+from uncanny.eval.metrics.semap import Matrix, ViewScore, score_release
 
 ORACLE = orjson.loads(
     (Path(__file__).parents[2] / "data" / "oracle" / "semap_alpha50_first16.json").read_bytes()
@@ -41,11 +40,11 @@ def scored(row: dict[str, Any], shuffle: int = 0) -> ViewScore:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
 @pytest.mark.parametrize("shuffle", range(5))
 def test_every_figure_of_every_image(row: dict[str, Any], shuffle: int) -> None:
-    found = scored(row, shuffle)
-    assert [match.similarity for match in found.matches] == row["matched_scores"]
-    assert round(found.semap, 4) == row["SemAP"]
-    assert round(found.semf1, 4) == row["SemF1"]
-    for threshold, outcome in zip(THRESHOLDS, found.at, strict=True):
+    image_score = scored(row, shuffle)
+    assert [match.similarity for match in image_score.matches] == row["matched_scores"]
+    assert round(image_score.semap, 4) == row["SemAP"]
+    assert round(image_score.semf1, 4) == row["SemF1"]
+    for threshold, outcome in zip(THRESHOLDS, image_score.at, strict=True):
         assert outcome.tp == sum(score >= threshold for score in row["matched_scores"])
         assert outcome.semap == outcome.tp / row["num_pred"]
         precision, recall = outcome.tp / row["num_pred"], outcome.tp / row["num_gt"]
@@ -54,8 +53,8 @@ def test_every_figure_of_every_image(row: dict[str, Any], shuffle: int) -> None:
 
 
 def test_totals_of_the_16() -> None:
-    found = [scored(row) for row in ROWS]
-    assert [sum(score.at[index].tp for score in found) for index in range(3)] == [86, 69, 0]
-    means = [sum(getattr(score, name) for score in found) / len(ROWS) for name in ("semap", "semf1")]
+    scores = [scored(row) for row in ROWS]
+    assert [sum(score.at[index].tp for score in scores) for index in range(3)] == [86, 69, 0]
+    means = [sum(getattr(score, name) for score in scores) / len(ROWS) for name in ("semap", "semf1")]
     assert means[0] == pytest.approx(sum(row["SemAP"] for row in ROWS) / len(ROWS), abs=5e-5)
     assert means[1] == pytest.approx(sum(row["SemF1"] for row in ROWS) / len(ROWS), abs=5e-5)

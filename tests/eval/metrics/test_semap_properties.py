@@ -8,9 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.eval.metrics.naive_semap import paper_figures, paper_pairs, release_figures, release_pairs
-from uncanny.eval.metrics.semap import Match, Matrix, ViewScore
-from uncanny.eval.metrics.semap_paper import confidence_order, score_paper
-from uncanny.eval.metrics.semap_release import match_release, score_release
+from uncanny.eval.metrics.semap import (
+    Match,
+    Matrix,
+    ViewScore,
+    confidence_order,
+    match_release,
+    score_paper,
+    score_release,
+)
 
 TAUS = [0.7, 0.8, 0.9]
 
@@ -39,20 +45,20 @@ def check_one_to_one(matches: tuple[Match, ...], similarity: Matrix) -> None:
     assert all(match.similarity == similarity[match.predicted, match.true] for match in matches)
 
 
-def check_monotone(found: ViewScore) -> None:
-    counts = [one.tp for one in found.at]
+def check_monotone(view_score: ViewScore) -> None:
+    counts = [outcome.tp for outcome in view_score.at]
     assert counts == sorted(counts, reverse=True)
-    assert all(0 <= one.semap <= 1 and 0 <= one.semf1 <= 1 for one in found.at)
+    assert all(0 <= outcome.semap <= 1 and 0 <= outcome.semf1 <= 1 for outcome in view_score.at)
 
 
 @settings(max_examples=300, deadline=None)
 @given(matrices())
 def test_release_is_what_the_definition_says(similarity: Matrix) -> None:
-    found = score_release(similarity, TAUS)
-    assert [match[:2] for match in found.matches] == release_pairs(similarity)
-    assert (found.semap, found.semf1) == pytest.approx(release_figures(similarity, TAUS))
-    check_one_to_one(found.matches, similarity)
-    check_monotone(found)
+    view_score = score_release(similarity, TAUS)
+    assert [match[:2] for match in view_score.matches] == release_pairs(similarity)
+    assert (view_score.semap, view_score.semf1) == pytest.approx(release_figures(similarity, TAUS))
+    check_one_to_one(view_score.matches, similarity)
+    check_monotone(view_score)
 
 
 @settings(max_examples=300, deadline=None)
@@ -61,13 +67,15 @@ def test_paper_is_what_the_definition_says(data: st.DataObject, similarity: Matr
     given_severities = data.draw(severities(len(similarity)))
     full = data.draw(matrices().filter(lambda other: other.shape == similarity.shape) | st.just(similarity))
     confidences = [100 - severity for severity in given_severities]
-    found = score_paper(similarity, TAUS, confidence_order(given_severities), full)
-    for threshold, one in zip(TAUS, found.at, strict=True):
+    view_score = score_paper(similarity, TAUS, confidence_order(given_severities), full)
+    for threshold, outcome in zip(TAUS, view_score.at, strict=True):
         pairs = paper_pairs(similarity, threshold, confidences, full)
-        assert [match[:2] for match in one.hits] == [pair for pair in pairs if pair]
-        check_one_to_one(one.hits, similarity)
-    assert (found.semap, found.semf1) == pytest.approx(paper_figures(similarity, TAUS, confidences, full))
-    check_monotone(found)
+        assert [match[:2] for match in outcome.hits] == [pair for pair in pairs if pair]
+        check_one_to_one(outcome.hits, similarity)
+    assert (view_score.semap, view_score.semf1) == pytest.approx(
+        paper_figures(similarity, TAUS, confidences, full)
+    )
+    check_monotone(view_score)
 
 
 @settings(max_examples=200, deadline=None)
@@ -76,8 +84,8 @@ def test_order_does_not_matter_to_release_without_ties(data: st.DataObject, simi
     rows = data.draw(st.permutations(range(similarity.shape[0])))
     columns = data.draw(st.permutations(range(similarity.shape[1])))
     moved = similarity[np.ix_(rows, columns)] if similarity.size else similarity
-    found = {(rows[match.predicted], columns[match.true]) for match in match_release(moved)}
-    assert found == {match[:2] for match in match_release(similarity)}
+    pairs = {(rows[match.predicted], columns[match.true]) for match in match_release(moved)}
+    assert pairs == {match[:2] for match in match_release(similarity)}
 
 
 @settings(max_examples=200, deadline=None)
@@ -88,8 +96,8 @@ def test_order_of_files_does_not_matter_to_paper_where_confidences_differ(
     count = len(similarity)
     ranks = data.draw(st.lists(st.integers(0, 100), min_size=count, max_size=count, unique=True))
     rows = data.draw(st.permutations(range(count)))
-    found = score_paper(similarity, TAUS, confidence_order(ranks))
+    view_score = score_paper(similarity, TAUS, confidence_order(ranks))
     moved = score_paper(
         similarity[list(rows)] if count else similarity, TAUS, confidence_order([ranks[row] for row in rows])
     )
-    assert (found.semap, found.semf1) == (moved.semap, moved.semf1)
+    assert (view_score.semap, view_score.semf1) == (moved.semap, moved.semf1)

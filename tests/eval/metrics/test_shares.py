@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 
-from uncanny.eval.metrics.bootstrap import ratio_intervals
-from uncanny.eval.metrics.mcq import Ratio
-from uncanny.eval.metrics.shares import is_plain, share_intervals, wilson_interval
+from uncanny.eval.metrics.intervals import Ratio, is_plain, ratio_intervals, share_intervals, wilson_interval
 
 
 def of(counts: list[int], out_of: list[int]) -> Ratio:
@@ -39,8 +37,8 @@ def test_plain_shares_get_wilson_and_others_a_bootstrap() -> None:
     f1 = of([2, 2, 0, 0], [2, 2, 1, 0])
     several_answers = of([3, 1, 0, 0], [3, 2, 3, 0])
     nothing = of([0, 0, 0, 0], [0, 0, 0, 0])
-    assert [is_plain(one) for one in (plain, f1, several_answers, nothing)] == [True, False, False, True]
-    found = share_intervals([f1, plain, nothing, several_answers], resamples=100, seed=1)
+    assert [is_plain(each) for each in (plain, f1, several_answers, nothing)] == [True, False, False, True]
+    intervals = share_intervals([f1, plain, nothing, several_answers], resamples=100, seed=1)
     drawn = ratio_intervals([f1, several_answers], resamples=100, seed=1)
-    assert found == [drawn[0], wilson_interval(2, 3), None, drawn[1]]
+    assert intervals == [drawn[0], wilson_interval(2, 3), None, drawn[1]]
     assert share_intervals([f1, plain], resamples=0) == [None, None]

@@ -1,0 +1,238 @@
+"""95 % intervals of scores over images: Wilson's for plain shares, else a percentile bootstrap.
+
+A score is a `Ratio` of two sums over images or a `Mean` over some of them; what belongs together, as the
+images of one prompt, is resampled together (`resampled_sums`). All scores of one call see the same resamples,
+so that differences of two are paired.
+
+A bootstrap of a share of 0 or 100 % has no width, however few the images are. Wilson's score interval has
+one, and holds what it promises for few images too. Sources: B. Efron and R. Tibshirani, *An Introduction to
+the Bootstrap*, 1993, section 13.3 (percentile intervals); E. B. Wilson, *Probable inference, the law of
+succession, and statistical inference*, JASA 22, 1927; L. D. Brown, T. T. Cai and A. DasGupta, *Interval
+estimation for a binomial proportion*, Statistical Science 16, 2001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from math import sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int16]
+Interval = tuple[float, float]
+Rng = np.random.Generator
+
+RESAMPLES = 10_000
+LEVEL = 0.95
+METHOD = "Wilson for plain shares, else percentile bootstrap over images"
+
+_Counts = NDArray[np.int64]
+_CELLS_AT_ONCE = 1 << 20
+# Small arrays are used again; larger ones go back to the system, and every page is fetched anew.
+_CELLS_A_DRAW = 1 << 14
+# BLAS shares a larger product among cores, which is worth the while for many columns only.
+_CELLS_A_PRODUCT = 1 << 20
+_FEW_COLUMNS = 8
+# A count drawn for a kind costs as much as this many clusters drawn one by one (measured: 12 to 25).
+_KIND_COST = 16
+# Means that are resampled together: of 10,774 images half a thousand are 44 MB.
+_MEANS_AT_ONCE = 512
+
+
+class Ratio(NamedTuple):
+    """Two columns of the same length, an entry an image: what counts, and what it is counted out of."""
+
+    counts: Ints
+    out_of: Ints
+
+    @property
+    def value(self) -> float | None:
+        """The one sum over the other; None where `out_of` sums to 0."""
+        total = int(self.out_of.sum(dtype=np.int64))
+        return int(self.counts.sum(dtype=np.int64)) / total if total else None
+
+
+def ratio(counts: Bools | Ints, out_of: Bools | Ints) -> Ratio:
+    """A ratio of two columns."""
+    return Ratio(counts.astype(np.int16), out_of.astype(np.int16))
+
+
+class Mean:
+    """The mean of `values` over the images that are `counted`; both have one entry an image."""
+
+    __slots__ = ("counted", "values")
+
+    def __init__(self, values: Floats, counted: Bools) -> None:
+        self.values, self.counted = values, counted
+
+    @property
+    def value(self) -> float | None:
+        """None where no image counts."""
+        return float(self.values[self.counted].mean()) if self.counted.any() else None
+
+
+def wilson_interval(count: int, out_of: int, *, level: float = LEVEL) -> Interval | None:
+    """Wilson's score interval of the share `count` / `out_of`, within 0–1; None of nothing."""
+    if not out_of:
+        return None
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, weight = count / out_of, z * z / out_of
+    middle = (share + weight / 2) / (1 + weight)
+    half = z * sqrt(share * (1 - share) / out_of + weight / (4 * out_of)) / (1 + weight)
+    return (0.0 if count == 0 else middle - half, 1.0 if count == out_of else middle + half)
+
+
+def share_intervals(
+    ratios: Sequence[Ratio], *, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL
+) -> list[Interval | None]:
+    """Wilson's where a ratio is a plain share of images, else a bootstrap over images, as `METHOD` says.
+
+    None where a ratio has no value; with 0 resamples there are none at all.
+    """
+    if not resamples:
+        return [None] * len(ratios)
+    plain = [is_plain(each) for each in ratios]
+    others = [each for each, simple in zip(ratios, plain, strict=True) if not simple]
+    drawn = iter(ratio_intervals(others, resamples=resamples, seed=seed, level=level))
+    return [
+        wilson_interval(*(int(column.sum(dtype=np.int64)) for column in each), level=level)
+        if simple
+        else next(drawn)
+        for each, simple in zip(ratios, plain, strict=True)
+    ]
+
+
+def is_plain(share: Ratio) -> bool:
+    """Whether each image counts for one or for nothing: no weights, and no image with several answers."""
+    counts, out_of = np.asarray(share.counts), np.asarray(share.out_of)
+    return bool(((out_of == 0) | (out_of == 1)).all() and ((counts == 0) | (counts == out_of)).all())
+
+
+def ratio_intervals(
+    ratios: Sequence[Ratio], *, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL
+) -> list[Interval | None]:
+    """Percentile intervals, one a ratio, resampling images; None where a ratio has no value."""
+    return percentile_intervals(replicates(ratios, resamples=resamples, seed=seed), level=level)
+
+
+def mean_intervals(
+    means: Iterable[Mean], *, resamples: int = RESAMPLES, seed: int = 0
+) -> Iterator[Interval | None]:
+    """Percentile intervals, one a mean, resampling images; None where no image counts or `resamples` is 0.
+
+    For a paired bootstrap of two means, give the mean of their difference image by image.
+    """
+    remaining = iter(means)
+    while batch := list(islice(remaining, _MEANS_AT_ONCE)):
+        if resamples:
+            yield from percentile_intervals(_mean_replicates(batch, resamples, seed))
+        else:
+            yield from (None for _ in batch)
+
+
+def percentile_intervals(values: Floats, *, level: float = LEVEL) -> list[Interval | None]:
+    """Low and high end of each column of `values`, shape (resamples, scores).
+
+    NaN entries are left out; None where nothing is left.
+    """
+    tail = (1 - level) / 2
+    intervals: list[Interval | None] = []
+    for column in values.T:
+        kept = column[~np.isnan(column)]
+        low, high = np.quantile(kept, [tail, 1 - tail]) if len(kept) else (np.nan, np.nan)
+        intervals.append((float(low), float(high)) if len(kept) else None)
+    return intervals
+
+
+def replicates(ratios: Sequence[Ratio], *, resamples: int = RESAMPLES, seed: int = 0) -> Floats:
+    """The value of each ratio in each resample of the images, shape (resamples, ratios).
+
+    All ratios see the same resamples. NaN stands where a resample holds nothing to count out of.
+
+    Images with the same entries in every column are one kind, and how often each kind is drawn is
+    multinomial. Drawing the kinds' counts is the same as drawing the images, at the cost of the kinds alone.
+    """
+    if not ratios or not len(ratios[0].counts):
+        return np.full((resamples, len(ratios)), np.nan)
+    columns = np.stack([each.counts for each in ratios] + [each.out_of for each in ratios], axis=1)
+    kinds, often = np.unique(columns, axis=0, return_counts=True)
+    images, cells = len(columns), kinds.astype(np.float64)
+    rng = np.random.default_rng(seed)
+    values = np.empty((resamples, len(ratios)))
+    step = max(1, _CELLS_AT_ONCE // len(kinds))
+    for start in range(0, resamples, step):
+        stop = min(start + step, resamples)
+        drawn = rng.multinomial(images, often / images, size=stop - start).astype(np.float64)
+        counts, out_of = np.split(drawn @ cells, 2, axis=1)
+        with np.errstate(invalid="ignore"):
+            values[start:stop] = counts / out_of
+    return values
+
+
+def resampled_sums(columns: Floats, rng: Rng, *, resamples: int = RESAMPLES) -> Floats:
+    """The sum of each column in each resample, shape (resamples, columns).
+
+    `columns` has a row a cluster, with what it adds to each sum. A resample draws as many clusters as there
+    are, with replacement; all columns see the same ones. Without clusters all sums are 0.
+
+    Where many rows are equal, how often each kind of row is drawn is multinomial, and drawing these counts is
+    the same as drawing the clusters. Memory does not grow with `resamples` times clusters.
+    """
+    if not len(columns):
+        return np.zeros((resamples, columns.shape[1]))
+    kinds, often = np.unique(columns, axis=0, return_counts=True)
+    if len(kinds) * _KIND_COST < len(columns):
+        return _summed(kinds, resamples, lambda number: _drawn_kinds(often, number, rng))
+    return _summed(columns, resamples, lambda number: _drawn_clusters(len(columns), number, rng))
+
+
+def _summed(rows: Floats, resamples: int, draw: Callable[[int], _Counts]) -> Floats:
+    sums = np.empty((resamples, rows.shape[1]))
+    cells = _CELLS_A_DRAW if rows.shape[1] <= _FEW_COLUMNS else _CELLS_A_PRODUCT
+    block = np.empty((max(1, min(resamples, cells // len(rows))), len(rows)))
+    step = max(1, _CELLS_A_DRAW // len(rows))
+    for start in range(0, resamples, len(block)):
+        drawn = block[: min(len(block), resamples - start)]
+        for first in range(0, len(drawn), step):
+            part = drawn[first : first + step]
+            part[:] = draw(len(part))
+        sums[start : start + len(drawn)] = drawn @ rows
+    return sums
+
+
+def _drawn_kinds(often: _Counts, number: int, rng: Rng) -> _Counts:
+    clusters = int(often.sum())
+    return rng.multinomial(clusters, often / clusters, size=number)
+
+
+def _drawn_clusters(clusters: int, number: int, rng: Rng) -> _Counts:
+    drawn = rng.integers(clusters, size=(number, clusters))
+    drawn += clusters * np.arange(number)[:, None]
+    often = np.bincount(drawn.ravel(), minlength=number * clusters)
+    return often.reshape(number, clusters)
+
+
+def _mean_replicates(means: Sequence[Mean], resamples: int, seed: int) -> Floats:
+    """The value of each mean in each resample, NaN where it counts no image; shape (resamples, means)."""
+    places: dict[bytes, int] = {}
+    counted: list[Bools] = []
+    which = []
+    for mean in means:
+        key = mean.counted.tobytes()
+        if key not in places:
+            places[key] = len(counted)
+            counted.append(mean.counted)
+        which.append(places[key])
+    columns = [np.where(mean.counted, mean.values, 0.0) for mean in means]
+    table = np.stack([*columns, *(column.astype(np.float64) for column in counted)], axis=1)
+    sums = resampled_sums(table, np.random.default_rng(seed), resamples=resamples)
+    totals, sizes = sums[:, : len(means)], sums[:, len(means) :]
+    with np.errstate(invalid="ignore"):
+        values: Floats = totals / sizes[:, which]
+    return values
