@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from uncanny.eval.audit.run import audit
     from uncanny.eval.detect.run import DetectRun, detect, detect_async
     from uncanny.images import PixelPolicy
+    from uncanny.models.base import Capabilities, ModelRequest, ModelResponse
+    from uncanny.models.registry import register_provider
     from uncanny.runs.stop import Stop
     from uncanny.schema import Annotation, Anomaly, Detection
 
@@ -41,8 +43,11 @@ _HOMES = {
     "AnnotateRun": "uncanny.eval.annotate.run:AnnotateRun",
     "Annotation": "uncanny.schema:Annotation",
     "Anomaly": "uncanny.schema:Anomaly",
+    "Capabilities": "uncanny.models.base:Capabilities",
     "DetectRun": "uncanny.eval.detect.run:DetectRun",
     "Detection": "uncanny.schema:Detection",
+    "ModelRequest": "uncanny.models.base:ModelRequest",
+    "ModelResponse": "uncanny.models.base:ModelResponse",
     "PixelPolicy": "uncanny.images:PixelPolicy",
     "Stop": "uncanny.runs.stop:Stop",
     "UncannyError": "uncanny.errors:UncannyError",
@@ -55,6 +60,7 @@ _HOMES = {
     "detect_async": "uncanny.eval.detect.run:detect_async",
     "errors": "uncanny.errors",
     "realism": "uncanny.realism",
+    "register_provider": "uncanny.models.registry:register_provider",
     "semantic": "uncanny.semantic",
 }
 
@@ -63,8 +69,11 @@ __all__ = [
     "AnnotateRun",
     "Annotation",
     "Anomaly",
+    "Capabilities",
     "DetectRun",
     "Detection",
+    "ModelRequest",
+    "ModelResponse",
     "PixelPolicy",
     "Stop",
     "UncannyError",
@@ -77,6 +86,7 @@ __all__ = [
     "detect_async",
     "errors",
     "realism",
+    "register_provider",
     "semantic",
 ]
 

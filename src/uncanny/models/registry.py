@@ -72,14 +72,14 @@ def register_provider(name: str, factory: ProviderFactory, *, replace: bool = Fa
 
     Example:
         >>> class Constant:
-        ...     capabilities = Capabilities()
+        ...     capabilities = uncanny.Capabilities()
         ...     def __init__(self, model):
         ...         self.name = f"constant/{model}"
         ...     async def generate(self, request):
-        ...         return ModelResponse("B")
-        >>> register_provider("constant", Constant)
-        >>> parse_model("constant/b")
-        ModelId(provider='constant', name='b')
+        ...         return uncanny.ModelResponse("B")
+        >>> uncanny.register_provider("constant", Constant, replace=True)
+        >>> uncanny.annotate_image(image, model="constant/b").model
+        'constant/b'
     """
     if NAME.fullmatch(name) is None:
         raise UsageError(f"{name!r} cannot name a provider", remedy="Use letters, digits, '.', '_' and '-'.")
