@@ -1,58 +1,57 @@
-"""`uncanny realism run` without a terminal: every pair through the two-order check.
+"""Judging pairs: the public functions, the run they return, and its task.
 
-One pair through its graph, to its record.
+`run` takes pairs to a finished, or resumable, run with a verdict each. The edited image alone is judged
+first, then both images in both orders, or nothing more after a no (`uncanny.graphs.ugda`).
 
-What a realism run would ask and roughly cost, without opening a model."""
+Source: SAGI, supplementary, sections 1.5 and 1.6.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack, cast, overload
 
 import orjson
 
-from uncanny.agents.verdict import ROLES, Judged, Judging, own_texts
-from uncanny.client.calls import CallRecord, CallScope, usage
-from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import InputEstimate, image_tokens, input_words, notes_of, text_tokens
+from uncanny.agents.verdict import ROLES, Asked, Judged, Judging, own_texts
+from uncanny.client.calls import CallRecord, usage
 from uncanny.errors import ImageError
-from uncanny.eval.realism.data import PairFiles, PairSet
+from uncanny.eval.common.run_result import Records, RunResult
+from uncanny.eval.realism.data import PairFiles, PairSet, PairSource, load, pairs_of_run
 from uncanny.eval.realism.verdicts import VERDICTS, CheckError, Side, Verdict, VerdictOutcome
 from uncanny.graphs.ugda import PairContext, PairState, pair_graph
-from uncanny.graphs.ugda_cases import UNDETERMINED
-from uncanny.images import (
-    PreparedImage,
-    RecordedFile,
-    SkippedInputs,
-    changed_files,
-    prepare,
-    stored_size,
-)
-from uncanny.models.base import Sampling, SentImage, Tokens, encode_image
-from uncanny.models.registry import missing_addresses
+from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
+from uncanny.images import PreparedImage, RecordedFile, changed_files, prepare
+from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet
 from uncanny.records.record_file import RecordFile
-from uncanny.runs.config import SamplingConfig
-from uncanny.runs.engine import Engine
-from uncanny.runs.inputs import Names, note_skipped, skipped_figures, skipped_line
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, SamplingConfig, read_limits, read_models
+from uncanny.runs.image_task import sent_image
+from uncanny.runs.inputs import Names, note_skipped
 from uncanny.runs.progress import Progress
-from uncanny.runs.run import prompts_of
+from uncanny.runs.run import run_with
+from uncanny.runs.several import run_models
+from uncanny.runs.sync import blocking
 from uncanny.runs.task import Task, asking
 from uncanny.schema import StepError
 
 if TYPE_CHECKING:
+    from uncanny.eval.realism.result import RealismScore
     from uncanny.runs.engine import Engine
-
 
 MOST_PAIRS_AT_ONCE = 64
 # One where the first answer is no, else three.
 CALLS_A_PAIR = 2
-STATUSES: Mapping[VerdictOutcome, str] = {"judged": "ok"}
+STATUSES = ("ok", "refused", "undetermined", "failed", "unusable")
+# In this order whichever order's answer came first.
+QUESTIONS: tuple[Asked, ...] = ("first", "original_first", "edited_first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +66,181 @@ class RealismConfig(SamplingConfig):
     max_output_tokens: int = 2_048
 
 
+class RealismOptions(AskOptions, total=False):
+    """The keyword options of `run`: those of every function that asks models, and its own."""
+
+    root: str | os.PathLike[str] | None
+    temperature: float | None
+    top_p: float | None
+    max_output_tokens: int
+
+
+class RealismRun(RunResult[Verdict]):
+    """A run of the realism check: a verdict a pair, which is a row of the data frame."""
+
+    record_file = VERDICTS
+    record_type = Verdict
+    record_key = ("id",)
+    statuses = STATUSES
+    columns: ClassVar[tuple[str, ...]] = (
+        "id",
+        "group",
+        "label",
+        "case",
+        "outcome",
+        "first",
+        "original_first",
+        "edited_first",
+        "model",
+    )
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    @property
+    def verdicts(self) -> Records[Verdict]:
+        """One for each pair, in order of their ids when the run is finished."""
+        return self.records
+
+    def labels(self) -> Mapping[str, int]:
+        """How many pairs have each label."""
+        counts = Counter(verdict.label for verdict in self.records)
+        return {label: counts[label] for label in LABELS}
+
+    def score(self, **options: Any) -> RealismScore:
+        """The scores of this run alone; `options` are those of `uncanny.realism.score`."""
+        from uncanny.eval.realism.score import score
+
+        return score(self, **options)
+
+    def report(self, out: str | os.PathLike[str] | None = None) -> Path:
+        """Write the page of the scores, `realism.html` in the run's folder unless `out` says otherwise."""
+        return self.score().report(out)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `uncanny realism run --json` prints. There is no page: it belongs to the scores."""
+        end = self.end
+        content = self.manifest.written() if end is None else end.manifest
+        return {
+            "run": str(self.path),
+            "state": content.get("state"),
+            "verdicts": str(self.path / VERDICTS),
+            "report": None,
+            "totals": content.get("totals"),
+            "labels": self.labels(),
+            "failures": [
+                {
+                    "id": verdict.id,
+                    "outcome": verdict.outcome,
+                    "errors": [error.model_dump() for error in verdict.errors],
+                }
+                for verdict in self.records
+                if verdict.outcome in ("failed", "unusable")
+            ],
+            "skipped": dict(end.progress.skipped.counts) if end and end.progress.skipped else {},
+            "warnings": end.progress.warnings if end else [],
+            "error": None if end is None or end.error is None else str(end.error),
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One a verdict."""
+        for verdict in self.records:
+            yield {name: getattr(verdict, name) for name in self.columns}
+
+
+@overload
+async def run_async(
+    pairs: PairSource, *, model: str, out: str | os.PathLike[str], **options: Unpack[RealismOptions]
+) -> RealismRun: ...
+@overload
+async def run_async(
+    pairs: PairSource,
+    *,
+    model: list[str] | tuple[str, ...],
+    out: str | os.PathLike[str],
+    **options: Unpack[RealismOptions],
+) -> dict[str, RealismRun]: ...
+async def run_async(
+    pairs: PairSource,
+    *,
+    model: str | list[str] | tuple[str, ...],
+    out: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
+    temperature: float | None = 0.1,
+    top_p: float | None = 1.0,
+    max_output_tokens: int = 2_048,
+    **options: Unpack[AskOptions],
+) -> RealismRun | dict[str, RealismRun]:
+    """Judge every pair, in one call or three each: would the edited image fool a viewer?
+
+    `pairs` are those of `load`, or anything it takes: a pair file, a folder, `scenes`, or `PairFiles`.
+    Verdicts go to the folder `out` as they come; the same call goes on where it stopped. With a list of
+    models each has a run in a folder of its own in `out`, one after the other, limits hold for all together,
+    and the runs come back by model. `root` is where image paths of a pair file and in records start.
+    Sampling is sent where the model takes it, None leaves the model's own; `max_output_tokens` are doubled
+    when an answer is cut off. `options`: see `AskOptions`.
+
+    Returns the run, also where it ended early or some pairs failed: see its `summary` and the verdicts'
+    `outcome`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
+    asked at all; of several models, when the others are through.
+
+    `run_async` is the same for programs with an event loop.
+
+    >>> run = uncanny.realism.run("scenes", model="demo", out=out)
+    >>> run.labels()["deceiving"]
+    4
+    >>> len(asyncio.run(uncanny.realism.run_async("scenes", model="demo", out=out)).verdicts)
+    10
+
+    Source: SAGI, supplementary, sections 1.5 and 1.6.
+    """
+    config = RealismConfig(temperature, top_p, max_output_tokens)
+    pair_set = load(pairs, root=root)
+
+    async def judge(models: ModelOptions, folder: Path, limits: RunOptions) -> RealismRun:
+        task = RealismTask(
+            folder=RunFolder(folder),
+            pairs=pairs_of_run(pair_set, folder, store=True),
+            models=models,
+            options=limits,
+            root=None if root is None else Path(root),
+            config=config,
+        )
+        return RealismRun(folder, await run_with(task, options))
+
+    if isinstance(model, str):
+        return await judge(read_models(model, options), Path(out), read_limits(options))
+    return await run_models(model, Path(out), options, judge)
+
+
+class _Run(Protocol):
+    """`run_async`, waiting for the end."""
+
+    @overload
+    def __call__(
+        self, pairs: PairSource, *, model: str, out: str | os.PathLike[str], **options: Unpack[RealismOptions]
+    ) -> RealismRun: ...
+    @overload
+    def __call__(
+        self,
+        pairs: PairSource,
+        *,
+        model: list[str] | tuple[str, ...],
+        out: str | os.PathLike[str],
+        **options: Unpack[RealismOptions],
+    ) -> dict[str, RealismRun]: ...
+
+
+run = cast(_Run, blocking(run_async))
+
+
 @dataclass(kw_only=True)
 class RealismTask(Task[PairFiles, Verdict]):
     """The task of judging pairs."""
 
     name = "realism"
     unit = "pairs"
-    statuses = ("ok", "refused", "undetermined", "failed", "unusable")
+    statuses = STATUSES
     record_file = VERDICTS
     record_type = Verdict
     roles = ROLES
@@ -83,11 +250,7 @@ class RealismTask(Task[PairFiles, Verdict]):
     config: RealismConfig = field(default_factory=RealismConfig)
     prompts: PromptSet = field(default_factory=own_texts)
     _recorded: set[str] = field(init=False, repr=False, default_factory=set)
-    _opened: dict[str, Opened] = field(init=False, repr=False, default_factory=dict)
-
-    @property
-    def verdicts(self) -> Path:
-        return self.folder.path / VERDICTS
+    _being_judged: dict[str, OpenPair] = field(init=False, repr=False, default_factory=dict)
 
     @property
     def sampling(self) -> Sampling:
@@ -107,41 +270,33 @@ class RealismTask(Task[PairFiles, Verdict]):
         return record.id
 
     def note(self, progress: Progress, record: Verdict) -> None:
-        note_verdict(progress, record)
-
-    def name_of(self, file: Path) -> str:
-        """How records call an image: by its path from the root, or else from the run folder."""
-        base = self.folder.path if self.root is None else self.root
-        return Names(base).of(file)
-
-    def asked_digest(self, pair: PairFiles) -> str:
-        """Changes when a pair of this id becomes another one."""
-        content = orjson.dumps([self.name_of(pair.original), self.name_of(pair.edited), pair.group])
-        return hashlib.sha256(content).hexdigest()[:8]
+        progress.statuses["ok" if record.outcome in (None, "judged") else record.outcome] += 1
+        for side in (record.original, record.edited):
+            for change in side.changes if side else ():
+                progress.pixel_changes[change.partition(":")[0]] += 1
 
     def load_pending(self, records: RecordFile[Verdict], progress: Progress) -> Sequence[PairFiles]:
         pairs = {pair.id: pair for pair in self.pairs.pairs[: self.options.limit]}
         standing: dict[str, Verdict] = {}
         for verdict in records.load():
             self._recorded.add(verdict.id)
-            pair = pairs.get(verdict.id)
             standing.pop(verdict.id, None)
+            pair = pairs.get(verdict.id)
             if pair is not None and self._stands(verdict, pair):
                 standing[verdict.id] = verdict
-        changed = changed_files({side for name, one in standing.items() for side in _sides(pairs[name], one)})
-        for name, verdict in list(standing.items()):
-            if not changed.isdisjoint(_sides(pairs[name], verdict)):
-                del standing[name]
+        files = {name: set(_files(pairs[name], verdict)) for name, verdict in standing.items()}
+        changed = changed_files(set[RecordedFile]().union(*files.values()))
+        standing = {name: each for name, each in standing.items() if changed.isdisjoint(files[name])}
         progress.total = len(pairs)
         if self.pairs.skipped is not None:
             note_skipped(progress, self.pairs.skipped)
         for verdict in standing.values():
-            note_verdict(progress, verdict)
+            self.note(progress, verdict)
         progress.resumed = progress.done
         return [pair for pair in pairs.values() if pair.id not in standing]
 
     def _stands(self, verdict: Verdict, pair: PairFiles) -> bool:
-        if verdict.asked != self.asked_digest(pair):
+        if verdict.asked != self._digest(pair):
             return False
         return not (self.options.retry_failed and verdict.outcome in ("failed", "unusable"))
 
@@ -149,243 +304,124 @@ class RealismTask(Task[PairFiles, Verdict]):
         return self._recorded.__contains__
 
     async def process(self, item: PairFiles, engine: Engine, calls: list[CallRecord]) -> Sequence[Verdict]:
-        opened = await asyncio.to_thread(self._open, item, engine)
-        if opened.errors:
-            return (self._verdict(item, opened, calls, {"outcome": "unusable", "errors": opened.errors}),)
-        self._opened[item.id] = opened
+        # Both sides are read before anything is asked: a pair that cannot be judged costs nothing.
+        pair = await asyncio.to_thread(self._open, item, engine)
+        if pair.original is None or pair.edited is None or pair.errors:
+            return (self._verdict(item, pair, calls, {"outcome": "unusable", "errors": pair.errors}),)
+        self._being_judged[item.id] = pair
         with asking(engine, item.id, calls) as scope:
-            state = await self._judge(item, opened, engine, scope)
-        del self._opened[item.id]
-        return (self._verdict(item, opened, scope.calls, _told(state)),)
+            judging = Judging(engine.model_client, scope, self.config.sampling, self.prompts)
+            context = PairContext(sent_image(pair.original), sent_image(pair.edited), judging)
+            state: PairState = await pair_graph().ainvoke({"pair": item.id}, context=context)
+        del self._being_judged[item.id]
+        return (self._verdict(item, pair, calls, _answers(state)),)
 
     def failed(self, item: PairFiles, error: StepError) -> Sequence[Verdict]:
-        opened = self._opened.pop(item.id, Opened(None, None, (), ()))
+        pair = self._being_judged.pop(item.id, OpenPair())
         errors = (CheckError(asked="first", kind="defect", message=error.message),)
-        return (self._verdict(item, opened, (), {"outcome": "failed", "errors": errors}),)
+        return (self._verdict(item, pair, (), {"outcome": "failed", "errors": errors}),)
 
-    async def _judge(self, pair: PairFiles, opened: Opened, engine: Engine, scope: CallScope) -> PairState:
-        assert opened.original is not None
-        assert opened.edited is not None
-        original, edited = _encoded(opened.original), _encoded(opened.edited)
-        judging = Judging(engine.model_client, scope, self.config.sampling, self.prompts)
-        state: PairState = await pair_graph().ainvoke(
-            {"pair": pair.id}, context=PairContext(original, edited, judging)
-        )
-        return state
-
-    def _open(self, pair: PairFiles, engine: Engine) -> Opened:
-        # Both sides are read before anything is asked: a pair that cannot be judged costs nothing.
-        found: list[PreparedImage | None] = []
+    def _open(self, pair: PairFiles, engine: Engine) -> OpenPair:
+        images: list[PreparedImage | None] = []
         errors: list[CheckError] = []
         for file in (pair.original, pair.edited):
             try:
-                found.append(prepare(file, self.policy, engine.limits))
+                images.append(prepare(file, self.policy, engine.limits))
             except ImageError as error:
-                found.append(None)
+                images.append(None)
                 errors.append(CheckError(asked="images", kind=error.kind, message=str(error)))
-        original, edited = found
-        notes: list[str] = []
-        if original is not None and edited is not None:
-            if original.source_sha256 == edited.source_sha256:
-                message = "both files hold the same bytes: nothing was edited"
-                errors.append(CheckError(asked="images", kind="same_bytes", message=message))
-            sizes = [f"{one.width}x{one.height}" for one in (original, edited)]
-            if sizes[0] != sizes[1]:
-                notes.append(f"two sizes: original {sizes[0]}, edited {sizes[1]}; compared as they are")
-        return Opened(original, edited, tuple(errors), tuple(notes))
+        original, edited = images
+        if original is None or edited is None:
+            return OpenPair(original, edited, tuple(errors))
+        if original.source_sha256 == edited.source_sha256:
+            message = "both files hold the same bytes: nothing was edited"
+            errors.append(CheckError(asked="images", kind="same_bytes", message=message))
+        sizes = [f"{image.width}x{image.height}" for image in (original, edited)]
+        note = f"two sizes: original {sizes[0]}, edited {sizes[1]}; compared as they are"
+        return OpenPair(original, edited, tuple(errors), () if sizes[0] == sizes[1] else (note,))
 
     def _verdict(
-        self, pair: PairFiles, opened: Opened, calls: Sequence[CallRecord], told: dict[str, Any]
+        self, files: PairFiles, pair: OpenPair, calls: Sequence[CallRecord], answers: Mapping[str, Any]
     ) -> Verdict:
-        fields = {
-            "id": pair.id,
-            "group": pair.group,
-            **dict.fromkeys(("first", "original_first", "edited_first")),
+        fields: dict[str, Any] = {
+            "id": files.id,
+            "group": files.group,
+            **dict.fromkeys(QUESTIONS),
             **UNDETERMINED._asdict(),
-            **told,
-            "notes": opened.notes,
-            "original": self._side(pair.original, opened.original),
-            "edited": self._side(pair.edited, opened.edited),
+            **answers,
+            "notes": pair.notes,
+            "original": self._side(files.original, pair.original),
+            "edited": self._side(files.edited, pair.edited),
             "model": str(self.models.model),
             "prompts": self.prompts.id,
-            "asked": self.asked_digest(pair),
+            "asked": self._digest(files),
             "usage": usage(calls),
         }
         if len(models := Counter(call.model for call in calls)) > 1:
             fields["models"] = dict(sorted(models.items()))
         return Verdict(**fields)
 
-    def _side(self, file: Path, found: PreparedImage | None) -> Side:
-        name = self.name_of(file)
-        if found is None:
-            return Side(image=name)
+    def _side(self, file: Path, image: PreparedImage | None) -> Side:
+        if image is None:
+            return Side(image=self._name(file))
         return Side(
-            image=name,
-            sha256=found.source_sha256,
-            width=found.width,
-            height=found.height,
-            changes=found.changes,
-            file_stamp=found.stamp,
+            image=self._name(file),
+            sha256=image.source_sha256,
+            width=image.width,
+            height=image.height,
+            changes=image.changes,
+            file_stamp=image.stamp,
         )
 
+    def _name(self, file: Path) -> str:
+        """How records call an image: by its path from the root, or else from the run folder."""
+        return Names(self.folder.path if self.root is None else self.root).of(file)
 
-def note_verdict(progress: Progress, verdict: Verdict) -> None:
-    """Count one finished record."""
-    outcome: VerdictOutcome = verdict.outcome or "judged"
-    progress.statuses[STATUSES.get(outcome, outcome)] += 1
-    for side in (verdict.original, verdict.edited):
-        for change in side.changes if side else ():
-            progress.pixel_changes[change.partition(":")[0]] += 1
+    def _digest(self, pair: PairFiles) -> str:
+        """Changes when a pair of this id becomes another one."""
+        content = orjson.dumps([self._name(pair.original), self._name(pair.edited), pair.group])
+        return hashlib.sha256(content).hexdigest()[:8]
 
 
-def _sides(pair: PairFiles, verdict: Verdict) -> Iterator[RecordedFile]:
+@dataclass(frozen=True, slots=True)
+class OpenPair:
+    """Both files of a pair as far as they could be read, and what keeps them from being judged."""
+
+    original: PreparedImage | None = None
+    edited: PreparedImage | None = None
+    errors: tuple[CheckError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _files(pair: PairFiles, verdict: Verdict) -> Iterator[RecordedFile]:
+    """The files that a verdict is about, as they were read for it."""
     for file, side in ((pair.original, verdict.original), (pair.edited, verdict.edited)):
         if side is not None and side.sha256 is not None:
             yield RecordedFile(file, side.sha256, side.file_stamp)
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """Both files of a pair as far as they could be read, and what keeps them from being judged."""
-
-    original: PreparedImage | None
-    edited: PreparedImage | None
-    errors: tuple[CheckError, ...]
-    notes: tuple[str, ...]
-
-
-def _told(state: PairState) -> dict[str, Any]:
+def _answers(state: PairState) -> dict[str, Any]:
     """The fields of the record that come from answers."""
     judged: list[Judged[Any]] = [state["first"], *state.get("second", ())]
-    judged.sort(key=lambda one: ("first", "original_first", "edited_first").index(one.asked))
+    judged.sort(key=lambda answer: QUESTIONS.index(answer.asked))
     return {
-        **{one.asked: one.verdict for one in judged},
+        **{answer.asked: answer.verdict for answer in judged},
         **state["labelled"]._asdict(),
         "outcome": _outcome(judged),
-        "raw": {one.asked: one.raw for one in judged},
+        "raw": {answer.asked: answer.raw for answer in judged},
         "errors": tuple(
-            CheckError(asked=one.asked, kind=one.kind, message=one.error or "")
-            for one in judged
-            if one.kind is not None
+            CheckError(asked=answer.asked, kind=answer.kind, message=answer.error or "")
+            for answer in judged
+            if answer.kind is not None
         ),
     }
 
 
 def _outcome(judged: Sequence[Judged[Any]]) -> VerdictOutcome:
     """The worst of all questions counts: a call that failed may yet succeed, a refusal will not."""
-    kinds = {one.kind for one in judged}
+    kinds = {answer.kind for answer in judged}
     if kinds <= {None}:
         return "judged"
     if kinds <= {None, "unparseable", "refused"}:
         return "refused" if "refused" in kinds else "undetermined"
     return "failed"
-
-
-def _encoded(found: PreparedImage) -> SentImage:
-    return encode_image(
-        sha256=found.sent_sha256,
-        media_type=found.media_type,
-        width=found.sent_width,
-        height=found.sent_height,
-        data=found.sent,
-    )
-
-
-# A few sentences and a verdict; reasoning models use far more.
-ANSWER_TOKENS = 150
-
-
-def forecast_realism(task: RealismTask) -> dict[str, Any]:
-    """Calls, tokens and cost of what is left: at least one call a pair, at most three.
-
-    Where the truth lies depends on how many images pass the first check. Tokens and cost are None where
-    the model's are not known (see `InputEstimate`). Repair questions, reasoning and the prefix cache are
-    not counted. Raises UsageError.
-    """
-    prices = PriceTable.load(task.models.prices)
-    pending = _pending(task)
-    least, most, unreadable = _Tally(), _Tally(), 0
-    texts = prompts_of(task.folder, own_texts())
-    for pair in pending:
-        sizes = [stored_size(pair.original), stored_size(pair.edited)]
-        if None in sizes:
-            unreadable += 1
-            continue
-        _add(task, texts, sizes, least, most)
-    found: dict[str, Any] = {
-        "pairs": len(task.pairs.pairs[: task.options.limit]),
-        "pending": len(pending),
-        "unreadable": unreadable,
-        **skipped_figures(task.pairs.skipped or SkippedInputs()),
-    }
-    for name, tally in (("least", least), ("most", most)):
-        total = tally.input.total
-        used = Tokens(total, tally.output, 0, 0)
-        found |= {
-            f"calls_{name}": tally.calls,
-            **tally.input.as_json(f"_{name}"),
-            f"output_tokens_{name}": tally.output,
-            f"cost_usd_{name}": None if total is None else prices.cost(str(task.models.model), used),
-        }
-    return found | {
-        "image_tokens_unknown": sorted(most.input.models),
-        "missing": missing_addresses(task.models.all_models(), task.models.base_urls),
-    }
-
-
-def forecast_realism_text(found: dict[str, Any]) -> str:
-    unreadable = f", {found['unreadable']:,} of them unreadable" if found["unreadable"] else ""
-    return "\n".join(
-        [
-            f"Pairs    {found['pairs']:,}, {found['pending']:,} to judge{unreadable}",
-            *skipped_line(found["skipped"]),
-            f"Calls    {_range(found, 'calls', '{:,}')}, by how many edits pass the first check",
-            f"Tokens   about {input_words(found, '{:,}'.format, '_least', '_most')}, "
-            f"{_range(found, 'output_tokens', '{:,}')} out without reasoning",
-            f"Cost     {_range(found, 'cost_usd', '${:.2f}', 'not priced')} without the prefix cache",
-            *notes_of(found),
-            "Nothing was asked. These are estimates; --limit 5 gives real figures.",
-        ]
-    )
-
-
-class _Tally:
-    def __init__(self) -> None:
-        self.calls = self.output = 0
-        self.input = InputEstimate()
-
-    def add(self, model: str, text: int, *images: int | None) -> None:
-        self.calls += 1
-        self.output += ANSWER_TOKENS
-        self.input.add(model, text, *images)
-
-
-def _add(
-    task: RealismTask,
-    texts: PromptSet,
-    sizes: Sequence[tuple[int, int] | None],
-    least: _Tally,
-    most: _Tally,
-) -> None:
-    model = str(task.models.model)
-    original, edited = (image_tokens(model, *size) if size else None for size in sizes)
-    system = text_tokens(texts["system"].template.template)
-    first = system + text_tokens(texts["first_check"].fill())
-    second = system + text_tokens(texts["second_check"].fill())
-    for tally in (least, most):
-        tally.add(model, first, edited)
-    for _ in range(2):
-        most.add(model, second, edited, original)
-
-
-def _pending(task: RealismTask) -> Sequence[PairFiles]:
-    task.folder.read_manifest()  # a run that this version cannot go on with is refused
-    return task.load_pending(task.records(), Progress())
-
-
-def _range(found: dict[str, Any], name: str, form: str, unknown: str = "?") -> str:
-    least, most = found[f"{name}_least"], found[f"{name}_most"]
-    if least is None or most is None:
-        return unknown
-    ends = form.format(least), form.format(most)
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"

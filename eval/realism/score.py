@@ -34,19 +34,19 @@ def score(
 ) -> RealismScore:
     """Score verdicts offline, several sets side by side; what `uncanny realism score` does.
 
-    `verdicts` are run folders or verdict files, one or several, a mapping that gives each a name, or
-    `Verdict` records. `humans` are people's answers about the same images, as files or as `HumanAnswer`
-    records; `published` shows the published scores of people beside them. With 0 `resamples` there are no
-    intervals; the same `seed` gives the same ones.
+    `verdicts` are run folders, folders of several models' runs, or verdict files, one or several, a mapping
+    that gives each a name, or `Verdict` records. `humans` are people's answers about the same images, as
+    files or as `HumanAnswer` records; `published` shows the published scores of people beside them. With 0
+    `resamples` there are no intervals; the same `seed` gives the same ones.
 
     Labels are derived again from the answers. Raises ItemsError with every invalid line, repeated id, and
     stored label that disagrees with its answers, and UsageError for a file that cannot be read, holds
     nothing, or is named twice.
 
-    >>> verdict = uncanny.realism.Verdict(id="p1", first="no", original_first=None, edited_first=None)
-    >>> scores = uncanny.realism.score({"ours": [verdict]})
-    >>> scores.sets["ours"].overall.labels["non_deceiving"].value
-    1.0
+    >>> run = uncanny.realism.run("scenes", model="demo", out=out)
+    >>> scores = uncanny.realism.score({"ours": run})
+    >>> scores.sets["ours"].overall.labels["deceiving"].counts
+    4
     """
     answers = None if humans is None else human_answers(humans)
     sets = {

@@ -104,24 +104,33 @@ Verdicts = VerdictSource | Sequence[VerdictFile] | Mapping[str, VerdictSource]
 
 
 def verdict_sets(verdicts: Verdicts) -> tuple[VerdictSet, ...]:
-    """One set a file, run folder, or sequence of verdicts.
+    """One set a file, run, or sequence of verdicts; a folder of several models' runs is a set each.
 
-    A mapping names them; otherwise all go by their one model, else all by their folder or file, else all by
-    their path. Raises ItemsError with every invalid line, repeated id, and stored label or case that
+    A mapping names the sets; otherwise all go by their one model, else all by their folder or file, else all
+    by their path. Raises ItemsError with every invalid line, repeated id, and stored label or case that
     disagrees with the answers of all files, and UsageError for a file that cannot be read, holds no verdicts,
     or is named twice.
     """
     if isinstance(verdicts, Mapping):
         return _read_sets(list(verdicts.items()))
     if isinstance(verdicts, str | os.PathLike):
-        return _named(_read_sets([("", verdicts)]))
+        return _named(_read_sets([("", file) for file in _runs_in(verdicts)]))
     records = [each for each in verdicts if isinstance(each, Verdict)]
     files = [each for each in verdicts if not isinstance(each, Verdict)]
     if files and records:
         raise UsageError(
             "Verdicts and files are mixed", remedy="Give a mapping from a name to the verdicts or the file."
         )
-    return _named(_read_sets([("", file) for file in files] or [("", records)]))
+    runs = [run for file in files for run in _runs_in(file)]
+    return _named(_read_sets([("", run) for run in runs] or [("", records)]))
+
+
+def _runs_in(folder: VerdictFile) -> Sequence[VerdictFile]:
+    """A folder of several models' runs stands for them; all else for itself."""
+    path = Path(folder)
+    if not path.is_dir() or (path / VERDICTS).exists():
+        return [folder]
+    return sorted(file.parent for file in path.glob(f"*/{VERDICTS}")) or [folder]
 
 
 def _read_sets(sources: Sequence[tuple[str, VerdictSource]]) -> tuple[VerdictSet, ...]:

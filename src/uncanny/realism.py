@@ -1,39 +1,59 @@
-"""`uncanny.realism`: which edited images would fool a viewer, by the two-order check of SAGI (UGDA).
+"""Which edited images would fool a viewer, by the two-order check of SAGI (UGDA): `uncanny.realism`.
 
-pairs = uncanny.realism.load("pairs.jsonl")
-uncanny.realism.run(pairs, model="openai/gpt-4o", out="runs/r")
-print(uncanny.realism.score("runs/r"))
+`load` gives the pairs, `run` judges them, `score` scores the verdicts. Nothing is imported before it is used.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uncanny.eval.realism.data import Pair, PairFiles, PairSet, load
     from uncanny.eval.realism.humans import HumanAnswer
-    from uncanny.eval.realism.result import RealismScore
+    from uncanny.eval.realism.result import GroupScore, RealismScore, SetScore
+    from uncanny.eval.realism.run import RealismRun, run, run_async
     from uncanny.eval.realism.score import score
     from uncanny.eval.realism.verdicts import Verdict
 
-_HOMES = {
+__all__ = [
+    "GroupScore",
+    "HumanAnswer",
+    "Pair",
+    "PairFiles",
+    "PairSet",
+    "RealismRun",
+    "RealismScore",
+    "SetScore",
+    "Verdict",
+    "load",
+    "run",
+    "run_async",
+    "score",
+]
+
+_MODULES = {
+    "GroupScore": "result",
     "HumanAnswer": "humans",
     "Pair": "data",
     "PairFiles": "data",
     "PairSet": "data",
+    "RealismRun": "run",
     "RealismScore": "result",
+    "SetScore": "result",
     "Verdict": "verdicts",
     "load": "data",
+    "run": "run",
+    "run_async": "run",
     "score": "score",
 }
-__all__ = ["HumanAnswer", "Pair", "PairFiles", "PairSet", "RealismScore", "Verdict", "load", "score"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"uncanny.eval.realism.{_HOMES[name]}"), name)
+    from importlib import import_module
+
+    return getattr(import_module(f"uncanny.eval.realism.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,15 +29,10 @@ from uncanny.cli.several import Prepared, Scores, ask_models
 from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.errors import UsageError
 from uncanny.eval.realism.data import pairs_of_run
-from uncanny.eval.realism.run import (
-    RealismConfig,
-    RealismTask,
-    forecast_realism,
-    forecast_realism_text,
-)
+from uncanny.eval.realism.forecast import forecast, forecast_text
+from uncanny.eval.realism.run import RealismConfig, RealismRun, RealismTask
 from uncanny.eval.realism.verdicts import VERDICTS, Verdict
-from uncanny.graphs.ugda_cases import LABELS
-from uncanny.records.jsonl import read_records, write_atomically
+from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.run import RunEnd
 
@@ -104,18 +98,18 @@ def run_command(
     config = RealismConfig(options["temperature"], options["top_p"], options["max_output_tokens"])
 
     def prepare(model: ModelOptions, folder: Path | None, limits: RunOptions) -> Prepared:
-        target = RunFolder(folder or Path("runs/unnamed"))
         pair_set = realism.load(pairs, original=original, edited=edited, root=root)
         if folder is not None:
             pair_set = pairs_of_run(pair_set, folder, store=not dry)
         task = RealismTask(
-            folder=target, pairs=pair_set, models=model, options=limits, root=root, config=config
+            folder=RunFolder(folder or Path("runs/unnamed")),
+            pairs=pair_set,
+            models=model,
+            options=limits,
+            root=root,
+            config=config,
         )
-        return Prepared(
-            RealismSummary(task),
-            partial(forecast_realism, task),
-            forecast_realism_text,
-        )
+        return Prepared(RealismSummary(task), partial(forecast, task), forecast_text)
 
     check = partial(
         check_run_folder, inputs=[] if pairs is None else [Path(pairs)], report=False, force=force
@@ -230,64 +224,36 @@ class RealismSummary:
     def page(self) -> Path | None:
         return None
 
-    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
-        verdicts = list(self._verdicts())
-        return {
-            "run": str(self.task.folder.path),
-            "state": end.manifest.get("state"),
-            "verdicts": str(self.task.verdicts),
-            "report": None if page is None else str(page),
-            "totals": end.manifest.get("totals"),
-            "labels": _labels(verdicts),
-            "failures": [
-                {
-                    "id": verdict.id,
-                    "outcome": verdict.outcome,
-                    "errors": [error.model_dump() for error in verdict.errors],
-                }
-                for verdict in verdicts
-                if verdict.outcome in ("failed", "unusable")
-            ],
-            "skipped": dict(end.progress.skipped.counts) if end.progress.skipped else {},
-            "warnings": end.progress.warnings,
-            "error": None if end.error is None else str(end.error),
-        }
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  there is none
+        return RealismRun(self.task.folder.path, end).to_json()
 
-    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002  one protocol for all runs
-        progress = end.progress
-        verdicts = list(self._verdicts())
+    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002
+        run, progress = RealismRun(self.task.folder.path, end), end.progress
         left = progress.total - progress.done
         counts = ", ".join(
             f"{progress.statuses[kind]:,} {kind}" for kind in progress.kinds if progress.statuses[kind]
         )
-        labels = ", ".join(f"{count:,} {label}" for label, count in _labels(verdicts).items())
-        lines = [
-            f"Pairs    {progress.total:,}: {counts or 'none done'}"
-            + (f", {left:,} not done" if left else ""),
-            *skipped_lines(end),
-            f"Labels   {labels}",
-        ]
-        without = [_why(verdict) for verdict in verdicts if verdict.outcome not in (None, "judged")]
-        if without:
-            more = [f"  … and {len(without) - MOST_FAILURES:,} more"] if len(without) > MOST_FAILURES else []
-            lines = ["Without a label:", *without[:MOST_FAILURES], *more, "", *lines]
+        labels = ", ".join(f"{count:,} {label}" for label, count in run.labels().items())
         return layout(
             [
-                *lines,
+                *_without_label(run.verdicts),
+                f"Pairs    {progress.total:,}: {counts or 'none done'}"
+                + (f", {left:,} not done" if left else ""),
+                *skipped_lines(end),
+                f"Labels   {labels}",
                 *spending_lines(end),
                 "",
-                f"Verdicts {self.task.verdicts}",
-                f"Score    uncanny realism score {self.task.folder.path}",
+                f"Verdicts {run.path / VERDICTS}",
+                f"Score    uncanny realism score {run.path}",
             ]
         )
 
-    def _verdicts(self) -> Iterator[Verdict]:
-        return read_records(self.task.verdicts, Verdict)
 
-
-def _labels(verdicts: list[Verdict]) -> dict[str, int]:
-    counts = Counter(verdict.label for verdict in verdicts)
-    return {label: counts[label] for label in LABELS}
+def _without_label(verdicts: Iterable[Verdict]) -> list[str]:
+    """The first of the pairs that have no label, with the reason."""
+    lines = [_why(verdict) for verdict in verdicts if verdict.outcome not in (None, "judged")]
+    more = [f"  … and {len(lines) - MOST_FAILURES:,} more"] if len(lines) > MOST_FAILURES else []
+    return ["Without a label:", *lines[:MOST_FAILURES], *more, ""] if lines else []
 
 
 def _why(verdict: Verdict) -> str:

@@ -22,12 +22,12 @@ from uncanny.cli.session import (
 )
 from uncanny.cli.terminal import complain, cost, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
-from uncanny.models.registry import ModelId, is_provider
+from uncanny.models.registry import is_provider
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.progress import what_is_left
 from uncanny.runs.run import RunEnd
-from uncanny.runs.several import folder_name, model_folders
+from uncanny.runs.several import check_folders, model_folders
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def ask_models(
     folders = model_folders([each.model for each in models], out)
     _check_addresses(models, options["base_urls"])
     if out is not None and not dry_run:
-        _check_place(out, [each.model for each in models])
+        check_folders(out, [each.model for each in models])
         for folder in folders:
             check(folder)
     if dry_run:
@@ -107,19 +107,6 @@ def ask_models(
         if result.code == INTERRUPTED:
             break
     return _tell(results, score, as_json=as_json, quiet=quiet)
-
-
-def _check_place(out: Path, models: Sequence[ModelId]) -> None:
-    """A folder is that of one run, or of one a model: the other kind would hide what is there."""
-    if len(models) > 1 and (out / "run.json").exists():
-        raise UsageError(
-            f"{out} holds a run of one model", remedy="Name another folder with -o for several models."
-        )
-    inner = out / folder_name(models[0])
-    if len(models) == 1 and not (out / "run.json").exists() and (inner / "run.json").exists():
-        raise UsageError(
-            f"{out} holds runs of several models", remedy=f"Name {inner} with -o to go on with this one."
-        )
 
 
 def _check_addresses(models: Sequence[ModelOptions], base_urls: Sequence[str]) -> None:
