@@ -81,12 +81,12 @@ def make_items(folder: Path, questions: int) -> Path:
 
 def questions_of(items_file: Path) -> list[dict[str, str]]:
     """What the others are given: file, system text and text of each question."""
-    from uncanny.eval.mcq.data.items import question_text, system_text
-    from uncanny.eval.mcq.data.load import load_items
+    from uncanny.eval.mcq.data.load import load
+    from uncanny.eval.mcq.data.texts import question_text, system_text
 
     found = []
-    for item in load_items(items_file):
-        for question in item.asked():
+    for item in load(items_file):
+        for question in item.questions():
             image = items_file.parent / str(item.overlay if question == "q3" else item.image)
             text = question_text(item, question)
             found.append(
@@ -103,7 +103,7 @@ def questions_of(items_file: Path) -> list[dict[str, str]]:
 def ours(url: str, items_file: Path, run: Path) -> Measured:
     """A whole run: images checked, answer cache, calls and answers on disk."""
     from uncanny.cli.session import run_with_progress
-    from uncanny.eval.mcq.data.load import load_items
+    from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.run import McqTask
     from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder
@@ -114,8 +114,7 @@ def ours(url: str, items_file: Path, run: Path) -> Measured:
     options = RunOptions(concurrency=CONCURRENCY)
     task = McqTask(
         folder=RunFolder(run),
-        items=load_items(items_file),
-        items_file=items_file,
+        items=load(items_file),
         models=models,
         options=options,
     )

@@ -36,7 +36,8 @@ def release_like() -> list[Item]:
 
 
 def measure() -> None:
-    from uncanny.eval.mcq.score.score import baseline_answers, score
+    from uncanny.eval.mcq.score.controls import baseline_answers
+    from uncanny.eval.mcq.score.score import score
 
     items = release_like()
     answers: list[Answer] = []
@@ -44,11 +45,11 @@ def measure() -> None:
         drawn = baseline_answers(items, "random", seed=model)
         answers += [answer.model_copy(update={"model": f"model-{model}"}) for answer in drawn]
     began, busy = time.perf_counter(), time.process_time()
-    found = score(items, answers)
+    scores = score(items, answers)
     wall, processor = time.perf_counter() - began, time.process_time() - busy
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"  {len(answers):,} answers of {len(found['models'])} models: {wall:.1f} s, {processor:.1f} CPU s, "
+        f"  {len(answers):,} answers of {len(scores)} models: {wall:.1f} s, {processor:.1f} CPU s, "
         f"peak {peak:.0f} MB   (wanted: at most 10 s on two cores)"
     )
 

@@ -18,19 +18,16 @@ from uncanny.client.calls import CallRecord, CallScope
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import InputEstimate, image_tokens, input_words, notes_of, text_tokens
 from uncanny.errors import ENDS_RUN, StorageError, UncannyError
-from uncanny.eval.mcq.data.items import (
-    Answer,
-    AskedQuestion,
-    Item,
-    asked_digest,
+from uncanny.eval.mcq.data.items import Answer, AskedQuestion, Item, ItemSet
+from uncanny.eval.mcq.data.overlay import draw_overlay
+from uncanny.eval.mcq.data.texts import (
     carries_texts,
     content_digest,
     prompt_id,
+    question_digest,
     question_text,
     system_text,
 )
-from uncanny.eval.mcq.data.load import image_path, overlay_path
-from uncanny.eval.mcq.data.overlay import draw_overlay
 from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
 from uncanny.images import RecordedFile, changed_files, prepare, stored_size
 from uncanny.models.base import Sampling, SentImage, Tokens
@@ -81,18 +78,18 @@ def answer_key(answer: Answer) -> str:
 
 def questions_of(item: Item, config: McqConfig) -> tuple[AskedQuestion, ...]:
     control: tuple[AskedQuestion, ...] = ("q4_no_image",) if config.control and item.q4 is not None else ()
-    return (*item.asked(), *control)
+    return (*item.questions(), *control)
 
 
-def seen_file(item: Item, question: AskedQuestion, items_file: Path, root: Path | None) -> Path:
+def seen_file(item: Item, question: AskedQuestion, items: ItemSet) -> Path:
     """The file a question is asked about: for Q3 the stored overlay where there is one."""
-    overlay = overlay_path(item, items_file, root) if question == "q3" else None
-    return overlay or image_path(item, items_file, root)
+    overlay = items.overlay_path(item) if question == "q3" else None
+    return overlay or items.image_path(item)
 
 
 @dataclass(kw_only=True)
 class McqTask(Task[PendingItem, Answer]):
-    """The task of asking MCQ items. `items_file` is where image paths start from."""
+    """The task of asking MCQ items; `root` is theirs."""
 
     name = "mcq"
     unit = "questions"
@@ -102,12 +99,14 @@ class McqTask(Task[PendingItem, Answer]):
     roles = ROLES
     calls_per_input = QUESTIONS_AN_ITEM
 
-    items: Sequence[Item]
-    items_file: Path
+    items: ItemSet
     config: McqConfig = field(default_factory=McqConfig)
     prompts: PromptSet = field(default_factory=own_texts)
     _answered: set[str] = field(init=False, repr=False, default_factory=set)
     _progress: Progress = field(init=False, repr=False, default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        self.root = self.items.root
 
     @property
     def sampling(self) -> Sampling:
@@ -129,7 +128,7 @@ class McqTask(Task[PendingItem, Answer]):
             "ours" if not own else "the set's" if own == len(self.items) else "both"
         )
         # From the run folder, so that both can be moved together.
-        return settings | {"items": os.path.relpath(self.items_file, self.folder.path)}
+        return settings | {"items": os.path.relpath(self.items.file, self.folder.path)}
 
     def key(self, record: Answer) -> str:
         return answer_key(record)
@@ -152,13 +151,11 @@ class McqTask(Task[PendingItem, Answer]):
             self._answered.add(answer.id)
             standing.pop(key, None)
             read.pop(key, None)
-            same = key in asked and asked_digest(*asked[key], self.prompts) == (answer.model_extra or {}).get(
-                "asked"
-            )
+            same = key in asked and question_digest(*asked[key], self.prompts) == answer.digest("asked")
             if same and not (answer.outcome == "error" and self.options.retry_failed):
                 standing[key] = _STATUS[answer.outcome]
                 if answer.sha256 is not None:
-                    file = seen_file(*asked[key], self.items_file, self.root)
+                    file = seen_file(*asked[key], items)
                     read[key] = RecordedFile(file, answer.sha256, answer.file_stamp)
         changed = changed_files(set(read.values()))
         for key, each in read.items():
@@ -233,15 +230,15 @@ class McqTask(Task[PendingItem, Answer]):
             pictures.changes += [change.partition(":")[0] for change in found.changes]
 
     def _original(self, item: Item) -> tuple[Path, None]:
-        return image_path(item, self.items_file, self.root), None
+        return self.items.image_path(item), None
 
     def _overlay(self, item: Item) -> tuple[Path, RecordedFile | None]:
-        stored = overlay_path(item, self.items_file, self.root)
+        stored = self.items.overlay_path(item)
         if stored is not None:
             return stored, None
         folder = self.folder.path / "overlays"
         try:
-            return draw_overlay(item, self.items_file, self.root, folder)
+            return draw_overlay(item, self.items, folder)
         except OSError as error:
             raise StorageError(
                 f"{error.filename or folder} cannot be written: {error.strerror or error}",
@@ -260,7 +257,7 @@ class McqTask(Task[PendingItem, Answer]):
             error=given.error,
             sha256=None if file is None else file.sha256,
             file_stamp=None if file is None else file.stamp,
-            asked=asked_digest(item, question, self.prompts),  # type: ignore[call-arg]
+            asked=question_digest(item, question, self.prompts),  # type: ignore[call-arg]
             content=content_digest(item, question),
         )
 
@@ -353,6 +350,6 @@ def _add(
         tokens.add(model, text)
         return
     if item.image not in sizes:
-        size = stored_size(image_path(item, task.items_file, task.root))
+        size = stored_size(task.items.image_path(item))
         sizes[item.image] = 0 if size is None else image_tokens(model, *size)
     tokens.add(model, text, sizes[item.image])

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from uncanny import errors, realism, semantic
+    from uncanny import errors, mcq, realism, semantic
     from uncanny.agents import AnnotateConfig
     from uncanny.errors import UncannyError
     from uncanny.eval.annotate.run import (
@@ -59,6 +59,7 @@ _HOMES = {
     "detect": "uncanny.eval.detect.run:detect",
     "detect_async": "uncanny.eval.detect.run:detect_async",
     "errors": "uncanny.errors",
+    "mcq": "uncanny.mcq",
     "realism": "uncanny.realism",
     "register_provider": "uncanny.models.registry:register_provider",
     "semantic": "uncanny.semantic",
@@ -85,6 +86,7 @@ __all__ = [
     "detect",
     "detect_async",
     "errors",
+    "mcq",
     "realism",
     "register_provider",
     "semantic",

@@ -18,7 +18,7 @@ from uncanny.answers.realism_verdict import read_position, read_realistic
 from uncanny.answers.source_verdict import read_source
 from uncanny.demo.recognition import Turn, recognize
 from uncanny.errors import AnswerError
-from uncanny.eval.mcq.score.answers import read_choice
+from uncanny.eval.mcq.score.parser import read_choice
 from uncanny.models.error_body import one_line, read_words
 
 KEY = "sk-0123456789abcdef"

@@ -12,8 +12,7 @@ from tests.cli.complaints import BAD_ITEMS, one_line, problems
 from tests.eval.mcq.recording import McqRun
 from tests.runs.e2e import check_no_traceback, serving, uncanny_here
 from uncanny.eval.mcq.data.items import Item
-from uncanny.eval.mcq.data.load import load_items
-from uncanny.eval.mcq.data.scenes import scene_items
+from uncanny.eval.mcq.data.load import copy_scenes, load
 
 QUESTIONS = 76
 
@@ -74,7 +73,7 @@ def test_the_bundled_set_leaves_nothing_in_temporary_folders(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
     drawn = uncanny_here("mcq", "overlay", "scenes", "-o", tmp_path / "drawn")
     assert drawn.code == 0
-    for item in load_items(tmp_path / "drawn" / "items.jsonl"):
+    for item in load(tmp_path / "drawn" / "items.jsonl"):
         assert (tmp_path / "drawn" / item.image).resolve().is_relative_to((tmp_path / "drawn").resolve())
 
 
@@ -133,8 +132,8 @@ def test_check_finds_everything_at_once(tmp_path: Path) -> None:
 
 
 def test_check_opens_images_unless_told_not_to(tmp_path: Path) -> None:
-    items_file = scene_items(tmp_path)
-    first = load_items(items_file)[0]
+    items_file = copy_scenes(tmp_path)
+    first = load(items_file)[0]
     (tmp_path / first.image).write_bytes(b"no picture")
     done = uncanny_here("mcq", "check", items_file)
     assert done.code == 2
@@ -148,8 +147,8 @@ def test_export_and_import_give_the_same_questions(tmp_path: Path) -> None:
     assert (done.code, done.out, done.err) == (0, f"{table}\n", "")
     done = uncanny_here("mcq", "import", table, "-o", out)
     assert (done.code, done.out, done.err) == (0, f"{out / 'items.jsonl'}\n", "")
-    before = {item.id: item for item in load_items(scene_items(tmp_path / "set"))}
-    after = {item.id: item for item in load_items(out / "items.jsonl")}
+    before = {item.id: item for item in load(copy_scenes(tmp_path / "set"))}
+    after = {item.id: item for item in load(out / "items.jsonl")}
     assert before.keys() == after.keys()
     for name, item in after.items():
         assert keys(item) == keys(before[name])
@@ -157,7 +156,7 @@ def test_export_and_import_give_the_same_questions(tmp_path: Path) -> None:
 
 
 def keys(item: Item) -> dict[str, Any]:
-    return {question: item.right(question) for question in item.asked()}
+    return {question: item.right(question) for question in item.questions()}
 
 
 def test_bad_tables(tmp_path: Path) -> None:
@@ -176,7 +175,7 @@ def test_build_drafts_from_a_run(tmp_path: Path) -> None:
     done = uncanny_here("mcq", "build", tmp_path / "demo", "-o", tmp_path / "drafts.jsonl")
     assert (done.code, done.err) == (0, "")
     assert "drafts from 20 annotations" in done.out
-    drafts = load_items(tmp_path / "drafts.jsonl")
+    drafts = load(tmp_path / "drafts.jsonl")
     assert all((item.model_extra or {})["draft"] is True for item in drafts)
     assert all((tmp_path / item.image).is_file() for item in drafts)
     one_line(uncanny_here("mcq", "build", tmp_path / "no", "-o", tmp_path / "x.jsonl"), "annotations.jsonl")

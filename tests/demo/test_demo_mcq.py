@@ -17,7 +17,7 @@ from uncanny.demo.recognition import Turn
 from uncanny.demo.scenes import Scene, scenes
 from uncanny.errors import RequestRejectedError
 from uncanny.eval.mcq.data.overlay import render_overlay
-from uncanny.eval.mcq.score.answers import read_choice
+from uncanny.eval.mcq.score.parser import read_choice
 from uncanny.prompts import prompt_set
 
 PROMPTS = prompt_set("mcq")

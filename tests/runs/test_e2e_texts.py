@@ -13,7 +13,7 @@ import pytest
 
 from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.eval.annotate.run import AnnotateTask
-from uncanny.eval.mcq.data.load import load_items
+from uncanny.eval.mcq.data.load import load
 from uncanny.eval.mcq.run import McqTask
 from uncanny.models.registry import parse_model
 from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
@@ -155,13 +155,12 @@ def test_texts_that_this_version_cannot_ask_with_end_it(images: Path, run: Run) 
 
 def test_an_mcq_run_goes_on_with_its_texts_and_asks_nothing_twice(earlier: Path, tmp_path: Path) -> None:
     theirs, run = reworded("mcq"), Run(tmp_path / "run")
-    items = load_items(earlier / "items.jsonl")
+    items = load(earlier / "items.jsonl")
     with serving() as server:
         models = ModelOptions(parse_model("vllm/any"), base_urls={"vllm": server.v1})
         task = McqTask(
             folder=RunFolder(run.path),
             items=items,
-            items_file=earlier / "items.jsonl",
             models=models,
             options=RunOptions(limit=2),
             prompts=theirs,

@@ -1,12 +1,13 @@
 """Checks of a set of items beyond what their format says: the same for authors and for imports.
 
-Checks of an item's image, its stored overlay and its boxes.
-
-Checks of what belongs together: an artifact image and its reference."""
+An item alone (what is asked, options, texts), its files (image, stored overlay, boxes), and what belongs
+together: an artifact image and its reference.
+"""
 
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,53 +16,56 @@ from typing import get_args
 
 from uncanny.errors import ImageError, StorageError
 from uncanny.eval.common.problems import Problem, shown
-from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Box, Item, Option, Question, Split, TextChoice
-from uncanny.eval.mcq.data.load import image_path, overlay_path, parse_items
+from uncanny.eval.mcq.data.items import (
+    ARTIFACT_SPLITS,
+    Box,
+    Item,
+    ItemSet,
+    Option,
+    Question,
+    Split,
+    TextChoice,
+)
+from uncanny.eval.mcq.data.load import ItemSource, bundled_file, is_bundled, parse_items
 from uncanny.images import PixelPolicy
 from uncanny.images.decode import PIXELS, decode, explain, read_header
 from uncanny.images.file_bytes import read_image_file
 
 OPTIONS: tuple[Option, ...] = get_args(Option)
 _LATER: tuple[Question, ...] = ("q2", "q3", "q4")
+_TEXT_QUESTIONS: tuple[Question, ...] = ("q2", "q4")
 
 
-def check_file(
-    items_file: Path, *, root: Path | None = None, open_images: bool = True
+def check(
+    source: ItemSource, *, root: str | os.PathLike[str] | None = None, images: bool = True
 ) -> tuple[Problem, ...]:
-    """Everything that is wrong with an item file, in order of its lines: format and `check_items` in one.
+    """Everything that is wrong with a set, all at once; empty where the set is good.
 
-    Empty where the set is good. Raises UsageError for a file that cannot be read.
+    `source` is an item file, whose format is checked too and whose problems come in order of its lines, the
+    word `scenes`, or items. `root` is where a file's image paths start, its own folder by default. With
+    `images`, every image and stored overlay is decoded whole, one at a time; without, boxes are not compared
+    with the image's size. A problem of severity `warning` does not keep a set from being used.
+
+    Letters that differ between Q2, Q3 and Q4 are no problem: reviewed sets have a few such items (SalArt-VQA,
+    appendix E.2). Raises UsageError for a file that cannot be read.
     """
-    items, problems = parse_items(items_file)
-    lines = {id(item): number for number, item in items}
-    whole = [item for _, item in items]
+    if not isinstance(source, str | os.PathLike):
+        return tuple(problem for problem, _ in _check(ItemSet.of(source), images))
+    file = bundled_file() if is_bundled(source) else Path(source)
+    numbered, problems = parse_items(file)
+    lines = {id(item): number for number, item in numbered}
+    valid = ItemSet(tuple(item for _, item in numbered), file, None if root is None else Path(root))
     broken = {problem.item for problem in problems}
-    for found, item in _check(whole, items_file, root, open_images):
+    for problem, item in _check(valid, images):
         # A partner that does not validate is no missing partner: the line itself is named already.
-        if not (broken and found.field == "pair_id"):
-            problems.append(replace(found, line=lines[id(item)]) if item is not None else found)
-    if not items and not problems:
+        if not (broken and problem.field == "pair_id"):
+            problems.append(replace(problem, line=lines[id(item)]) if item is not None else problem)
+    if not valid and not problems:
         problems.append(Problem(None, None, "the file holds no items; give one item a line"))
     return tuple(sorted(problems, key=lambda problem: problem.line or 0))
 
 
-def check_items(
-    items: Sequence[Item], *, items_file: Path, root: Path | None = None, open_images: bool = True
-) -> tuple[Problem, ...]:
-    """Everything that is wrong with these items, item by item; empty where the set is good.
-
-    `items_file` and `root` say where relative image paths start. With `open_images`, every image and
-    stored overlay is decoded whole, one at a time; without, boxes are not compared with the image's size.
-
-    Letters that differ between Q2, Q3 and Q4 are no finding: reviewed sets have a few such items
-    (SalArt-VQA, appendix E.2).
-    """
-    return tuple(found for found, _ in _check(items, items_file, root, open_images))
-
-
-def _check(
-    items: Sequence[Item], items_file: Path, root: Path | None, open_images: bool
-) -> Iterator[tuple[Problem, Item | None]]:
+def _check(items: ItemSet, open_images: bool) -> Iterator[tuple[Problem, Item | None]]:
     pairs = check_pairs(items)
     seen: set[str] = set()
     for item in items:
@@ -70,10 +74,10 @@ def _check(
         seen.add(item.id)
         size = None
         if open_images:
-            size, findings = check_images(item, items_file, root)
-            yield from ((found, item) for found in findings)
-        for found in (*_check_item(item), *check_boxes(item, size), *pairs.get(id(item), ())):
-            yield found, item
+            size, unreadable = check_images(item, items)
+            yield from ((problem, item) for problem in unreadable)
+        for problem in (*_check_item(item), *check_boxes(item, size), *pairs.get(id(item), ())):
+            yield problem, item
     own = Counter(item.prompts is not None for item in items)
     if len(own) > 1:
         message = f"{own[True]} items carry their own prompts, {own[False]} do not; scores mix two wordings"
@@ -83,10 +87,9 @@ def _check(
 def _check_item(item: Item) -> Iterator[Problem]:
     if not item.id.strip():
         yield Problem(item.id, "id", "the id is blank; give one that can be read")
-    yield from _check_asked(item)
-    for question in ("q2", "q4"):
-        choice: TextChoice | None = getattr(item, question)
-        if choice is not None:
+    yield from _check_questions(item)
+    for question in _TEXT_QUESTIONS:
+        if isinstance(choice := item.choice(question), TextChoice):
             yield from _check_options(item, f"{question}.options", choice)
     if item.split in ARTIFACT_SPLITS and item.artifact_type is None:
         message = "no artifact type; scores by type leave this item out"
@@ -97,7 +100,7 @@ def _check_item(item: Item) -> Iterator[Problem]:
         yield Problem(item.id, "draft", message, "warning")
 
 
-def _check_asked(item: Item) -> Iterator[Problem]:
+def _check_questions(item: Item) -> Iterator[Problem]:
     artifact = item.split in ARTIFACT_SPLITS
     if item.split == "ref_pg":
         if item.q1 is not None:
@@ -146,11 +149,11 @@ def _check_texts(item: Item) -> Iterator[Problem]:
             message = "a system text without prompts of the item's own; it is not sent"
             yield Problem(item.id, "system", message, "warning")
         return
-    for question in item.asked():
+    for question in item.questions():
         if not item.prompts.get(question, "").strip():
             message = f"the item carries its own prompts, but none for {question.upper()}; give all or none"
             yield Problem(item.id, f"prompts.{question}", message)
-    for question in sorted(set(item.prompts) - set(item.asked())):
+    for question in sorted(set(item.prompts) - set(item.questions())):
         message = f"a prompt for a question that is not asked of this item ({shown(item.split)})"
         yield Problem(item.id, f"prompts.{question}", message, "warning")
 
@@ -160,23 +163,21 @@ Size = tuple[int, int]
 _TURNED = range(5, 9)  # EXIF orientations with width and height exchanged
 
 
-def check_images(
-    item: Item, items_file: Path, root: Path | None = None
-) -> tuple[Size | None, tuple[Problem, ...]]:
+def check_images(item: Item, items: ItemSet) -> tuple[Size | None, tuple[Problem, ...]]:
     """The image's width and height as seen, None where it does not open; and what is wrong with the files."""
-    size, problem = _size(item, "image", image_path(item, items_file, root))
-    found = [problem] if problem else []
-    stored = overlay_path(item, items_file, root)
+    size, problem = _size(item, "image", items.image_path(item))
+    problems = [problem] if problem else []
+    stored = items.overlay_path(item)
     if stored is not None:
-        other, problem = _size(item, "overlay", stored)
-        found += [problem] if problem else []
-        if size and other and size != other:
+        overlay, problem = _size(item, "overlay", stored)
+        problems += [problem] if problem else []
+        if size and overlay and size != overlay:
             message = (
-                f"the overlay is {other[0]} × {other[1]} pixels, the image {size[0]} × {size[1]}; "
+                f"the overlay is {overlay[0]} × {overlay[1]} pixels, the image {size[0]} × {size[1]}; "
                 "draw the boxes on the image itself"
             )
-            found.append(Problem(item.id, "overlay", message))
-    return size, tuple(found)
+            problems.append(Problem(item.id, "overlay", message))
+    return size, tuple(problems)
 
 
 def check_boxes(item: Item, size: Size | None = None) -> Iterator[Problem]:
@@ -199,17 +200,17 @@ def check_boxes(item: Item, size: Size | None = None) -> Iterator[Problem]:
 def box_fault(box: Box, size: Size | None = None) -> str | None:
     """What is wrong with a box, x0, y0, x1, y1 in pixels; None where nothing is."""
     x0, y0, x1, y1 = box
-    told = f"[{x0:g}, {y0:g}, {x1:g}, {y1:g}]"
+    text = f"[{x0:g}, {y0:g}, {x1:g}, {y1:g}]"
     if not all(math.isfinite(value) for value in box):
-        return f"{told} has a side that is no number; give x0, y0, x1, y1 in pixels"
+        return f"{text} has a side that is no number; give x0, y0, x1, y1 in pixels"
     if x1 < x0 or y1 < y0:
-        return f"{told} is reversed; give x0, y0, x1, y1 with x0 < x1 and y0 < y1"
+        return f"{text} is reversed; give x0, y0, x1, y1 with x0 < x1 and y0 < y1"
     if x0 == x1 or y0 == y1:
-        return f"{told} has no area; give x0, y0, x1, y1 with x0 < x1 and y0 < y1"
+        return f"{text} has no area; give x0, y0, x1, y1 with x0 < x1 and y0 < y1"
     if x0 < 0 or y0 < 0:
-        return f"{told} starts outside the image; no side may be below 0"
+        return f"{text} starts outside the image; no side may be below 0"
     if size is not None and (x1 > size[0] or y1 > size[1]):
-        return f"{told} reaches outside the image of {size[0]} × {size[1]} pixels; cut it at the edge"
+        return f"{text} reaches outside the image of {size[0]} × {size[1]} pixels; cut it at the edge"
     return None
 
 
@@ -221,15 +222,15 @@ def _size(item: Item, field: str, path: Path) -> tuple[Size | None, Problem | No
         header = read_header(data, policy.max_pixels)
         with PIXELS.hold(header.pixels):
             decoded = decode(data, header)
-            (width, height), turned = decoded.image.size, decoded.orientation
+            (width, height), orientation = decoded.image.size, decoded.orientation
             del decoded
     except StorageError:
         raise
     except Exception as error:  # decoders raise all kinds of errors on hostile files
-        told: ImageError = explain(error, data)
-        advice = f"; {told.remedy}" if told.remedy else ""
-        return None, Problem(item.id, field, f"{path}: {told.message}{advice}")
-    return ((height, width) if turned in _TURNED else (width, height)), None
+        reason: ImageError = explain(error, data)
+        advice = f"; {reason.remedy}" if reason.remedy else ""
+        return None, Problem(item.id, field, f"{path}: {reason.message}{advice}")
+    return ((height, width) if orientation in _TURNED else (width, height)), None
 
 
 _PARTNER: dict[Split, Split] = {
@@ -242,28 +243,27 @@ _PIXEL_ALIGNED = ("art_pg", "ref_pg")
 
 
 def check_pairs(items: Sequence[Item]) -> dict[int, list[Problem]]:
-    """Findings by `id()` of the item they belong to; items without findings are left out.
+    """Problems by `id()` of the item they belong to; items without any are left out.
 
     art_pg and ref_pg come in pairs with one `pair_id` and the same options and boxes. art_dg and ref_real
     are pairs only where they have a `pair_id`, and their options are their own.
     """
-    found: dict[int, list[Problem]] = {}
+    problems: dict[int, list[Problem]] = {}
     members: dict[str, list[Item]] = {}
     for item in items:
         if item.pair_id is not None and item.pair_id.strip():
             members.setdefault(item.pair_id, []).append(item)
         elif item.split in _PIXEL_ALIGNED:
             message = f"{item.split} needs a pair_id that its {_PARTNER[item.split]} image has too"
-            found[id(item)] = [Problem(item.id, "pair_id", message)]
+            problems[id(item)] = [Problem(item.id, "pair_id", message)]
     for pair_id, pair in members.items():
         for item in pair:
-            problems = _of_member(item, pair_id, pair)
-            if problems:
-                found[id(item)] = problems
-    return found
+            if of_item := _check_member(item, pair_id, pair):
+                problems[id(item)] = of_item
+    return problems
 
 
-def _of_member(item: Item, pair_id: str, pair: Sequence[Item]) -> list[Problem]:
+def _check_member(item: Item, pair_id: str, pair: Sequence[Item]) -> list[Problem]:
     wanted = _PARTNER[item.split]
     others = [other for other in pair if other is not item]
     partners = [other for other in others if other.split == wanted]
@@ -279,15 +279,15 @@ def _of_member(item: Item, pair_id: str, pair: Sequence[Item]) -> list[Problem]:
 
 def _other_options(item: Item, partner: Item) -> list[Problem]:
     advice = f"give it those of {shown(partner.id)}"
-    found = [
+    problems = [
         Problem(item.id, f"{question}.options", f"other options than the pair's artifact image; {advice}")
         for question, mine, theirs in (("q2", item.q2, partner.q2), ("q4", item.q4, partner.q4))
         if mine is not None and theirs is not None and _texts(mine) != _texts(theirs)
     ]
     if item.q3 is not None and partner.q3 is not None and item.q3.boxes != partner.q3.boxes:
         message = f"other boxes than the pair's artifact image; {advice}"
-        found.append(Problem(item.id, "q3.boxes", message))
-    return found
+        problems.append(Problem(item.id, "q3.boxes", message))
+    return problems
 
 
 def _texts(choice: TextChoice) -> dict[str, str]:

@@ -1,18 +1,26 @@
-"""Candidate regions for an item: the right one, and wrong ones for a person to put into better words.
+"""Items drafted from annotations: the right region, and wrong ones for a person to put into better words.
 
-Items drafted from annotations; a person checks every one before it is used."""
+Every draft is checked by a person before it is used. Candidates come first, a region each with its texts for
+Q2 and Q4; then items made of four of them.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal, get_args
 
-from uncanny.eval.mcq.data.items import Box, Item, Option
-from uncanny.schema import Annotation, Anomaly
+from uncanny.errors import UsageError
+from uncanny.eval.mcq.data.items import Box, Item, ItemSet, Option
+from uncanny.eval.mcq.data.load import item_lines, write_items
+from uncanny.records.jsonl import read_records
+from uncanny.records.run_folder import RunFolder
+from uncanny.schema import Annotation, Anomaly, Record
 
 Source = Literal["verified anomaly", "rejected anomaly", "other image", "other object", "wrong part"]
 
@@ -64,8 +72,7 @@ def distractors(
         claims.add(claim)
         return True
 
-    found = filter(fresh, _wrong(chosen, rejected, others, places))
-    return tuple(islice(found, _WRONG))
+    return tuple(islice(filter(fresh, _wrong(chosen, rejected, others, places)), _WRONG))
 
 
 def union(objects: Sequence[str], known: Mapping[str, Box]) -> Box | None:
@@ -109,10 +116,10 @@ def _alone(anomaly: Anomaly) -> str | None:
 def _moved(anomaly: Anomaly, place: str, source: Source, *, whole: bool = False) -> Candidate:
     """The same fault said of another object: in the words of its name, or `whole` in those it is seen by."""
     where = _sentence(_named([place]))
-    said = anomaly.phenomenon if whole else anomaly.name
+    words = anomaly.phenomenon if whole else anomaly.name
     name = re.compile(rf"\b{re.escape(_alone(anomaly) or '')}\b", re.IGNORECASE)
-    if _alone(anomaly) is not None and name.search(said):
-        return Candidate(where, _sentence(name.sub(lambda _: place, said)), (place,), source)
+    if _alone(anomaly) is not None and name.search(words):
+        return Candidate(where, _sentence(name.sub(lambda _: place, words)), (place,), source)
     return Candidate(where, f"{where}: {anomaly.name}", (place,), source)
 
 
@@ -137,6 +144,56 @@ Boxes = Mapping[str, Mapping[str, Box]]
 _LETTERS: tuple[Option, ...] = get_args(Option)
 
 
+class _Review(Record):
+    """What a person decided about one anomaly; the rest is looked at where it is used."""
+
+    image: str
+
+
+def build(
+    run: str | os.PathLike[str], out: str | os.PathLike[str], *, seed: int = 0, force: bool = False
+) -> ItemSet:
+    """Write items drafted from the annotations of a run, reviewed ones where it has reviews (`draft_items`).
+
+    Image paths start at the folder of `out`. Raises UsageError for a folder without annotations, and, without
+    `force`, where `out` holds anything but just these drafts: people may have worked on it.
+    """
+    target = Path(out)
+    drafts = ItemSet(draft_run(Path(run), target.parent, seed), target)
+    if not force and _differs(target, b"".join(item_lines(drafts))):
+        raise UsageError(
+            f"{target} is there already and is no file of just these drafts",
+            remedy="Name another file, or replace it with --force.",
+        )
+    write_items(drafts, target)
+    return drafts
+
+
+def draft_run(run: Path, folder: Path, seed: int = 0) -> tuple[Item, ...]:
+    """Items drafted from the run's annotations and reviews, with image paths that start at `folder`."""
+    files = RunFolder(run)
+    if not files.annotations.is_file():
+        raise UsageError(f"{run} is not a run: it has no annotations.jsonl", remedy="Name a run folder.")
+    manifest = files.read_manifest()
+    base = run / ((manifest and manifest.root) or "")
+    annotations = [
+        record.model_copy(update={"image": os.path.relpath(base / record.image, folder)})
+        for record in read_records(files.annotations, Annotation)
+    ]
+    reviews = None
+    if (run / "reviews.jsonl").is_file():
+        reviews = [
+            review.model_dump() | {"image": os.path.relpath(base / review.image, folder)}
+            for review in read_records(run / "reviews.jsonl", _Review)
+        ]
+    return draft_items(annotations, reviews=reviews, seed=seed)
+
+
+def _differs(file: Path, content: bytes) -> bool:
+    """Whether there is a file, not an empty one, that holds something else."""
+    return file.is_file() and file.read_bytes() not in (b"", content)
+
+
 def draft_items(
     annotations: Sequence[Annotation],
     *,
@@ -151,7 +208,7 @@ def draft_items(
     images claimed of this one's objects, the right fault on another object, and wrong parts of the right
     object. Other accepted anomalies of the image never serve as wrong options, because they are true.
 
-    A box is given where `boxes` knows all objects of a candidate; `check_items` names the missing ones.
+    A box is given where `boxes` knows all objects of a candidate; `check` names the missing ones.
     Every item has `"draft": true` and under `draft_from` where each option comes from. The same input and
     seed give the same items, whatever the order of the annotations.
 
@@ -197,18 +254,18 @@ def _draft(
         "image": annotation.image,
         "split": "art_dg",
         "q1": {"answer": "yes"},
-        "q2": {"options": {letter: one.where for letter, one in by_letter.items()}, "answer": answer},
+        "q2": {"options": {letter: region.where for letter, region in by_letter.items()}, "answer": answer},
         "q3": {"boxes": _known(by_letter, known), "answer": answer},
-        "q4": {"options": {letter: one.claim for letter, one in by_letter.items()}, "answer": answer},
+        "q4": {"options": {letter: region.claim for letter, region in by_letter.items()}, "answer": answer},
         "draft": True,
-        "draft_from": {letter: one.source for letter, one in by_letter.items()},
+        "draft_from": {letter: region.source for letter, region in by_letter.items()},
     }
     return Item.model_validate(fields)
 
 
 def _known(by_letter: Mapping[Option, Candidate], known: Mapping[str, Box]) -> dict[Option, Box]:
-    found = {letter: union(one.objects, known) for letter, one in by_letter.items()}
-    return {letter: box for letter, box in found.items() if box is not None}
+    boxes = {letter: union(region.objects, known) for letter, region in by_letter.items()}
+    return {letter: box for letter, box in boxes.items() if box is not None}
 
 
 _Decisions = dict[tuple[str, int], str]

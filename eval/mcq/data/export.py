@@ -1,20 +1,21 @@
-"""A set of items as the release's flat table."""
+"""A set of items written as the release's flat table, Parquet or CSV, pictures included."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.data.items import QUESTIONS, Item, Question, Split, TextChoice
-from uncanny.eval.mcq.data.load import image_path, overlay_path
+from uncanny.eval.mcq.data.items import QUESTIONS, Item, ItemSet, Question, Split, TextChoice
+from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.overlay import render_overlay
-from uncanny.eval.mcq.data.released import ImageFolder
-from uncanny.eval.mcq.data.released_rows import STANDARD_E, columns, pyarrow
+from uncanny.eval.mcq.data.released_rows import STANDARD_E
+from uncanny.eval.mcq.data.table_files import ImageFolder, columns, pyarrow
 from uncanny.images import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
 from uncanny.records.jsonl import write_atomically
@@ -34,22 +35,28 @@ _COLUMNS = (
 
 
 def export_table(
-    items: Sequence[Item], path: Path, *, items_file: Path, root: Path | None = None, overlays: bool = True
-) -> None:
-    """Write one row an item, E added to the options, as the suffix of `path` says: `.parquet` or `.csv`.
+    source: ItemSource,
+    out: str | os.PathLike[str],
+    *,
+    root: str | os.PathLike[str] | None = None,
+    overlays: bool = True,
+) -> Path:
+    """Write one row an item, E added to the options, as the suffix of `out` says: `.parquet` or `.csv`.
 
-    Parquet embeds the pictures; beside a CSV they are in a folder `<stem>_images`. Stored overlays are
-    taken as they are; others are drawn, unless `overlays` is false. Columns beyond the release's: `pair_id`,
-    `artifact_type`, `q3_boxes`, `answer_form`. Prompts are whole, so they have the options in them; they
-    are null where the set has none of its own. Further keys of an item have no column and are left out.
-    Only a few items' pictures are in memory at a time.
+    `source` and `root` are as in `load`. Parquet embeds the pictures; beside a CSV they are in a folder
+    `<stem>_images`. Stored overlays are taken as they are; others are drawn, unless `overlays` is false.
+    Columns beyond the release's: `pair_id`, `artifact_type`, `q3_boxes`, `answer_form`. Prompts are whole, so
+    they have the options in them; they are null where the set has none of its own. Further keys of an item
+    have no column and are left out. Only a few items' pictures are in memory at a time.
 
-    Raises UsageError for another suffix, for an empty set, or where pyarrow is missing or nothing can be
-    written; ImageError for a picture that cannot be read. An earlier file is replaced only by a whole one.
+    Returns `out`. Raises UsageError for another suffix, for an empty set, or where pyarrow is missing or
+    nothing can be written; ImageError for a picture that cannot be read. An earlier file is replaced only by
+    a whole one.
     """
+    items, path = load(source, root=root), Path(out)
     if not items:
         raise UsageError("There are no items to export")
-    rows = ((_row(item), _pictures(item, items_file, root, overlays)) for item in items)
+    rows = ((_row(item), _pictures(item, items, overlays)) for item in items)
     kind = path.suffix.lower()
     if kind == ".parquet":
         _write_parquet(rows, path)
@@ -57,6 +64,7 @@ def export_table(
         _write_csv(rows, path)
     else:
         raise UsageError(f"{path} has neither the suffix .parquet nor .csv", remedy="Choose one of them.")
+    return path
 
 
 def _row(item: Item) -> dict[str, Any]:
@@ -86,19 +94,19 @@ def _options(question: Question, choice: TextChoice | None) -> dict[str, str] | 
 _Picture = tuple[str, bytes]
 
 
-def _pictures(item: Item, items_file: Path, root: Path | None, overlays: bool) -> dict[str, _Picture | None]:
+def _pictures(item: Item, items: ItemSet, overlays: bool) -> dict[str, _Picture | None]:
     limit = PixelPolicy().max_file_bytes
-    place = image_path(item, items_file, root)
-    found: dict[str, _Picture | None] = {
+    place = items.image_path(item)
+    pictures: dict[str, _Picture | None] = {
         "image": (place.name, read_image_file(place, limit)),
         "q3_overlay_image": None,
     }
-    stored = overlay_path(item, items_file, root)
+    stored = items.overlay_path(item)
     if stored is not None:
-        found["q3_overlay_image"] = (stored.name, read_image_file(stored, limit))
+        pictures["q3_overlay_image"] = (stored.name, read_image_file(stored, limit))
     elif overlays and item.q3 is not None and item.q3.boxes:
-        found["q3_overlay_image"] = (f"{place.stem}_q3.png", render_overlay(place, item.q3.boxes))
-    return found
+        pictures["q3_overlay_image"] = (f"{place.stem}_q3.png", render_overlay(place, item.q3.boxes))
+    return pictures
 
 
 _Rows = Iterator[tuple[dict[str, Any], dict[str, _Picture | None]]]
@@ -132,8 +140,8 @@ def _batches(rows: _Rows) -> Iterator[list[dict[str, Any]]]:
     batch: list[dict[str, Any]] = []
     for row, pictures in rows:
         cells = {
-            column: None if held is None else {"bytes": held[1], "path": held[0]}
-            for column, held in pictures.items()
+            column: None if picture is None else {"bytes": picture[1], "path": picture[0]}
+            for column, picture in pictures.items()
         }
         batch.append(row | cells)
         if len(batch) == _ROWS_AT_ONCE:
@@ -157,7 +165,7 @@ def _write_csv(rows: _Rows, path: Path) -> None:
 def _csv_lines(rows: _Rows, folder: ImageFolder) -> Iterator[bytes]:
     line, writer = io.StringIO(), None
     for row, pictures in rows:
-        stored = {column: held and folder.put(held[1]) for column, held in pictures.items()}
+        stored = {column: picture and folder.put(picture[1]) for column, picture in pictures.items()}
         cells = {
             key: json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
             for key, value in (row | stored).items()

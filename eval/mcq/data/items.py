@@ -1,19 +1,18 @@
-"""MCQ items and answers as records: one image with up to four questions, one answer for each.
+"""Items, sets of items and answers: one image with up to four questions, and one answer to each.
 
-Source: SalArt-VQA; the file format is this project's own.
-
-What each question of an item says, word for word."""
+Source: SalArt-VQA, sections 3 and 4.1; the file format is this project's own. Here is what a record holds.
+What a question says to a model, word for word, is in `texts`; how sets are read and checked in `load` and
+`checks`.
+"""
 
 from __future__ import annotations
 
-import hashlib
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal, overload
 
-import orjson
 from pydantic import BaseModel, ConfigDict, Field
-
-from uncanny.agents.artifact_answerer import own_texts
-from uncanny.prompts import PromptSet, earlier_set
 
 Question = Literal["q1", "q2", "q3", "q4"]
 # The control asks Q4 again without the image, with a further option F: no image was provided.
@@ -75,14 +74,18 @@ class Item(_Record):
     answer_form: AnswerForm = "letter"
     overlay: str | None = None
 
-    def asked(self) -> tuple[Question, ...]:
-        """The questions this item has."""
-        return tuple(question for question in QUESTIONS if getattr(self, question) is not None)
+    def choice(self, question: Question) -> Presence | TextChoice | BoxChoice | None:
+        """What the item holds for a question; None where it is not asked."""
+        return {"q1": self.q1, "q2": self.q2, "q3": self.q3, "q4": self.q4}[question]
+
+    def questions(self) -> tuple[Question, ...]:
+        """The questions this item is asked."""
+        return tuple(question for question in QUESTIONS if self.choice(question) is not None)
 
     def right(self, question: Question) -> str | None:
         """The right answer, `yes`/`no` or a letter; None where the question is not asked."""
-        held = getattr(self, question)
-        return None if held is None else held.answer
+        choice = self.choice(question)
+        return None if choice is None else choice.answer
 
 
 class Answer(_Record):
@@ -103,100 +106,61 @@ class Answer(_Record):
     sha256: str | None = None
     file_stamp: str | None = None
 
-
-NONE_OF_THEM = {"q2": "none of these places", "q4": "none of these descriptions"}
-NO_PICTURE = "no picture was provided"
-TEXTS_OF_0_1_0 = "mcq@b4fed076"
-
-
-def carries_texts(item: Item) -> bool:
-    """Whether the item is asked with its own texts; only then do figures compare with published ones."""
-    return bool(item.prompts)
+    def digest(self, of: Literal["asked", "content"]) -> str | None:
+        """What a run notes of the question it asked (see `texts`); None in answers of other tools."""
+        value = (self.model_extra or {}).get(of)
+        return value if isinstance(value, str) else None
 
 
-def system_text(item: Item, ours: PromptSet | None = None) -> str:
-    """The system text; empty where an item's own texts have none.
+@dataclass(frozen=True, slots=True)
+class ItemSet(Sequence[Item]):
+    """Items with the file they are from, which is where their image paths start, unless a `root` is named.
 
-    Here and below `ours` is the wording of items without texts of their own, the package's by default.
+    A sequence of `Item`; a slice is a set again. `bundled` marks the scenes that come with the package.
     """
-    if carries_texts(item):
-        return item.system or ""
-    return (ours or own_texts())["system"].template.template
 
+    items: tuple[Item, ...]
+    file: Path
+    root: Path | None = None
+    bundled: bool = False
 
-def question_text(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
-    """The user's turn, without the image. An item's own text is taken as it is.
+    @classmethod
+    def of(cls, items: Sequence[Item]) -> ItemSet:
+        """`items` as they are, if they are a set; others have paths that start in the current folder."""
+        return items if isinstance(items, ItemSet) else cls(tuple(items), Path("items.jsonl"))
 
-    The control without the image always has our own wording: no set carries one for it.
-    """
-    if question != "q4_no_image" and item.prompts and question in item.prompts:
-        return item.prompts[question]
-    options = _own_options(item, question)
-    return (ours or own_texts())[question].fill(**({} if options is None else {"options": _json(options)}))
+    def __len__(self) -> int:
+        return len(self.items)
 
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
 
-def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
-    """For records: our prompt's id, or `own:` and the hash of the item's own text."""
-    if question != "q4_no_image" and item.prompts and question in item.prompts:
-        return f"own:{question}@{_digest(item.prompts[question])}"
-    return (ours or own_texts())[question].id
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
 
+    @overload
+    def __getitem__(self, index: slice) -> ItemSet: ...
 
-def asked_digest(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
-    """Changes when an item's question does, so that an answer to another question is never taken for it."""
-    content = [system_text(item, ours), question_text(item, question, ours), item.image, item.overlay]
-    if question == "q3" and item.q3 is not None:
-        content.append(_json({key: list(box) for key, box in item.q3.boxes.items()}))
-    return _digest(_json(content))
+    def __getitem__(self, index: int | slice) -> Item | ItemSet:
+        if isinstance(index, slice):
+            return replace(self, items=self.items[index])
+        return self.items[index]
 
+    def image_path(self, item: Item) -> Path:
+        """Where the item's image is."""
+        return self._base / item.image
 
-def content_digest(item: Item, question: AskedQuestion) -> str:
-    """Of what the item itself gives to the question: another wording of ours leaves it as it is.
+    def overlay_path(self, item: Item) -> Path | None:
+        """Where the stored Q3 image is; None where the item has none and it is to be drawn."""
+        return None if item.overlay is None else self._base / item.overlay
 
-    Of the image only the file's name counts, so that a set may be moved, or stored anew with drawn boxes.
-    """
-    asks: Question = "q4" if question == "q4_no_image" else question
-    held = getattr(item, asks)
-    texts: list[Any] = [item.system, (item.prompts or {}).get(asks)] if carries_texts(item) else []
-    options: dict[str, Any] = {}
-    if isinstance(held, TextChoice):
-        options = dict(sorted(held.options.items()))
-    elif isinstance(held, BoxChoice):
-        options = {letter: list(box) for letter, box in sorted(held.boxes.items())}
-    return _digest(_json([question, item.image.rpartition("/")[2], texts, options]))
+    def image_files(self) -> Iterator[Path]:
+        """All images and stored overlays."""
+        for item in self.items:
+            yield self.image_path(item)
+            if (overlay := self.overlay_path(item)) is not None:
+                yield overlay
 
-
-def changed_since(answer: Answer, item: Item) -> bool:
-    """Whether the answer was given to another question than the item asks now.
-
-    False where the record does not tell: answers of other tools say nothing of what was asked.
-    """
-    known = answer.model_extra or {}
-    if isinstance(known.get("content"), str):
-        return bool(known["content"] != content_digest(item, answer.question))
-    if isinstance(known.get("asked"), str):
-        # Our own wording is part of this digest, and versions that wrote no other one had another.
-        wordings = [own_texts(), *filter(None, [earlier_set(TEXTS_OF_0_1_0)])]
-        return known["asked"] not in {asked_digest(item, answer.question, ours) for ours in wordings}
-    return False
-
-
-def _own_options(item: Item, question: AskedQuestion) -> dict[str, str] | None:
-    """The options that stand in our wording of a question; None where none do."""
-    if question == "q4_no_image":
-        return _options(item, "q4") | {"F": NO_PICTURE}
-    return _options(item, question) if question in ("q2", "q4") else None
-
-
-def _options(item: Item, question: Question) -> dict[str, str]:
-    choice = getattr(item, question)
-    assert isinstance(choice, TextChoice)
-    return {**dict(sorted(choice.options.items())), "E": NONE_OF_THEM[question]}
-
-
-def _json(value: object) -> str:
-    return orjson.dumps(value).decode()
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    @property
+    def _base(self) -> Path:
+        return self.root if self.root is not None else self.file.parent

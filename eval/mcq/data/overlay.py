@@ -1,7 +1,7 @@
-"""The picture that question 3 is asked about: the image with its candidate boxes drawn on it.
+"""The picture that Q3 is asked about: the image with its candidate boxes drawn on it.
 
 It is drawn once, stored under the digest of what it is drawn from, and sent from there byte for byte.
-`store_overlays` does so for a whole set, to be published with it.
+`overlay` does so for a whole set, to be published with it.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from uncanny.errors import ImageError, UsageError
-from uncanny.eval.mcq.data.items import Box, Item, Option
-from uncanny.eval.mcq.data.load import image_path, overlay_path, parse_items
-from uncanny.eval.mcq.data.released import write_items
+from uncanny.eval.mcq.data.items import Box, Item, ItemSet, Option
+from uncanny.eval.mcq.data.load import ITEMS_FILE, ItemSource, load, parse_items, write_items
 from uncanny.images import PixelPolicy, RecordedFile
 from uncanny.images.discover import short_path
 from uncanny.images.file_bytes import read_image_file, read_stamped
@@ -61,16 +60,16 @@ def _is_stored(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def overlay_for(item: Item, items_file: Path, root: Path | None, folder: Path) -> Path:
+def overlay_for(item: Item, items: ItemSet, folder: Path) -> Path:
     """Where the item's Q3 picture lies: its stored overlay as it is, else one rendered into the folder.
 
     A stored overlay is not opened here. Raises what `draw_overlay` raises.
     """
-    stored = overlay_path(item, items_file, root)
-    return draw_overlay(item, items_file, root, folder)[0] if stored is None else stored
+    stored = items.overlay_path(item)
+    return draw_overlay(item, items, folder)[0] if stored is None else stored
 
 
-def draw_overlay(item: Item, items_file: Path, root: Path | None, folder: Path) -> tuple[Path, RecordedFile]:
+def draw_overlay(item: Item, items: ItemSet, folder: Path) -> tuple[Path, RecordedFile]:
     """Render the item's Q3 picture into the folder: where it lies, and the image it was made of.
 
     Raises `UsageError` where the item has neither overlay nor boxes, `ImageError` for an image that cannot be
@@ -81,7 +80,7 @@ def draw_overlay(item: Item, items_file: Path, root: Path | None, folder: Path) 
             f"item {item.id!r} has neither a stored overlay nor boxes for Q3",
             remedy="Give it `overlay`, or four boxes in `q3.boxes`.",
         )
-    image = image_path(item, items_file, root)
+    image = items.image_path(item)
     try:
         file = read_stamped(image, PixelPolicy().max_file_bytes)
         drawn = store_overlay(file.data, item.q3.boxes, folder)
@@ -91,28 +90,38 @@ def draw_overlay(item: Item, items_file: Path, root: Path | None, folder: Path) 
     return drawn, RecordedFile(image, hashlib.sha256(file.data).hexdigest(), file.stamp)
 
 
-def store_overlays(items: Sequence[Item], items_file: Path, root: Path | None, out: Path) -> Path:
-    """Write `out/items.jsonl`, whose items name their image and overlay from there. Raises UncannyError."""
+def overlay(
+    source: ItemSource, out: str | os.PathLike[str], *, root: str | os.PathLike[str] | None = None
+) -> ItemSet:
+    """Write `out/items.jsonl`, whose items name their image and their stored overlay from there; the new set.
+
+    `source` and `root` are as in `load`; the bundled set is copied to `out/items`. Overlays that are stored
+    already stay where they are, others are drawn into `out/overlays`. Raises UsageError where the new set
+    would replace the one it is made of, ImageError for an image that cannot be read.
+    """
+    folder = Path(out)
+    items = load(source, root=root, folder=folder)
+    target = folder / ITEMS_FILE
+    if target.exists() and items.file.exists() and target.samefile(items.file):
+        raise UsageError(f"{target} is the set itself", remedy="Name another folder for the new one.")
     drawn = []
     for item in items:
-        update = {"image": _from(out, item, items_file, root)}
+        paths = {"image": _from(folder, item, items)}
         if item.q3 is not None:
-            update["overlay"] = os.path.relpath(overlay_for(item, items_file, root, out / "overlays"), out)
-        drawn.append(Item.model_validate({**item.model_dump(exclude_unset=True), **update}))
-    target = out / "items.jsonl"
+            paths["overlay"] = os.path.relpath(overlay_for(item, items, folder / "overlays"), folder)
+        drawn.append(Item.model_validate({**item.model_dump(exclude_unset=True), **paths}))
     write_items(drawn, target)
-    return target
+    return ItemSet(tuple(drawn), target)
 
 
-def drawn_before(file: Path, items: Sequence[Item], items_file: Path, root: Path | None) -> bool:
-    """Whether `file` holds these items as `store_overlays` writes them, wherever their overlays lie."""
-    found, problems = parse_items(file)
+def drawn_before(file: Path, items: ItemSet) -> bool:
+    """Whether `file` holds these items as `overlay` writes them, wherever their overlays lie."""
+    numbered, problems = parse_items(file)
     wanted = [
-        item.model_copy(update={"image": _from(file.parent, item, items_file, root), "overlay": None})
-        for item in items
+        item.model_copy(update={"image": _from(file.parent, item, items), "overlay": None}) for item in items
     ]
-    return not problems and [item.model_copy(update={"overlay": None}) for _, item in found] == wanted
+    return not problems and [item.model_copy(update={"overlay": None}) for _, item in numbered] == wanted
 
 
-def _from(out: Path, item: Item, items_file: Path, root: Path | None) -> str:
-    return os.path.relpath(image_path(item, items_file, root), out)
+def _from(folder: Path, item: Item, items: ItemSet) -> str:
+    return os.path.relpath(items.image_path(item), folder)

@@ -1,13 +1,14 @@
-"""The raw annotation payload: what an annotator's tool stores about one image.
+"""The raw annotation payload: what an annotator's tool stores about one image, alone and as JSON Lines.
 
-Source: SalArt-VQA, appendix D.2. Only A–D are authored; E is added when a question is asked.
-
-Raw annotation payloads as a file: JSON Lines, each payload with the id, image and split of its item."""
+Source: SalArt-VQA, appendix D.2. Only A–D are authored; E is added when a question is asked. In a file each
+payload stands with the id, image and split of its item.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError, Problem, of_validation
-from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Box, Item, Letter, Option, Split
-from uncanny.eval.mcq.data.released import write_items
-from uncanny.eval.mcq.data.released_rows import RowFault, read_type
+from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Box, Item, ItemSet, Letter, Option, Split
+from uncanny.eval.mcq.data.load import ITEMS_FILE, write_items
+from uncanny.eval.mcq.data.released_rows import CellError, read_type
 
 
 class _Part(BaseModel):
@@ -50,21 +51,21 @@ def from_payload(
 
     Types are understood as annotators write them, such as `count_anomaly`; references have none. Further
     keys of the payload are kept in the item. Raises ItemsError with every field that cannot be read; what
-    `check_items` finds is left to it.
+    `check` finds is left to it.
     """
     try:
-        read = _Payload.model_validate(payload)
+        parts = _Payload.model_validate(payload)
     except ValidationError as error:
         raise ItemsError("annotation payload", of_validation(error, item=id, line=None)) from error
-    fields: dict[str, Any] = {**(read.model_extra or {}), "id": id, "image": image, "split": split}
+    fields: dict[str, Any] = {**(parts.model_extra or {}), "id": id, "image": image, "split": split}
     if pair_id is not None:
         fields["pair_id"] = pair_id
-    if split in ARTIFACT_SPLITS and (read.artifact_type or "").strip():
-        fields["artifact_type"] = _type(read.artifact_type or "", id)
-    fields["q1"] = {"answer": read.q1_ref} if read.q1_ref else None
-    fields["q2"] = _choice(read.semantic_loc)
-    fields["q3"] = {"boxes": read.box.candidates, "answer": read.box.ref} if read.box else None
-    fields["q4"] = _choice(read.evidence)
+    if split in ARTIFACT_SPLITS and (parts.artifact_type or "").strip():
+        fields["artifact_type"] = _type(parts.artifact_type or "", id)
+    fields["q1"] = {"answer": parts.q1_ref} if parts.q1_ref else None
+    fields["q2"] = _choice(parts.semantic_loc)
+    fields["q3"] = {"boxes": parts.box.candidates, "answer": parts.box.ref} if parts.box else None
+    fields["q4"] = _choice(parts.evidence)
     try:
         return Item.model_validate(fields)
     except ValidationError as error:
@@ -90,11 +91,11 @@ def _choice(part: _Texts | None) -> dict[str, Any] | None:
     return None if part is None else {"options": part.options, "answer": part.ref}
 
 
-def _type(given: str, id: str) -> str:
+def _type(written: str, id: str) -> str:
     try:
-        return read_type(given)
-    except RowFault as fault:
-        raise ItemsError("annotation payload", [Problem(id, fault.column, fault.message)]) from fault
+        return read_type(written)
+    except CellError as error:
+        raise ItemsError("annotation payload", [Problem(id, error.column, error.message)]) from error
 
 
 _PARTS = frozenset({"q1_ref", "semantic_loc", "box", "evidence"})
@@ -108,38 +109,38 @@ def holds_payloads(path: Path) -> bool:
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
     try:
-        found = orjson.loads(first)
+        fields = orjson.loads(first)
     except orjson.JSONDecodeError:
         return False
-    return isinstance(found, dict) and bool(_PARTS & _payload(found).keys())
+    return isinstance(fields, dict) and bool(_PARTS & _payload(fields).keys())
 
 
-def import_payloads(path: Path, out_dir: Path) -> Path:
-    """Write `out_dir/items.jsonl`; image paths in it start from there, the images stay where they are.
+def import_payloads(path: Path, folder: Path) -> ItemSet:
+    """Write `folder/items.jsonl`; image paths in it start from there, the images stay where they are.
 
     A line is the payload with `id`, `image` (relative to the file), `split` and perhaps `pair_id` added, or
     these with the payload under `payload`. Raises ItemsError with everything that is wrong, UsageError where
     the target is there already.
     """
-    target = out_dir / "items.jsonl"
+    target = folder / ITEMS_FILE
     if target.exists():
         raise UsageError(f"{target} is there already", remedy="Name another folder with -o.")
     items: list[Item] = []
     problems: list[Problem] = []
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         if line.strip():
-            found = _item(line, number, path.parent, out_dir)
-            if isinstance(found, Item):
-                items.append(found)
+            item = _item(line, number, path.parent, folder)
+            if isinstance(item, Item):
+                items.append(item)
             else:
-                problems += found
+                problems += item
     if problems:
         raise ItemsError(str(path), problems, remedy="Correct these lines; nothing was written.")
     write_items(items, target)
-    return target
+    return ItemSet(tuple(items), target)
 
 
-def _item(line: bytes, number: int, base: Path, out_dir: Path) -> Item | list[Problem]:
+def _item(line: bytes, number: int, base: Path, folder: Path) -> Item | list[Problem]:
     try:
         fields: Any = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -150,15 +151,15 @@ def _item(line: bytes, number: int, base: Path, out_dir: Path) -> Item | list[Pr
     absent = [key for key in _NAMES if not isinstance(fields.get(key), str)]
     if absent:
         return [Problem(name, key, "missing; each payload needs it beside it", line=number) for key in absent]
-    image = os.path.relpath(base / fields["image"], out_dir)
+    image = os.path.relpath(base / fields["image"], folder)
     pair = fields.get("pair_id")
     payload = {key: value for key, value in _payload(fields).items() if key not in (*_NAMES, "pair_id")}
     try:
         return from_payload(payload, id=fields["id"], image=image, split=fields["split"], pair_id=pair)
     except ItemsError as error:
-        return [Problem(p.item, p.field, p.message, p.severity, number) for p in error.problems]
+        return [replace(problem, line=number) for problem in error.problems]
 
 
 def _payload(fields: dict[str, Any]) -> dict[str, Any]:
-    held = fields.get("payload")
-    return held if isinstance(held, dict) else fields
+    inner = fields.get("payload")
+    return inner if isinstance(inner, dict) else fields

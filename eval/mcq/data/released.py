@@ -1,47 +1,41 @@
-"""Which rows of a flat table belong together: the table names roles, an item set splits and pairs.
+"""The release's flat table, one row an image, imported as a set of items with its pictures.
 
-The pictures embedded in a flat table, written out byte for byte.
-
-The release's flat table, one row an image, read as a set of items."""
+A table names roles, a set has splits and pairs: which rows belong together is found out first, from all rows
+without their pictures; then every row becomes an item.
+"""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
 from pydantic import ValidationError
 
-from uncanny.errors import ImageError, UsageError
+from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError, Problem, of_validation, shown
-from uncanny.eval.mcq.data.checks import check_items
-from uncanny.eval.mcq.data.items import Item, Split
+from uncanny.eval.mcq.data.checks import check
+from uncanny.eval.mcq.data.items import Item, ItemSet, Split
+from uncanny.eval.mcq.data.load import ITEMS_FILE, write_items
+from uncanny.eval.mcq.data.payload import holds_payloads, import_payloads
 from uncanny.eval.mcq.data.released_rows import (
     IMAGE_COLUMNS,
     ROLES,
+    CellError,
     Row,
-    RowFault,
     artifact_type,
-    columns,
     item_fields,
     missing_columns,
     options,
+    pictures,
     problem_of,
-    rows,
-    structured,
-    table_files,
     text,
 )
-from uncanny.images import PixelPolicy
-from uncanny.images.file_bytes import read_image_file
-from uncanny.images.signature import sniff
-from uncanny.records.jsonl import write_atomically
+from uncanny.eval.mcq.data.table_files import ImageFolder, columns, rows, table_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +69,15 @@ def places(outlines: Sequence[Outline]) -> list[Place]:
 
 
 def _place(outlines: Sequence[Outline], number: int, partner: dict[int, int]) -> Place:
-    own = outlines[number]
+    row = outlines[number]
     other = outlines[partner[number]] if number in partner else None
-    if own.role == "artifact":
+    if row.role == "artifact":
         paired = other is not None and other.role == "paired_generated_counterpart"
-        return Place("art_pg" if paired else "art_dg", _name(own, other))
-    return Place("ref_real" if own.role == "clean_reference" else "ref_pg", _name(other, own))
+        return Place("art_pg" if paired else "art_dg", _pair_id(row, other))
+    return Place("ref_real" if row.role == "clean_reference" else "ref_pg", _pair_id(other, row))
 
 
-def _name(artifact: Outline | None, reference: Outline | None) -> str | None:
+def _pair_id(artifact: Outline | None, reference: Outline | None) -> str | None:
     if artifact is None or reference is None:
         return None
     shared = artifact.pair_id if artifact.pair_id == reference.pair_id else None
@@ -119,139 +113,45 @@ def _by_options(outlines: Sequence[Outline], partner: dict[int, int]) -> None:
         partner |= {number: chosen, chosen: number}
 
 
-class ImageFolder:
-    """Writes pictures under names made from their content, and can take back what it wrote.
+def import_table(
+    source: str | os.PathLike[str], out: str | os.PathLike[str], *, images: bool = True
+) -> ItemSet:
+    """Write `out/items.jsonl` and `out/images/` from a table; the new set.
 
-    The same bytes are written once. Raises UsageError where the folder cannot be written.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._made: list[Path] = []
-        self._known: set[str] = set()
-
-    def put(self, data: bytes) -> str:
-        """The file's name relative to the folder's parent."""
-        kind = sniff(data)
-        suffix = "bin" if kind is None else {"JPEG": "jpg"}.get(kind, kind.lower())
-        name = f"{hashlib.sha256(data).hexdigest()[:24]}.{suffix}"
-        if name not in self._known:
-            self._write(self._folder / name, data)
-            self._known.add(name)
-        return f"{self._folder.name}/{name}"
-
-    def _write(self, path: Path, data: bytes) -> None:
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            if path.exists() and path.read_bytes() == data:
-                return
-            self._made.append(path)
-            path.write_bytes(data)
-        except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
-
-    def take_back(self) -> None:
-        """Remove what was written, and the folder where that leaves it empty."""
-        for path in self._made:
-            path.unlink(missing_ok=True)
-        if self._folder.is_dir() and not any(self._folder.iterdir()):
-            self._folder.rmdir()
-
-
-def picture(row: Row, column: str, folder: Path) -> bytes | None:
-    """The bytes of a picture cell; None where it is empty.
-
-    A cell is `{bytes, path}`, bytes, a `data:` URL, or a path below `folder`, which is the table's own; the
-    older `<column>_path` is understood. Raises RowFault, also for a path that leads out of the folder.
-    """
-    value = row.get(column)
-    if value is None:
-        value = row.get(f"{column}_path")
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        value = structured({column: value}, column)
-    if isinstance(value, Mapping):
-        held = value.get("bytes")
-        value = held if held is not None else value.get("path")
-        if isinstance(held, str):
-            value = f"data:;base64,{held}"
-    if value is None or isinstance(value, bytes):
-        return value or None
-    if not isinstance(value, str):
-        raise RowFault(column, f"{shown(value)} is no picture; give its bytes or its path")
-    return _from_text(value, column, folder)
-
-
-def _from_text(value: str, column: str, folder: Path) -> bytes:
-    if value.startswith("data:"):
-        try:
-            return base64.b64decode(value.partition(",")[2], validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise RowFault(column, f"not valid base64 ({error})") from error
-    try:
-        place = (folder / value).resolve()
-        if not place.is_relative_to(folder.resolve()):
-            raise RowFault(column, f"the path {shown(value)} leads out of the table's folder")
-        return read_image_file(place, PixelPolicy().max_file_bytes)
-    except ImageError as error:
-        raise RowFault(column, f"{shown(value)}: {error.message}") from error
-    except (OSError, ValueError, RuntimeError) as error:
-        raise RowFault(column, f"{shown(value)} is no path that can be read") from error
-
-
-def pictures(row: dict[str, Any], folder: Path) -> tuple[bytes, bytes | None]:
-    """The image and the stored Q3 overlay, if any. Raises RowFault."""
-    image = picture(row, "image", folder)
-    if image is None:
-        raise RowFault("image", "the row has no picture; embed its bytes or give its path")
-    return image, picture(row, "q3_overlay_image", folder)
-
-
-ITEMS_FILE = "items.jsonl"
-
-
-def import_table(path: Path, out_dir: Path, *, open_images: bool = True) -> Path:
-    """Write `out_dir/items.jsonl` and `out_dir/images/` from a table; the item file's path.
-
-    `path` is a Parquet, CSV or JSON Lines file, or a folder of shards. Pictures and stored overlays are
+    `source` is a Parquet, CSV or JSON Lines file, or a folder of shards. Pictures and stored overlays are
     written byte for byte under names made from their content. Prompts become whole texts, as a model is to
-    see them. Boxes are known only where the table has a column `q3_boxes`. Pairs: see `table_pairs.places`.
-    The pictures of one Parquet row group, or of one row, are in memory at a time.
+    see them. Boxes are known only where the table has a column `q3_boxes`. Pairs: see `places`. The pictures
+    of one Parquet row group, or of one row, are in memory at a time. `images` opens each of them to check it.
 
-    Raises ItemsError with everything that is wrong with the table, in its form or by `check_items`, and
-    UsageError where a file cannot be read or written, pyarrow is missing, or `out_dir` holds items already.
-    Nothing is left behind then.
+    A JSON Lines file of raw annotation payloads is taken too; its images stay where they are
+    (`import_payloads`).
+
+    Raises ItemsError with everything that is wrong with the table, in its form or by `check`, and UsageError
+    where a file cannot be read or written, pyarrow is missing, or `out` holds items already. Nothing is left
+    behind then.
     """
-    target = out_dir / ITEMS_FILE
+    path, folder = Path(source), Path(out)
+    if holds_payloads(path):
+        return import_payloads(path, folder)
+    target = folder / ITEMS_FILE
     if target.exists():
         raise UsageError(f"{target} exists already", remedy="Choose another folder; it may have been edited.")
     files = table_files(path)
     where = _survey(path, files)
-    folder = ImageFolder(out_dir / "images")
-    fresh = not out_dir.exists()
+    stored = ImageFolder(folder / "images")
+    fresh = not folder.exists()
     try:
-        items = _items(path, files, where, folder)
-        problems = check_items(items, items_file=target, open_images=open_images)
-        errors = [problem for problem in problems if problem.severity == "error"]
+        items = ItemSet(tuple(_items(path, files, where, stored)), target)
+        errors = [problem for problem in check(items, images=images) if problem.severity == "error"]
         if errors:
             raise ItemsError(str(path), errors, remedy="Correct the table; nothing was imported.")
         write_items(items, target)
     except BaseException:
-        folder.take_back()
-        if fresh and out_dir.is_dir() and not any(out_dir.iterdir()):
-            out_dir.rmdir()
+        stored.take_back()
+        if fresh and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
         raise
-    return target
-
-
-def write_items(items: list[Item] | tuple[Item, ...], target: Path) -> None:
-    """Write an item file in one step."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(target, item_lines(items))
-
-
-def item_lines(items: Iterable[Item]) -> Iterator[bytes]:
-    """The lines of an item file; keys that were not set are left out."""
-    return (orjson.dumps(item.model_dump(mode="json", exclude_unset=True)) + b"\n" for item in items)
+    return items
 
 
 def _survey(path: Path, files: tuple[Path, ...]) -> list[Place]:
@@ -273,8 +173,8 @@ def _survey(path: Path, files: tuple[Path, ...]) -> list[Place]:
         seen.setdefault(row_id, number)
         try:
             outlines.append(_outline(row_id, row))
-        except RowFault as fault:
-            problems.append(problem_of(row_id, fault, number))
+        except CellError as error:
+            problems.append(problem_of(row_id, error, number))
     if problems:
         raise ItemsError(str(path), problems, remedy="Correct the table; nothing was imported.")
     if not outlines:
@@ -285,7 +185,7 @@ def _survey(path: Path, files: tuple[Path, ...]) -> list[Place]:
 def _outline(row_id: str, row: Row) -> Outline:
     role = text(row, "image_role")
     if role not in ROLES:
-        raise RowFault("image_role", f"{shown(role)} is none of {', '.join(ROLES)}")
+        raise CellError("image_role", f"{shown(role)} is none of {', '.join(ROLES)}")
     item_fields(row)
     if role == "artifact":
         artifact_type(row)
@@ -301,8 +201,8 @@ def _items(path: Path, files: tuple[Path, ...], where: list[Place], folder: Imag
         row_id = str(row["row_id"])
         try:
             items.append(_item(row_id, row, where[number - 1], folder, file.parent))
-        except RowFault as fault:
-            problems.append(problem_of(row_id, fault, number))
+        except CellError as error:
+            problems.append(problem_of(row_id, error, number))
         except ValidationError as error:
             problems += of_validation(error, item=row_id, line=None)
     if problems:
@@ -325,12 +225,12 @@ def _item(row_id: str, row: dict[str, Any], place: Place, folder: ImageFolder, b
 
 def _row_id(row: Row, number: int, problems: list[Problem]) -> str:
     try:
-        found = text(row, "row_id")
-    except RowFault:
-        found = None
-    if found is None:
+        row_id = text(row, "row_id")
+    except CellError:
+        row_id = None
+    if row_id is None:
         problems.append(Problem(None, "row_id", f"row {number}: no id, or none that is text"))
-    return found if found is not None else f"row {number}"
+    return row_id if row_id is not None else f"row {number}"
 
 
 def _all_rows(files: tuple[Path, ...], *, light: bool) -> Iterator[tuple[Path, dict[str, Any]]]:

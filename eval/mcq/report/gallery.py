@@ -12,12 +12,12 @@ import numpy as np
 
 from uncanny.errors import UncannyError
 from uncanny.eval.common.page import Shot, pictures
-from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Item, Question
-from uncanny.eval.mcq.data.load import image_path
+from uncanny.eval.mcq.data.items import QUESTIONS, Item, ItemSet, Question
 from uncanny.eval.mcq.data.overlay import overlay_for
 from uncanny.eval.mcq.score.aggregate import is_rater
-from uncanny.eval.mcq.score.matrix import CODES, INVALID, MISSING, AnswerKey, ResponseMatrix
-from uncanny.eval.mcq.score.score import is_baseline
+from uncanny.eval.mcq.score.controls import is_baseline
+from uncanny.eval.mcq.score.matrix import CODES, INVALID, MISSING, ResponseMatrix
+from uncanny.eval.mcq.score.result import McqScores
 
 MOST_SHOWN = 12
 _TITLES: Mapping[Question, str] = {
@@ -36,7 +36,7 @@ State = Literal["right", "wrong", "invalid", "refused", "missing", "unasked"]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ShownAnswer:
     """One answer as the page shows it; `raw` is the text of an invalid one, shortened."""
 
     state: State
@@ -45,7 +45,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ShownQuestion:
     """One question: its options as letter, text and whether it is the right one."""
 
     question: Question
@@ -60,8 +60,8 @@ class Card:
     item: Item
     image: str | None
     overlay: str | None
-    asked: tuple[Asked, ...]
-    answers: tuple[tuple[str, tuple[Given, ...]], ...]
+    questions: tuple[ShownQuestion, ...]
+    answers: tuple[tuple[str, tuple[ShownAnswer, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +80,13 @@ class Gallery:
     unfinished: int
 
 
-def gallery(
-    matrices: Mapping[str, ResponseMatrix],
-    answers: Sequence[Answer],
-    *,
-    items_file: Path,
-    root: Path | None,
-    overlays: Path | None,
-) -> Gallery:
+def gallery(scores: McqScores, *, overlays: Path | None) -> Gallery:
     """Choose the items and read their pictures; those hardest for most models come first.
 
     Baselines and people do not decide, unless there is nobody else. Overlays are drawn into `overlays` where
     that is given.
     """
+    matrices = scores.responses
     judges = [matrix for name, matrix in matrices.items() if not (is_baseline(name) or is_rater(name))]
     judges = judges or list(matrices.values())
     key = judges[0].key
@@ -103,7 +97,7 @@ def gallery(
     nobody = np.flatnonzero(complete & ~solved.any(axis=0))
     nobody = nobody[np.argsort(correct[nobody], kind="stable")]
     rows = [*everybody[:MOST_SHOWN].tolist(), *nobody[:MOST_SHOWN].tolist()]
-    cards = _cards([key.items[row] for row in rows], key, matrices, answers, items_file, root, overlays)
+    cards = _cards([key.items[row] for row in rows], scores, overlays)
     cut = min(len(everybody), MOST_SHOWN)
     return Gallery(
         judges=tuple(matrix.model for matrix in judges),
@@ -115,43 +109,39 @@ def gallery(
     )
 
 
-def _cards(
-    items: Sequence[Item],
-    key: AnswerKey,
-    matrices: Mapping[str, ResponseMatrix],
-    answers: Sequence[Answer],
-    items_file: Path,
-    root: Path | None,
-    overlays: Path | None,
-) -> list[Card]:
-    shown = {item.id for item in items}
-    raw: Raw = {(one.model, one.id, one.question): one.raw for one in answers if one.id in shown and one.raw}
+def _cards(items: Sequence[Item], scores: McqScores, overlays: Path | None) -> list[Card]:
+    item_set, wanted = scores.item_set, {item.id for item in items}
+    raw: Raw = {
+        (answer.model, answer.id, answer.question): answer.raw
+        for answer in scores.answers
+        if answer.id in wanted and answer.raw
+    }
     with TemporaryDirectory() as scratch:
-        drawn = [_overlay(item, items_file, root, overlays or Path(scratch)) for item in items]
-        files = [image_path(item, items_file, root) for item in items]
-        seen = pictures([Shot(path) for path in (*files, *drawn) if path], budget=0)
-    overlay_pictures = iter(seen[len(items) :])
+        drawn = [_overlay(item, item_set, overlays or Path(scratch)) for item in items]
+        files = [item_set.image_path(item) for item in items]
+        thumbnails = pictures([Shot(path) for path in (*files, *drawn) if path], budget=0)
+    overlay_thumbnails = iter(thumbnails[len(items) :])
     return [
         Card(
             item,
-            seen[place].small,
-            next(overlay_pictures).small if drawn[place] else None,
-            tuple(_asked(item, question) for question in item.asked()),
-            tuple((name, _given(matrix, key.rows[item.id], item, raw)) for name, matrix in matrices.items()),
+            thumbnails[number].small,
+            next(overlay_thumbnails).small if drawn[number] else None,
+            tuple(_question(item, question) for question in item.questions()),
+            tuple((name, _answers(matrix, item, raw)) for name, matrix in scores.responses.items()),
         )
-        for place, item in enumerate(items)
+        for number, item in enumerate(items)
     ]
 
 
-def _overlay(item: Item, items_file: Path, root: Path | None, folder: Path) -> Path | None:
+def _overlay(item: Item, item_set: ItemSet, folder: Path) -> Path | None:
     try:
-        return overlay_for(item, items_file, root, folder)
+        return overlay_for(item, item_set, folder)
     except (UncannyError, OSError):
         # A report goes without this picture; the figures do not depend on it.
         return None
 
 
-def _asked(item: Item, question: Question) -> Asked:
+def _question(item: Item, question: Question) -> ShownQuestion:
     right = item.right(question)
     options: dict[str, str]
     if question == "q1":
@@ -160,36 +150,37 @@ def _asked(item: Item, question: Question) -> Asked:
         options = {letter: f"box {letter}" for letter in sorted(item.q3.boxes)} if item.q3 else {}
         options["E"] = _NONE
     else:
-        held = item.q2 if question == "q2" else item.q4
-        options = {letter: held.options[letter] for letter in sorted(held.options)} if held else {}
+        choice = item.q2 if question == "q2" else item.q4
+        options = {letter: choice.options[letter] for letter in sorted(choice.options)} if choice else {}
         options["E"] = _NONE
-    return Asked(
+    return ShownQuestion(
         question,
         _TITLES[question],
         tuple((letter, text, letter == right) for letter, text in options.items()),
     )
 
 
-def _given(matrix: ResponseMatrix, row: int, item: Item, raw: Raw) -> tuple[Given, ...]:
+def _answers(matrix: ResponseMatrix, item: Item, raw: Raw) -> tuple[ShownAnswer, ...]:
+    row = matrix.key.rows[item.id]
     return tuple(
-        _one(matrix, row, column, raw.get((matrix.model, item.id, question)) or "")
+        _answer(matrix, row, column, raw.get((matrix.model, item.id, question)) or "")
         for column, question in enumerate(QUESTIONS)
     )
 
 
-def _one(matrix: ResponseMatrix, row: int, column: int, raw: str) -> Given:
+def _answer(matrix: ResponseMatrix, row: int, column: int, raw: str) -> ShownAnswer:
     if not matrix.key.asked[row, column]:
-        return Given("unasked", "not asked")
-    code = int(matrix.given[row, column])
+        return ShownAnswer("unasked", "not asked")
+    code = int(matrix.codes[row, column])
     if matrix.refused[row, column]:
-        return Given("refused", "refused", _short(raw))
+        return ShownAnswer("refused", "refused", _short(raw))
     if code == MISSING:
-        return Given("missing", "missing")
+        return ShownAnswer("missing", "missing")
     if code == INVALID:
-        return Given("invalid", "invalid", _short(raw))
+        return ShownAnswer("invalid", "invalid", _short(raw))
     options = ("no", "yes") if column == 0 else tuple("ABCDE")
     text = next(option for option in options if CODES[option] == code)
-    return Given("right" if matrix.right[row, column] else "wrong", text)
+    return ShownAnswer("right" if matrix.right[row, column] else "wrong", text)
 
 
 def _short(text: str) -> str:

@@ -1,6 +1,8 @@
-"""The bars of the MCQ report: patterns, outcomes, answer bias, placed for the page.
+"""The plots of the MCQ report, placed for SVGs of fixed size that scale with the page.
 
-Recall against specificity, placed for an SVG of fixed size that scales with the page."""
+Bars show patterns, first failures and answer bias; a scatter shows recall against specificity among the
+published models.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from uncanny.eval.common.estimates import Share
+from uncanny.eval.mcq.score.controls import is_baseline
 from uncanny.eval.mcq.score.result import ModelScore
-from uncanny.eval.mcq.score.score import is_baseline
 
 HIERARCHY = {
     "q1_miss": "artifact missed (Q1 wrong)",
@@ -204,7 +206,7 @@ def scatter(models: Mapping[str, ModelScore], published: Sequence[Mapping[str, A
 
 
 def _own(name: str, score: ModelScore) -> Point | None:
-    recall, specificity = (score.splits.get(split, {}).get("q1") for split in ("artifact", "ref_real"))
+    recall, specificity = (score.share(split, "q1") for split in ("artifact", "ref_real"))
     if recall is None or recall.value is None or specificity is None or specificity.value is None:
         return None
     across, up = specificity.interval, recall.interval
@@ -246,7 +248,7 @@ def _labelled(points: Sequence[Point]) -> Iterator[Point]:
     taken: list[Rect] = []
 
     def hidden(spot: Rect) -> tuple[float, float]:
-        labels, places = (sum(_shared(spot, one) for one in ones) for ones in (taken, dots))
+        labels, places = (sum(_shared(spot, rect) for rect in rects) for rects in (taken, dots))
         return labels, places
 
     for point in points:
@@ -294,7 +296,7 @@ def _inside(spot: Rect) -> bool:
     return spot[0] >= LEFT and spot[2] <= WIDTH and spot[1] >= 0 and spot[3] <= HEIGHT - BOTTOM + 8
 
 
-def _shared(one: Rect, other: Rect) -> float:
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
+def _shared(first: Rect, second: Rect) -> float:
+    width = min(first[2], second[2]) - max(first[0], second[0])
+    height = min(first[3], second[3]) - max(first[1], second[1])
     return max(0.0, width) * max(0.0, height)

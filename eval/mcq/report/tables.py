@@ -1,4 +1,4 @@
-"""The tables of the MCQ report, as words: what was not asked says so and is never a zero."""
+"""The tables of the MCQ report as words: what was not asked says so and is never a zero."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class QuestionRates:
 def main_row(score: ModelScore, items: Sequence[Item]) -> list[Cell]:
     """One model's line of the main table."""
     return [
-        cell(score.splits.get(split, {}).get(name), asked=is_asked(items, split, name))
+        cell(score.share(split, name), asked=is_asked(items, split, name))
         for _, split, columns in GROUPS
         for _, name in columns
     ]
@@ -95,7 +95,7 @@ def is_asked(items: Iterable[Item], split: str, score: str) -> bool:
     """Whether any item of the split, or union of splits, has the questions that a score is made of."""
     wanted = set(_SCORES[score])
     members = SPLITS.get(split) or tuple(name for names in SPLITS.values() for name in names)
-    return any(item.split in members and wanted <= set(item.asked()) for item in items)
+    return any(item.split in members and wanted <= set(item.questions()) for item in items)
 
 
 def question_rates(matrices: Sequence[ResponseMatrix]) -> list[QuestionRates]:
@@ -115,4 +115,4 @@ def mcnemar_rows(tests: Iterable[McNemar]) -> list[tuple[str, str, dict[str, McN
     pairs: dict[tuple[str, str], dict[str, McNemar]] = {}
     for test in tests:
         pairs.setdefault((test.first, test.second), {})[test.question] = test
-    return [(first, second, held) for (first, second), held in pairs.items()]
+    return [(first, second, of_pair) for (first, second), of_pair in pairs.items()]

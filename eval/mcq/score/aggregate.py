@@ -1,8 +1,8 @@
-"""The scores of one model, or of several raters, from their sheets.
+"""From response matrices to scores: of one model, of people together, and of models compared.
 
-Human raters: each is one `model` named `human/NAME`, and together they are scored as `human`.
-
-Several models on the same items: the oracle over all of them and the exact McNemar test of each two."""
+A person is a `model` named `human/NAME`; all of them are averaged and reported as `human`. Several models on
+the same items have an oracle, and each two an exact McNemar test.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Question
 from uncanny.eval.mcq.score.matrix import CODES, AnswerKey, Bools, ResponseMatrix
-from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore
+from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore, SplitScores
 from uncanny.eval.metrics.intervals import Ratio, percentile_intervals, ratio, replicates, share_intervals
 from uncanny.eval.metrics.mcq import (
     ARTIFACT,
@@ -30,11 +30,12 @@ from uncanny.eval.metrics.mcq import (
 )
 from uncanny.eval.metrics.significance import mcnemar_exact
 
-Path = tuple[str, ...]
+# Where a share stands in the result, as ("splits", "artifact", "q1").
+Place = tuple[str, ...]
 
 
-def tally(name: str, matrices: Sequence[ResponseMatrix], *, resamples: int, seed: int) -> ModelScore:
-    """Score one sheet, or average several raters' sheets of one key; `resamples=0` leaves intervals out."""
+def aggregate(name: str, matrices: Sequence[ResponseMatrix], *, resamples: int, seed: int) -> ModelScore:
+    """Score one model, or the mean of several raters on one key; `resamples=0` leaves intervals out."""
     key = matrices[0].key
     tables = [ratios_of(matrix) for matrix in matrices]
     shares = _shares(tables, resamples, seed)
@@ -42,7 +43,7 @@ def tally(name: str, matrices: Sequence[ResponseMatrix], *, resamples: int, seed
         model=name,
         raters=len(matrices),
         n_images=_sizes(key),
-        splits=_two_deep(shares, "splits"),
+        splits={split: SplitScores(of_split) for split, of_split in _two_deep(shares, "splits").items()},
         q1_detection=_one_deep(shares, "q1_detection"),
         patterns=_patterns(matrices),
         hierarchy=_one_deep(shares, "hierarchy"),
@@ -54,50 +55,50 @@ def tally(name: str, matrices: Sequence[ResponseMatrix], *, resamples: int, seed
         missing=sum((matrix.reasons for matrix in matrices), Counter()),
         unused=sum(matrix.unused for matrix in matrices),
         asked=sum(int(matrix.key.asked.sum()) for matrix in matrices),
-        changed=tuple(dict.fromkeys(one for matrix in matrices for one in matrix.changed)),
+        changed=tuple(dict.fromkeys(answer for matrix in matrices for answer in matrix.changed)),
     )
 
 
-def ratios_of(matrix: ResponseMatrix) -> dict[Path, Ratio]:
-    """Every share of one sheet by its path in the report, as columns over the images."""
+def ratios_of(matrix: ResponseMatrix) -> dict[Place, Ratio]:
+    """Every share of one matrix by its place in the result, as columns over the images."""
     key, right, answered = matrix.key, matrix.right, matrix.answered
     artifact, real = within(key.split, *ARTIFACT), within(key.split, "ref_real")
-    said = matrix.given[:, 0]
-    found: dict[Path, Ratio] = {}
+    q1 = matrix.codes[:, 0]
+    ratios: dict[Place, Ratio] = {}
     for split, shares in split_ratios(key.split, right, answered).items():
-        found |= {("splits", split, name): share for name, share in shares.items()}
+        ratios |= {("splits", split, name): share for name, share in shares.items()}
     one_deep = {
         "q1_detection": detection_ratios(
-            artifact, real, said == CODES["yes"], said == CODES["no"], answered[:, 0]
+            artifact, real, q1 == CODES["yes"], q1 == CODES["no"], answered[:, 0]
         ),
         "hierarchy": hierarchy_ratios(artifact, right, answered),
         "by_type": type_ratios(artifact, key.type, right, answered),
     }
     for head, shares in one_deep.items():
-        found |= {(head, name): share for name, share in shares.items()}
+        ratios |= {(head, name): share for name, share in shares.items()}
     for pair, shares in disagreement_ratios(artifact, right, answered).items():
-        found |= {("disagreement", pair, name): share for name, share in shares.items()}
-    return found
+        ratios |= {("disagreement", pair, name): share for name, share in shares.items()}
+    return ratios
 
 
-def _shares(tables: Sequence[Mapping[Path, Ratio]], resamples: int, seed: int) -> dict[Path, Share]:
-    paths = list(tables[0])
+def _shares(tables: Sequence[Mapping[Place, Ratio]], resamples: int, seed: int) -> dict[Place, Share]:
+    places = list(tables[0])
     if len(tables) == 1:
         intervals = share_intervals(list(tables[0].values()), resamples=resamples, seed=seed)
     elif not resamples:
-        intervals = [None] * len(paths)
+        intervals = [None] * len(places)
     else:
         # Raters answer about the same images, so that one resample serves them all.
         drawn = replicates(
-            [table[path] for table in tables for path in paths], resamples=resamples, seed=seed
-        ).reshape(resamples, len(tables), len(paths))
+            [table[place] for table in tables for place in places], resamples=resamples, seed=seed
+        ).reshape(resamples, len(tables), len(places))
         with np.errstate(invalid="ignore"):
             counted = ~np.isnan(drawn)
             mean = np.nansum(drawn, axis=1) / counted.sum(axis=1)
         intervals = percentile_intervals(mean)
     return {
-        path: _share([table[path] for table in tables], interval)
-        for path, interval in zip(paths, intervals, strict=True)
+        place: _share([table[place] for table in tables], interval)
+        for place, interval in zip(places, intervals, strict=True)
     }
 
 
@@ -126,8 +127,8 @@ def _patterns(matrices: Sequence[ResponseMatrix]) -> dict[str, int]:
 def _bias(matrices: Sequence[ResponseMatrix], column: int) -> dict[str, Bias]:
     options = ("yes", "no") if column == 0 else ("A", "B", "C", "D", "E")
     answered = np.concatenate([matrix.answered[:, column] for matrix in matrices])
-    given = np.concatenate([matrix.given[:, column] for matrix in matrices])[answered]
-    right = np.concatenate([matrix.key.right[:, column] for matrix in matrices])[answered]
+    given = np.concatenate([matrix.codes[:, column] for matrix in matrices])[answered]
+    right = np.concatenate([matrix.key.codes[:, column] for matrix in matrices])[answered]
     if not len(given):
         return {option: Bias(None, None) for option in options}
     return {
@@ -141,34 +142,34 @@ def _per_question(marks: Iterable[Bools]) -> dict[Question, int]:
     return {question: int(total[column]) for column, question in enumerate(QUESTIONS)}
 
 
-def _one_deep(shares: Mapping[Path, Share], head: str) -> dict[str, Share]:
-    return {path[1]: share for path, share in shares.items() if path[0] == head}
+def _one_deep(shares: Mapping[Place, Share], head: str) -> dict[str, Share]:
+    return {place[1]: share for place, share in shares.items() if place[0] == head}
 
 
-def _two_deep(shares: Mapping[Path, Share], head: str) -> dict[str, dict[str, Share]]:
-    found: dict[str, dict[str, Share]] = {}
-    for path, share in shares.items():
-        if path[0] == head:
-            found.setdefault(path[1], {})[path[2]] = share
-    return found
+def _two_deep(shares: Mapping[Place, Share], head: str) -> dict[str, dict[str, Share]]:
+    nested: dict[str, dict[str, Share]] = {}
+    for place, share in shares.items():
+        if place[0] == head:
+            nested.setdefault(place[1], {})[place[2]] = share
+    return nested
 
 
-PREFIX = "human/"
+RATER_PREFIX = "human/"
 HUMAN = "human"
 
 
 def is_rater(model: str) -> bool:
     """Whether these answers are one person's."""
-    return model == HUMAN or model.startswith(PREFIX)
+    return model == HUMAN or model.startswith(RATER_PREFIX)
 
 
 def as_rater(answers: Iterable[Answer], name: str) -> list[Answer]:
     """The same answers as given by the person `name`, whatever `model` the file says."""
-    return [answer.model_copy(update={"model": PREFIX + name}) for answer in answers]
+    return [answer.model_copy(update={"model": RATER_PREFIX + name}) for answer in answers]
 
 
 def grouped(matrices: Mapping[str, ResponseMatrix]) -> dict[str, list[ResponseMatrix]]:
-    """Sheets by the name they are reported under: all raters under `human`, any other model alone."""
+    """Matrices by the name they are reported under: all raters under `human`, any other model alone."""
     groups: dict[str, list[ResponseMatrix]] = {}
     for model, matrix in matrices.items():
         groups.setdefault(HUMAN if is_rater(model) else model, []).append(matrix)
@@ -185,9 +186,9 @@ def oracle(matrices: Sequence[ResponseMatrix], *, resamples: int, seed: int) -> 
     full = np.logical_and.reduce([matrix.answered.all(axis=1) for matrix in matrices])
     full &= within(matrices[0].key.split, *ARTIFACT)
     solved = np.logical_or.reduce([matrix.right.all(axis=1) for matrix in matrices])
-    found = ratio(full & solved, full)
-    interval = share_intervals([found], resamples=resamples, seed=seed)[0]
-    return Share(found.value, int((full & solved).sum()), int(full.sum()), interval)
+    solved_of_full = ratio(full & solved, full)
+    interval = share_intervals([solved_of_full], resamples=resamples, seed=seed)[0]
+    return Share(solved_of_full.value, int((full & solved).sum()), int(full.sum()), interval)
 
 
 def mcnemar(matrices: Sequence[ResponseMatrix]) -> tuple[McNemar, ...]:
@@ -199,7 +200,7 @@ def mcnemar(matrices: Sequence[ResponseMatrix]) -> tuple[McNemar, ...]:
         return ()
     pairs = list(combinations(range(len(matrices)), 2))
     first, second = np.array(pairs).T
-    found: list[McNemar] = []
+    tests: list[McNemar] = []
     for question in (*QUESTIONS, "all_q1_4"):
         columns = slice(None) if question == "all_q1_4" else [QUESTIONS.index(question)]
         right = np.array([matrix.right[:, columns].all(axis=1) for matrix in matrices], dtype=np.float64)
@@ -211,7 +212,7 @@ def mcnemar(matrices: Sequence[ResponseMatrix]) -> tuple[McNemar, ...]:
         only = right @ (answered * (1 - right)).T
         first_only, second_only = only[first, second].astype(int), only[second, first].astype(int)
         p_values = mcnemar_exact(first_only, second_only)
-        found += [
+        tests += [
             McNemar(
                 matrices[i].model,
                 matrices[j].model,
@@ -223,4 +224,4 @@ def mcnemar(matrices: Sequence[ResponseMatrix]) -> tuple[McNemar, ...]:
             )
             for at, (i, j) in enumerate(pairs)
         ]
-    return tuple(found)
+    return tuple(tests)

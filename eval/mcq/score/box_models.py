@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.tables import MISSING, Table, TableResult
 from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
 from uncanny.eval.metrics.intervals import RESAMPLES, Ratio, ratio, share_intervals
 from uncanny.eval.metrics.mcq import ARTIFACT, within
 
-NOTE = "a mask cannot answer E: every reference is wrong by construction"
+BOX_NOTE = "a mask cannot answer E: every reference is wrong by construction"
 Mask = NDArray[np.float64]
 
 _GROUPS = {
@@ -41,7 +43,7 @@ class BoxPick:
 
 
 def choose_box(
-    mask: NDArray[Any], boxes: Mapping[Option, Box], *, size: tuple[int, int] | None = None
+    mask: NDArray[np.generic], boxes: Mapping[Option, Box], *, size: tuple[int, int] | None = None
 ) -> BoxPick:
     """The box with the highest mean score; of equal ones, the first letter.
 
@@ -97,31 +99,58 @@ def box_answers(items: Iterable[Item], picks: Mapping[str, BoxPick], model: str)
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class BoxScores(TableResult):
+    """Q3 of a model that gives masks, as shares of images.
+
+    `overall` is of artifact images and real references.
+    `missing` counts items without a mask, which are in no share; `ties` the picks that the order of letters
+    decided.
+    """
+
+    q3: Mapping[str, Share]
+    missing: int
+    ties: int
+
+    def tables(self) -> tuple[Table, ...]:
+        """One line: the share of each group in percent."""
+        cells = (MISSING if share.value is None else f"{100 * share.value:.1f}" for share in self.q3.values())
+        return (Table(("", *self.q3), (("Q3", *cells),), notes=(f"Percent; {BOX_NOTE}.",)),)
+
+    def to_json(self) -> dict[str, Any]:
+        """`q3`, `n` and `ci` by group, `missing`, `ties` and the `note` that goes with such models."""
+        return {
+            "q3": {name: share.value for name, share in self.q3.items()},
+            "n": {name: share.out_of for name, share in self.q3.items()},
+            "ci": {name: interval_json(share) for name, share in self.q3.items()},
+            "missing": self.missing,
+            "ties": self.ties,
+            "note": BOX_NOTE,
+        }
+
+
 def score_boxes(
     items: Iterable[Item], picks: Mapping[str, BoxPick], *, resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, Any]:
-    """Q3 shares of a model that gives masks; `overall` is of artifact images and real references.
-
-    `missing` counts items without a mask, in no share; `ties` the picks that letter order decided.
-    """
-    held = [item for item in items if item.q3 is not None]
-    ratios = _ratios(held, picks)
-    ends = share_intervals(ratios, resamples=resamples, seed=seed)
-    return {
-        "q3": {name: found.value for name, found in zip(_GROUPS, ratios, strict=True)},
-        "n": {name: int(found.out_of.sum()) for name, found in zip(_GROUPS, ratios, strict=True)},
-        "ci": {name: list(end) if end else None for name, end in zip(_GROUPS, ends, strict=True)},
-        "missing": sum(item.id not in picks for item in held),
-        "ties": sum(picks[item.id].tied for item in held if item.id in picks),
-        "note": NOTE,
-    }
+) -> BoxScores:
+    """Q3 of a model that gives masks, from its picks by item id; items that have no Q3 are left out."""
+    boxed = [item for item in items if item.q3 is not None]
+    ratios = _ratios(boxed, picks)
+    intervals = share_intervals(ratios, resamples=resamples, seed=seed)
+    return BoxScores(
+        q3={
+            name: Share(right.value, int(right.counts.sum()), int(right.out_of.sum()), interval)
+            for name, right, interval in zip(_GROUPS, ratios, intervals, strict=True)
+        },
+        missing=sum(item.id not in picks for item in boxed),
+        ties=sum(picks[item.id].tied for item in boxed if item.id in picks),
+    )
 
 
-def _ratios(held: Sequence[Item], picks: Mapping[str, BoxPick]) -> list[Ratio]:
-    split = np.array([item.split for item in held], dtype=np.str_)
-    answered = np.array([item.id in picks for item in held], dtype=np.bool_)
+def _ratios(items: Sequence[Item], picks: Mapping[str, BoxPick]) -> list[Ratio]:
+    split = np.array([item.split for item in items], dtype=np.str_)
+    answered = np.array([item.id in picks for item in items], dtype=np.bool_)
     right = np.array(
-        [item.id in picks and picks[item.id].box == item.right("q3") for item in held], dtype=np.bool_
+        [item.id in picks and picks[item.id].box == item.right("q3") for item in items], dtype=np.bool_
     )
     groups = [within(split, *members) for members in _GROUPS.values()]
     return [ratio(rows & right, rows & answered) for rows in groups]

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AskedQuestion, Item, changed_since
-from uncanny.eval.mcq.score.answers import Parser, read_choice
+from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AskedQuestion, Item
+from uncanny.eval.mcq.data.texts import changed_since
+from uncanny.eval.mcq.score.parser import Parser, read_choice
 
 CODES = {"no": 0, "yes": 1, "A": 0, "B": 1, "C": 2, "D": 3, "E": 4}
 INVALID, MISSING = -1, -2
@@ -24,33 +25,38 @@ Codes = NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class AnswerKey:
-    """The items as arrays of shape (images,) and (images, 4); `right` is -2 where nothing is asked."""
+    """The items as arrays of shape (images,) and (images, 4).
+
+    `codes` are the right answers, -2 where nothing is asked.
+    """
 
     items: tuple[Item, ...]
     rows: Mapping[str, int]
     split: NDArray[np.str_]
     type: NDArray[np.str_]
-    right: Codes
+    codes: Codes
 
     @property
     def asked(self) -> Bools:
-        return np.not_equal(self.right, MISSING)
+        return np.not_equal(self.codes, MISSING)
 
     @classmethod
     def of(cls, items: Iterable[Item]) -> AnswerKey:
         """Raises `UsageError` for an id that comes twice."""
-        held = tuple(items)
-        rows = {item.id: row for row, item in enumerate(held)}
-        if len(rows) < len(held):
-            twice = next(item.id for row, item in enumerate(held) if rows[item.id] != row)
+        everything = tuple(items)
+        rows = {item.id: row for row, item in enumerate(everything)}
+        if len(rows) < len(everything):
+            twice = next(item.id for row, item in enumerate(everything) if rows[item.id] != row)
             raise UsageError(f"item {twice!r} comes twice", remedy="Give every item its own id.")
-        right = [[CODES.get(item.right(question) or "", MISSING) for question in QUESTIONS] for item in held]
+        codes = [
+            [CODES.get(item.right(question) or "", MISSING) for question in QUESTIONS] for item in everything
+        ]
         return cls(
-            held,
+            everything,
             rows,
-            np.array([item.split for item in held], dtype=np.str_),
-            np.array([item.artifact_type or "untyped" for item in held], dtype=np.str_),
-            np.array(right, dtype=np.int8).reshape(-1, len(QUESTIONS)),
+            np.array([item.split for item in everything], dtype=np.str_),
+            np.array([item.artifact_type or "untyped" for item in everything], dtype=np.str_),
+            np.array(codes, dtype=np.int8).reshape(-1, len(QUESTIONS)),
         )
 
 
@@ -58,14 +64,14 @@ class AnswerKey:
 class ResponseMatrix:
     """One model's answers to the questions of a key.
 
-    `given` holds codes as in the key, `INVALID` for an answer that says no option and `MISSING` for none.
+    `codes` are as in the key, `INVALID` for an answer that names no option and `MISSING` for none.
     `reasons` counts the missing answers by why; `unused` counts answers to nothing that is asked. `changed`
     are the missing ones that were given to another question than the item asks now, as ids and questions.
     """
 
     model: str
     key: AnswerKey
-    given: Codes
+    codes: Codes
     refused: Bools
     reasons: Counter[str] = field(default_factory=Counter)
     unused: int = 0
@@ -73,21 +79,21 @@ class ResponseMatrix:
 
     @property
     def right(self) -> Bools:
-        return np.equal(self.given, self.key.right) & self.key.asked
+        return np.equal(self.codes, self.key.codes) & self.key.asked
 
     @property
     def answered(self) -> Bools:
-        return np.not_equal(self.given, MISSING) & self.key.asked
+        return np.not_equal(self.codes, MISSING) & self.key.asked
 
     @property
     def invalid(self) -> Bools:
-        return np.equal(self.given, INVALID) & self.key.asked
+        return np.equal(self.codes, INVALID) & self.key.asked
 
 
-def read_sheets(
+def response_matrices(
     key: AnswerKey, answers: Iterable[Answer], parser: Parser = "exact"
 ) -> dict[str, ResponseMatrix]:
-    """One sheet a model, in the order the models first come.
+    """One matrix a model, in the order the models first come.
 
     An answer takes the place of a failed call for the same question. Raises `UsageError` where one model has
     two answers to the same question, or where no answer at all belongs to the items.
@@ -95,23 +101,23 @@ def read_sheets(
     by_model: dict[str, list[Answer]] = {}
     for answer in answers:
         by_model.setdefault(answer.model, []).append(answer)
-    found = {model: _sheet(key, model, given, parser) for model, given in by_model.items()}
-    for matrix in found.values():
+    matrices = {model: _matrix(key, model, of_model, parser) for model, of_model in by_model.items()}
+    for matrix in matrices.values():
         if key.items and matrix.unused == len(by_model[matrix.model]):
             raise UsageError(
                 f"none of the {matrix.unused} answers of {matrix.model!r} belongs to these items",
                 remedy="Give the item file that was asked.",
             )
-    return found
+    return matrices
 
 
-def _sheet(key: AnswerKey, model: str, answers: Sequence[Answer], parser: Parser) -> ResponseMatrix:
+def _matrix(key: AnswerKey, model: str, answers: Sequence[Answer], parser: Parser) -> ResponseMatrix:
     kept: dict[tuple[int, int], Answer] = {}
     outdated: dict[tuple[int, int], Answer] = {}
     unused = 0
     for answer in answers:
         row, column = key.rows.get(answer.id), QUESTIONS.index(answer.question)
-        if row is None or key.right[row, column] == MISSING:
+        if row is None or key.codes[row, column] == MISSING:
             unused += 1
             continue
         if changed_since(answer, key.items[row]):
@@ -125,22 +131,22 @@ def _sheet(key: AnswerKey, model: str, answers: Sequence[Answer], parser: Parser
                 f"{model!r} answers {answer.question} of item {answer.id!r} twice",
                 remedy="Give answers of one run per model, or different model names.",
             )
-    given = np.full(key.right.shape, MISSING, dtype=np.int8)
-    refused = np.zeros(key.right.shape, dtype=np.bool_)
+    codes = np.full(key.codes.shape, MISSING, dtype=np.int8)
+    refused = np.zeros(key.codes.shape, dtype=np.bool_)
     reasons: Counter[str] = Counter()
     for (row, column), answer in kept.items():
         if failed(answer):
             reasons[_reason(answer)] += 1
             continue
         refused[row, column] = answer.outcome == "refused"
-        given[row, column] = _code(answer, key.items[row], parser)
+        codes[row, column] = _code(answer, key.items[row], parser)
     changed = tuple((answer.id, answer.question) for place, answer in outdated.items() if place not in kept)
     if changed:
         reasons[CHANGED] = len(changed)
     unseen = int(key.asked.sum()) - len(kept) - len(changed)
     if unseen:
         reasons[UNSEEN] = unseen
-    return ResponseMatrix(model, key, given, refused, reasons, unused, changed)
+    return ResponseMatrix(model, key, codes, refused, reasons, unused, changed)
 
 
 def failed(answer: Answer) -> bool:

@@ -1,23 +1,79 @@
-"""What scoring finds, as values a report can use directly.
+"""What scoring answers gives: `McqScores`, a mapping from model to `ModelScore`, and its JSON.
 
-Scores as the JSON of `mcq score --json`.
-
-Beside the keys of the format: `model`, `parser`, `scored` (what each share of `splits` is counted out of),
-`refused` (of the invalid answers, those that the provider marks as refusals), `missing_by` (why answers are
-missing), `asked` (how many there could be), `unused` (answers to nothing that is asked), `changed` (missing
-answers that were given before their question was changed), `raters` where people were averaged, and
-`lenient`, the whole object once more under the lenient reading. Several models also have `oracle_counts`."""
+`to_json()` is what `mcq score --json` prints. Beside the keys of the format it has, for each model: `model`,
+`parser`, `scored` (what each share of `splits` is counted out of), `refused` (of the invalid answers, those
+that the provider marks as refusals), `missing_by` (why answers are missing), `asked` (how many there could
+be), `unused` (answers to nothing that is asked), `changed` (missing answers that were given before their
+question was changed), `raters` where people were averaged, `no_image` where the control was asked, and
+`lenient`, the whole object once more under the lenient reading. Several models also have `oracle_counts`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from uncanny.eval.common.estimates import Share
-from uncanny.eval.mcq.data.items import AskedQuestion, Question
-from uncanny.eval.mcq.score.answers import PARSER_VERSION, Parser
+from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.mcq.data.items import Answer, AskedQuestion, ItemSet, Question
+from uncanny.eval.mcq.score.controls import NoImageScore
+from uncanny.eval.mcq.score.matrix import ResponseMatrix
+from uncanny.eval.mcq.score.parser import PARSER_VERSION, Parser
+from uncanny.eval.mcq.score.tables import score_table
 from uncanny.eval.metrics.intervals import LEVEL, METHOD
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FRAME_COLUMNS = ("model", "split", "score", "value", "low", "high", "counts", "out_of")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitScores:
+    """Shares of the images of one split, or union of splits, that are answered right.
+
+    Each attribute is a share in 0–1, None where nothing of it is asked or answered: `ref_pg` has no Q1, and
+    `overall` is q1, `all_q1_4` and `all_q2_4` alone. `shares` has the same with counts and interval.
+    """
+
+    shares: Mapping[str, Share]
+
+    @property
+    def q1(self) -> float | None:
+        """Is there an artifact? On artifact images this is recall, on real photographs specificity."""
+        return self._value("q1")
+
+    @property
+    def q2(self) -> float | None:
+        """Where?"""
+        return self._value("q2")
+
+    @property
+    def q3(self) -> float | None:
+        """Which box?"""
+        return self._value("q3")
+
+    @property
+    def q4(self) -> float | None:
+        """What shows it?"""
+        return self._value("q4")
+
+    @property
+    def all_q1_4(self) -> float | None:
+        """All four right on the same image."""
+        return self._value("all_q1_4")
+
+    @property
+    def all_q2_4(self) -> float | None:
+        """Q2, Q3 and Q4 right on the same image."""
+        return self._value("all_q2_4")
+
+    def _value(self, name: str) -> float | None:
+        share = self.shares.get(name)
+        return None if share is None else share.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +88,17 @@ class Bias:
 class ModelScore:
     """The scores of one model, or the mean of several raters, on one set.
 
-    `patterns`, `invalid`, `refused`, `missing`, `unused` and `asked` (all answers there could be) are counts,
-    summed over the raters. A refused answer is invalid too. `missing` counts, by reason, the answers that do
-    not exist: they are in no share. `changed` are those of them that were given to another question than is
-    asked now, as ids and questions.
+    `splits` are `artifact`, `art_dg`, `art_pg`, `ref_real`, `ref_pg` and `overall`. `patterns`, `invalid`,
+    `refused`, `missing`, `unused` and `asked` (all answers there could be) are counts, summed over the
+    raters. A refused answer is invalid too. `missing` counts, by reason, the answers that do not exist: they
+    are in no share. `changed` are those of them that were given to another question than is asked now, as ids
+    and questions.
     """
 
     model: str
     raters: int
     n_images: Mapping[str, int]
-    splits: Mapping[str, Mapping[str, Share]]
+    splits: Mapping[str, SplitScores]
     q1_detection: Mapping[str, Share]
     patterns: Mapping[str, int]
     hierarchy: Mapping[str, Share]
@@ -54,6 +111,11 @@ class ModelScore:
     unused: int
     asked: int
     changed: tuple[tuple[str, AskedQuestion], ...] = ()
+
+    def share(self, split: str, name: str) -> Share | None:
+        """One share of `splits` with its counts; None where there is none of this name."""
+        scores = self.splits.get(split)
+        return None if scores is None else scores.shares.get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,44 +132,106 @@ class McNemar:
 
 
 @dataclass(frozen=True, slots=True)
-class SetScore:
-    """All models on one set. `lenient` holds the second, lenient reading where it was asked for."""
+class McqScores(Mapping[str, ModelScore], TableResult):
+    """The scores of all models on one set: `scores["openai/gpt-4o"].splits["artifact"].all_q1_4`.
+
+    A mapping from model to `ModelScore`; people who answered are averaged under `human`. `lenient` holds the
+    second reading where it was asked for, `controls` the models that were asked Q4 without the image.
+    `oracle` is the share of artifact images that at least one model gets all right, None for a single model;
+    `mcnemar` compares each two. `item_set`, `answers` and `responses` are what was scored; the page needs
+    them.
+
+    Printed, it is the table of `mcq score`.
+    """
 
     models: Mapping[str, ModelScore]
     lenient: Mapping[str, ModelScore]
+    controls: Mapping[str, NoImageScore]
     oracle: Share | None
     mcnemar: tuple[McNemar, ...]
+    parser: Parser
     resamples: int
     seed: int
+    item_set: ItemSet = field(repr=False, compare=False)
+    answers: tuple[Answer, ...] = field(repr=False, compare=False)
+    responses: Mapping[str, ResponseMatrix] = field(repr=False, compare=False)
 
+    def __getitem__(self, model: str) -> ModelScore:
+        return self.models[model]
 
-def set_json(found: SetScore) -> dict[str, Any]:
-    """One model's object, or all models with `oracle` and `mcnemar`."""
-    models = {name: _with_lenient(found, name) for name in found.models}
-    if len(models) == 1:
-        return next(iter(models.values()))
-    return {
-        "models": models,
-        "oracle": found.oracle.value if found.oracle else None,
-        "oracle_counts": _oracle(found.oracle),
-        "mcnemar": _tests(found.mcnemar),
-    }
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.models)
 
+    def __len__(self) -> int:
+        return len(self.models)
 
-def _with_lenient(found: SetScore, name: str) -> dict[str, Any]:
-    held = model_json(found.models[name], "exact", found.resamples, found.seed)
-    if name in found.lenient:
-        held["lenient"] = model_json(found.lenient[name], "lenient", found.resamples, found.seed)
-    return held
+    def table(self, *, published: bool = False) -> Table:
+        """The main figures in percent, a line a model; with the `published` models of SalArt-VQA below."""
+        return score_table(self, published=published)
+
+    def tables(self) -> tuple[Table, ...]:
+        """The table of main figures."""
+        return (self.table(),)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `mcq score --json` prints: one model's object, or `models`, `oracle` and `mcnemar` of several.
+
+        Shares are in 0–1, None where nothing was asked or answered.
+        """
+        models = {name: self._model_json(name) for name in self.models}
+        if len(models) == 1:
+            (content,) = models.values()
+            # The control is reported by model, and people who answered are one entry here.
+            for control in self.controls.values():
+                content["no_image"] = asdict(control)
+            return content
+        for name, control in self.controls.items():
+            if name in models:
+                models[name]["no_image"] = asdict(control)
+        return {
+            "models": models,
+            "oracle": None if self.oracle is None else self.oracle.value,
+            "oracle_counts": None if self.oracle is None else _oracle_json(self.oracle),
+            "mcnemar": _tests_json(self.mcnemar),
+        }
+
+    def to_pandas(self) -> DataFrame:
+        """The shares of `splits`, one row a model, split and score; `low` and `high` are the interval's ends.
+
+        Raises UsageError where pandas is not installed (the extra `frames`).
+        """
+        rows = (
+            {"model": model, "split": split, "score": name, "value": share.value}
+            | dict(zip(("low", "high"), share.interval or (), strict=False))
+            | {"counts": share.counts, "out_of": share.out_of}
+            for model, scores in self.models.items()
+            for split, of_split in scores.splits.items()
+            for name, share in of_split.shares.items()
+        )
+        return data_frame(FRAME_COLUMNS, rows)
+
+    def report(
+        self, path: str | os.PathLike[str], *, published: bool = True, overlays: Path | None = None
+    ) -> Path:
+        """Write the page of these scores to `path` and return it; see `report.page.write_page`."""
+        from uncanny.eval.mcq.report.page import write_page
+
+        return write_page(self, Path(path), published=published, overlays=overlays)
+
+    def _model_json(self, name: str) -> dict[str, Any]:
+        content = model_json(self.models[name], "exact", self.resamples, self.seed)
+        if name in self.lenient:
+            content["lenient"] = model_json(self.lenient[name], "lenient", self.resamples, self.seed)
+        return content
 
 
 def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> dict[str, Any]:
-    """One model's object; shares in 0–1, None where nothing was asked or answered."""
-    held: dict[str, Any] = {
+    """One model's object."""
+    content: dict[str, Any] = {
         "model": score.model,
         "parser": f"{parser}/{PARSER_VERSION}",
         "n_images": dict(score.n_images),
-        "splits": {split: _values(shares) for split, shares in score.splits.items()},
+        "splits": {split: _values(scores.shares) for split, scores in score.splits.items()},
         "q1_detection": _values(score.q1_detection),
         "patterns": dict(score.patterns),
         "hierarchy": _values(score.hierarchy),
@@ -123,25 +247,25 @@ def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> 
         "unused": score.unused,
         "changed": [{"id": item, "question": question} for item, question in score.changed],
         "scored": {
-            split: {name: share.out_of for name, share in shares.items()}
-            for split, shares in score.splits.items()
+            split: {name: share.out_of for name, share in scores.shares.items()}
+            for split, scores in score.splits.items()
         },
         "answer_bias": {
             question: {option: {"given": bias.given, "right": bias.right} for option, bias in options.items()}
             for question, options in score.answer_bias.items()
         },
-        "ci": _intervals(score, resamples, seed),
+        "ci": _intervals_json(score, resamples, seed),
     }
-    return held | ({"raters": score.raters} if score.raters > 1 else {})
+    return content | ({"raters": score.raters} if score.raters > 1 else {})
 
 
-def _intervals(score: ModelScore, resamples: int, seed: int) -> dict[str, Any]:
+def _intervals_json(score: ModelScore, resamples: int, seed: int) -> dict[str, Any]:
     return {
         "level": LEVEL,
         "method": METHOD,
         "resamples": resamples,
         "seed": seed,
-        "splits": {split: _ends(shares) for split, shares in score.splits.items()},
+        "splits": {split: _ends(scores.shares) for split, scores in score.splits.items()},
         "q1_detection": _ends(score.q1_detection),
         "hierarchy": _ends(score.hierarchy),
         "by_type": _ends(score.by_type),
@@ -154,24 +278,18 @@ def _values(shares: Mapping[str, Share]) -> dict[str, float | None]:
 
 
 def _ends(shares: Mapping[str, Share]) -> dict[str, list[float] | None]:
-    return {name: list(share.interval) if share.interval else None for name, share in shares.items()}
+    return {name: interval_json(share) for name, share in shares.items()}
 
 
-def _oracle(share: Share | None) -> dict[str, Any] | None:
-    if share is None:
-        return None
-    return {
-        "solved": share.counts,
-        "n": share.out_of,
-        "ci": list(share.interval) if share.interval else None,
-    }
+def _oracle_json(oracle: Share) -> dict[str, Any]:
+    return {"solved": oracle.counts, "n": oracle.out_of, "ci": interval_json(oracle)}
 
 
-def _tests(tests: tuple[McNemar, ...]) -> list[dict[str, Any]]:
+def _tests_json(tests: tuple[McNemar, ...]) -> list[dict[str, Any]]:
     pairs: dict[tuple[str, str], dict[str, Any]] = {}
     for test in tests:
-        held = pairs.setdefault((test.first, test.second), {"models": [test.first, test.second]})
-        held[test.question] = {
+        pair = pairs.setdefault((test.first, test.second), {"models": [test.first, test.second]})
+        pair[test.question] = {
             "n": test.n,
             "first_only": test.first_only,
             "second_only": test.second_only,

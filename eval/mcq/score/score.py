@@ -1,98 +1,133 @@
-"""Score answers against items: the scores of SalArt-VQA, for one model or several.
+"""Answers scored against items: the scores of SalArt-VQA for one model or several, intervals and comparisons.
 
-Answers that look at no image: what a score is worth is seen against them."""
+Source: SalArt-VQA, section 4.1 and appendices E.3 (reading of answers) and F (outcomes, types, disagreement).
+Deviations: shares have Wilson intervals, where the paper bootstraps all of them; missing answers are in no
+share and counted, while an invalid answer or a refusal is wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from math import prod
-from random import Random
-from typing import Any, Literal
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Answer, Item, Question, Split
-from uncanny.eval.mcq.score.aggregate import grouped, is_rater, mcnemar, oracle, tally
-from uncanny.eval.mcq.score.answers import Parser
-from uncanny.eval.mcq.score.control import control_scores
-from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, read_sheets
-from uncanny.eval.mcq.score.result import ModelScore, SetScore, set_json
+from uncanny.eval.mcq.data.answers import read_answers
+from uncanny.eval.mcq.data.items import Answer
+from uncanny.eval.mcq.data.load import ItemSource, load
+from uncanny.eval.mcq.score.aggregate import aggregate, as_rater, grouped, is_rater, mcnemar, oracle
+from uncanny.eval.mcq.score.controls import BASELINES, baseline_answers, control_scores, is_baseline
+from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, response_matrices
+from uncanny.eval.mcq.score.parser import Parser
+from uncanny.eval.mcq.score.result import McqScores, ModelScore
 from uncanny.eval.metrics.intervals import RESAMPLES
-from uncanny.eval.metrics.mcq import SPLITS
+
+# A run folder, a folder with runs of several models, a file of answers or of predictions.
+AnswerFile = str | os.PathLike[str]
+AnswerSource = (
+    AnswerFile | Sequence[AnswerFile] | Sequence[Answer] | Mapping[str, AnswerFile | Sequence[Answer]]
+)
 
 
 def score(
-    items: Iterable[Item],
-    answers: Iterable[Answer],
+    items: ItemSource,
+    answers: AnswerSource,
     *,
+    root: str | os.PathLike[str] | None = None,
+    human: AnswerFile | Sequence[AnswerFile] = (),
+    baselines: bool = False,
+    parser: Parser = "exact",
     resamples: int = RESAMPLES,
     seed: int = 0,
-    parser: Parser = "exact",
     require_complete: bool = False,
-) -> dict[str, Any]:
-    """The report of `mcq score --json`; see `score_set` for the arguments and errors."""
-    items, answers = list(items), list(answers)
-    found = score_set(
-        items, answers, resamples=resamples, seed=seed, parser=parser, require_complete=require_complete
-    )
-    return report_json(found, items, answers, parser)
+) -> McqScores:
+    """Score every model that has answers.
 
+    `items` and `root` are as in `load`. `answers` are run folders, record files or prediction files, one or
+    several; a folder that holds runs of several models; answers; or any of these by model, whose name then
+    stands for the one in the records. Each of `human` holds the answers of one person, named after the file:
+    all are averaged into `human`. `baselines` adds `baseline/random`, drawn with `seed`, and
+    `baseline/always-E/no`. Neither people nor baselines are part of the oracle.
 
-def report_json(
-    found: SetScore, items: Iterable[Item], answers: Iterable[Answer], parser: Parser
-) -> dict[str, Any]:
-    """The same of what is scored already; `no_image` stands with models that were asked the control."""
-    held = set_json(found)
-    for model, control in control_scores(items, answers, parser=parser).items():
-        place = held["models"].get(model) if "models" in held else held
-        if place is not None:
-            place["no_image"] = control
-    return held
+    `parser="lenient"` adds a second reading beside the exact one. `resamples` is the number of bootstrap
+    resamples over images, for figures that are no plain shares; 0 leaves all intervals out.
 
-
-def score_set(
-    items: Iterable[Item],
-    answers: Iterable[Answer],
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    parser: Parser = "exact",
-    require_complete: bool = False,
-) -> SetScore:
-    """Score every model that has answers; those to the control without image are `control_scores`'s.
-
-    `resamples=0` leaves the intervals out. `parser="lenient"` adds a second reading beside the exact one.
-    Raters are averaged into one `human`; they and baselines are no part of the oracle.
-
-    Raises `UsageError` where there are no answers, none fits the items, a question is answered twice by one
-    model, or, with `require_complete`, any answer is missing.
+    Raises UsageError where there are no answers, none fits the items, a question is answered twice by one
+    model, a file cannot be read, or, with `require_complete`, any answer is missing; ItemsError (a
+    UsageError) with all lines of a file that are invalid.
     """
-    key, given = AnswerKey.of(items), [answer for answer in answers if answer.question != "q4_no_image"]
-    matrices = read_sheets(key, given)
-    if not matrices:
+    if parser not in ("exact", "lenient"):
+        raise UsageError(f"There is no parser {parser!r}", remedy="Choose exact or lenient.")
+    item_set = load(items, root=root)
+    everything = _answers(answers)
+    if baselines:
+        everything += [answer for name in BASELINES for answer in baseline_answers(item_set, name, seed=seed)]
+    for file in _files(human):
+        everything += as_rater(read_answers([file]), file.stem)
+
+    key = AnswerKey.of(item_set)
+    with_image = [answer for answer in everything if answer.question != "q4_no_image"]
+    responses = response_matrices(key, with_image)
+    if not responses:
         raise UsageError("there are no answers to score", remedy="Run the questions first.")
     if require_complete:
-        _demand_all(matrices.values())
-    lenient = read_sheets(key, given, "lenient") if parser == "lenient" else {}
-    models = [matrix for model, matrix in matrices.items() if not is_rater(model)]
-    return SetScore(
-        models=_tallied(matrices, resamples, seed),
-        lenient=_tallied(lenient, resamples, seed),
+        _require_all(responses.values())
+    lenient = response_matrices(key, with_image, "lenient") if parser == "lenient" else {}
+    models = [matrix for model, matrix in responses.items() if not is_rater(model)]
+    return McqScores(
+        models=_aggregated(responses, resamples, seed),
+        lenient=_aggregated(lenient, resamples, seed),
+        controls=control_scores(item_set, everything, parser=parser),
         oracle=oracle(
             [matrix for matrix in models if not is_baseline(matrix.model)], resamples=resamples, seed=seed
         ),
         mcnemar=mcnemar(models),
+        parser=parser,
         resamples=resamples,
         seed=seed,
+        item_set=item_set,
+        answers=tuple(everything),
+        responses=responses,
     )
 
 
-def _tallied(matrices: dict[str, ResponseMatrix], resamples: int, seed: int) -> dict[str, ModelScore]:
+def _answers(source: AnswerSource) -> list[Answer]:
+    if isinstance(source, Mapping):
+        return [
+            answer.model_copy(update={"model": model})
+            for model, of_model in source.items()
+            for answer in _of_one_model(model, of_model)
+        ]
+    if isinstance(source, str | os.PathLike):
+        return read_answers([Path(source)])
+    answers = [each for each in source if isinstance(each, Answer)]
+    files = [Path(each) for each in source if not isinstance(each, Answer)]
+    return [*answers, *read_answers(files)] if files else answers
+
+
+def _of_one_model(model: str, source: AnswerFile | Sequence[Answer]) -> list[Answer]:
+    answers = _answers(source)
+    names = sorted({answer.model for answer in answers})
+    if len(names) > 1:
+        raise UsageError(
+            f"The answers for {model!r} are of {len(names)} models: {', '.join(names)}",
+            remedy="Give the answers of one model for each name.",
+        )
+    return answers
+
+
+def _files(source: AnswerFile | Sequence[AnswerFile]) -> list[Path]:
+    return [Path(source)] if isinstance(source, str | os.PathLike) else [Path(each) for each in source]
+
+
+def _aggregated(matrices: Mapping[str, ResponseMatrix], resamples: int, seed: int) -> dict[str, ModelScore]:
     return {
-        name: tally(name, group, resamples=resamples, seed=seed) for name, group in grouped(matrices).items()
+        name: aggregate(name, group, resamples=resamples, seed=seed)
+        for name, group in grouped(matrices).items()
     }
 
 
-def _demand_all(matrices: Iterable[ResponseMatrix]) -> None:
+def _require_all(matrices: Iterable[ResponseMatrix]) -> None:
     for matrix in matrices:
         missing = matrix.reasons.total()
         if missing:
@@ -101,90 +136,3 @@ def _demand_all(matrices: Iterable[ResponseMatrix]) -> None:
                 f"{missing} of {int(matrix.key.asked.sum())} answers of {matrix.model!r} are missing ({why})",
                 remedy="Finish the run, or score without --require-complete.",
             )
-
-
-PREFIX = "baseline/"
-Baseline = Literal["random", "always-E/no"]
-BASELINES: tuple[Baseline, ...] = ("random", "always-E/no")
-
-
-def is_baseline(model: str) -> bool:
-    """Whether these answers were made up here."""
-    return model.startswith(PREFIX)
-
-
-def baseline_answers(items: Iterable[Item], baseline: Baseline, *, seed: int = 0) -> list[Answer]:
-    """An answer to every question of every item, by the model `baseline/NAME`.
-
-    `random` is uniform over the options of the question and depends on seed, item and question alone, not on
-    the order or number of items; `always-E/no` finds nothing anywhere.
-    """
-    return [
-        Answer(
-            id=item.id,
-            question=question,
-            raw=_choice(item, question, baseline, seed),
-            model=PREFIX + baseline,
-        )
-        for item in items
-        for question in item.asked()
-    ]
-
-
-def _choice(item: Item, question: Question, baseline: Baseline, seed: int) -> str:
-    options = options_of(item, question)
-    return (
-        options[-1] if baseline == "always-E/no" else Random(f"{seed} {item.id} {question}").choice(options)
-    )
-
-
-def options_of(item: Item, question: Question) -> tuple[str, ...]:
-    """The answers that can be given; the last one finds nothing. Empty where the question is not asked."""
-    if question == "q1":
-        return ("yes", "no") if item.q1 else ()
-    if question == "q3":
-        return (*item.q3.boxes, "E") if item.q3 else ()
-    held = item.q2 if question == "q2" else item.q4
-    return (*held.options, "E") if held else ()
-
-
-def random_expectation(items: Iterable[Item]) -> dict[str, Any]:
-    """What `random` scores on average, in closed form: `splits` as in a score, and recall and specificity.
-
-    With the usual four options and E: 1/2 on Q1, 1/5 on Q2–Q4, 0.4 % on all four, 0.8 % on the last three.
-    """
-    held = list(items)
-    splits: dict[str, dict[str, float | None]] = {
-        name: _expected([item for item in held if item.split in members]) for name, members in SPLITS.items()
-    }
-    splits["ref_pg"]["all_q1_4"] = None
-    with_q1: frozenset[Split] = ARTIFACT_SPLITS | {"ref_real"}
-    paired = _expected([item for item in held if item.split in with_q1])
-    splits["overall"] = {
-        "q1": paired["q1"],
-        "all_q1_4": paired["all_q1_4"],
-        "all_q2_4": _expected(held)["all_q2_4"],
-    }
-    detection = {"recall": splits["artifact"]["q1"], "specificity": splits["ref_real"]["q1"]}
-    return {"splits": splits, "q1_detection": detection}
-
-
-def _expected(items: list[Item]) -> dict[str, float | None]:
-    wanted: dict[str, tuple[Question, ...]] = {
-        "q1": ("q1",),
-        "q2": ("q2",),
-        "q3": ("q3",),
-        "q4": ("q4",),
-        "all_q1_4": ("q1", "q2", "q3", "q4"),
-        "all_q2_4": ("q2", "q3", "q4"),
-    }
-    return {name: _mean(_chances(items, questions)) for name, questions in wanted.items()}
-
-
-def _chances(items: list[Item], questions: tuple[Question, ...]) -> list[float]:
-    sizes = [[len(options_of(item, question)) for question in questions] for item in items]
-    return [1 / prod(options) for options in sizes if all(options)]
-
-
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None

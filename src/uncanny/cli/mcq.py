@@ -1,15 +1,7 @@
-"""`uncanny mcq`: the Q1–Q4 multiple-choice protocol.
-
-From a run to drafted items.
-
-ITEMS as the commands of `uncanny mcq` take them."""
+"""`uncanny mcq`: the Q1–Q4 multiple-choice protocol, a command for each function of `uncanny.mcq`."""
 
 from __future__ import annotations
 
-import atexit
-import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -19,16 +11,10 @@ import click
 
 from uncanny.cli.command import Group
 from uncanny.cli.options import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P, several_models_options
-from uncanny.cli.outputs import Output, check_outputs, check_run_folder, force_option, the_same
+from uncanny.cli.outputs import Output, check_outputs, check_run_folder, force_option
 from uncanny.cli.terminal import complain, harmless, layout, say
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.data.drafts import draft_items
-from uncanny.eval.mcq.data.items import Item
-from uncanny.eval.mcq.data.load import item_files, load_items
-from uncanny.eval.mcq.data.released import item_lines, write_items
-from uncanny.records.jsonl import read_records
-from uncanny.records.run_folder import RunFolder, check_no_links, check_within
-from uncanny.schema import Annotation, Record
+from uncanny.eval.mcq.data.load import ITEMS_FILE, load
 
 if TYPE_CHECKING:
     from uncanny.runs.config import ModelOptions, RunOptions
@@ -91,22 +77,18 @@ def run_command(items: str, run: Path | None, root: Path | None, force: bool, **
 
     def prepare(model: ModelOptions, folder: Path | None, limits: RunOptions) -> Prepared:
         # A dry run leaves nothing behind, so the bundled set goes to a temporary place.
-        loaded, items_file = named_items(items, None if options["dry_run"] else folder, root)
-        target = RunFolder(folder or Path("runs/unnamed"))
+        item_set = load(items, root=root, folder=None if options["dry_run"] else folder)
         task = McqTask(
-            folder=target,
-            items=loaded,
-            items_file=items_file,
+            folder=RunFolder(folder or Path("runs/unnamed")),
+            items=item_set,
             models=model,
             options=limits,
-            root=root,
             config=config,
         )
         return Prepared(McqSummary(task, items), partial(forecast_mcq, task), forecast_mcq_text)
 
     def score(folders: Sequence[Path]) -> Scores:
-        loaded, _ = named_items(items, root=root)
-        return scores_of_runs(loaded[: options["limit"]], items, folders)
+        return scores_of_runs(load(items, root=root)[: options["limit"]], items, folders)
 
     check = partial(check_run_folder, inputs=[Path(items)], report=False, force=force)
     raise click.exceptions.Exit(
@@ -152,8 +134,7 @@ def score_command(items: str, answers: tuple[Path, ...], **options: Any) -> None
     """
     from uncanny.cli.mcq_score import score_and_show
 
-    loaded, items_file = named_items(items, root=options["root"])
-    score_and_show(loaded, items_file, answers, **options)
+    score_and_show(load(items, root=options.pop("root")), answers, **options)
 
 
 @command.command("check")
@@ -162,9 +143,9 @@ def score_command(items: str, answers: tuple[Path, ...], **options: Any) -> None
 @click.option("--images/--no-images", default=True, help="Open every image too. [default: images]")
 def check_command(items: str, root: Path | None, images: bool) -> None:
     """Find everything that is wrong with an item file, all at once. Exit code 2 if there are errors."""
-    from uncanny.eval.mcq.data.checks import check_file
+    from uncanny.eval.mcq.data.checks import check
 
-    problems = check_file(items_path(items), root=root, open_images=images)
+    problems = check(items, root=root, images=images)
     if problems:
         say(layout(map(str, problems)))
     errors = sum(problem.severity == "error" for problem in problems)
@@ -179,18 +160,16 @@ def check_command(items: str, root: Path | None, images: bool) -> None:
 @force_option
 def overlay_command(items: str, out: Path, root: Path | None, force: bool) -> None:
     """Draw the boxes of Q3 and write OUT/items.jsonl, which names the drawn images."""
-    from uncanny.eval.mcq.data.overlay import drawn_before, store_overlays
+    from uncanny.eval.mcq.data.overlay import drawn_before, overlay
 
-    loaded, items_file = named_items(items, out, root)
-    target = out / "items.jsonl"
+    item_set = load(items, root=root, folder=out)
 
     def ours(file: Path) -> bool:
-        return drawn_before(file, loaded, items_file, root)
+        return drawn_before(file, item_set)
 
-    check_outputs(
-        [Output(target, "set drawn from these items", ours, makes_folder=True)], [items_file], force=force
-    )
-    say(harmless(str(store_overlays(loaded, items_file, root, out))))
+    target = Output(out / ITEMS_FILE, "set drawn from these items", ours, makes_folder=True)
+    check_outputs([target], [item_set.file], force=force)
+    say(harmless(str(overlay(item_set, out).file)))
 
 
 @command.command("import")
@@ -201,11 +180,9 @@ def import_command(source: Path, out: Path) -> None:
 
     Or raw annotation payloads as JSON Lines, each with `id`, `image` and `split` beside it.
     """
-    from uncanny.eval.mcq.data.payload import holds_payloads, import_payloads
     from uncanny.eval.mcq.data.released import import_table
 
-    file = import_payloads(source, out) if holds_payloads(source) else import_table(source, out)
-    say(harmless(str(file)))
+    say(harmless(str(import_table(source, out).file)))
 
 
 @command.command("export")
@@ -217,10 +194,9 @@ def export_command(items: str, out: Path, root: Path | None, force: bool) -> Non
     """Write ITEMS as a flat table like the released one, option E added."""
     from uncanny.eval.mcq.data.export import export_table, exported_before
 
-    loaded, items_file = named_items(items, root=root)
-    check_outputs([Output(out, "table of these items", exported_before)], [items_file], force=force)
-    export_table(loaded, out, items_file=items_file, root=root)
-    say(str(out))
+    item_set = load(items, root=root)
+    check_outputs([Output(out, "table of these items", exported_before)], [item_set.file], force=force)
+    say(harmless(str(export_table(item_set, out))))
 
 
 @command.command("build")
@@ -234,71 +210,12 @@ def build_command(run: Path, out: Path, seed: int, force: bool) -> None:
     Each is marked `"draft": true` until a person has checked it. A file that differs from these drafts is not
     replaced: people may have worked on it.
     """
+    from uncanny.eval.mcq.data.drafts import build
 
-    say(harmless(build_items(run, out, seed, force=force)))
-
-
-class _Review(Record):
-    """What a person decided about one anomaly; the rest is looked at where it is used."""
-
-    image: str
-
-
-def build_items(run: Path, out: Path, seed: int, *, force: bool = False) -> str:
-    """Write the drafts, with paths from the item file, and return a line about them. Raises UsageError."""
-    folder = RunFolder(run)
-    if not folder.annotations.is_file():
-        raise UsageError(f"{run} is not a run: it has no annotations.jsonl", remedy="Name a run folder.")
-    manifest = folder.read_manifest()
-    base = run / ((manifest and manifest.root) or "")
-    annotations = [
-        record.model_copy(update={"image": os.path.relpath(base / record.image, out.parent)})
-        for record in read_records(folder.annotations, Annotation)
-    ]
-    reviews = run / "reviews.jsonl"
-    decided = None
-    if reviews.is_file():
-        decided = [
-            review.model_dump() | {"image": os.path.relpath(base / review.image, out.parent)}
-            for review in read_records(reviews, _Review)
-        ]
-    items = draft_items(annotations, reviews=decided, seed=seed)
-    content = b"".join(item_lines(items))
-    check_outputs([the_same(out, content, "file of just these drafts")], [run], force=force)
-    write_items(items, out)
-    return f"{out}: {len(items)} drafts from {len(annotations)} annotations"
-
-
-SCENES = "scenes"
-STORED = "items"
-
-
-def items_path(name: str, folder: Path | None = None) -> Path:
-    """The item file; `scenes` is the bundled set, copied into `folder` or else kept while we run."""
-    if name != SCENES or Path(name).exists():
-        return Path(name)
-    from uncanny.eval.mcq.data.scenes import scene_items
-
-    target = _for_now() if folder is None else folder / STORED
-    check_no_links(target)
-    known = target / "items.jsonl"
-    return known if known.is_file() else scene_items(target)
-
-
-def _for_now() -> Path:
-    """A folder that goes with this process."""
-    parent = tempfile.mkdtemp(prefix="uncanny-")
-    atexit.register(shutil.rmtree, parent, ignore_errors=True)
-    return Path(parent) / "bundled-scenes"
-
-
-def named_items(
-    name: str, folder: Path | None = None, root: Path | None = None
-) -> tuple[tuple[Item, ...], Path]:
-    """The items and the file their paths start from. Raises UsageError."""
-    path = items_path(name, folder)
-    items = load_items(path, root=root)
-    if folder is not None and str(path) != name:
-        remedy = f"It is not the bundled set: remove {path.parent}, or name another run with -o."
-        check_within(folder, path, item_files(items, path, root), remedy=remedy)
-    return items, path
+    # Whether these are the same drafts is for `build` to find out.
+    place = Output(out, "file of just these drafts", lambda _: True, makes_folder=True)
+    check_outputs([place], [run], force=force)
+    drafts = build(run, out, seed=seed, force=force)
+    records = (run / "annotations.jsonl").read_bytes().splitlines()
+    annotations = sum(bool(line.strip()) for line in records)
+    say(harmless(f"{out}: {len(drafts)} drafts from {annotations} annotations"))

@@ -55,9 +55,8 @@ def _write(run: Path, max_images: int) -> Path:
 
 
 def _mcq_page(run: Path, manifest: RunManifest, target: Path) -> Path:
-    from uncanny.eval.mcq.data.load import item_files, load_answers, load_items
-    from uncanny.eval.mcq.report.page import write_mcq_report
-    from uncanny.eval.mcq.score.score import score_set
+    from uncanny.eval.mcq.data.load import load
+    from uncanny.eval.mcq.score.score import score
 
     items_file = run / (manifest.items or "")
     if not items_file.is_file():
@@ -65,19 +64,9 @@ def _mcq_page(run: Path, manifest: RunManifest, target: Path) -> Path:
             f"{run} is a run of `mcq run`, and its items are not where it has them from",
             remedy=f"Name them: uncanny mcq score ITEMS {run}",
         )
-    base = Path(manifest.root) if manifest.root is not None else None
-    items, answers = load_items(items_file, root=base), load_answers([run / "answers.jsonl"])
+    items = load(items_file, root=manifest.root)
     if items_file.resolve().is_relative_to(run.resolve()):
         remedy = f"Name them yourself: uncanny mcq score ITEMS {run}"
-        check_within(run, items_file, item_files(items, items_file, base), remedy=remedy)
+        check_within(run, items_file, items.image_files(), remedy=remedy)
     overlays = run / "overlays"
-    return write_mcq_report(
-        score_set(items, answers),
-        items,
-        answers,
-        items_file=items_file,
-        root=base,
-        out=target,
-        published=False,
-        overlays=overlays if overlays.is_dir() else None,
-    )
+    return score(items, run).report(target, published=False, overlays=overlays if overlays.is_dir() else None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, ArtifactType, Item, Question, Split
+from uncanny.eval.mcq.score.score import score
 
 RELEASE: Mapping[Split, int] = {"art_dg": 356, "art_pg": 119, "ref_real": 356, "ref_pg": 119}
 TYPES: tuple[ArtifactType, ...] = ("count", "topology", "local_render", "anatomy", "plausibility", "other")
@@ -64,6 +66,11 @@ def answered(items: Iterable[Item], patterns: Iterable[str], model: str = "m") -
         for item, pattern in zip(items, patterns, strict=True)
         for answer in answers_to(item, pattern, model)
     ]
+
+
+def scored(items: Sequence[Item], answers: Sequence[Answer], **options: Any) -> dict[str, Any]:
+    """The scores as JSON."""
+    return score(items, answers, **options).to_json()
 
 
 def _another(question: Question, right: str) -> str:

@@ -148,12 +148,15 @@ class McqRun:
     def file(self) -> Path:
         return self.path / "answers.jsonl"
 
+    def answers_list(self) -> list[Answer]:
+        return [Answer.model_validate_json(line) for line in self.file.read_bytes().splitlines()]
+
     def answers(self) -> dict[str, Answer]:
         """All answers by `item/question`, checked: each once, in order."""
-        found = [Answer.model_validate_json(line) for line in self.file.read_bytes().splitlines()]
-        keys = [answer_key(answer) for answer in found]
+        answers = self.answers_list()
+        keys = [answer_key(answer) for answer in answers]
         assert keys == sorted(set(keys))
-        return dict(zip(keys, found, strict=True))
+        return dict(zip(keys, answers, strict=True))
 
     def raw(self) -> dict[str, str | None]:
         return {key: answer.raw for key, answer in self.answers().items()}
@@ -162,8 +165,8 @@ class McqRun:
         return [orjson.loads(line) for line in (self.path / "calls.jsonl").read_bytes().splitlines()]
 
     def manifest(self) -> dict[str, Any]:
-        found: dict[str, Any] = orjson.loads((self.path / "run.json").read_bytes())
-        return found
+        manifest: dict[str, Any] = orjson.loads((self.path / "run.json").read_bytes())
+        return manifest
 
 
 def rewritten(items_file: Path, change: Callable[[Item], dict[str, Any]]) -> None:

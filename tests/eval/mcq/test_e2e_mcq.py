@@ -12,10 +12,10 @@ import pytest
 
 from tests.eval.mcq.recording import McqRun, RecordingServer, Sent, recording, rewritten
 from tests.runs.e2e import uncanny_here
-from uncanny.eval.mcq.data.items import Item, question_text, system_text
-from uncanny.eval.mcq.data.load import load_items
-from uncanny.eval.mcq.data.overlay import store_overlays
-from uncanny.eval.mcq.data.scenes import scene_items
+from uncanny.eval.mcq.data.items import Item
+from uncanny.eval.mcq.data.load import copy_scenes, load
+from uncanny.eval.mcq.data.overlay import overlay
+from uncanny.eval.mcq.data.texts import question_text, system_text
 
 PROVIDERS = ("openai", "anthropic", "vllm")
 ALL = 76
@@ -28,13 +28,13 @@ def run(tmp_path: Path) -> McqRun:
 
 @pytest.fixture(scope="module")
 def items_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return scene_items(tmp_path_factory.mktemp("set") / "plain")
+    return copy_scenes(tmp_path_factory.mktemp("set") / "plain")
 
 
 @pytest.fixture(scope="module")
 def drawn(items_file: Path) -> Path:
     """The same set with its overlays stored, for what is not about drawing them."""
-    return store_overlays(load_items(items_file), items_file, None, items_file.parent.parent / "drawn")
+    return overlay(items_file, items_file.parent.parent / "drawn").file
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +66,8 @@ def matched(server: RecordingServer, drawn: Path) -> dict[str, Sent]:
     """What was sent, by `item/question`: pictures and texts together tell which question it was."""
     by_content = {
         (picture_for(item, question, drawn), question_text(item, question)): f"{item.id}/{question}"
-        for item in load_items(drawn)
-        for question in item.asked()
+        for item in load(drawn)
+        for question in item.questions()
     }
     return {by_content[sent.pictures[0], sent.text]: sent for sent in server.sent()}
 
@@ -95,7 +95,7 @@ def test_questions_are_sent_word_for_word_and_share_nothing(hosted: Hosted, draw
     _, run, server = hosted
     sent = matched(server, drawn)
     assert set(sent) == set(run.answers())
-    items = {item.id: item for item in load_items(drawn)}
+    items = {item.id: item for item in load(drawn)}
     for key, request in sent.items():
         name, _, question = key.partition("/")
         assert request.text == question_text(items[name], question)  # type: ignore[arg-type]
@@ -105,13 +105,13 @@ def test_questions_are_sent_word_for_word_and_share_nothing(hosted: Hosted, draw
 
 
 def texts_of(item: Item) -> dict[str, str]:
-    return {question: question_text(item, question) for question in item.asked()}
+    return {question: question_text(item, question) for question in item.questions()}
 
 
 def test_q3_sees_the_stored_overlay_and_the_others_the_original(hosted: Hosted, drawn: Path) -> None:
     _, run, server = hosted
     stored = {path.read_bytes() for path in (run.path / "overlays").iterdir()}
-    originals = {(drawn.parent / item.image).read_bytes() for item in load_items(drawn)}
+    originals = {(drawn.parent / item.image).read_bytes() for item in load(drawn)}
     assert len(stored) == len(originals) == 20
     for key, sent in matched(server, drawn).items():
         assert sent.pictures[0] in (stored if key.endswith("/q3") else originals)
@@ -131,10 +131,10 @@ def test_temperature_is_0_where_it_is_taken(hosted: Hosted) -> None:
 def test_a_stored_overlay_is_sent_byte_for_byte(tmp_path: Path, drawn: Path, run: McqRun) -> None:
     # Any other picture in its place is used as it is.
     items_file = copied(drawn, tmp_path)
-    for item in load_items(items_file):
+    for item in load(items_file):
         place = items_file.parent / str(item.overlay)
         place.write_bytes(place.read_bytes() + b"\n")
-    stored = {(items_file.parent / str(item.overlay)).read_bytes() for item in load_items(items_file)}
+    stored = {(items_file.parent / str(item.overlay)).read_bytes() for item in load(items_file)}
     with recording() as server:
         assert uncanny_here("mcq", "run", items_file, *server.asked(), "-o", run.path, "-q").code == 0
         seen = {sent.pictures[0] for sent in server.sent() if "Four boxes are drawn" in sent.text}
@@ -148,7 +148,7 @@ def test_a_set_with_its_own_texts_is_asked_with_them_verbatim(
     items_file = copied(drawn, tmp_path)
 
     def own(item: Item) -> dict[str, Any]:
-        prompts = {question: f" ${{x}} {item.id} {question}?\n\t\u00e9" for question in item.asked()}
+        prompts = {question: f" ${{x}} {item.id} {question}?\n\t\u00e9" for question in item.questions()}
         return {"system": "Answer in JSON.\n", "prompts": prompts, "answer_form": "json"}
 
     rewritten(items_file, own)
@@ -157,7 +157,7 @@ def test_a_set_with_its_own_texts_is_asked_with_them_verbatim(
         assert done.code == 0
         sent = server.sent()
     assert {each.system for each in sent} == {"Answer in JSON.\n"}
-    texts = [text for item in load_items(items_file) for text in (item.prompts or {}).values()]
+    texts = [text for item in load(items_file) for text in (item.prompts or {}).values()]
     assert Counter(each.text for each in sent) == Counter(texts)
     assert run.manifest()["prompts"]["whose"] == "the set's"
     assert {call["prompt"].partition("@")[0] for call in run.calls()} == {
@@ -171,7 +171,7 @@ def copied(drawn: Path, tmp_path: Path) -> Path:
 
 def test_without_a_system_text_none_is_sent(tmp_path: Path, drawn: Path, run: McqRun) -> None:
     items_file = copied(drawn, tmp_path)
-    rewritten(items_file, lambda item: {"prompts": {q: f"{item.id} {q}" for q in item.asked()}})
+    rewritten(items_file, lambda item: {"prompts": {q: f"{item.id} {q}" for q in item.questions()}})
     with recording() as server:
         command = ("mcq", "run", items_file, *server.asked(), "-o", run.path, "-q", "--limit", "2")
         assert uncanny_here(*command).code == 0
@@ -183,7 +183,7 @@ def test_the_control_asks_q4_again_without_the_image(drawn: Path, run: McqRun) -
         command = ("mcq", "run", drawn, *server.asked(), "-o", run.path, "--control", "-q")
         assert uncanny_here(*command).code == 0
         blind = [sent for sent in server.sent() if not sent.pictures]
-    items = load_items(drawn)
+    items = load(drawn)
     controls = [key for key in run.answers() if key.endswith("/q4_no_image")]
     assert len(controls) == sum(item.q4 is not None for item in items)
     # Pairs have the same options: without the image theirs is one question, asked once.

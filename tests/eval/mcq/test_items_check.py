@@ -11,10 +11,9 @@ import pytest
 from PIL import Image
 
 from uncanny.demo.scenes import scenes
-from uncanny.eval.mcq.data.checks import box_fault, check_file, check_items
-from uncanny.eval.mcq.data.items import Item
-from uncanny.eval.mcq.data.load import load_items
-from uncanny.eval.mcq.data.scenes import scene_items
+from uncanny.eval.mcq.data.checks import box_fault, check
+from uncanny.eval.mcq.data.items import Item, ItemSet
+from uncanny.eval.mcq.data.load import copy_scenes, load
 
 Line = dict[str, Any]
 Change = Callable[[Line], object]
@@ -27,7 +26,7 @@ REF = next(scene.id for scene in scenes() if scene.split == "ref_pg" and scene.p
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return scene_items(tmp_path_factory.mktemp("set"))
+    return copy_scenes(tmp_path_factory.mktemp("set"))
 
 
 def changed(good: Path, tmp_path: Path, changes: dict[str, Change]) -> Path:
@@ -61,16 +60,16 @@ def drop(*keys: str) -> Change:
 
 
 def test_the_bundled_scenes_are_a_good_set(good: Path) -> None:
-    assert check_file(good) == ()
-    items = load_items(good)
-    assert check_items(items, items_file=good) == ()
+    assert check(good) == ()
+    items = load(good)
+    assert check(items) == ()
     assert len(items) == len(scenes())
     assert {item.split for item in items} == {"art_dg", "art_pg", "ref_real", "ref_pg"}
     assert all((item.q1 is None) == (item.split == "ref_pg") for item in items)
 
 
 def test_the_bundled_set_is_the_same_bytes_again(good: Path, tmp_path: Path) -> None:
-    again = scene_items(tmp_path / "a" / "b")
+    again = copy_scenes(tmp_path / "a" / "b")
     assert again.read_bytes() == good.read_bytes()
     for scene in scenes():
         assert (again.parent / "images" / scene.image_path.name).read_bytes() == scene.image_path.read_bytes()
@@ -120,7 +119,7 @@ def test_each_error_is_found(
 ) -> None:
     (tmp_path / "images").symlink_to(good.parent / "images")
     path = changed(good, tmp_path, {item: change})
-    found = [problem for problem in check_file(path) if problem.severity == "error"]
+    found = [problem for problem in check(path) if problem.severity == "error"]
     fitting = [problem for problem in found if problem.field == field and words in problem.message]
     assert fitting, found
     assert fitting[0].item is not None
@@ -140,7 +139,7 @@ WARNINGS: list[tuple[Change, str, str]] = [
 @pytest.mark.parametrize(("change", "field", "words"), WARNINGS)
 def test_warnings_are_no_errors(good: Path, tmp_path: Path, change: Change, field: str, words: str) -> None:
     path = changed(good, tmp_path, {DG: change})
-    found = check_file(path, root=good.parent)
+    found = check(path, root=good.parent)
     assert all(problem.severity == "warning" for problem in found)
     assert [(problem.field, words in problem.message) for problem in found] == (
         [(field, True)] if field else []
@@ -151,7 +150,7 @@ def test_two_options_with_one_text_are_a_warning(good: Path, tmp_path: Path) -> 
     def repeat(record: Line) -> None:
         record["q2"]["options"]["D"] = f" {record['q2']['options']['A'].upper()}  "
 
-    (found,) = check_file(changed(good, tmp_path, {DG: repeat}), root=good.parent)
+    (found,) = check(changed(good, tmp_path, {DG: repeat}), root=good.parent)
     assert (found.item, found.field, found.severity) == (DG, "q2.options.D", "warning")
     assert "same text as option A" in found.message
 
@@ -160,7 +159,7 @@ def test_letters_that_differ_between_questions_are_fine(good: Path, tmp_path: Pa
     letter = next(scene for scene in scenes() if scene.id == DG).mcq.q2.answer
     other = next(one for one in "ABCD" if one != letter)
     path = changed(good, tmp_path, {DG: set_to("q3", "answer", to=other)})
-    assert check_file(path, root=good.parent) == ()
+    assert check(path, root=good.parent) == ()
 
 
 @pytest.mark.parametrize(
@@ -174,17 +173,17 @@ def test_letters_that_differ_between_questions_are_fine(good: Path, tmp_path: Pa
 def test_both_images_of_a_pixel_aligned_pair_have_the_same_options(
     good: Path, tmp_path: Path, change: Change, field: str
 ) -> None:
-    (found,) = check_file(changed(good, tmp_path, {PG: change}), root=good.parent)
+    (found,) = check(changed(good, tmp_path, {PG: change}), root=good.parent)
     assert (found.item, found.field, found.severity) == (REF, field, "error")
     assert PG in found.message
     # A photograph shows other things, so the options of its artifact image need not be its own.
-    assert check_file(changed(good, tmp_path, {REAL: change}), root=good.parent) == ()
+    assert check(changed(good, tmp_path, {REAL: change}), root=good.parent) == ()
 
 
 def test_a_pair_of_three_is_none(good: Path) -> None:
-    items = list(load_items(good))
+    items = list(load(good))
     third = next(item for item in items if item.id == REF).model_copy(update={"id": "third"})
-    found = check_items([*items, third], items_file=good)
+    found = check(ItemSet((*items, third), good))
     assert sorted(str(problem.item) for problem in found) == sorted([PG, REF, "third"])
     assert all("has 3 images" in problem.message for problem in found)
 
@@ -198,11 +197,11 @@ def test_a_stored_overlay_stands_for_boxes_and_has_the_images_size(good: Path, t
     def with_overlay(name: str) -> Change:
         return lambda record: record.update(overlay=name, q3={"boxes": {}, "answer": record["q3"]["answer"]})
 
-    assert check_file(changed(good, tmp_path, {DG: with_overlay("fits.png")})) == ()
-    (found,) = check_file(changed(good, tmp_path, {DG: with_overlay("turned.png")}))
+    assert check(changed(good, tmp_path, {DG: with_overlay("fits.png")})) == ()
+    (found,) = check(changed(good, tmp_path, {DG: with_overlay("turned.png")}))
     assert (found.field, found.severity) == ("overlay", "error")
     assert "576 × 768" in found.message
-    (found,) = check_file(changed(good, tmp_path, {DG: with_overlay("cut.png")}))
+    (found,) = check(changed(good, tmp_path, {DG: with_overlay("cut.png")}))
     assert found.field == "overlay"
 
 
@@ -220,12 +219,12 @@ def test_boxes_are_pixels_of_the_image_as_seen(tmp_path: Path) -> None:
         "q4": {"options": {"A": "a", "B": "b", "C": "c", "D": "d"}, "answer": "E"},
     }
     item = Item.model_validate(fields)
-    assert check_items([item], items_file=tmp_path / "items.jsonl") == ()
+    assert check(ItemSet((item,), tmp_path / "items.jsonl")) == ()
     fields["q3"]["boxes"]["C"] = [0, 0, 21, 20]
     wide = Item.model_validate(fields)
-    (found,) = check_items([wide], items_file=tmp_path / "items.jsonl")
+    (found,) = check(ItemSet((wide,), tmp_path / "items.jsonl"))
     assert found.field == "q3.boxes.C"
-    assert check_items([wide], items_file=tmp_path / "items.jsonl", open_images=False) == ()
+    assert check(ItemSet((wide,), tmp_path / "items.jsonl"), images=False) == ()
 
 
 def test_format_and_content_are_reported_together_in_order_of_lines(good: Path, tmp_path: Path) -> None:
@@ -236,7 +235,7 @@ def test_format_and_content_are_reported_together_in_order_of_lines(good: Path, 
     )
     with path.open("a") as file:
         file.write("{broken\n")
-    found = check_file(path, root=good.parent)
+    found = check(path, root=good.parent)
     assert [problem.line for problem in found] == sorted(problem.line or 0 for problem in found)
     assert {(problem.item, problem.field) for problem in found} == {
         (DG, "q2.options.E"),
@@ -247,7 +246,7 @@ def test_format_and_content_are_reported_together_in_order_of_lines(good: Path, 
 
 def test_an_empty_file_is_no_set(tmp_path: Path) -> None:
     (tmp_path / "items.jsonl").write_text("")
-    (found,) = check_file(tmp_path / "items.jsonl")
+    (found,) = check(tmp_path / "items.jsonl")
     assert found.severity == "error"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uncanny.demo.scenes import DATA, scenes
-from uncanny.eval.mcq.data.checks import check_items
+from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.drafts import Boxes, draft_items
-from uncanny.eval.mcq.data.items import Item
+from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.schema import Annotation, Anomaly, SceneObject
 
 
@@ -66,7 +65,7 @@ def test_drafts_of_the_bundled_scenes_lack_little_but_a_person() -> None:
     annotations, boxes = of_scenes()
     drafts = draft_items(annotations, boxes=boxes)
     assert len(drafts) == sum(bool(entry.anomalies) for entry in annotations)
-    found = check_items(drafts, items_file=DATA / "items.jsonl")
+    found = check(ItemSet(drafts, DATA / "items.jsonl"))
     assert {problem.field for problem in found if problem.severity == "warning"} == {"artifact_type", "draft"}
     # No box is known for a part of an object; everything else is there.
     with_parts = {d.id for d in drafts if "wrong part" in extra(d, "draft_from").values()}  # type: ignore[attr-defined]
@@ -123,7 +122,7 @@ def test_reviews_decide_what_is_right_and_what_is_wrong() -> None:
     assert draft_items([entry], reviews=[]) == ()
 
 
-def test_boxes_where_they_are_known_and_the_missing_ones_named(tmp_path: Path) -> None:
+def test_boxes_where_they_are_known_and_the_missing_ones_named() -> None:
     entry = annotation(anomalies=(anomaly("x", ("cat", "dog")),), objects=("cat", "dog", "cup"))
     boxes: Boxes = {"a.png": {"cat": (0, 0, 2, 2), "dog": (1, 1, 5, 4), "cup": (7, 7, 9, 9)}}
     (item,) = draft_items([entry], boxes=boxes)
@@ -131,7 +130,7 @@ def test_boxes_where_they_are_known_and_the_missing_ones_named(tmp_path: Path) -
     assert item.q3 is not None
     assert item.q3.boxes[item.q3.answer] == (0, 0, 5, 4)  # type: ignore[index]
     assert len(item.q3.boxes) == 2
-    found = check_items([item], items_file=tmp_path / "items.jsonl", open_images=False)
+    found = check([item], images=False)
     missing = "".join(sorted(set("ABCD") - set(item.q3.boxes), key="ABCD".index))
     assert [p.message for p in found if p.severity == "error"] == [
         f"no box {', '.join(missing)}; give four boxes, A–D"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError
-from uncanny.eval.mcq.data.items import Answer, Item
-from uncanny.eval.mcq.data.load import image_path, load_answers, load_items, overlay_path
-from uncanny.eval.mcq.data.released import write_items
+from uncanny.eval.mcq.data.answers import load_answers
+from uncanny.eval.mcq.data.items import Answer, Item, ItemSet
+from uncanny.eval.mcq.data.load import load, write_items
 
 TEXTS = {"A": "a", "B": "b", "C": "c", "D": "d"}
 ONE: dict[str, Any] = {
@@ -35,14 +35,14 @@ def lines(path: Path, *records: object) -> Path:
 
 def problems_of(path: Path) -> list[tuple[int | None, str | None, str | None]]:
     with pytest.raises(ItemsError) as caught:
-        load_items(path)
+        load(path)
     return [(found.line, found.item, found.field) for found in caught.value.problems]
 
 
 def test_unknown_keys_blank_lines_and_a_byte_order_mark_are_no_fault(tmp_path: Path) -> None:
     path = tmp_path / "items.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps({**ONE, "source": "mine"}).encode() + b"\n\n  \n")
-    (item,) = load_items(path)
+    (item,) = load(path)
     assert item.model_extra == {"source": "mine"}
 
 
@@ -80,7 +80,7 @@ def test_messages_say_what_to_do(tmp_path: Path) -> None:
         {**ONE, "id": "two", "q4": {"options": TEXTS, "answer": ""}},
     )
     with pytest.raises(ItemsError, match=r"line 1, item 'one', field q2.options.E: .*leave it out") as caught:
-        load_items(path)
+        load(path)
     assert "line 2, item 'two', field q4.answer: the reference answer is empty" in str(caught.value)
     assert str(path) in str(caught.value)
 
@@ -88,7 +88,7 @@ def test_messages_say_what_to_do(tmp_path: Path) -> None:
 def test_the_message_lists_twenty_and_counts_the_rest(tmp_path: Path) -> None:
     path = lines(tmp_path / "items.jsonl", *({"id": f"i{number}"} for number in range(15)))
     with pytest.raises(ItemsError) as caught:
-        load_items(path)
+        load(path)
     assert len(caught.value.problems) == 30
     assert "30 problems" in str(caught.value)
     assert "and 10 more" in str(caught.value)
@@ -109,29 +109,30 @@ def test_hostile_lines_end_in_one_short_error(tmp_path: Path, content: bytes) ->
     path = tmp_path / "items.jsonl"
     path.write_bytes(content)
     with pytest.raises(ItemsError) as caught:
-        load_items(path)
+        load(path)
     assert len(str(caught.value)) < 4000 + len(str(path))
 
 
 def test_files_that_are_not_there_or_empty(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read"):
-        load_items(tmp_path / "none.jsonl")
+        load(tmp_path / "none.jsonl")
     with pytest.raises(UsageError, match="cannot be read"):
-        load_items(tmp_path)
+        load(tmp_path)
     (tmp_path / "empty.jsonl").write_text("\n\n")
     with pytest.raises(UsageError, match="holds no items"):
-        load_items(tmp_path / "empty.jsonl")
+        load(tmp_path / "empty.jsonl")
     with pytest.raises(UsageError, match="is no folder"):
-        load_items(tmp_path / "empty.jsonl", root=tmp_path / "empty.jsonl")
+        load(tmp_path / "empty.jsonl", root=tmp_path / "empty.jsonl")
 
 
 def test_paths_start_at_the_file_or_at_the_root(tmp_path: Path) -> None:
     item = Item.model_validate({**ONE, "image": "a/b.png", "overlay": "o.png"})
     file = tmp_path / "set" / "items.jsonl"
-    assert image_path(item, file) == tmp_path / "set" / "a" / "b.png"
-    assert image_path(item, file, tmp_path) == tmp_path / "a" / "b.png"
-    assert overlay_path(item, file) == tmp_path / "set" / "o.png"
-    assert overlay_path(Item.model_validate(ONE), file) is None
+    items = ItemSet((item,), file)
+    assert items.image_path(item) == tmp_path / "set" / "a" / "b.png"
+    assert ItemSet((item,), file, tmp_path).image_path(item) == tmp_path / "a" / "b.png"
+    assert items.overlay_path(item) == tmp_path / "set" / "o.png"
+    assert items.overlay_path(Item.model_validate(ONE)) is None
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -168,7 +169,7 @@ ITEM = st.builds(
 def test_what_is_written_is_read_again(tmp_path: Path, items: list[Item]) -> None:
     path = tmp_path / "items.jsonl"
     write_items(items, path)
-    assert load_items(path) == tuple(items)
+    assert load(path).items == tuple(items)
 
 
 def answer(model: str = "m", **changed: object) -> dict[str, object]:

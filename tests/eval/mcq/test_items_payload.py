@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError
+from uncanny.eval.mcq.data.answers import load_predictions, write_predictions
 from uncanny.eval.mcq.data.items import Answer, Item
-from uncanny.eval.mcq.data.load import load_predictions, write_predictions
+from uncanny.eval.mcq.data.load import scene_item
 from uncanny.eval.mcq.data.payload import from_payload, to_payload
-from uncanny.eval.mcq.data.scenes import scene_item
 
 TEXTS = {"A": "a", "B": "b", "C": "c", "D": "d"}
 PAYLOAD: dict[str, Any] = {
@@ -48,7 +48,7 @@ def test_payloads_there_and_back(scene: Any) -> None:
 def test_a_reference_has_no_type_and_parts_may_be_absent() -> None:
     item = from_payload({"artifact_type": "clean", "q1_ref": "no"}, id="r", image="r.png", split="ref_real")
     assert item.artifact_type is None
-    assert item.asked() == ("q1",)
+    assert item.questions() == ("q1",)
 
 
 def test_every_bad_field_of_a_payload_is_named() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError
-from uncanny.eval.mcq.data.load import image_path, load_items
-from uncanny.eval.mcq.data.payload import holds_payloads, import_payloads, to_payload
-from uncanny.eval.mcq.data.scenes import scene_items
+from uncanny.eval.mcq.data.load import copy_scenes, load
+from uncanny.eval.mcq.data.payload import holds_payloads, to_payload
+from uncanny.eval.mcq.data.released import import_table
 
 
 def write(path: Path, lines: list[Any]) -> Path:
@@ -22,17 +22,18 @@ def write(path: Path, lines: list[Any]) -> Path:
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_the_scenes_come_back_from_their_payloads(tmp_path: Path, nested: bool) -> None:
-    source = scene_items(tmp_path / "scenes")
-    items = load_items(source)
+    source = copy_scenes(tmp_path / "scenes")
+    items = load(source)
     lines = []
     for item in items:
         names = {"id": item.id, "image": item.image, "split": item.split, "pair_id": item.pair_id}
         lines.append({**names, "payload": to_payload(item)} if nested else {**to_payload(item), **names})
     file = write(tmp_path / "scenes" / "payloads.jsonl", lines)
     assert holds_payloads(file)
-    target = import_payloads(file, tmp_path / "out")
-    for before, after in zip(items, load_items(target), strict=True):
-        assert image_path(after, target).resolve() == image_path(before, source).resolve()
+    imported = import_table(file, tmp_path / "out")
+    assert imported == load(tmp_path / "out" / "items.jsonl")
+    for before, after in zip(items, imported, strict=True):
+        assert imported.image_path(after).resolve() == items.image_path(before).resolve()
         for name in ("id", "split", "pair_id", "artifact_type", "q1", "q2", "q3", "q4"):
             assert getattr(after, name) == getattr(before, name)
 
@@ -44,13 +45,13 @@ def test_everything_wrong_is_named_at_once_and_nothing_written(tmp_path: Path) -
         [good, {**good, "id": 7}, {**good, "split": "other"}, {**good, "q1_ref": "maybe"}, [1]],
     )
     with pytest.raises(ItemsError) as caught:
-        import_payloads(file, tmp_path / "out")
+        import_table(file, tmp_path / "out")
     assert [problem.line for problem in caught.value.problems] == [2, 3, 4, 5]
     assert not (tmp_path / "out").exists()
 
 
 def test_an_item_file_or_a_table_is_no_payload(tmp_path: Path) -> None:
-    assert not holds_payloads(scene_items(tmp_path / "scenes"))
+    assert not holds_payloads(copy_scenes(tmp_path / "scenes"))
     assert not holds_payloads(tmp_path)
     (tmp_path / "t.csv").write_text("row_id,q1_ref\n")
     assert not holds_payloads(tmp_path / "t.csv")
@@ -58,6 +59,6 @@ def test_an_item_file_or_a_table_is_no_payload(tmp_path: Path) -> None:
 
 def test_a_target_that_is_there_is_left_alone(tmp_path: Path) -> None:
     file = write(tmp_path / "p.jsonl", [{"id": "a", "image": "a.png", "split": "ref_real", "q1_ref": "no"}])
-    import_payloads(file, tmp_path / "out")
+    import_table(file, tmp_path / "out")
     with pytest.raises(UsageError, match="there already"):
-        import_payloads(file, tmp_path / "out")
+        import_table(file, tmp_path / "out")

@@ -8,6 +8,7 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,13 @@ from PIL import Image
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError
-from uncanny.eval.mcq.data import released_rows as table_rows
-from uncanny.eval.mcq.data.checks import check_file
+from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.export import export_table
 from uncanny.eval.mcq.data.items import Item
-from uncanny.eval.mcq.data.load import image_path, load_items, overlay_path
+from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.data.released import Outline, Place, import_table, places
-from uncanny.eval.mcq.data.scenes import scene_items
+from uncanny.eval.mcq.data.released_rows import IMAGE_COLUMNS
+from uncanny.eval.mcq.data.table_files import rows
 
 Row = dict[str, Any]
 
@@ -73,7 +74,7 @@ def parquet(path: Path, rows: list[Row], **options: Any) -> Path:
 
 
 def imported(path: Path, out: Path) -> list[Item]:
-    return list(load_items(import_table(path, out)))
+    return list(import_table(path, out))
 
 
 def faults(path: Path, out: Path) -> list[tuple[str | None, str | None]]:
@@ -85,22 +86,22 @@ def faults(path: Path, out: Path) -> list[tuple[str | None, str | None]]:
 
 def test_the_release_becomes_a_good_set(tmp_path: Path) -> None:
     table = parquet(tmp_path / "t.parquet", release(), row_group_size=1)
-    target = import_table(table, tmp_path / "out")
-    items = load_items(target)
+    items = import_table(table, tmp_path / "out")
+    assert items == load(tmp_path / "out" / "items.jsonl")
     assert [item.split for item in items] == ["art_dg", "ref_real", "art_pg", "ref_pg"]
     assert [item.pair_id for item in items] == [None, None, "pg+ref", "pg+ref"]
     assert [item.right(q) for q in ("q1", "q2", "q3", "q4") for item in items[:1]] == ["yes", "B", "A", "B"]
     assert items[3].q1 is None
-    assert {problem.severity for problem in check_file(target)} <= {"warning"}
+    assert {problem.severity for problem in check(items)} <= {"warning"}
     assert items[2].q2 is not None
     assert items[2].q2.options == {"A": "a3", "B": "b3", "C": "c3", "D": "d3"}
 
 
 def test_pictures_and_overlays_are_byte_for_byte_what_the_table_holds(tmp_path: Path) -> None:
-    target = import_table(parquet(tmp_path / "t.parquet", release()), tmp_path / "out")
-    for item, source in zip(load_items(target), release(), strict=True):
-        assert image_path(item, target).read_bytes() == source["image"]["bytes"]
-        stored = overlay_path(item, target)
+    items = import_table(parquet(tmp_path / "t.parquet", release()), tmp_path / "out")
+    for item, source in zip(items, release(), strict=True):
+        assert items.image_path(item).read_bytes() == source["image"]["bytes"]
+        stored = items.overlay_path(item)
         assert stored is not None
         assert stored.read_bytes() == source["q3_overlay_image"]["bytes"]
     # pg and ref have the same overlay, which is there once
@@ -216,7 +217,7 @@ def test_csv_with_pictures_as_paths_urls_json_or_python(tmp_path: Path) -> None:
         one["q3_boxes"] = json.dumps({letter: [0, 0, 4, 4] for letter in "ABCD"})
     items = imported(csv_table(tmp_path / "t.csv", rows), tmp_path / "out")
     assert [item.split for item in items] == ["art_dg", "ref_real", "art_pg", "ref_pg"]
-    read = [image_path(item, tmp_path / "out" / "items.jsonl").read_bytes() for item in items]
+    read = [(tmp_path / "out" / item.image).read_bytes() for item in items]
     assert read == [source["image"]["bytes"] for source in release()]
     assert items[0].q3 is not None
     assert items[0].q3.boxes["D"] == (0, 0, 4, 4)
@@ -241,31 +242,30 @@ def test_a_folder_of_shards_is_one_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_what_is_exported_is_imported_again(tmp_path: Path, kind: str) -> None:
-    source = scene_items(tmp_path / "set")
-    items = [item for item in load_items(source) if item.pair_id in ("d01", PG_PAIR)]
+    scenes = load(copy_scenes(tmp_path / "set"))
+    items = [item for item in scenes if item.pair_id in ("d01", PG_PAIR)]
     texts: Row = {"q1": "One?", "q2": "Two?", "q3": "Three? As JSON.", "q4": "Four?"}
     for number, item in enumerate(items):
-        own: dict[str, Any] = {question: texts[question] for question in item.asked()}
+        own: dict[str, Any] = {question: texts[question] for question in item.questions()}
         for question, choice in (("q2", item.q2), ("q4", item.q4)):
             assert choice is not None
-            own[question] += "".join(f"\n{letter}. {said}" for letter, said in choice.options.items())
+            own[question] += "".join(f"\n{letter}. {option}" for letter, option in choice.options.items())
         update = {"prompts": own, "system": "Look.", "answer_form": "json"}
         items[number] = Item.model_validate(item.model_dump(exclude_unset=True) | update)
     table = tmp_path / f"t.{kind}"
-    export_table(items, table, items_file=source)
-    target = import_table(table, tmp_path / "out")
-    again = load_items(target)
+    export_table(replace(scenes, items=tuple(items)), table)
+    again = import_table(table, tmp_path / "out")
     for before, after in zip(items, again, strict=True):
         left = before.model_dump(exclude={"image", "overlay"})
         assert after.model_dump(exclude={"image", "overlay"}) == left
-        assert image_path(after, target).read_bytes() == image_path(before, source).read_bytes()
+        assert again.image_path(after).read_bytes() == scenes.image_path(before).read_bytes()
         assert after.overlay is not None
-    assert check_file(target) == ()
+    assert check(again) == ()
 
 
 def test_the_exported_form_is_the_releases(tmp_path: Path) -> None:
-    source = scene_items(tmp_path / "set")
-    export_table(load_items(source)[:1], tmp_path / "t.parquet", items_file=source)
+    source = copy_scenes(tmp_path / "set")
+    export_table(load(source)[:1], tmp_path / "t.parquet")
     first = pq.read_table(tmp_path / "t.parquet").to_pylist()[0]
     assert first["image_role"] == "clean_reference"
     assert first["q2_options"]["E"] == "none of these regions"
@@ -276,19 +276,19 @@ def test_the_exported_form_is_the_releases(tmp_path: Path) -> None:
 
 
 def test_a_failed_export_leaves_the_earlier_file(tmp_path: Path) -> None:
-    source = scene_items(tmp_path / "set")
-    items = load_items(source)
-    gone = [*items, items[0].model_copy(update={"image": "no.png"})]
+    source = copy_scenes(tmp_path / "set")
+    items = load(source)
+    gone = replace(items, items=(*items, items[0].model_copy(update={"image": "no.png"})))
     for name in ("t.parquet", "t.csv"):
         (tmp_path / name).write_text("earlier")
         with pytest.raises(Exception, match="does not exist"):
-            export_table(gone, tmp_path / name, items_file=source, overlays=False)
+            export_table(gone, tmp_path / name, overlays=False)
         assert (tmp_path / name).read_text() == "earlier"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["set", "t.csv", "t.parquet"]
     with pytest.raises(UsageError, match="suffix"):
-        export_table(items, tmp_path / "t.xlsx", items_file=source)
+        export_table(items, tmp_path / "t.xlsx")
     with pytest.raises(UsageError, match="no items"):
-        export_table([], tmp_path / "t.csv", items_file=source)
+        export_table([], tmp_path / "t.csv")
 
 
 def test_missing_columns_are_all_named(tmp_path: Path) -> None:
@@ -378,7 +378,7 @@ def test_an_import_runs_the_checks_of_a_set(tmp_path: Path) -> None:
 
 def test_a_folder_with_items_is_left_alone(tmp_path: Path) -> None:
     table = parquet(tmp_path / "t.parquet", release())
-    target = import_table(table, tmp_path / "out")
+    target = import_table(table, tmp_path / "out").file
     target.write_text("edited")
     with pytest.raises(UsageError, match="exists already"):
         import_table(table, tmp_path / "out")
@@ -426,7 +426,7 @@ def test_without_pyarrow_the_message_says_what_to_install(
 
 def test_pictures_are_left_unread_where_they_are_not_needed(tmp_path: Path) -> None:
     table = parquet(tmp_path / "t.parquet", [row(str(number), "artifact") for number in range(20)])
-    read = list(table_rows.rows(table, without=table_rows.IMAGE_COLUMNS))
+    read = list(rows(table, without=IMAGE_COLUMNS))
     assert len(read) == 20
     assert not {"image", "q3_overlay_image"} & set(read[0])
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.eval.mcq.data.items import AnswerForm, Question
-from uncanny.eval.mcq.score.answers import Parser, read_choice
+from uncanny.eval.mcq.score.parser import Parser, read_choice
 
 CORPUS = Path(__file__).parents[2] / "data" / "mcq" / "raw_answers.jsonl"
 LINES: list[dict[str, Any]] = [orjson.loads(line) for line in CORPUS.read_bytes().splitlines()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageCms
 
 from uncanny.errors import ImageError, UsageError
-from uncanny.eval.mcq.data.items import Box, BoxChoice, Item, Option
+from uncanny.eval.mcq.data.items import Box, BoxChoice, Item, ItemSet, Option
 from uncanny.eval.mcq.data.overlay import overlay_for, render_overlay, store_overlay
 from uncanny.images.overlay import COLOURS, drawing_digest
 
@@ -259,14 +260,13 @@ def test_an_items_own_overlay_is_used_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(plain())
     drawn = Item(id="a", image="a.png", split="art_dg", q3=BoxChoice(boxes=BOXES, answer="A"))
     stored = drawn.model_copy(update={"overlay": "mine.jpg"})
-    folder = tmp_path / "overlays"
-    assert overlay_for(stored, tmp_path / "items.jsonl", None, folder) == tmp_path / "mine.jpg"
+    items, folder = ItemSet((drawn, stored), tmp_path / "items.jsonl"), tmp_path / "overlays"
+    assert overlay_for(stored, items, folder) == tmp_path / "mine.jpg"
     assert (
-        overlay_for(stored, tmp_path / "items.jsonl", tmp_path / "root", folder)
-        == tmp_path / "root" / "mine.jpg"
+        overlay_for(stored, replace(items, root=tmp_path / "root"), folder) == tmp_path / "root" / "mine.jpg"
     )
     assert not folder.exists()
-    path = overlay_for(drawn, tmp_path / "items.jsonl", None, folder)
+    path = overlay_for(drawn, items, folder)
     assert path.read_bytes() == render_overlay(plain(), BOXES)
     assert path.parent == folder
 
@@ -274,4 +274,4 @@ def test_an_items_own_overlay_is_used_as_it_is(tmp_path: Path) -> None:
 def test_an_item_without_overlay_and_boxes_is_an_error(tmp_path: Path) -> None:
     item = Item(id="a7", image="a.png", split="art_dg", q3=BoxChoice(boxes={}, answer="A"))
     with pytest.raises(UsageError, match="'a7' has neither"):
-        overlay_for(item, tmp_path / "items.jsonl", None, tmp_path)
+        overlay_for(item, ItemSet((item,), tmp_path / "items.jsonl"), tmp_path)

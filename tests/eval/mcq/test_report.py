@@ -12,12 +12,11 @@ import pytest
 
 from tests.eval.common.page_text import Page
 from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
-from uncanny.eval.mcq.data.items import Answer, Item
-from uncanny.eval.mcq.data.load import load_items
-from uncanny.eval.mcq.data.scenes import scene_items
+from uncanny.eval.mcq.data.items import Answer, Item, ItemSet
+from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.report.gallery import MOST_SHOWN
-from uncanny.eval.mcq.report.page import write_mcq_report
-from uncanny.eval.mcq.score.score import baseline_answers, score_set
+from uncanny.eval.mcq.score.controls import baseline_answers
+from uncanny.eval.mcq.score.score import score
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 
@@ -30,24 +29,15 @@ def report(
     published: bool = True,
     overlays: Path | None = None,
 ) -> Page:
-    scored = [answer for answer in answers if answer.question != "q4_no_image"]
-    out = write_mcq_report(
-        score_set(items, scored, resamples=50),
-        items,
-        answers,
-        items_file=folder / "items.jsonl",
-        root=None,
-        out=folder / "mcq.html",
-        published=published,
-        overlays=overlays,
-    )
+    scores = score(ItemSet(tuple(items), folder / "items.jsonl"), answers, resamples=50)
+    out = scores.report(folder / "mcq.html", published=published, overlays=overlays)
     return Page(out.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
 def scenes_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     folder = tmp_path_factory.mktemp("scenes")
-    items = load_items(scene_items(folder))
+    items = load(copy_scenes(folder))
     answers = baseline_answers(items, "random") + [
         answer for item in items for answer in answers_to(item, "1111", "local/good")
     ]
@@ -83,7 +73,7 @@ def test_both_pictures_of_every_shown_item_are_there(scenes_page: Page) -> None:
 
 
 def test_drawn_overlays_are_kept_where_a_folder_is_given(tmp_path: Path) -> None:
-    items = load_items(scene_items(tmp_path))[:3]
+    items = load(copy_scenes(tmp_path))[:3]
     answers = [answer for item in items for answer in answers_to(item, "1111")]
     report(tmp_path, items, answers, overlays=tmp_path / "drawn")
     assert len(list((tmp_path / "drawn").glob("*.png"))) == 3

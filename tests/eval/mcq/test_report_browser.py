@@ -11,10 +11,9 @@ import pytest
 
 from tests.eval.common import test_run_report_browser as shared
 from tests.eval.mcq.made_sets import answers_to
-from uncanny.eval.mcq.data.load import load_items
-from uncanny.eval.mcq.data.scenes import scene_items
-from uncanny.eval.mcq.report.page import write_mcq_report
-from uncanny.eval.mcq.score.score import baseline_answers, score_set
+from uncanny.eval.mcq.data.load import copy_scenes, load
+from uncanny.eval.mcq.score.controls import baseline_answers
+from uncanny.eval.mcq.score.score import score
 
 pytestmark = shared.pytestmark
 
@@ -23,18 +22,10 @@ LONG = "a-host-with-a-long-name/" + "a-model-whose-name-goes-on-and-on-" * 3
 
 @pytest.fixture
 def page(tmp_path: Path) -> str:
-    items = load_items(scene_items(tmp_path))
+    items = load(copy_scenes(tmp_path))
     answers = [answer for item in items for answer in answers_to(item, "1101", LONG)]
     answers += baseline_answers(items, "random")
-    out = write_mcq_report(
-        score_set(items, answers, resamples=100),
-        items,
-        answers,
-        items_file=tmp_path / "items.jsonl",
-        root=None,
-        out=tmp_path / "mcq.html",
-    )
-    return out.resolve().as_uri()
+    return score(items, answers, resamples=100).report(tmp_path / "mcq.html").resolve().as_uri()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.eval.mcq.made_sets import answered, made_item, made_set
 from uncanny.eval.common.estimates import p_words
 from uncanny.eval.mcq.data.items import Answer, Item
-from uncanny.eval.mcq.report import plots as plot
+from uncanny.eval.mcq.report import plots
 from uncanny.eval.mcq.report.gallery import MOST_SHOWN, Gallery, gallery
-from uncanny.eval.mcq.report.page import published_scores
 from uncanny.eval.mcq.report.plots import bias_groups, hierarchy_bar, pattern_bars, published_hierarchy
-from uncanny.eval.mcq.score.matrix import AnswerKey, read_sheets
-from uncanny.eval.mcq.score.score import baseline_answers, score_set
+from uncanny.eval.mcq.score.controls import baseline_answers
+from uncanny.eval.mcq.score.score import score
+from uncanny.eval.mcq.score.tables import published_scores
 from uncanny.eval.metrics.intervals import wilson_interval
 
 
 def chosen(items: list[Item], answers: list[Answer]) -> Gallery:
-    return gallery(
-        read_sheets(AnswerKey.of(items), answers), answers, items_file=Path("none"), root=None, overlays=None
-    )
+    return gallery(score(items, answers, resamples=0), overlays=None)
 
 
 def test_all_sixteen_patterns_are_there_and_scale_to_the_most_frequent() -> None:
     items = made_set({"art_dg": 4})
-    score = score_set(items, answered(items, ["1111", "1111", "0000", "01-0"]), resamples=0).models["m"]
-    bars = {bar.pattern: bar for bar in pattern_bars(score)}
+    scores = score(items, answered(items, ["1111", "1111", "0000", "01-0"]), resamples=0)
+    bars = {bar.pattern: bar for bar in pattern_bars(scores["m"])}
     assert len(bars) == 16
     assert next(iter(bars)) == "1111"
     assert bars["1111"].width == 2 * bars["0000"].width > 0
@@ -37,8 +33,8 @@ def test_all_sixteen_patterns_are_there_and_scale_to_the_most_frequent() -> None
 
 def test_stacked_shares_fill_the_bar() -> None:
     items = made_set({"art_dg": 4})
-    score = score_set(items, answered(items, ["1111", "0111", "1110", "1101"]), resamples=0).models["m"]
-    parts = hierarchy_bar(score.hierarchy)
+    scores = score(items, answered(items, ["1111", "0111", "1110", "1101"]), resamples=0)
+    parts = hierarchy_bar(scores["m"].hierarchy)
     assert [(part.x, part.width) for part in parts] == [(0, 25), (25, 25), (50, 25), (75, 25)]
     for row in published_scores()["hierarchy"]:
         assert sum(part.width for part in published_hierarchy(row)) == pytest.approx(100, abs=0.2)
@@ -46,73 +42,73 @@ def test_stacked_shares_fill_the_bar() -> None:
 
 def test_no_artifact_image_means_no_bar() -> None:
     items = made_set({"ref_real": 2})
-    score = score_set(items, answered(items, ["1111"] * 2), resamples=0).models["m"]
-    assert hierarchy_bar(score.hierarchy) == []
-    assert all(bar.share is None for bar in pattern_bars(score))
+    scores = score(items, answered(items, ["1111"] * 2), resamples=0)
+    assert hierarchy_bar(scores["m"].hierarchy) == []
+    assert all(bar.share is None for bar in pattern_bars(scores["m"]))
 
 
 def test_bias_compares_given_with_right() -> None:
     items = made_set({"art_dg": 2, "ref_pg": 2})
-    score = score_set(items, baseline_answers(items, "always-E/no"), resamples=0)
-    presence, place, *_ = bias_groups(score.models["baseline/always-E/no"])
+    scores = score(items, baseline_answers(items, "always-E/no"), resamples=0)
+    presence, place, *_ = bias_groups(scores["baseline/always-E/no"])
     assert [(bar.option, bar.given, bar.right) for bar in presence.bars] == [("yes", 0, 1), ("no", 1, 0)]
     assert [(bar.given, bar.right) for bar in place.bars][-1] == (1, 0.5)
 
 
 def test_unasked_question_has_no_bias_bars() -> None:
     items = [made_item("r", "ref_pg")]
-    score = score_set(items, answered(items, ["-111"]), resamples=0).models["m"]
-    assert bias_groups(score)[0].bars == ()
+    scores = score(items, answered(items, ["-111"]), resamples=0)
+    assert bias_groups(scores["m"])[0].bars == ()
 
 
 def test_scatter_places_the_ends_of_the_scale_and_names_who_is_left_out() -> None:
     items = made_set({"art_dg": 4, "ref_real": 4})
     answers = answered(items, ["1111"] * 8, "perfect") + answered(items[:4], ["1111"] * 4, "half")
-    found = plot.scatter(score_set(items, answers, resamples=20).models, published_scores()["main"])
-    assert found.left_out == ("half",)
-    best = found.points[0]
-    assert (best.x, best.y) == (plot.at_x(1), plot.at_y(1))
+    scatter = plots.scatter(score(items, answers, resamples=20).models, published_scores()["main"])
+    assert scatter.left_out == ("half",)
+    best = scatter.points[0]
+    assert (best.x, best.y) == (plots.at_x(1), plots.at_y(1))
     low, high = wilson_interval(4, 4) or (0, 0)
-    assert best.across == (plot.at_x(low), plot.at_x(high))
-    numbers = [point.number for point in found.points if point.kind == "published"]
+    assert best.across == (plots.at_x(low), plots.at_x(high))
+    numbers = [point.number for point in scatter.points if point.kind == "published"]
     assert numbers == list(range(1, len(published_scores()["main"]) + 1))
-    for point in found.points:
+    for point in scatter.points:
         assert point.label in (point.name, str(point.number))
-        assert 0 <= point.label_x <= plot.WIDTH
-        assert 0 <= point.label_y <= plot.HEIGHT
+        assert 0 <= point.label_x <= plots.WIDTH
+        assert 0 <= point.label_y <= plots.HEIGHT
 
 
 def test_crowded_points_all_get_a_label() -> None:
     rows = [{"model": f"m{n}", "artifact_q1": 0.0, "ref_real_q1": 100.0} for n in range(40)]
-    found = plot.scatter({}, rows)
-    assert len({(point.label_x, point.label_y) for point in found.points}) > 20
+    scatter = plots.scatter({}, rows)
+    assert len({(point.label_x, point.label_y) for point in scatter.points}) > 20
 
 
 def test_hardest_items_come_first_and_the_rest_is_counted() -> None:
     items = made_set({"art_dg": MOST_SHOWN + 4})
     patterns = ["1110"] * (MOST_SHOWN + 1) + ["0000", "1111", "1111"]
-    found = chosen(items, answered(items, patterns))
-    assert (found.n_nobody, found.n_everybody) == (MOST_SHOWN + 2, 2)
-    assert len(found.nobody) == MOST_SHOWN
-    assert found.nobody[0].item.id == items[MOST_SHOWN + 1].id
-    assert [card.item.id for card in found.everybody] == [item.id for item in items[-2:]]
+    shown = chosen(items, answered(items, patterns))
+    assert (shown.n_nobody, shown.n_everybody) == (MOST_SHOWN + 2, 2)
+    assert len(shown.nobody) == MOST_SHOWN
+    assert shown.nobody[0].item.id == items[MOST_SHOWN + 1].id
+    assert [card.item.id for card in shown.everybody] == [item.id for item in items[-2:]]
 
 
 def test_one_of_two_right_is_in_neither_list() -> None:
     items = made_set({"art_dg": 3})
     answers = answered(items, ["1111", "1111", "0111"], "a") + answered(items, ["1111", "0111", "0111"], "b")
-    found = chosen(items, answers)
-    assert [card.item.id for card in found.everybody] == [items[0].id]
-    assert [card.item.id for card in found.nobody] == [items[2].id]
+    shown = chosen(items, answers)
+    assert [card.item.id for card in shown.everybody] == [items[0].id]
+    assert [card.item.id for card in shown.nobody] == [items[2].id]
 
 
 def test_baselines_and_people_do_not_decide() -> None:
     items = made_set({"art_dg": 2})
     answers = answered(items, ["1111"] * 2, "m") + answered(items, ["0000"] * 2, "human/ann")
-    found = chosen(items, answers + baseline_answers(items, "always-E/no"))
-    assert found.judges == ("m",)
-    assert found.n_everybody == 2
-    assert [name for name, _ in found.everybody[0].answers] == ["m", "human/ann", "baseline/always-E/no"]
+    shown = chosen(items, answers + baseline_answers(items, "always-E/no"))
+    assert shown.judges == ("m",)
+    assert shown.n_everybody == 2
+    assert [name for name, _ in shown.everybody[0].answers] == ["m", "human/ann", "baseline/always-E/no"]
     assert chosen(items, baseline_answers(items, "always-E/no")).judges == ("baseline/always-E/no",)
 
 
@@ -126,12 +122,12 @@ def test_answers_are_shown_for_what_they_are() -> None:
         *answered(items[1:], ["-000"]),
     ]
     cards = {card.item.id: card for card in chosen(items, answers).nobody}
-    _, given = cards["a"].answers[0]
-    assert [one.state for one in given] == ["wrong", "invalid", "refused", "right"]
-    assert [one.text for one in given] == ["no", "invalid", "refused", "A"]
-    assert len(given[1].raw) == 60
+    _, shown = cards["a"].answers[0]
+    assert [answer.state for answer in shown] == ["wrong", "invalid", "refused", "right"]
+    assert [answer.text for answer in shown] == ["no", "invalid", "refused", "A"]
+    assert len(shown[1].raw) == 60
     assert cards["p"].answers[0][1][0].state == "unasked"
-    assert [asked.question for asked in cards["p"].asked] == ["q2", "q3", "q4"]
+    assert [shown.question for shown in cards["p"].questions] == ["q2", "q3", "q4"]
     assert cards["p"].image is None
 
 

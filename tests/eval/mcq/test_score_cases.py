@@ -8,10 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
+from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set, scored
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Item, Split
-from uncanny.eval.mcq.score.score import score
 from uncanny.eval.metrics.intervals import wilson_interval
 
 ARCHIVED = Path(__file__).parents[2] / "data" / "oracle" / "salart_gpt54_slice46.json"
@@ -34,7 +33,7 @@ def test_archived_answers() -> None:
             for question, raw in zip(QUESTIONS, row["pred"], strict=True)
             if raw is not None
         ]
-    found = score(items, answers, resamples=500, require_complete=True)
+    found = scored(items, answers, resamples=500, require_complete=True)
     names = {"q1": "q1", "all4": "all_q1_4", "all3": "all_q2_4"}
     splits = {"artifact": "artifact", "real": "ref_real", "generated": "ref_pg", "overall": "overall"}
     assert len(archive["expected"]) == 10
@@ -54,7 +53,7 @@ def _four() -> list[Item]:
 
 
 def test_by_hand() -> None:
-    found = score(_four(), answered(_four(), ["1111", "1101", "0111", "-101"]), resamples=200)
+    found = scored(_four(), answered(_four(), ["1111", "1101", "0111", "-101"]), resamples=200)
     assert found["n_images"] == {
         "art_dg": 1,
         "art_pg": 1,
@@ -106,7 +105,7 @@ def test_by_hand() -> None:
 
 
 def test_nothing_answered_of_a_split_is_none_not_zero() -> None:
-    found = score(_four(), answers_to(_four()[0], "1111"), resamples=50)
+    found = scored(_four(), answers_to(_four()[0], "1111"), resamples=50)
     assert found["splits"]["ref_real"] == dict.fromkeys(found["splits"]["ref_real"])
     assert found["q1_detection"]["specificity"] is None
     assert found["missing"] == 4 + 4 + 3
@@ -115,7 +114,7 @@ def test_nothing_answered_of_a_split_is_none_not_zero() -> None:
 
 def _with(change: dict[str, Any], question: str = "q2") -> dict[str, Any]:
     answers = answered(_four(), ["1111", "1111", "1111", "-111"])
-    return score(
+    return scored(
         _four(),
         [
             Answer.model_validate(answer.model_dump() | change)
@@ -164,32 +163,32 @@ def test_invalid_q1_is_neither_yes_nor_no() -> None:
 
 def test_complete_is_demanded() -> None:
     answers = answered(_four(), ["1111", "1111", "1111", "-11-"])
-    assert score(_four(), answers, resamples=0)["missing"] == 1
+    assert scored(_four(), answers, resamples=0)["missing"] == 1
     with pytest.raises(UsageError, match=r"1 of 15 answers of 'm' are missing \(not answered: 1\)"):
-        score(_four(), answers, require_complete=True)
+        scored(_four(), answers, require_complete=True)
 
 
 def test_answer_takes_the_place_of_a_failed_call() -> None:
     failed = Answer(id="a", question="q1", raw=None, model="m", outcome="error", error="timeout: x")
     answers = answered(_four(), ["1111", "1111", "1111", "-111"])
     for given in ([failed, *answers], [*answers, failed]):
-        assert score(_four(), given, resamples=0)["missing"] == 0
+        assert scored(_four(), given, resamples=0)["missing"] == 0
 
 
 def test_wrong_files_are_refused() -> None:
     items, answers = _four(), answered(_four(), ["1111", "1111", "1111", "-111"])
     with pytest.raises(UsageError, match="'m' answers q1 of item 'a' twice"):
-        score(items, [*answers, answers[0]])
+        scored(items, [*answers, answers[0]])
     with pytest.raises(UsageError, match="item 'a' comes twice"):
-        score([*items, items[0]], answers)
+        scored([*items, items[0]], answers)
     with pytest.raises(UsageError, match="no answers to score"):
-        score(items, [])
+        scored(items, [])
     with pytest.raises(UsageError, match="none of the 15 answers of 'm' belongs"):
-        score(made_set({"art_dg": 2}), answers)
+        scored(made_set({"art_dg": 2}), answers)
 
 
 def test_answers_to_other_items_are_counted() -> None:
-    found = score(_four()[:2], answered(_four(), ["1111", "1111", "1111", "-111"]), resamples=0)
+    found = scored(_four()[:2], answered(_four(), ["1111", "1111", "1111", "-111"]), resamples=0)
     assert (found["unused"], found["missing"], found["splits"]["artifact"]["all_q1_4"]) == (7, 0, 1.0)
 
 
@@ -198,8 +197,8 @@ def test_lenient_stands_beside_exact() -> None:
         Answer(id="a", question=q, raw="The answer is A." if q != "q1" else "Yes, it has.", model="m")
         for q in QUESTIONS
     ]
-    found = score(_four()[:1], answers, resamples=0, parser="lenient")
+    found = scored(_four()[:1], answers, resamples=0, parser="lenient")
     assert (found["splits"]["artifact"]["all_q1_4"], found["parser"]) == (0.0, "exact/1")
     assert found["lenient"]["splits"]["artifact"]["all_q1_4"] == 1.0
     assert found["lenient"]["parser"] == "lenient/1"
-    assert "lenient" not in score(_four()[:1], answers, resamples=0)
+    assert "lenient" not in scored(_four()[:1], answers, resamples=0)

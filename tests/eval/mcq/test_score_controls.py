@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.eval.mcq.made_sets import made_item
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.items import Answer, Box, Option
 from uncanny.eval.mcq.score.box_models import box_answers, choose_box, read_mask, score_boxes
-from uncanny.eval.mcq.score.control import score_no_image
+from uncanny.eval.mcq.score.controls import score_no_image
 
 ITEMS = [
     made_item("a", "art_dg", ("B", "B", "B")),
@@ -35,7 +36,7 @@ def q4(raws: dict[str, str | None]) -> list[Answer]:
 def test_no_image_by_hand() -> None:
     blind = q4({"a": "B", "b": "F", "c": "E.", "d": "no picture"})
     found = score_no_image(ITEMS, blind, q4({"a": "B", "b": "A", "c": "E", "d": "E"}))
-    assert found == {
+    assert asdict(found) == {
         "n": 4,
         "missing": 0,
         "invalid": 1,
@@ -50,15 +51,15 @@ def test_no_image_by_hand() -> None:
 
 def test_no_image_without_the_other_answers_or_any() -> None:
     found = score_no_image(ITEMS, q4({"a": "F", "b": None}))
-    assert (found["n"], found["missing"], found["f_rate"], found["same_non_e"]) == (1, 3, 1.0, None)
-    assert score_no_image(ITEMS, [])["f_rate"] is None
+    assert (found.n, found.missing, found.f_rate, found.same_non_e) == (1, 3, 1.0, None)
+    assert score_no_image(ITEMS, []).f_rate is None
     with pytest.raises(UsageError, match="q4 of item 'a' is answered twice"):
         score_no_image(ITEMS, q4({"a": "F"}) * 2)
 
 
 def test_invalid_answers_are_never_the_same_letter() -> None:
     found = score_no_image(ITEMS, q4({"a": "?", "b": "F"}), q4({"a": "?", "b": "F"}))
-    assert found["same_non_e"] == 0.0
+    assert found.same_non_e == 0.0
 
 
 def test_box_with_the_highest_mean() -> None:
@@ -109,7 +110,7 @@ def test_references_are_wrong_by_construction() -> None:
         mask[:, 12:18] = 1
         assert item.q3 is not None
         picks[item.id] = choose_box(mask, item.q3.boxes)
-    found = score_boxes(ITEMS, picks, resamples=100)
+    found = score_boxes(ITEMS, picks, resamples=100).to_json()
     assert found["q3"] == {"artifact": 0.5, "ref_real": 0.0, "ref_pg": None, "overall": pytest.approx(1 / 3)}
     assert (found["missing"], found["ties"], found["n"]["overall"]) == (1, 0, 3)
     assert found["ci"]["ref_real"] == [0.0, pytest.approx(0.7935, abs=1e-4)]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.eval.mcq.made_sets import RELEASE, answered, answers_to, made_item, made_set
+from tests.eval.mcq.made_sets import RELEASE, answered, answers_to, made_item, made_set, scored
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.items import Answer
-from uncanny.eval.mcq.report.page import published_scores
 from uncanny.eval.mcq.score.aggregate import as_rater
-from uncanny.eval.mcq.score.score import BASELINES, baseline_answers, random_expectation, score, score_set
+from uncanny.eval.mcq.score.controls import BASELINES, baseline_answers, random_expectation
+from uncanny.eval.mcq.score.score import score
+from uncanny.eval.mcq.score.tables import published_scores
 
 ITEMS = made_set({"art_dg": 6, "art_pg": 2, "ref_real": 4, "ref_pg": 2})
 REFERENCES = ["1111"] * 4 + ["-111"] * 2
@@ -18,7 +19,7 @@ RIGHT_ONCE = ["0111", "1111", "1111", "0000", "1000", "1000", "0000", "0000", *R
 
 
 def test_oracle_and_mcnemar_by_hand() -> None:
-    found = score(
+    found = scored(
         ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + answered(ITEMS, RIGHT_ONCE, "two"), resamples=300
     )
     assert set(found) == {"models", "oracle", "oracle_counts", "mcnemar"}
@@ -36,18 +37,18 @@ def test_oracle_and_mcnemar_by_hand() -> None:
 
 def test_comparisons_keep_to_items_that_both_answer() -> None:
     half = answered(ITEMS[:1], ["0111"], "two")
-    found = score(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + half, resamples=0)
+    found = scored(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + half, resamples=0)
     assert found["oracle_counts"] == {"solved": 1, "n": 1, "ci": None}
     assert found["mcnemar"][0]["q1"] == {"n": 1, "first_only": 1, "second_only": 0, "p_value": 1.0}
     only_q1 = [answer for answer in half if answer.question == "q1"]
-    found = score(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + only_q1, resamples=0)
+    found = scored(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + only_q1, resamples=0)
     assert found["oracle"] is None
     assert found["mcnemar"][0]["q4"]["p_value"] is None
 
 
 def test_raters_are_averaged_and_take_no_part_in_the_oracle() -> None:
     people = as_rater(answered(ITEMS, RIGHT_TWICE), "ann") + as_rater(answered(ITEMS, RIGHT_ONCE), "bob")
-    found = score(ITEMS, people + answered(ITEMS, RIGHT_ONCE, "model"), resamples=300)
+    found = scored(ITEMS, people + answered(ITEMS, RIGHT_ONCE, "model"), resamples=300)
     human = found["models"]["human"]
     assert list(found["models"]) == ["human", "model"]
     assert human["raters"] == 2
@@ -61,7 +62,7 @@ def test_raters_are_averaged_and_take_no_part_in_the_oracle() -> None:
 
 def test_a_rater_who_skipped_weighs_as_much_as_one_who_did_not() -> None:
     people = as_rater(answered(ITEMS, RIGHT_TWICE), "ann") + as_rater(answers_to(ITEMS[3], "0000"), "bob")
-    human = score(ITEMS, people, resamples=50)
+    human = scored(ITEMS, people, resamples=50)
     assert human["splits"]["artifact"]["q1"] == (5 / 8 + 0) / 2
     assert human["splits"]["ref_real"]["q1"] == 1.0
     assert human["missing"] == 4 * 12 + 3 * 2 - 4
@@ -78,7 +79,7 @@ def test_published_row_of_three_raters() -> None:
         for row in wrong:
             patterns[row] = "-110" if row >= edited else "0110"
         people += as_rater(answered(items, patterns), str(rater))
-    found = score(items, people, resamples=0)["splits"]
+    found = scored(items, people, resamples=0)["splits"]
     row = next(row for row in published_scores()["main"] if row["model"] == "Human")
     for cell, percent in row.items():
         split = next((split for split in found if cell.startswith(split)), None)
@@ -96,7 +97,7 @@ def test_baselines() -> None:
         if split:
             share = expected["splits"][split][cell.removeprefix(f"{split}_")]
             assert 100 * share == pytest.approx(percent), cell
-    found = score(
+    found = scored(
         items, [answer for name in BASELINES for answer in baseline_answers(items, name)], resamples=0
     )
     assert found["oracle"] is None
@@ -122,20 +123,20 @@ def test_random_answers_depend_on_seed_and_item_alone() -> None:
 
 def test_same_seed_same_report_whatever_the_order() -> None:
     answers = answered(ITEMS, RIGHT_TWICE)
-    first = score(ITEMS, answers, resamples=200, seed=3)
-    assert score(ITEMS, answers[::-1], resamples=200, seed=3) == first
-    assert score(ITEMS[::-1], answers, resamples=200, seed=3)["ci"] == first["ci"]
-    assert score(ITEMS, answers, resamples=200, seed=4)["ci"] != first["ci"]
+    first = scored(ITEMS, answers, resamples=200, seed=3)
+    assert scored(ITEMS, answers[::-1], resamples=200, seed=3) == first
+    assert scored(ITEMS[::-1], answers, resamples=200, seed=3)["ci"] == first["ci"]
+    assert scored(ITEMS, answers, resamples=200, seed=4)["ci"] != first["ci"]
 
 
 def test_typed_result_and_empty_set() -> None:
-    found = score_set(ITEMS, answered(ITEMS, RIGHT_TWICE), resamples=100)
-    share = found.models["m"].splits["artifact"]["all_q1_4"]
+    found = score(ITEMS, answered(ITEMS, RIGHT_TWICE), resamples=100)
+    share = found.models["m"].splits["artifact"].shares["all_q1_4"]
     assert (share.value, share.counts, share.out_of) == (2 / 8, 2, 8)
     assert share.interval is not None
-    empty = score([], [Answer(id="x", question="q1", raw="no", model="m")], resamples=20)
+    empty = scored([], [Answer(id="x", question="q1", raw="no", model="m")], resamples=20)
     assert empty["n_images"]["all"] == 0
     assert empty["splits"]["overall"] == {"q1": None, "all_q1_4": None, "all_q2_4": None}
     assert empty["ci"]["splits"]["overall"]["q1"] is None
     with pytest.raises(UsageError):
-        score([made_item("a", "art_dg")], [Answer(id="x", question="q1", raw="no", model="m")])
+        scored([made_item("a", "art_dg")], [Answer(id="x", question="q1", raw="no", model="m")])

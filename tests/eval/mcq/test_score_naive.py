@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.eval.mcq.made_sets import TYPES, made_item
+from tests.eval.mcq.made_sets import TYPES, made_item, scored
 from tests.eval.mcq.naive_scores import Marks, naive, naive_detection
 from uncanny.eval.mcq.data.items import Answer, Item
-from uncanny.eval.mcq.score.score import score
 
 SPLITS = st.sampled_from(["art_dg", "art_pg", "ref_real", "ref_pg"])
 KINDS = st.one_of(st.none(), st.sampled_from(TYPES))
@@ -32,7 +31,7 @@ def answered_sets(draw: st.DrawFn) -> tuple[list[Item], list[Answer], dict[str, 
         item = made_item(str(n), split, key, kind)
         items.append(item)
         said[item.id] = {}
-        for question in item.asked():
+        for question in item.questions():
             raw = draw(WORDS if question == "q1" else LETTERS)
             if raw == "failed":
                 answers.append(
@@ -64,7 +63,7 @@ def test_any_answers(
     items, answers, said = made
     if not answers:
         return
-    found = score(items, answers, resamples=0)
+    found = scored(items, answers, resamples=0)
     marks: dict[str, Marks] = {
         item.id: {
             question: choice == getattr(item, question).answer for question, choice in said[item.id].items()
@@ -83,7 +82,7 @@ def test_any_answers(
     assert found["q1_detection"] == _near(naive_detection(calls))
     choices = [choice for held in said.values() for choice in held.values()]
     assert sum(found["invalid"].values()) == choices.count(None)
-    assert found["missing"] == sum(len(item.asked()) for item in items) - len(choices)
+    assert found["missing"] == sum(len(item.questions()) for item in items) - len(choices)
     failures = sum(answer.outcome == "error" for answer in answers)
     assert found["missing_by"].get("429", 0) == failures
     assert sum(found["refused"].values()) == sum(answer.outcome == "refused" for answer in answers)

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.eval.mcq.made_sets import RELEASE, answered, made_set
-from uncanny.eval.mcq.report.page import published_scores
-from uncanny.eval.mcq.score.score import score
+from tests.eval.mcq.made_sets import RELEASE, answered, made_set, scored
+from uncanny.eval.mcq.score.tables import published_scores
 
 FIGURES = published_scores()
 MAIN = {row["model"]: row for row in FIGURES["main"][2:]}
@@ -96,7 +95,7 @@ def scores() -> dict[str, Any]:
         for answer in answered(ITEMS, [*_artifact_patterns(model), *_reference_patterns(model)], model)
     ]
     assert len(answers) == 20 * 3_681
-    found: dict[str, Any] = score(ITEMS, answers, resamples=0, require_complete=True)["models"]
+    found: dict[str, Any] = scored(ITEMS, answers, resamples=0, require_complete=True)["models"]
     return found
 
 

@@ -7,15 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from uncanny.eval.mcq.data.items import (
-    QUESTIONS,
-    Item,
-    asked_digest,
-    carries_texts,
-    prompt_id,
-    question_text,
-    system_text,
-)
+from uncanny.eval.mcq.data.items import QUESTIONS, Item
+from uncanny.eval.mcq.data.texts import carries_texts, prompt_id, question_digest, question_text, system_text
 
 BARE: dict[str, Any] = {
     "id": "a",
@@ -99,5 +92,5 @@ def test_a_question_is_another_one_when_what_is_asked_changes(
     changed: dict[str, Any], which: set[str]
 ) -> None:
     before, after = item(), item(**changed)
-    found = {q for q in QUESTIONS if asked_digest(before, q) != asked_digest(after, q)}
+    found = {q for q in QUESTIONS if question_digest(before, q) != question_digest(after, q)}
     assert found == which

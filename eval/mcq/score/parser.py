@@ -1,4 +1,4 @@
-"""What a raw answer to a multiple-choice question says.
+"""What a raw answer to a multiple-choice question says: the exact rule, and the opt-in lenient reading.
 
 The exact rule is SalArt-VQA's exact match (appendix E.3). White space around the answer goes, so does one
 leading `<think>…</think>` block. What is left must be, for Q1, `yes` or `no` in any case with at most one
@@ -8,11 +8,11 @@ full stop; for Q2–Q4 one Latin letter in either case, with at most one full st
 In the form `json` the rule is applied to the value of `answer` in the last JSON object that has it, where
 the last is the one that ends last. Broken JSON is not repaired.
 
-The one choice of an unambiguous sentence: the opt-in lenient reading, never part of the exact score.
-
-A choice counts only where the sentence marks it as one, and only where no other option is named. A sentence
-that negates, weighs or hedges is left unread: a missed answer is counted as invalid, a wrong reading is not
-counted at all."""
+The lenient reading also takes the one choice of an unambiguous sentence, and is never part of the exact
+score. A choice counts only where the sentence marks it as one, and only where no other option is named. A
+sentence that negates, weighs or hedges is left unread: a missed answer is counted as invalid, a wrong reading
+is not counted at all.
+"""
 
 from __future__ import annotations
 
@@ -58,24 +58,24 @@ def read_choice(
     """
     if raw is None:
         return INVALID
-    text = _spoken(raw)
+    text = _without_thoughts(raw)
     if len(text) > _LONGEST:
         return INVALID
     if form == "json":
-        held = _last_answer(text)
+        value = _last_answer(text)
         # A sentence without any object may still be read leniently; an object's value stands for itself.
-        found, text = (None, text) if held is None else (_exact(held[0], question, letters), held[0])
+        choice, text = (None, text) if value is None else (_exact(value[0], question, letters), value[0])
     else:
-        found = _exact(text, question, letters)
-    if found is not None:
-        return Reading(found, "exact")
+        choice = _exact(text, question, letters)
+    if choice is not None:
+        return Reading(choice, "exact")
     if parser == "lenient":
-        found = _exact(text, question, letters) or _lenient(text, question, letters)
-        return Reading(found, "lenient") if found else INVALID
+        choice = _exact(text, question, letters) or _lenient(text, question, letters)
+        return Reading(choice, "lenient") if choice else INVALID
     return INVALID
 
 
-def _spoken(raw: str) -> str:
+def _without_thoughts(raw: str) -> str:
     text = raw.strip()
     thoughts = _THOUGHTS.match(text)
     return text[thoughts.end() :].strip() if thoughts else text
@@ -84,12 +84,12 @@ def _spoken(raw: str) -> str:
 def _exact(text: str, question: Question, letters: str) -> str | None:
     text = text.strip()
     if question == "q1":
-        said = _PRESENCE.fullmatch(text)
-        return said[1].lower() if said else None
-    found = _LETTER.fullmatch(text)
-    if found is None:
+        presence = _PRESENCE.fullmatch(text)
+        return presence[1].lower() if presence else None
+    match = _LETTER.fullmatch(text)
+    if match is None:
         return None
-    letter = (found[1] or found[2] or found[4]).upper()
+    letter = (match[1] or match[2] or match[4]).upper()
     return letter if letter in letters else None
 
 
@@ -103,19 +103,19 @@ def _last_answer(text: str) -> tuple[str] | None:
     """The `answer` of the last JSON object that has one; a value that is no string reads as empty text."""
     last: tuple[str] | None = None
     at, final = 0, text.rfind("}")
-    while found := _OPENING.search(text, at, final + 1):
+    while opening := _OPENING.search(text, at, final + 1):
         inside: list[tuple[str]] = []
 
-        def keep(held: dict[str, Any], inside: list[tuple[str]] = inside) -> dict[str, Any]:
-            if "answer" in held:
-                value = held["answer"]
+        def keep(content: dict[str, Any], inside: list[tuple[str]] = inside) -> dict[str, Any]:
+            if "answer" in content:
+                value = content["answer"]
                 inside.append((value if isinstance(value, str) else "",))
-            return held
+            return content
 
         try:
-            _, at = json.JSONDecoder(object_hook=keep).raw_decode(text, found.start())
+            _, at = json.JSONDecoder(object_hook=keep).raw_decode(text, opening.start())
         except (ValueError, RecursionError):
-            at = found.start() + 1
+            at = opening.start() + 1
             continue
         last = inside[-1] if inside else last
     return last
@@ -138,7 +138,7 @@ _MARKED = re.compile(
     re.IGNORECASE,
 )
 _YES_NO = "[Yy][Ee][Ss]|[Nn][Oo]"  # ignoring case would take the long s for an s
-_SAID_PRESENCE = re.compile(rf"\b({_YES_NO})\b")
+_PRESENCE_WORD = re.compile(rf"\b({_YES_NO})\b")
 _PRESENCE_LEADING = re.compile(rf"[(*\"'“`\[]{{0,3}}({_YES_NO})[)*\"'”`\]]{{0,3}}(?:[.,:;!)—–-]|$)")
 _PRESENCE_MARKED = re.compile(
     rf"\b[Aa]nswer\s*+(?:is\s*+)?[:=]?\s*+[(*\"'“`]{{0,3}}({_YES_NO})\b(?!\s+\w)"
@@ -149,9 +149,9 @@ _PRESENCE_MARKED = re.compile(
 def letter_of(text: str, letters: str) -> str | None:
     """The capital letter that `text` marks as its choice, or None."""
     named = {
-        found[1]
-        for found in _NAMED.finditer(text)
-        if not _ARTICLE.match(text, found.start()) and found[1] != "I"
+        match[1]
+        for match in _NAMED.finditer(text)
+        if not _ARTICLE.match(text, match.start()) and match[1] != "I"
     }
     if len(named) != 1 or not named <= set(letters):
         return None
@@ -161,15 +161,15 @@ def letter_of(text: str, letters: str) -> str | None:
         return letter
     if _ASIDE.search(text):
         return None
-    return letter if any(letter in found.groups() for found in _MARKED.finditer(text)) else None
+    return letter if any(letter in match.groups() for match in _MARKED.finditer(text)) else None
 
 
 def presence_of(text: str) -> str | None:
     """`yes` or `no` where `text` marks one of them as its answer and does not use the other word at all."""
-    said = {found[1].lower() for found in _SAID_PRESENCE.finditer(text)}
-    if len(said) != 1:
+    words = {match[1].lower() for match in _PRESENCE_WORD.finditer(text)}
+    if len(words) != 1:
         return None
-    (word,) = said
+    (word,) = words
     if _PRESENCE_LEADING.match(text) or _PRESENCE_MARKED.search(text):
         return word
     return None

@@ -1,0 +1,176 @@
+"""Files of answers: records of a run, and predictions as the release has them, one line an image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.problems import ItemsError, Problem, parse_records, shown
+from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AnswerForm, Item, Question
+from uncanny.eval.mcq.score.parser import read_choice
+from uncanny.records.jsonl import write_atomically
+from uncanny.records.run_folder import RunFolder
+
+ANSWERS_FILE = "answers.jsonl"
+
+
+def read_answers(paths: Iterable[Path]) -> list[Answer]:
+    """Answers from record files, prediction files and run folders; a folder may hold runs of several models.
+
+    A prediction file does not say whose it is: its model is called what the file is. Raises what
+    `load_answers` and `load_predictions` raise.
+    """
+    records: list[Path] = []
+    predictions: list[Answer] = []
+    for path in paths:
+        if path.is_dir():
+            records += _answer_files(path)
+        elif _holds_predictions(path):
+            predictions += load_predictions(path, model=path.stem)
+        else:
+            records.append(path)
+    return [*load_answers(records), *predictions]
+
+
+def _answer_files(folder: Path) -> list[Path]:
+    runs = [folder]
+    if not (folder / ANSWERS_FILE).is_file():
+        # A run of several models has a folder for each.
+        runs = sorted(file.parent for file in folder.glob(f"*/{ANSWERS_FILE}")) or runs
+    for run in runs:
+        RunFolder(run).check_links()
+    return [run / ANSWERS_FILE for run in runs]
+
+
+def _holds_predictions(path: Path) -> bool:
+    try:
+        with path.open("rb") as lines:
+            first = orjson.loads(next((line for line in lines if line.strip()), b"{}"))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", remedy="Name answer files.") from None
+    except orjson.JSONDecodeError:
+        return False
+    return isinstance(first, dict) and "row_id" in first
+
+
+def load_answers(paths: Sequence[Path]) -> tuple[Answer, ...]:
+    """All answers of several record files, in order of first appearance; each names its own model.
+
+    An answer that is there twice is taken once. An answer to a question whose call failed elsewhere replaces
+    the failure. Raises ItemsError with every invalid line and every answer that contradicts an earlier
+    one, UsageError for a file that cannot be read.
+    """
+    kept: dict[tuple[str, str, str, str | None], tuple[Answer, str]] = {}
+    problems: list[Problem] = []
+    for path in paths:
+        answers, invalid = parse_records(path, Answer)
+        problems += [_in_file(problem, path) for problem in invalid] if len(paths) > 1 else invalid
+        for number, answer in answers:
+            # Of a question that was changed in between both answers stay: which one counts, the items tell.
+            key = (answer.model, answer.id, answer.question, answer.digest("asked"))
+            here = f"{path}:{number}"
+            before = kept.get(key)
+            if before is None or before[0].outcome == "error":
+                kept[key] = (answer, here)
+            elif answer.outcome != "error" and not _same(before[0], answer):
+                problems.append(_contradiction(before, answer, here, number))
+    if problems:
+        what = str(paths[0]) if len(paths) == 1 else f"{len(paths)} answer files"
+        raise ItemsError(what, problems, remedy="Correct these lines; nothing was scored.")
+    return tuple(answer for answer, _ in kept.values())
+
+
+def _same(first: Answer, second: Answer) -> bool:
+    return (first.raw, first.outcome) == (second.raw, second.outcome)
+
+
+def _contradiction(before: tuple[Answer, str], answer: Answer, here: str, number: int) -> Problem:
+    message = (
+        f"{answer.model} answered {shown(before[0].raw)} at {before[1]} and {shown(answer.raw)} at {here}; "
+        "keep one of them, or give the second run a model name of its own"
+    )
+    return Problem(answer.id, answer.question, message, line=number)
+
+
+def _in_file(problem: Problem, path: Path) -> Problem:
+    return Problem(problem.item, problem.field, f"{path}: {problem.message}", line=problem.line)
+
+
+class _Line(BaseModel):
+    """One image of the release's predictions."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    row_id: str = Field(min_length=1)
+    q1: str | None = None
+    q2: str | None = None
+    q3: str | None = None
+    q4: str | None = None
+    raw: Any = None
+
+
+def load_predictions(path: Path, *, model: str) -> tuple[Answer, ...]:
+    """The answers of one model, image by image in order of first appearance.
+
+    Of several lines about one image the last stands: runs that were taken up again append. A question that
+    is null or absent has no answer, unless the line keeps the model's words for it under `raw`. Raises
+    ItemsError with every invalid line, UsageError for a file that cannot be read.
+    """
+    numbered, problems = parse_records(path, _Line)
+    if problems:
+        raise ItemsError(str(path), problems, remedy="Correct these lines; nothing was read.")
+    lines = {line.row_id: line for _, line in numbered}
+    return tuple(answer for line in lines.values() for answer in _answers(line, model))
+
+
+def write_predictions(answers: Iterable[Answer], path: Path, *, items: Sequence[Item] = ()) -> None:
+    """Write one model's answers, one line an image, in the items' order or else the answers'.
+
+    What stands there is what an answer says by the exact rule, null where it says nothing or there is none.
+    `items` tell in which form answers were asked for; without them it is the letter. Questions that an item
+    is not asked are left out, and so is the control without the image. Raises UsageError where the answers
+    are of several models.
+    """
+    forms: dict[str, AnswerForm] = {item.id: item.answer_form for item in items}
+    rows: dict[str, dict[str, str | None]] = {item.id: dict.fromkeys(item.questions()) for item in items}
+    models: set[str] = set()
+    for answer in answers:
+        models.add(answer.model)
+        question = next((known for known in QUESTIONS if known == answer.question), None)
+        if question is not None:
+            choice = read_choice(answer.raw, question, forms.get(answer.id, "letter")).choice
+            row = rows.setdefault(answer.id, {})
+            row[question] = choice or row.get(question)
+    if len(models) > 1:
+        raise UsageError(
+            f"predictions of {len(models)} models: {', '.join(sorted(models))}",
+            remedy="Write a file for each; its lines do not say whose they are.",
+        )
+    write_atomically(path, (_dump(row_id, row) for row_id, row in rows.items()))
+
+
+def _dump(row_id: str, row: dict[str, str | None]) -> bytes:
+    ordered = {question: row[question] for question in QUESTIONS if question in row}
+    return orjson.dumps({"row_id": row_id, **ordered}) + b"\n"
+
+
+def _answers(line: _Line, model: str) -> Iterator[Answer]:
+    for question in QUESTIONS:
+        choice: str | None = getattr(line, question)
+        raw = choice if choice is not None else _unread_text(line.raw, question)
+        if raw is not None:
+            yield Answer(id=line.row_id, question=question, raw=raw, model=model)
+
+
+def _unread_text(raw: Any, question: Question) -> str | None:
+    """What the model answered where no choice could be read from it; a failed call has no text."""
+    entry = raw.get(question) if isinstance(raw, dict) else None
+    if not isinstance(entry, dict) or "error" in entry:
+        return None
+    text = entry.get("text")
+    return text if isinstance(text, str) else None

@@ -1,0 +1,119 @@
+"""What each question of an item says to a model, word for word, and digests that tell when that changes.
+
+Items without texts of their own are asked with the package's, `prompts/mcq`; those that carry texts, as the
+release of SalArt-VQA does, are asked with them as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import orjson
+
+from uncanny.agents.artifact_answerer import own_texts
+from uncanny.eval.mcq.data.items import Answer, AskedQuestion, BoxChoice, Item, Question, TextChoice
+from uncanny.prompts import PromptSet, earlier_set
+
+NONE_OF_THEM = {"q2": "none of these places", "q4": "none of these descriptions"}
+NO_PICTURE = "no picture was provided"
+TEXTS_OF_0_1_0 = "mcq@b4fed076"
+
+
+def carries_texts(item: Item) -> bool:
+    """Whether the item is asked with its own texts; only then do figures compare with published ones."""
+    return bool(item.prompts)
+
+
+def whose_texts(items: Sequence[Item]) -> Literal["set", "ours", "mixed"]:
+    """Whether the items are asked with their own texts, with ours, or some with these and some with those."""
+    own = sum(carries_texts(item) for item in items)
+    return "set" if own == len(items) else "ours" if not own else "mixed"
+
+
+def system_text(item: Item, ours: PromptSet | None = None) -> str:
+    """The system text; empty where an item's own texts have none.
+
+    Here and below `ours` is the wording of items without texts of their own, the package's by default.
+    """
+    if carries_texts(item):
+        return item.system or ""
+    return (ours or own_texts())["system"].template.template
+
+
+def question_text(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
+    """The user's turn, without the image. An item's own text is taken as it is.
+
+    The control without the image always has our own wording: no set carries one for it.
+    """
+    if question != "q4_no_image" and item.prompts and question in item.prompts:
+        return item.prompts[question]
+    options = _own_options(item, question)
+    return (ours or own_texts())[question].fill(**({} if options is None else {"options": _json(options)}))
+
+
+def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
+    """For records: our prompt's id, or `own:` and the hash of the item's own text."""
+    if question != "q4_no_image" and item.prompts and question in item.prompts:
+        return f"own:{question}@{_digest(item.prompts[question])}"
+    return (ours or own_texts())[question].id
+
+
+def question_digest(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
+    """Changes when an item's question does, so that an answer to another question is never taken for it."""
+    content = [system_text(item, ours), question_text(item, question, ours), item.image, item.overlay]
+    if question == "q3" and item.q3 is not None:
+        content.append(_json({key: list(box) for key, box in item.q3.boxes.items()}))
+    return _digest(_json(content))
+
+
+def content_digest(item: Item, question: AskedQuestion) -> str:
+    """Of what the item itself gives to the question: another wording of ours leaves it as it is.
+
+    Of the image only the file's name counts, so that a set may be moved, or stored anew with drawn boxes.
+    """
+    source: Question = "q4" if question == "q4_no_image" else question
+    choice = item.choice(source)
+    texts: list[Any] = [item.system, (item.prompts or {}).get(source)] if carries_texts(item) else []
+    options: dict[str, Any] = {}
+    if isinstance(choice, TextChoice):
+        options = dict(sorted(choice.options.items()))
+    elif isinstance(choice, BoxChoice):
+        options = {letter: list(box) for letter, box in sorted(choice.boxes.items())}
+    return _digest(_json([question, item.image.rpartition("/")[2], texts, options]))
+
+
+def changed_since(answer: Answer, item: Item) -> bool:
+    """Whether the answer was given to another question than the item asks now.
+
+    False where the record does not tell: answers of other tools say nothing of what was asked.
+    """
+    if (content := answer.digest("content")) is not None:
+        return content != content_digest(item, answer.question)
+    if (asked := answer.digest("asked")) is not None:
+        # Our own wording is part of this digest, and versions that wrote no other one had another.
+        wordings = [own_texts(), *filter(None, [earlier_set(TEXTS_OF_0_1_0)])]
+        return asked not in {question_digest(item, answer.question, ours) for ours in wordings}
+    return False
+
+
+def _own_options(item: Item, question: AskedQuestion) -> dict[str, str] | None:
+    """The options that stand in our wording of a question; None where none do."""
+    if question == "q4_no_image":
+        return _options(item, "q4") | {"F": NO_PICTURE}
+    return _options(item, question) if question in ("q2", "q4") else None
+
+
+def _options(item: Item, question: Question) -> dict[str, str]:
+    choice = item.choice(question)
+    assert isinstance(choice, TextChoice)
+    return {**dict(sorted(choice.options.items())), "E": NONE_OF_THEM[question]}
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -1,0 +1,214 @@
+"""Answers that look at no image: what a score is worth is seen against them.
+
+Baselines are made up here, one that guesses and one that never finds anything. The control is asked of a
+model: Q4 again with nothing to see and a sixth option F, no image was provided, which is right (SalArt-VQA,
+section 4.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from random import Random
+from typing import Any, Literal
+
+from uncanny.errors import UsageError
+from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Answer, AskedQuestion, Item, Question, Split
+from uncanny.eval.mcq.data.texts import changed_since
+from uncanny.eval.mcq.score.matrix import failed
+from uncanny.eval.mcq.score.parser import Parser, Reading, read_choice
+from uncanny.eval.metrics.mcq import SPLITS
+
+BASELINE_PREFIX = "baseline/"
+Baseline = Literal["random", "always-E/no"]
+BASELINES: tuple[Baseline, ...] = ("random", "always-E/no")
+
+
+def is_baseline(model: str) -> bool:
+    """Whether these answers were made up here."""
+    return model.startswith(BASELINE_PREFIX)
+
+
+def baseline_answers(items: Iterable[Item], baseline: Baseline, *, seed: int = 0) -> list[Answer]:
+    """An answer to every question of every item, by the model `baseline/NAME`.
+
+    `random` is uniform over the options of the question and depends on seed, item and question alone, not on
+    the order or number of items; `always-E/no` finds nothing anywhere.
+    """
+    return [
+        Answer(
+            id=item.id,
+            question=question,
+            raw=_baseline_choice(item, question, baseline, seed),
+            model=BASELINE_PREFIX + baseline,
+        )
+        for item in items
+        for question in item.questions()
+    ]
+
+
+def _baseline_choice(item: Item, question: Question, baseline: Baseline, seed: int) -> str:
+    options = options_of(item, question)
+    return (
+        options[-1] if baseline == "always-E/no" else Random(f"{seed} {item.id} {question}").choice(options)
+    )
+
+
+def options_of(item: Item, question: Question) -> tuple[str, ...]:
+    """The answers that can be given; the last one finds nothing. Empty where the question is not asked."""
+    if question == "q1":
+        return ("yes", "no") if item.q1 else ()
+    if question == "q3":
+        return (*item.q3.boxes, "E") if item.q3 else ()
+    choice = item.q2 if question == "q2" else item.q4
+    return (*choice.options, "E") if choice else ()
+
+
+def random_expectation(items: Iterable[Item]) -> dict[str, Any]:
+    """What `random` scores on average, in closed form: `splits` as in a score, and recall and specificity.
+
+    With the usual four options and E: 1/2 on Q1, 1/5 on Q2–Q4, 0.4 % on all four, 0.8 % on the last three.
+    """
+    everything = list(items)
+    splits: dict[str, dict[str, float | None]] = {
+        name: _expected([item for item in everything if item.split in members])
+        for name, members in SPLITS.items()
+    }
+    splits["ref_pg"]["all_q1_4"] = None
+    with_q1: frozenset[Split] = ARTIFACT_SPLITS | {"ref_real"}
+    paired = _expected([item for item in everything if item.split in with_q1])
+    splits["overall"] = {
+        "q1": paired["q1"],
+        "all_q1_4": paired["all_q1_4"],
+        "all_q2_4": _expected(everything)["all_q2_4"],
+    }
+    detection = {"recall": splits["artifact"]["q1"], "specificity": splits["ref_real"]["q1"]}
+    return {"splits": splits, "q1_detection": detection}
+
+
+def _expected(items: list[Item]) -> dict[str, float | None]:
+    wanted: dict[str, tuple[Question, ...]] = {
+        "q1": ("q1",),
+        "q2": ("q2",),
+        "q3": ("q3",),
+        "q4": ("q4",),
+        "all_q1_4": ("q1", "q2", "q3", "q4"),
+        "all_q2_4": ("q2", "q3", "q4"),
+    }
+    return {name: _mean(_chances(items, questions)) for name, questions in wanted.items()}
+
+
+def _chances(items: list[Item], questions: tuple[Question, ...]) -> list[float]:
+    sizes = [[len(options_of(item, question)) for question in questions] for item in items]
+    return [1 / prod(options) for options in sizes if all(options)]
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+ABSTAIN = "F"
+
+
+@dataclass(frozen=True, slots=True)
+class NoImageScore:
+    """Q4 without the image, over `n` images; shares are in 0–1, None for no images.
+
+    `n` counts the images whose Q4 is answered, `missing` the others, those among them whose question was
+    changed since. `f_rate`, `a_to_e_rate` and the share of `invalid` answers add up to 1. `key_match` is how
+    often the answer is Q4's right answer for the image not shown, and `key_match_e` the part of it that is E.
+    `same_non_e` is how often the model gives the same letter, other than E, with the image: a share of the
+    `n_both` images answered both ways.
+    """
+
+    n: int
+    missing: int
+    invalid: int
+    f_rate: float | None
+    a_to_e_rate: float | None
+    key_match: float | None
+    key_match_e: float | None
+    same_non_e: float | None
+    n_both: int
+
+
+def score_no_image(
+    items: Iterable[Item],
+    without_image: Iterable[Answer],
+    with_image: Iterable[Answer] = (),
+    *,
+    parser: Parser = "exact",
+) -> NoImageScore:
+    """One model's answers to Q4 without the image (SalArt-VQA, section 4.2).
+
+    Both may be a run's answers as they are: Q4 is Q4 with the image, or, in `without_image`, `q4_no_image`.
+    Raises `UsageError` where an answer comes twice.
+    """
+    by_id = {item.id: item for item in items if item.q4 is not None}
+    blind = _read(by_id, without_image, ("q4", "q4_no_image"), "ABCDEF", parser)
+    seen = _read(by_id, with_image, ("q4",), "ABCDE", parser)
+    choices = {item: reading.choice for item, reading in blind.items()}
+    letters = {item: choice for item, choice in choices.items() if choice not in (None, ABSTAIN)}
+    match = [choice for item, choice in letters.items() if choice == by_id[item].right("q4")]
+    both = blind.keys() & seen.keys()
+    same = sum(letters.get(item) == seen[item].choice not in (None, "E") for item in both)
+    return NoImageScore(
+        n=len(blind),
+        missing=len(by_id) - len(blind),
+        invalid=sum(choice is None for choice in choices.values()),
+        f_rate=_share(sum(choice == ABSTAIN for choice in choices.values()), len(blind)),
+        a_to_e_rate=_share(len(letters), len(blind)),
+        key_match=_share(len(match), len(blind)),
+        key_match_e=_share(match.count("E"), len(blind)),
+        same_non_e=_share(same, len(both)),
+        n_both=len(both),
+    )
+
+
+def _read(
+    by_id: Mapping[str, Item],
+    answers: Iterable[Answer],
+    questions: tuple[AskedQuestion, ...],
+    letters: str,
+    parser: Parser,
+) -> dict[str, Reading]:
+    readings: dict[str, Reading] = {}
+    for answer in answers:
+        if answer.question not in questions or answer.id not in by_id or failed(answer):
+            continue
+        item = by_id[answer.id]
+        if changed_since(answer, item):
+            continue
+        if answer.id in readings:
+            raise UsageError(
+                f"q4 of item {answer.id!r} is answered twice",
+                remedy="Give the answers of one run of one model.",
+            )
+        raw = None if answer.outcome == "refused" else answer.raw
+        reading = read_choice(raw, "q4", item.answer_form, parser=parser, letters=letters)
+        if reading.choice is None and answer.question == "q4_no_image":
+            # The control asks for a letter whatever the set's own texts ask for; either form obeys one text.
+            reading = read_choice(raw, "q4", "letter", parser=parser, letters=letters)
+        readings[answer.id] = reading
+    return readings
+
+
+def _share(count: int, total: int) -> float | None:
+    return count / total if total else None
+
+
+def control_scores(
+    items: Iterable[Item], answers: Iterable[Answer], *, parser: Parser = "exact"
+) -> dict[str, NoImageScore]:
+    """`score_no_image` of every model that was asked the control; empty where none was."""
+    items = list(items)
+    blind: dict[str, list[Answer]] = {}
+    seen: dict[str, list[Answer]] = {}
+    for answer in answers:
+        by_model = blind if answer.question == "q4_no_image" else seen
+        by_model.setdefault(answer.model, []).append(answer)
+    return {
+        model: score_no_image(items, without_image, seen.get(model, ()), parser=parser)
+        for model, without_image in blind.items()
+    }

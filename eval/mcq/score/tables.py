@@ -1,0 +1,105 @@
+"""Scores as a table for a terminal and a notebook, with what has to be known before they are believed.
+
+Published figures are those of SalArt-VQA, tables 1 and 4 to 7. Beside scores of our own they never stand
+without a word on what else differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from uncanny.eval.common.estimates import Share
+from uncanny.eval.common.published import published as published_tables
+from uncanny.eval.common.tables import MISSING, Table
+from uncanny.eval.mcq.data.items import Item
+from uncanny.eval.mcq.data.texts import whose_texts
+
+if TYPE_CHECKING:
+    from uncanny.eval.mcq.score.result import McqScores, ModelScore
+
+# Column: heading, split, score.
+COLUMNS = (
+    ("Q1 recall", "artifact", "q1"),
+    ("Q1 spec.", "ref_real", "q1"),
+    ("Q2", "artifact", "q2"),
+    ("Q3", "artifact", "q3"),
+    ("Q4", "artifact", "q4"),
+    ("art. Q1-4", "artifact", "all_q1_4"),
+    ("real Q1-4", "ref_real", "all_q1_4"),
+    ("all Q1-4", "overall", "all_q1_4"),
+    ("all Q2-4", "overall", "all_q2_4"),
+)
+MOST_NAMED = 5
+_THEIRS = "published models were asked with the released texts about the 950 released images"
+
+
+def score_table(scores: McqScores, *, published: bool = False) -> Table:
+    """The main figures in percent, a line a model; `published` adds the published models below."""
+    rows = [(name, *_cells(score)) for name, score in scores.items()]
+    notes = _notes(scores)
+    if published:
+        rows.append(("published:", *("" for _ in COLUMNS)))
+        rows += [(row["model"], *_published_cells(row)) for row in published_scores()["main"]]
+        notes.insert(0, published_caveat(scores.item_set))
+    return Table(("", *(heading for heading, _, _ in COLUMNS)), tuple(rows), notes=tuple(notes))
+
+
+def published_scores() -> dict[str, Any]:
+    """Tables 1, 4, 5, 6 and 7: `main`, `hierarchy`, `q1_detection`, `by_route`, `type_and_disagreement`."""
+    return published_tables("mcq_scores")
+
+
+def published_caveat(items: Sequence[Item]) -> str:
+    """In what else than the model published rows differ from those of `items`."""
+    texts = whose_texts(items)
+    if texts == "set":
+        return f"Asked with the set's own texts; {_THEIRS}: rows compare only where these items are those."
+    ours = "uncanny's own texts" if texts == "ours" else "uncanny's own texts in part"
+    return f"Asked with {ours}; {_THEIRS}: for orientation only, rows do not compare."
+
+
+def changed_note(changed: Sequence[tuple[str, str]]) -> str:
+    """Which answers are no answers any more, and what to do about it."""
+    answers = "1 answer was" if len(changed) == 1 else f"{len(changed):,} answers were"
+    named = ", ".join(f"{item} {question}" for item, question in changed[:MOST_NAMED])
+    more = f", and {len(changed) - MOST_NAMED:,} more in the JSON" if len(changed) > MOST_NAMED else ""
+    return (
+        f"{answers} given before the question was changed, and left out ({named}{more}). "
+        "The same `uncanny mcq run` asks again; or score against the items as they were."
+    )
+
+
+def _cells(score: ModelScore) -> list[str]:
+    return [_percent(score.share(split, name)) for _, split, name in COLUMNS]
+
+
+def _published_cells(row: dict[str, Any]) -> list[str]:
+    values = [row.get(f"{split}_{name}") for _, split, name in COLUMNS]
+    return ["" if value is None else f"{value:.1f}" for value in values]
+
+
+def _notes(scores: McqScores) -> list[str]:
+    notes = []
+    for name, score in scores.items():
+        missing, invalid = sum(score.missing.values()), sum(score.invalid.values())
+        if missing:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in score.missing.items())
+            notes.append(
+                f"{name}: {missing} answers are missing ({reasons}) of {score.asked:,}, and in no share"
+            )
+        if score.changed:
+            notes.append(f"{name}: {changed_note(score.changed)}")
+        if invalid:
+            refused = sum(score.refused.values())
+            notes.append(f"{name}: {invalid} invalid answers count as wrong, {refused} of them refusals")
+    if scores.oracle is not None and len(scores) > 1:
+        notes.append(
+            f"At least one model gets all four right on {_percent(scores.oracle)} % of artifact images"
+        )
+    where = " 95 % intervals are in the JSON and the report." if scores.resamples else ""
+    return [*notes, f"Percent.{where}"]
+
+
+def _percent(share: Share | None) -> str:
+    return MISSING if share is None or share.value is None else f"{100 * share.value:.1f}"
