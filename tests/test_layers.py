@@ -20,7 +20,7 @@ def test_the_layers_are_kept() -> None:
         timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 kept, 0 broken" in done.stdout
+    assert "3 kept, 0 broken" in done.stdout
 
 
 def test_every_package_has_a_layer() -> None:
