@@ -103,7 +103,10 @@ class RunSummary:
 
 
 class RunResult(TableResult, Generic[R]):
-    """A run in its folder. `end` tells how this process ended it, None where the run was only opened."""
+    """A run in its folder. `end` tells how this process ended it, None where the run was only opened.
+
+    It stands for its folder wherever a path is taken, so that a run is scored or audited as it is.
+    """
 
     record_file: str
     record_type: type[R]
@@ -118,6 +121,9 @@ class RunResult(TableResult, Generic[R]):
             raise UsageError(
                 f"{self.path} has no {self.record_file}", remedy="Name the folder of a run of this kind."
             )
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
     @property
     def records(self) -> Records[R]:

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+import uncanny
 from tests.eval.semantic.given_similarity import GivenSimilarity
 from tests.eval.semantic.made_scores import HOSTILE, ByKind, made_predictions, made_score, made_truth
 from uncanny import semantic
@@ -60,10 +61,14 @@ def written(path: Path, records: list[dict[str, Any]]) -> Path:
 
 def test_everything_that_can_be_predictions_scores_alike(tmp_path: Path) -> None:
     file = written(tmp_path / "mine.jsonl", RECORDS)
+    (tmp_path / "run").mkdir()
+    written(tmp_path / "run" / "annotations.jsonl", RECORDS)
+    run = uncanny.AnnotateRun(tmp_path / "run")
     forms: list[tuple[Any, list[str]]] = [
         (file, ["mine"]),
         (str(file), ["mine"]),
         ([file, str(written(tmp_path / "other.jsonl", RECORDS))], ["mine", "other"]),
+        (run, ["run"]),
         (RECORDS, ["predictions"]),
         (ANNOTATIONS, ["predictions"]),
         ((record for record in RECORDS), ["predictions"]),
