@@ -1,9 +1,17 @@
-"""One file an agent: what it is asked, what it returns.
+"""One file an agent: what it is asked, what it returns. `steps` says how often, `context` asks."""
 
-`ROLES` maps the names users give (`--role integrator=openai/gpt-4o-mini`) to agents.
-"""
+from uncanny.agents.config import AnnotateConfig, DetectConfig
+from uncanny.agents.context import AgentContext, ImageContext, StepFailedError
+from uncanny.agents.steps import ROLES, Agent, ListStep, Step
 
-from uncanny.agents.annotate_config import AnnotateConfig
-from uncanny.agents.context import ROLES, Agent, ImageContext
-
-__all__ = ["ROLES", "Agent", "AnnotateConfig", "ImageContext"]
+__all__ = [
+    "ROLES",
+    "Agent",
+    "AgentContext",
+    "AnnotateConfig",
+    "DetectConfig",
+    "ImageContext",
+    "ListStep",
+    "Step",
+    "StepFailedError",
+]

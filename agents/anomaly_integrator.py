@@ -1,4 +1,4 @@
-"""AnomalyIntegrator: one consolidated list of what was found about one object.
+"""AnomalyIntegrator: one consolidated list of the findings about one object.
 
 It works on the findings alone and does not see the picture. Source: AnomReason, section 2.3.
 """
@@ -7,28 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from uncanny.agents.context import ImageContext, Step, as_json
-from uncanny.answers import FINDINGS, AttributeFinding, Finding, RelationFinding
+from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.context import ImageContext, as_json
+from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE
+from uncanny.answers import AttributeFinding, Finding, RelationFinding
 from uncanny.schema import SceneObject
 
 
 async def integrate(
-    image: ImageContext,
+    image: ImageContext[AnnotateConfig],
     subject: SceneObject,
     attributes: Sequence[AttributeFinding],
     relations: Sequence[RelationFinding],
 ) -> tuple[Finding, ...]:
     """The merged findings.
 
-    Where nothing was found there is nothing to merge, and no call is made: an integrator that sees neither
-    picture nor findings could only invent some.
+    Without findings there is nothing to merge, and no call is made: an integrator that sees neither picture
+    nor findings could only invent some.
     """
     if not attributes and not relations:
         return ()
-    described = as_json(subject)
-    merge = Step("AnomalyIntegrator", 1, "integrate_merge", subject.name, sees_image=False)
+    name, description = subject.name, as_json(subject)
     notes = await image.text(
-        merge, object=described, attributes=as_json(attributes), relations=as_json(relations)
+        INTEGRATE_MERGE,
+        subject=name,
+        object=description,
+        attributes=as_json(attributes),
+        relations=as_json(relations),
     )
-    listing = Step("AnomalyIntegrator", 2, "integrate_list", subject.name, sees_image=False)
-    return await image.items(listing, FINDINGS, object=described, notes=notes)
+    return await image.items(INTEGRATE_LIST, subject=name, object=description, notes=notes)

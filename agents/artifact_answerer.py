@@ -1,28 +1,32 @@
 """ArtifactAnswerer: one multiple-choice question about one picture, zero-shot, in a call of its own.
 
-Whatever the model says is the answer and is kept as it is; reading a letter out of it is the scorer's work,
-so that scoring can be repeated with another reader. Source: SalArt-VQA, the evaluation protocol.
+Every answer is kept as it is; reading a letter out of it is the scorer's work, so that scoring can be
+repeated with another reader. Source: SalArt-VQA, the evaluation protocol.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from uncanny.agents.failure import PROBLEMS, kind_of
-from uncanny.client.calls import CallScope
-from uncanny.client.client import ModelClient
-from uncanny.errors import AnswerError, RefusedError
-from uncanny.models.base import Message, ModelRequest, Part, Sampling, SentImage
-from uncanny.prompts import PromptSet, prompt_set
+from uncanny.agents.context import AgentContext, C, StepFailedError, opening
+from uncanny.agents.steps import Step
+from uncanny.errors import RefusedError
+from uncanny.models.base import SentImage
 
-AGENT = "ArtifactAnswerer"
-ROLES = {"answerer": AGENT}
+AGENT: Final = "ArtifactAnswerer"
+ROLES: Final[Mapping[str, str]] = {"answerer": AGENT}
+# An item's own texts are sent word for word, so the step itself has none.
+ANSWER: Final = Step(AGENT, 1, "")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One question as it goes out: `texts` are sent word for word. `image` is None for the control."""
+class QuestionPrompt:
+    """One question as it is sent, its texts word for word.
+
+    `prompt` is their id in records. `image` is None for the control without a picture.
+    """
 
     question: str
     system: str
@@ -32,7 +36,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class RawAnswer:
     """What came back. `raw` is None only where the call failed; `error` then says why."""
 
     question: str
@@ -41,35 +45,15 @@ class Given:
     error: str | None = None
 
 
-async def ask(asked: Asked, model_client: ModelClient, scope: CallScope, sampling: Sampling) -> Given:
-    """Ask once. Raises ModelUnusableError or BudgetError when no question can be asked any more."""
-    parts: tuple[Part, ...] = (asked.text,) if asked.image is None else (asked.image, asked.text)
-    system = (Message("system", (asked.system,), shared=1),) if asked.system else ()
-    request = ModelRequest(
-        messages=(*system, Message("user", parts, shared=len(parts) - 1)),
-        sampling=sampling,
-        agent=AGENT,
-        subject=asked.question,
-    )
+async def answer_question(question: QuestionPrompt, context: AgentContext[C]) -> RawAnswer:
+    """One call. Raises what `uncanny.errors.ENDS_RUN` names when no call can be made any more."""
+    messages = opening(question.system, () if question.image is None else (question.image,), question.text)
     try:
-        raw = await model_client.generate(
-            request, _as_it_is, prompt=asked.prompt, repair=_no_repair, scope=scope
+        raw = await context.generate(
+            ANSWER, messages, lambda text: text, subject=question.question, prompt_id=question.prompt
         )
-    except RefusedError as refusal:
-        return Given(asked.question, refusal.words, "refused")
-    except PROBLEMS as problem:
-        return Given(asked.question, None, "error", f"{kind_of(problem)}: {problem}")
-    return Given(asked.question, raw, "answered")
-
-
-def own_texts() -> PromptSet:
-    """Our own wording, for sets that carry none."""
-    return prompt_set("mcq")
-
-
-def _as_it_is(text: str) -> str:
-    return text
-
-
-def _no_repair(error: AnswerError) -> str:
-    raise error
+    except StepFailedError as failed:
+        if isinstance(failed.error, RefusedError):
+            return RawAnswer(question.question, failed.error.words, "refused")
+        return RawAnswer(question.question, None, "error", f"{failed.record.kind}: {failed.error}")
+    return RawAnswer(question.question, raw, "answered")

@@ -5,15 +5,17 @@ First a free look, then a check of every claim against the picture. Source: Anom
 
 from __future__ import annotations
 
-from uncanny.agents.context import ImageContext, Step, as_json
-from uncanny.answers import ATTRIBUTES, AttributeFinding
+from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.context import ImageContext, as_json
+from uncanny.agents.steps import ATTRIBUTE_LOOK, ATTRIBUTE_VERIFY
+from uncanny.answers import AttributeFinding
 from uncanny.schema import SceneObject
 
 
-async def analyze_attributes(image: ImageContext, subject: SceneObject) -> tuple[AttributeFinding, ...]:
+async def analyze_attributes(
+    image: ImageContext[AnnotateConfig], subject: SceneObject
+) -> tuple[AttributeFinding, ...]:
     """Verified findings about `subject` alone; empty when nothing is wrong with it."""
-    described = as_json(subject)
-    look = Step("AttributeAnalyzer", 1, "attribute_look", subject.name)
-    notes = await image.text(look, object=described)
-    verify = Step("AttributeAnalyzer", 2, "attribute_verify", subject.name)
-    return await image.items(verify, ATTRIBUTES, object=described, notes=notes)
+    name, description = subject.name, as_json(subject)
+    notes = await image.text(ATTRIBUTE_LOOK, subject=name, object=description)
+    return await image.items(ATTRIBUTE_VERIFY, subject=name, object=description, notes=notes)

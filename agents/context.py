@@ -1,144 +1,217 @@
-"""One image under examination: what agents need in order to ask about it."""
+"""What agents generate through: the one place where a request is built, repaired, and its failure recorded.
+
+`AgentContext` holds what all calls about one input share; a protocol's own context adds the input. Messages
+start with what most calls have in common, system text and pictures, so that providers can reuse what they
+have computed for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from typing import Literal, TypeVar
+from typing import Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from uncanny.agents.annotate_config import AnnotateConfig
-from uncanny.agents.failure import PROBLEMS, StepFailedError
-from uncanny.answers import FORMS, ListForm, own_schema, read_list, shared_schema
+from uncanny.agents.steps import ListStep, Step
+from uncanny.answers import FORMS, own_schema, read_list, shared_schema
 from uncanny.answers.json_text import read_text
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
-from uncanny.errors import AnswerError
+from uncanny.errors import (
+    AnswerError,
+    RefusedError,
+    RequestRejectedError,
+    TransientError,
+    TruncatedError,
+    UncannyError,
+)
 from uncanny.models.base import AnswerSchema, Message, ModelRequest, Part, Sampling, SentImage
-from uncanny.prompts import Prompt, PromptSet, prompt_set
+from uncanny.prompts import PromptSet
+from uncanny.schema import StepError
 
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
 
-Agent = Literal[
-    "ObjectPerceiver",
-    "AttributeAnalyzer",
-    "RelationReasoner",
-    "AnomalyIntegrator",
-    "AnomalyFormatter",
-    "SceneScanner",
-]
-ROLES: dict[str, Agent] = {
-    "perceiver": "ObjectPerceiver",
-    "attributes": "AttributeAnalyzer",
-    "relations": "RelationReasoner",
-    "integrator": "AnomalyIntegrator",
-    "formatter": "AnomalyFormatter",
-    "scanner": "SceneScanner",
+FailureKind = Literal["unparseable", "refused", "truncated", "infrastructure", "rejected"]
+_KINDS: Final[dict[type[UncannyError], FailureKind]] = {
+    AnswerError: "unparseable",
+    RefusedError: "refused",
+    TruncatedError: "truncated",
+    TransientError: "infrastructure",
+    RequestRejectedError: "rejected",
 }
+# What costs one step its answer. Any other error of a call ends the run.
+STEP_ERRORS: Final = (AnswerError, RefusedError, TruncatedError, TransientError, RequestRejectedError)
+
+
+def failure_kind(error: UncannyError) -> FailureKind:
+    """The kind of one of `STEP_ERRORS`, or of a subclass."""
+    return next(_KINDS[each] for each in type(error).__mro__ if each in _KINDS)
+
+
+class StepFailedError(UncannyError):
+    """One step of one agent failed for good; other steps and inputs go on.
+
+    `error` is why, `record` the same as annotations have it.
+    """
+
+    def __init__(self, agent: str, step: int, subject: str | None, error: UncannyError) -> None:
+        super().__init__(error.message, remedy=error.remedy)
+        self.error = error
+        self.record = StepError(
+            agent=agent, step=step, object=subject, kind=failure_kind(error), message=str(error)
+        )
+
+
+class SamplingSettings(Protocol):
+    """What every protocol's configuration says about sampling."""
+
+    @property
+    def temperature(self) -> float | None: ...
+    @property
+    def top_p(self) -> float | None: ...
+    @property
+    def max_output_tokens(self) -> int: ...
+
+
+C = TypeVar("C", bound=SamplingSettings)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """Which question of which agent: for records, and so that a model's own route is found.
+class AgentContext(Generic[C]):
+    """The models to ask about one input, the log of calls about it, parameters and texts."""
 
-    `subject` is the object's name, None for the whole image; `sample` tells repeats apart.
-    """
-
-    agent: Agent
-    step: int
-    prompt: str
-    subject: str | None = None
-    sample: int = 0
-    sees_image: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ImageContext:
-    """An image, the models to ask, and the log of what was asked.
-
-    Every request about the image starts with the same bytes: system text, image, then what differs, so that
-    providers can reuse what they have computed for it.
-    """
-
-    image: SentImage
     model_client: ModelClient
     scope: CallScope
-    config: AnnotateConfig = field(default_factory=AnnotateConfig)
-    prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
+    config: C
+    prompts: PromptSet
 
-    async def text(self, step: Step, *context: str, **variables: str) -> str:
-        """A free-text answer.
+    async def generate(
+        self,
+        step: Step,
+        messages: tuple[Message, ...],
+        read: Callable[[str], R],
+        *,
+        repair: Callable[[AnswerError], str] | None = None,
+        subject: str | None = None,
+        sample: int = 0,
+        schema: AnswerSchema | None = None,
+        max_output_tokens: int | None = None,
+        prompt_id: str | None = None,
+    ) -> R:
+        """The answer to `messages`, as `read` has it; `read` raises AnswerError where it does not validate.
 
-        Raises StepFailedError, or ModelUnusableError or BudgetError when no question can be asked any more.
+        `repair` words the request that follows such an answer; None is for a `read` that takes every answer.
+        `subject` is the object's name, None for the whole input; `sample` tells repeats apart, which are
+        otherwise one call. `prompt_id` names the text in records where it is none of `prompts`.
+
+        Raises StepFailedError; or what `uncanny.errors.ENDS_RUN` names when no call can be made any more.
         """
-        return await self._ask(step, context, variables, None, read_text, "repair_text")
+        config = self.config
+        request = ModelRequest(
+            messages=messages,
+            sampling=Sampling(
+                config.temperature, config.top_p, max_output_tokens or config.max_output_tokens
+            ),
+            schema=schema,
+            sample=sample,
+            agent=step.agent,
+            step=step.number,
+            subject=subject,
+        )
+        try:
+            return await self.model_client.generate(
+                request,
+                read,
+                prompt=prompt_id or self.prompts[step.prompt_name(sample)].id,
+                repair=repair or _raise,
+                scope=self.scope,
+            )
+        except STEP_ERRORS as error:
+            raise StepFailedError(step.agent, step.number, subject, error) from error
+
+    def repair(self, prompt: str, **variables: str) -> Callable[[AnswerError], str]:
+        """The request to answer again, worded by the text `prompt`."""
+        text = self.prompts[prompt]
+        return lambda error: text.fill(problem=error.message, **variables)
+
+    def opening(self, parts: Sequence[Part], text: str, *, shared: int | None = None) -> tuple[Message, ...]:
+        """System text, then one user turn: `parts`, then `text`.
+
+        The first `shared` of the parts are the same in many calls; None means all of them.
+        """
+        return opening(self.prompts["system"].template.template, parts, text, shared=shared)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageContext(AgentContext[C]):
+    """`AgentContext` of a single image."""
+
+    image: SentImage
+
+    async def text(
+        self,
+        step: Step,
+        *shared: str,
+        subject: str | None = None,
+        sample: int = 0,
+        **variables: str,
+    ) -> str:
+        """A free-text answer to the prompt of `step` with its `variables` filled in.
+
+        `shared` texts go between picture and prompt. Raises what `generate` raises.
+        """
+        return await self.generate(
+            step,
+            self._messages(step, shared, sample, variables),
+            read_text,
+            repair=self.repair("repair_text"),
+            subject=subject,
+            sample=sample,
+        )
 
     async def items(
         self,
-        step: Step,
-        form: ListForm[T],
-        *context: str,
-        max_tokens: int | None = None,
+        step: ListStep[T],
+        *shared: str,
+        subject: str | None = None,
+        sample: int = 0,
+        max_output_tokens: int | None = None,
         **variables: str,
     ) -> tuple[T, ...]:
-        """A validated list. Raises what `text` raises."""
-        return await self._ask(
+        """A validated list, otherwise as `text`."""
+        form = step.form
+        return await self.generate(
             step,
-            context,
-            variables,
-            schema_of(form.key),
+            self._messages(step, shared, sample, variables),
             lambda text: read_list(text, form),
-            "repair",
-            max_tokens,
+            repair=self.repair("repair"),
+            subject=subject,
+            sample=sample,
+            schema=schema_of(form.key),
+            max_output_tokens=max_output_tokens,
         )
-
-    async def _ask(
-        self,
-        step: Step,
-        context: Sequence[str],
-        variables: dict[str, str],
-        schema: AnswerSchema | None,
-        read: Callable[[str], R],
-        repair: str,
-        max_tokens: int | None = None,
-    ) -> R:
-        prompt = self.prompts[step.prompt]
-        request = ModelRequest(
-            messages=self._messages(prompt, step, context, variables),
-            sampling=Sampling(
-                self.config.temperature, self.config.top_p, max_tokens or self.config.max_output_tokens
-            ),
-            schema=schema,
-            sample=step.sample,
-            agent=step.agent,
-            step=step.step,
-            subject=step.subject,
-        )
-        repair_prompt = self.prompts[repair]
-
-        def reworded(error: AnswerError) -> str:
-            return repair_prompt.fill(problem=error.message)
-
-        try:
-            return await self.model_client.generate(
-                request, read, prompt=prompt.id, repair=reworded, scope=self.scope
-            )
-        except PROBLEMS as problem:
-            raise StepFailedError(step.agent, step.step, step.subject, problem) from problem
 
     def _messages(
-        self, prompt: Prompt, step: Step, context: Sequence[str], variables: dict[str, str]
+        self, step: Step, shared: tuple[str, ...], sample: int, variables: dict[str, str]
     ) -> tuple[Message, ...]:
-        system = Message("system", (self.prompts["system"].template.template,), shared=1)
-        shared: tuple[Part, ...] = (self.image, *context) if step.sees_image else tuple(context)
-        return system, Message("user", (*shared, prompt.fill(**variables)), shared=len(shared))
+        parts: tuple[Part, ...] = (self.image, *shared) if step.sees_image else shared
+        return self.opening(parts, self.prompts[step.prompt_name(sample)].fill(**variables))
+
+
+def opening(
+    system: str, parts: Sequence[Part], text: str, *, shared: int | None = None
+) -> tuple[Message, ...]:
+    """As `AgentContext.opening`, with a system text of its own; an empty one is left out."""
+    user = Message("user", (*parts, text), shared=len(parts) if shared is None else shared)
+    return (Message("system", (system,), shared=1), user) if system else (user,)
 
 
 @cache
 def schema_of(key: str) -> AnswerSchema:
+    """The schema of the form with this key, beside the one that all forms share."""
     form = next(form for form in FORMS if form.key == key)
     return AnswerSchema(key, own_schema(form), shared_schema())
 
@@ -148,3 +221,7 @@ def as_json(items: BaseModel | Sequence[BaseModel]) -> str:
     if isinstance(items, BaseModel):
         return items.model_dump_json()
     return "[" + ",".join(item.model_dump_json() for item in items) + "]"
+
+
+def _raise(error: AnswerError) -> str:
+    raise error

@@ -1,23 +1,26 @@
 """ObjectPerceiver: which objects, people and body parts are in the picture?
 
-Asked `repeats` times in different words, since what one look misses another finds; the drafts are merged.
-Source: AnomReason, section 2.1.
+Asked `repeats` times in different words, since one look finds what another misses. The drafts are merged into
+one list: the union, with equal names taken for one object. Source: AnomReason, section 2.1.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
+import unicodedata
+from collections.abc import Iterable
 
-from uncanny.agents.context import ImageContext, Step
-from uncanny.agents.object_list import merge_objects
-from uncanny.answers import OBJECTS
+from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.context import ImageContext
+from uncanny.agents.steps import PERCEIVE
 from uncanny.schema import SceneObject
 
-WORDINGS = 3
+_ARTICLE = re.compile(r"^(?:the|an?)\s+")
 
 
-async def perceive(image: ImageContext) -> tuple[SceneObject, ...]:
-    """All objects found by any draft; empty when every draft is. Raises when one of the drafts fails."""
+async def perceive(image: ImageContext[AnnotateConfig]) -> tuple[SceneObject, ...]:
+    """All objects of any draft; empty when every draft is. Raises when one of the drafts fails."""
     drafts = await asyncio.gather(
         *(_draft(image, number) for number in range(image.config.repeats)), return_exceptions=True
     )
@@ -28,6 +31,36 @@ async def perceive(image: ImageContext) -> tuple[SceneObject, ...]:
     return merge_objects(draft for draft in drafts if not isinstance(draft, BaseException))
 
 
-async def _draft(image: ImageContext, number: int) -> tuple[SceneObject, ...]:
-    step = Step("ObjectPerceiver", 1, f"perceive_{number % WORDINGS + 1}", sample=number)
-    return await image.items(step, OBJECTS, draft=str(number + 1), drafts=str(image.config.repeats))
+async def _draft(image: ImageContext[AnnotateConfig], number: int) -> tuple[SceneObject, ...]:
+    repeats = image.config.repeats
+    return await image.items(PERCEIVE, sample=number, draft=str(number + 1), drafts=str(repeats))
+
+
+def merge_objects(drafts: Iterable[Iterable[SceneObject]]) -> tuple[SceneObject, ...]:
+    """Union over drafts, in order of first mention; of one object's descriptions the longest comes first.
+
+    Different descriptions of one object are all kept, one a line; the name is its first.
+    """
+    names: dict[str, str] = {}
+    descriptions: dict[str, list[str]] = {}
+    for draft in drafts:
+        for item in draft:
+            key = object_key(item.name)
+            names.setdefault(key, item.name)
+            texts = descriptions.setdefault(key, [])
+            if item.description not in texts:
+                texts.append(item.description)
+    return tuple(
+        SceneObject(name=name, description="\n".join(sorted(descriptions[key], key=len, reverse=True)))
+        for key, name in names.items()
+    )
+
+
+def object_key(name: str) -> str:
+    """Equal for names of the same object: NFKC, case folding, no article, no white space.
+
+    "The Cat", "cat" and "ＣＡＴ" are one object; "person on the left" and "person on the right" are two.
+    """
+    folded = unicodedata.normalize("NFKC", name).casefold().strip()
+    without = _ARTICLE.sub("", folded)
+    return "".join((without or folded).split())

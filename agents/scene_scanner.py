@@ -5,11 +5,13 @@ Optional, off by default: the authors' released code runs three scans, the paper
 
 from __future__ import annotations
 
-from uncanny.agents.context import ImageContext, Step
-from uncanny.answers import FINDINGS, Finding
+from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.context import ImageContext
+from uncanny.agents.steps import SCAN
+from uncanny.answers import Finding
 
 
-async def scan_scene(image: ImageContext, number: int) -> tuple[Finding, ...]:
+async def scan_scene(image: ImageContext[AnnotateConfig], number: int) -> tuple[Finding, ...]:
     """Findings of scan `number`, counted from 0."""
-    step = Step("SceneScanner", 1, "scan", sample=number)
-    return await image.items(step, FINDINGS, scan=str(number + 1), scans=str(image.config.scene_scans))
+    scans = image.config.scene_scans
+    return await image.items(SCAN, sample=number, scan=str(number + 1), scans=str(scans))

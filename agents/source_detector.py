@@ -1,39 +1,46 @@
 """SourceDetector: is this picture generated, and what gives it away? Two turns of one conversation.
 
 Turn 1 asks for yes or no. Turn 2 has the model's own answer before it, and asks for the anomalies of a
-picture it holds to be generated, or for the content of one it holds to be real. Source: AnomReason,
-section 3.3, the detection form of the data set; the wording is ours.
+picture it holds to be generated, or for the content of one it holds to be real. It repeats turn 1's messages
+to the byte, system text and picture first, so that a provider can reuse what it has computed for them.
+Neither turn constrains its answer to a schema: some providers put schemas ahead of the messages, and the
+prefix would be another one. Source: AnomReason, section 3.3, the detection form of the data set; the wording
+is ours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
 
-from uncanny.agents.detect_config import DetectConfig
-from uncanny.agents.failure import PROBLEMS, StepFailedError
+from uncanny.agents.config import DetectConfig
+from uncanny.agents.context import ImageContext, StepFailedError
+from uncanny.agents.steps import Step
 from uncanny.answers import ANOMALIES, read_list
 from uncanny.answers.json_text import read_text, without_thinking
 from uncanny.answers.source_verdict import read_source
-from uncanny.client.calls import CallScope
-from uncanny.client.client import ModelClient
-from uncanny.errors import AnswerError, RefusedError
-from uncanny.models.base import Message, ModelRequest, Sampling, SentImage
-from uncanny.prompts import PromptSet, prompt_set
+from uncanny.errors import RefusedError
+from uncanny.models.base import Message
 from uncanny.schema import Anomaly, Source
 
-AGENT = "SourceDetector"
-ROLES = {"detector": AGENT}
+AGENT: Final = "SourceDetector"
+ROLES: Final[Mapping[str, str]] = {"detector": AGENT}
+
+# One word, then a list of some anomalies or a few sentences; reasoning models use far more.
+JUDGE: Final = Step(AGENT, 1, "source", output_tokens=5)
+LIST: Final = Step(AGENT, 2, "anomalies", output_tokens=350)
+DESCRIBE: Final = Step(AGENT, 2, "content", output_tokens=350)
 
 R = TypeVar("R")
+DetectContext = ImageContext[DetectConfig]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Turn 1: the answer as it came, and what it says. `source` is None where it says neither clearly.
 
-    A refusal is an answer, and not a clear one: `raw` is all that was said, which may be nothing.
+    A refusal is an answer, and not a clear one: `raw` is all the words that came with it, perhaps none.
     """
 
     raw: str
@@ -49,77 +56,41 @@ class Listing:
     anomalies: tuple[Anomaly, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """One picture, the model to ask, and the log of what was asked.
-
-    Turn 2 repeats turn 1's messages to the byte, system text and picture first, so that a provider can reuse
-    what it has computed for them. Neither turn constrains its answer to a schema: some providers put schemas
-    ahead of the messages, and the prefix would be another one.
-    """
-
-    image: SentImage
-    model_client: ModelClient
-    scope: CallScope
-    config: DetectConfig = field(default_factory=DetectConfig)
-    prompts: PromptSet = field(default_factory=lambda: prompt_set("detect"))
-
-    async def judge(self) -> Verdict:
-        """Turn 1, asked once: whatever comes back is the answer.
-
-        Raises StepFailedError, or ModelUnusableError or BudgetError when no question can be asked any more.
-        """
-        try:
-            raw = await self._ask(1, "source", self._first(), lambda text: text)
-        except RefusedError as refusal:
-            return Verdict(refusal.words, None, refused=True)
-        except PROBLEMS as problem:
-            raise StepFailedError(AGENT, 1, None, problem) from problem
-        return Verdict(raw, read_source(raw))
-
-    async def list_anomalies(self, verdict: Verdict) -> Listing:
-        """Turn 2 after "generated"; a list that does not validate is asked for again. Raises as `judge`."""
-        return await self._go_on(verdict, "anomalies", _listing, "repair")
-
-    async def describe(self, verdict: Verdict) -> str:
-        """Turn 2 after "real". Raises as `judge`."""
-        return await self._go_on(verdict, "content", read_text, "repair_text")
-
-    async def _go_on(self, verdict: Verdict, prompt: str, read: Callable[[str], R], repair: str) -> R:
-        # Thoughts are no part of a conversation: no provider's own interface sends them back.
-        said = Message("assistant", (without_thinking(verdict.raw).strip(),))
-        messages = (*self._first(), said, Message("user", (self.prompts[prompt].fill(),)))
-        try:
-            return await self._ask(2, prompt, messages, read, repair)
-        except PROBLEMS as problem:
-            raise StepFailedError(AGENT, 2, None, problem) from problem
-
-    def _first(self) -> tuple[Message, ...]:
-        system = Message("system", (self.prompts["system"].fill(),), shared=1)
-        return system, Message("user", (self.image, self.prompts["source"].fill()), shared=1)
-
-    async def _ask(
-        self,
-        step: int,
-        prompt: str,
-        messages: tuple[Message, ...],
-        read: Callable[[str], R],
-        repair: str = "repair",
-    ) -> R:
-        request = ModelRequest(
-            messages=messages,
-            sampling=Sampling(self.config.temperature, self.config.top_p, self.config.max_output_tokens),
-            agent=AGENT,
-            step=step,
-        )
-
-        def reworded(error: AnswerError) -> str:
-            return self.prompts[repair].fill(problem=error.message)
-
-        return await self.model_client.generate(
-            request, read, prompt=self.prompts[prompt].id, repair=reworded, scope=self.scope
-        )
+async def judge_source(image: DetectContext) -> Verdict:
+    """Turn 1, asked once: whatever comes back is the answer. Raises what `AgentContext.generate` raises."""
+    try:
+        raw = await image.generate(JUDGE, _first_turn(image), lambda text: text)
+    except StepFailedError as failed:
+        if isinstance(failed.error, RefusedError):
+            return Verdict(failed.error.words, None, refused=True)
+        raise
+    return Verdict(raw, read_source(raw))
 
 
-def _listing(text: str) -> Listing:
+async def list_anomalies(image: DetectContext, verdict: Verdict) -> Listing:
+    """Turn 2 after "generated"; a list that does not validate is asked for again. Raises as turn 1."""
+    return await _second_turn(image, verdict, LIST, _read_listing, "repair")
+
+
+async def describe_content(image: DetectContext, verdict: Verdict) -> str:
+    """Turn 2 after "real". Raises as turn 1."""
+    return await _second_turn(image, verdict, DESCRIBE, read_text, "repair_text")
+
+
+def _first_turn(image: DetectContext) -> tuple[Message, ...]:
+    return image.opening((image.image,), image.prompts[JUDGE.prompt].fill())
+
+
+async def _second_turn(
+    image: DetectContext, verdict: Verdict, step: Step, read: Callable[[str], R], repair: str
+) -> R:
+    # Thoughts are no part of a conversation: no provider's own interface sends them back.
+    answer = Message("assistant", (without_thinking(verdict.raw).strip(),))
+    request = Message("user", (image.prompts[step.prompt].fill(),))
+    return await image.generate(
+        step, (*_first_turn(image), answer, request), read, repair=image.repair(repair)
+    )
+
+
+def _read_listing(text: str) -> Listing:
     return Listing(text, read_list(text, ANOMALIES))

@@ -155,7 +155,7 @@ def counters(server: VllmServer) -> dict[str, float]:
 
 
 def measure(server: VllmServer, run: Path, arrange: Arrange | None, limit: int | None = None) -> Figures:
-    from uncanny.agents.annotate_config import AnnotateConfig
+    from uncanny.agents.config import AnnotateConfig
     from uncanny.cli.session import run_with_progress
     from uncanny.demo.scenes import scenes
     from uncanny.eval.annotate.run import AnnotateTask

@@ -1,34 +1,49 @@
-"""The annotation of one image as a LangGraph state machine, in the flat form for bulk runs.
+"""The annotation of one image as a LangGraph state machine.
 
 ::
 
     perceive ─► examine (one Send per object) ─► format
          └────► scan (one Send per scene scan) ───┘
 
-The state holds names and findings only; the image, the models and the log come with the run context.
+`examine` is attributes → relations → integrate. In runs it is one node, since a node for each of the three
+costs more than the rest of the bookkeeping together; in Studio it is a subgraph of three. Any of the six can
+be replaced. The state holds names and findings only; image, models and log are in the context. There is no
+checkpointer: resuming is the answer cache's work, call by call.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable
-from functools import cache
-from typing import Annotated, Any, TypedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache, partial
+from inspect import iscoroutinefunction
+from typing import Annotated, Final, Literal, TypedDict, TypeVar
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
+from langgraph.typing import ContextT
 
 from uncanny.agents.anomaly_formatter import format_anomalies
-from uncanny.agents.context import ImageContext
-from uncanny.agents.failure import StepFailedError
+from uncanny.agents.anomaly_integrator import integrate
+from uncanny.agents.attribute_analyzer import analyze_attributes
+from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.context import ImageContext, StepFailedError
 from uncanny.agents.object_perceiver import perceive
+from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.agents.scene_scanner import scan_scene
-from uncanny.answers import Finding
-from uncanny.graphs.object_step import ObjectState, examine_object
+from uncanny.answers import AttributeFinding, Finding, RelationFinding
+from uncanny.errors import UsageError
 from uncanny.schema import Anomaly, SceneObject, StepError
 
-FATAL_AGENTS = frozenset({"ObjectPerceiver", "AnomalyFormatter"})
+Context = ImageContext[AnnotateConfig]
+
+
+class AnnotateInput(TypedDict):
+    """`image` is the image's name in records; in Studio a path."""
+
+    image: str
 
 
 class Examined(TypedDict):
@@ -42,9 +57,9 @@ class Examined(TypedDict):
 class AnnotateState(TypedDict, total=False):
     """One image on its way.
 
-    `image`: its name in records, given. `objects`, `cut`: set by `perceive`, the objects to examine and those
-    above the limit. `examined`: one entry from each `examine` and `scan`. `anomalies`: set by `format`.
-    `failure`: why the perceiver or the formatter failed, which ends the image.
+    `image` is given. `objects`, `cut`: set by `perceive`, the objects to examine and those above the limit.
+    `examined`: one entry from each object and each scan. `anomalies`: set by `format`. `failure`: why
+    `perceive` or `format` failed, which ends the image.
     """
 
     image: str
@@ -55,8 +70,33 @@ class AnnotateState(TypedDict, total=False):
     failure: StepError | None
 
 
+class ObjectState(TypedDict, total=False):
+    """What is known about one object: `subject`, at place `order` of all `objects`.
+
+    `attributes`, `relations`, `findings`: each set by one node. `error`: why a node failed, which ends the
+    object.
+    """
+
+    image: str
+    order: int
+    subject: SceneObject
+    objects: list[SceneObject]
+    attributes: list[AttributeFinding]
+    relations: list[RelationFinding]
+    findings: list[Finding]
+    error: StepError | None
+
+
+class ScanState(TypedDict, total=False):
+    """One scene scan: `order` is its number, counted from 0; `findings` is set by `scan`."""
+
+    image: str
+    order: int
+    findings: list[Finding]
+
+
 class Branch(TypedDict):
-    """What one `examine` or `scan` is given; `subject` and `objects` are for `examine`."""
+    """What one `examine` or `scan` begins with; `subject` and `objects` are for `examine`."""
 
     image: str
     order: int
@@ -64,90 +104,296 @@ class Branch(TypedDict):
     objects: list[SceneObject]
 
 
-async def perceive_node(_state: AnnotateState, image: ImageContext) -> AnnotateState:
-    try:
-        found = await perceive(image)
-    except StepFailedError as error:
-        return {"failure": error.record}
-    limit = image.config.max_objects
-    return {"objects": list(found[:limit]), "cut": list(found[limit:])}
+S = TypeVar("S", AnnotateState, ObjectState, ScanState)
+Node = Callable[[S, Context], Awaitable[S]]
+NodeName = Literal["perceive", "attributes", "relations", "integrate", "scan", "format"]
 
 
-def fan_out(state: AnnotateState, scans: int) -> list[Send] | str:
-    """One branch for each object and each scene scan; straight to the formatter when there is none."""
-    if state.get("failure"):
-        return END
-    objects = state["objects"]
-    branches = [
-        Send("examine", {"image": state["image"], "order": order, "subject": subject, "objects": objects})
-        for order, subject in enumerate(objects)
-    ]
-    branches += [Send("scan", {"image": state["image"], "order": number}) for number in range(scans)]
-    return branches or "format"
+class AnnotateNodes(TypedDict, total=False):
+    """Nodes by name: coroutine functions from what is known, and the image, to what they add to it.
+
+    A node that has no result raises StepFailedError, as all that it asks through its `ImageContext` does.
+    """
+
+    perceive: Node[AnnotateState]
+    attributes: Node[ObjectState]
+    relations: Node[ObjectState]
+    integrate: Node[ObjectState]
+    scan: Node[ScanState]
+    format: Node[AnnotateState]
 
 
-async def examine_node(state: Branch, image: ImageContext) -> AnnotateState:
-    subject = ObjectState(subject=state["subject"], objects=state["objects"])
-    with image.scope.branch():
-        return examined(state["order"], await examine_object(subject, image))
-    return {}
+async def perceive_node(_state: AnnotateState, image: Context) -> AnnotateState:
+    objects, limit = await perceive(image), image.config.max_objects
+    return {"objects": list(objects[:limit]), "cut": list(objects[limit:])}
 
 
-def examined(order: int, done: ObjectState) -> AnnotateState:
-    return {"examined": [{"order": order, "findings": done.get("findings", []), "error": done.get("error")}]}
+async def attributes_node(state: ObjectState, image: Context) -> ObjectState:
+    return {"attributes": list(await analyze_attributes(image, state["subject"]))}
 
 
-async def scan_node(state: Branch, image: ImageContext) -> AnnotateState:
-    number = state["order"]
-    after_objects = image.config.max_objects + number
-    with image.scope.branch():
-        try:
-            found = list(await scan_scene(image, number))
-        except StepFailedError as error:
-            return {"examined": [{"order": after_objects, "findings": [], "error": error.record}]}
-        return {"examined": [{"order": after_objects, "findings": found, "error": None}]}
-    return {}
+async def relations_node(state: ObjectState, image: Context) -> ObjectState:
+    relations = await reason_relations(image, state["subject"], state["objects"], state["attributes"])
+    return {"relations": list(relations)}
 
 
-async def format_node(state: AnnotateState, image: ImageContext) -> AnnotateState:
-    """Raises what ended a branch: by now all of them are back."""
-    image.scope.check()
-    done = sorted(state.get("examined", []), key=lambda one: one["order"])
-    try:
-        found = await format_anomalies(image, [finding for one in done for finding in one["findings"]])
-    except StepFailedError as error:
-        return {"failure": error.record}
-    return {"anomalies": list(found)}
+async def integrate_node(state: ObjectState, image: Context) -> ObjectState:
+    findings = await integrate(image, state["subject"], state["attributes"], state["relations"])
+    return {"findings": list(findings)}
+
+
+async def scan_node(state: ScanState, image: Context) -> ScanState:
+    return {"findings": list(await scan_scene(image, state["order"]))}
+
+
+async def format_node(state: AnnotateState, image: Context) -> AnnotateState:
+    return {"anomalies": list(await format_anomalies(image, findings_of(state)))}
+
+
+def findings_of(state: AnnotateState) -> list[Finding]:
+    """All findings about an image, in the order of its objects, then of its scans."""
+    branches = sorted(state.get("examined", []), key=lambda branch: branch["order"])
+    return [finding for branch in branches for finding in branch["findings"]]
+
+
+NODES: Final[AnnotateNodes] = {
+    "perceive": perceive_node,
+    "attributes": attributes_node,
+    "relations": relations_node,
+    "integrate": integrate_node,
+    "scan": scan_node,
+    "format": format_node,
+}
+# The key that a node has to set, or what comes after it has nothing to work on.
+RESULTS: Final[Mapping[NodeName, str]] = {
+    "perceive": "objects",
+    "attributes": "attributes",
+    "relations": "relations",
+    "integrate": "findings",
+    "scan": "findings",
+    "format": "anomalies",
+}
+
+AnnotateGraph = CompiledStateGraph[AnnotateState, ContextT, AnnotateInput, AnnotateState]
+# From the image's name and the context that a graph is run with to the context of the image; True where the
+# image is begun.
+OpenImage = Callable[[str, ContextT, bool], Awaitable[Context]]
+
+
+async def _same(_image: str, context: Context, _begun: bool) -> Context:
+    return context
+
+
+def annotate_graph(nodes: AnnotateNodes | None = None) -> AnnotateGraph[Context]:
+    """The compiled graph of runs; its context is the `ImageContext` of the image.
+
+    `nodes` are put in place of those with the same names. Raises UsageError for a name that is none of them,
+    and for what is no coroutine function.
+    """
+    return build_graph(_same, ImageContext, nodes) if nodes else _graph_of_runs()
 
 
 @cache
-def bulk_graph() -> Any:
-    """The compiled graph; its context is the `ImageContext` of the image. No checkpointer: resuming is the
-    answer cache's work, call by call."""
+def _graph_of_runs() -> AnnotateGraph[Context]:
+    return build_graph(_same, ImageContext)
 
-    async def perceive_bulk(state: AnnotateState, runtime: Runtime[ImageContext]) -> AnnotateState:
-        return await perceive_node(state, runtime.context)
 
-    async def examine_bulk(state: Branch, runtime: Runtime[ImageContext]) -> AnnotateState:
-        return await examine_node(state, runtime.context)
+def build_graph(
+    open_image: OpenImage[ContextT],
+    context_schema: type[ContextT],
+    nodes: AnnotateNodes | None = None,
+    *,
+    stepwise: bool = False,
+) -> AnnotateGraph[ContextT]:
+    """The graph for any context that `open_image` makes an `ImageContext` of.
 
-    async def scan_bulk(state: Branch, runtime: Runtime[ImageContext]) -> AnnotateState:
-        return await scan_node(state, runtime.context)
+    `stepwise` gives each agent a node of its own. Raises UsageError as `annotate_graph` does.
+    """
+    nodes = nodes or {}
+    replaced = node_names(nodes)
+    active: AnnotateNodes = {**NODES, **nodes}
 
-    async def format_bulk(state: AnnotateState, runtime: Runtime[ImageContext]) -> AnnotateState:
-        return await format_node(state, runtime.context)
+    async def perceive_image(state: AnnotateState, runtime: Runtime[ContextT]) -> AnnotateState:
+        image = await open_image(state["image"], runtime.context, True)
+        try:
+            return await _run("perceive", active["perceive"], state, image)
+        except StepFailedError as failed:
+            return {"failure": failed.record}
 
-    def branches(state: AnnotateState, runtime: Runtime[ImageContext]) -> list[Send] | Hashable:
-        return fan_out(state, runtime.context.config.scene_scans)
+    async def fan_out(state: AnnotateState, runtime: Runtime[ContextT]) -> list[Send] | str:
+        if state.get("failure"):
+            return END
+        image = await open_image(state["image"], runtime.context, False)
+        return branches(state, image.config.scene_scans) or "format"
 
-    graph = StateGraph(AnnotateState, context_schema=ImageContext)
-    graph.add_node("perceive", perceive_bulk)
-    graph.add_node("examine", examine_bulk)
-    graph.add_node("scan", scan_bulk)
-    graph.add_node("format", format_bulk)
+    async def examine(state: Branch, runtime: Runtime[ContextT]) -> AnnotateState:
+        image = await open_image(state["image"], runtime.context, False)
+        known: ObjectState = {
+            "image": state["image"],
+            "order": state["order"],
+            "subject": state["subject"],
+            "objects": state["objects"],
+        }
+        with image.scope.branch():
+            try:
+                known = {**known, **await _run("attributes", active["attributes"], known, image)}
+                known = {**known, **await _run("relations", active["relations"], known, image)}
+                known = {**known, **await _run("integrate", active["integrate"], known, image)}
+            except StepFailedError as failed:
+                return _examined(state["order"], (), failed.record)
+            return _examined(state["order"], known["findings"])
+        return {}
+
+    async def scan(state: Branch, runtime: Runtime[ContextT]) -> AnnotateState:
+        image = await open_image(state["image"], runtime.context, False)
+        number = state["order"]
+        after_objects = image.config.max_objects + number
+        begin: ScanState = {"image": state["image"], "order": number}
+        with image.scope.branch():
+            try:
+                done = await _run("scan", active["scan"], begin, image)
+            except StepFailedError as failed:
+                return _examined(after_objects, (), failed.record)
+            return _examined(after_objects, done["findings"])
+        return {}
+
+    async def format_image(state: AnnotateState, runtime: Runtime[ContextT]) -> AnnotateState:
+        image = await open_image(state["image"], runtime.context, False)
+        image.scope.check()  # raises what ended one of the branches: by now all of them are back
+        try:
+            return await _run("format", active["format"], state, image)
+        except StepFailedError as failed:
+            return {"failure": failed.record}
+
+    def metadata(*names: NodeName) -> dict[str, str] | None:
+        return {name: replaced[name] for name in names if name in replaced} or None
+
+    graph = StateGraph(AnnotateState, context_schema, input_schema=AnnotateInput)
+    graph.add_node("perceive", perceive_image, metadata=metadata("perceive"))
+    objects = metadata("attributes", "relations", "integrate")
+    if stepwise:
+        graph.add_node("examine", _object_graph(open_image, context_schema, active), metadata=objects)
+    else:
+        graph.add_node("examine", examine, input_schema=Branch, metadata=objects)
+    graph.add_node("scan", scan, input_schema=Branch, metadata=metadata("scan"))
+    graph.add_node("format", format_image, metadata=metadata("format"))
     graph.add_edge(START, "perceive")
-    graph.add_conditional_edges("perceive", branches, ["examine", "scan", "format", END])
+    graph.add_conditional_edges("perceive", fan_out, ["examine", "scan", "format", END])
     graph.add_edge("examine", "format")
     graph.add_edge("scan", "format")
     graph.add_edge("format", END)
     return graph.compile(name="annotate")
+
+
+def branches(state: AnnotateState, scans: int) -> list[Send]:
+    """One for each object and each scene scan."""
+    image, objects = state["image"], state["objects"]
+    return [
+        *(
+            Send("examine", {"image": image, "order": order, "subject": subject, "objects": objects})
+            for order, subject in enumerate(objects)
+        ),
+        *(Send("scan", {"image": image, "order": number}) for number in range(scans)),
+    ]
+
+
+class ObjectOutput(TypedDict):
+    examined: list[Examined]
+
+
+def _object_graph(
+    open_image: OpenImage[ContextT], context_schema: type[ContextT], nodes: AnnotateNodes
+) -> CompiledStateGraph[ObjectState, ContextT, Branch, ObjectOutput]:
+    """`examine` as a graph of three nodes, named for their agents: keys of the state have the other names."""
+
+    def step(name: NodeName, node: Node[ObjectState]) -> Callable[..., Awaitable[ObjectState]]:
+        async def run(state: ObjectState, runtime: Runtime[ContextT]) -> ObjectState:
+            image = await open_image(state["image"], runtime.context, False)
+            with image.scope.branch():
+                try:
+                    return await _run(name, node, state, image)
+                except StepFailedError as failed:
+                    return {"error": failed.record}
+            return {}
+
+        return run
+
+    def after(result: str, following: str) -> Callable[[ObjectState], str]:
+        return lambda state: following if result in state else "collect"
+
+    def collect(state: ObjectState) -> AnnotateState:
+        return _examined(state["order"], state.get("findings", ()), state.get("error"))
+
+    graph = StateGraph(ObjectState, context_schema, input_schema=Branch, output_schema=ObjectOutput)
+    graph.add_node("AttributeAnalyzer", step("attributes", nodes["attributes"]))
+    graph.add_node("RelationReasoner", step("relations", nodes["relations"]))
+    graph.add_node("AnomalyIntegrator", step("integrate", nodes["integrate"]))
+    graph.add_node("collect", collect)
+    graph.add_edge(START, "AttributeAnalyzer")
+    graph.add_conditional_edges(
+        "AttributeAnalyzer", after("attributes", "RelationReasoner"), ["RelationReasoner", "collect"]
+    )
+    graph.add_conditional_edges(
+        "RelationReasoner", after("relations", "AnomalyIntegrator"), ["AnomalyIntegrator", "collect"]
+    )
+    graph.add_edge("AnomalyIntegrator", "collect")
+    graph.add_edge("collect", END)
+    return graph.compile(name="object")
+
+
+async def _run(name: NodeName, node: Node[S], state: S, image: Context) -> S:
+    update = await node(state, image)
+    if RESULTS[name] not in update:
+        raise TypeError(f"node {name!r} ({qualified_name(node)}) sets no {RESULTS[name]!r}")
+    return update
+
+
+def _examined(order: int, findings: Sequence[Finding], error: StepError | None = None) -> AnnotateState:
+    return {"examined": [{"order": order, "findings": list(findings), "error": error}]}
+
+
+def node_names(nodes: AnnotateNodes) -> dict[str, str]:
+    """What stands in the place of which node, as `module:qualname`. Raises UsageError as `annotate_graph`."""
+    names: dict[str, str] = {}
+    for name, node in nodes.items():
+        if name not in RESULTS:
+            raise UsageError(
+                f"The graph has no node {name!r}", remedy=f"Its nodes are {', '.join(sorted(RESULTS))}."
+            )
+        if not _is_coroutine_function(node):
+            raise UsageError(
+                f"What is to be node {name!r} is no coroutine function: {node!r}",
+                remedy="Write it as `async def node(state, image)`.",
+            )
+        names[name] = qualified_name(node)
+    return names
+
+
+def graph_names(graph: AnnotateGraph[ContextT]) -> dict[str, str]:
+    """The nodes of a compiled graph by name, as `module:qualname`; those of a subgraph as `node/its node`.
+
+    Of a graph that `annotate_graph` made, the replaced nodes alone.
+    """
+    names: dict[str, str] = {}
+    for name, spec in graph.builder.nodes.items():
+        runnable = spec.runnable
+        if isinstance(runnable, CompiledStateGraph):
+            names |= {f"{name}/{inner}": value for inner, value in graph_names(runnable).items()}
+            continue
+        function = getattr(runnable, "afunc", None) or getattr(runnable, "func", None) or runnable
+        names[name] = qualified_name(function)
+    return names
+
+
+def qualified_name(function: object) -> str:
+    """`module:qualname`, the same in every process; of an object that is called, that of its class."""
+    while isinstance(function, partial):
+        function = function.func
+    named = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}:{named.__qualname__}"
+
+
+def _is_coroutine_function(node: object) -> bool:
+    while isinstance(node, partial):
+        node = node.func
+    return iscoroutinefunction(node) or (callable(node) and iscoroutinefunction(type(node).__call__))

@@ -1,19 +1,29 @@
 """Detection as a LangGraph graph: the verdict, then the anomalies or the content, as the verdict says.
 
-The context is a `Conversation`. A picture without a clear verdict is asked nothing further.
+The context is the `ImageContext` of the image. An image without a clear verdict is asked nothing further.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from uncanny.agents.failure import StepFailedError
-from uncanny.agents.source_detector import Conversation, Listing, Verdict
+from uncanny.agents.config import DetectConfig
+from uncanny.agents.context import ImageContext, StepFailedError
+from uncanny.agents.source_detector import (
+    Listing,
+    Verdict,
+    describe_content,
+    judge_source,
+    list_anomalies,
+)
 from uncanny.schema import StepError
+
+Context = ImageContext[DetectConfig]
 
 
 class DetectState(TypedDict, total=False):
@@ -26,23 +36,23 @@ class DetectState(TypedDict, total=False):
     failure: StepError
 
 
-async def judge(state: DetectState, runtime: Runtime[Conversation]) -> DetectState:  # noqa: ARG001
+async def judge(state: DetectState, runtime: Runtime[Context]) -> DetectState:  # noqa: ARG001
     try:
-        return {"verdict": await runtime.context.judge()}
+        return {"verdict": await judge_source(runtime.context)}
     except StepFailedError as failed:
         return {"failure": failed.record}
 
 
-async def list_anomalies(state: DetectState, runtime: Runtime[Conversation]) -> DetectState:
+async def list_all(state: DetectState, runtime: Runtime[Context]) -> DetectState:
     try:
-        return {"listing": await runtime.context.list_anomalies(state["verdict"])}
+        return {"listing": await list_anomalies(runtime.context, state["verdict"])}
     except StepFailedError as failed:
         return {"failure": failed.record}
 
 
-async def describe(state: DetectState, runtime: Runtime[Conversation]) -> DetectState:
+async def describe(state: DetectState, runtime: Runtime[Context]) -> DetectState:
     try:
-        return {"description": await runtime.context.describe(state["verdict"])}
+        return {"description": await describe_content(runtime.context, state["verdict"])}
     except StepFailedError as failed:
         return {"failure": failed.record}
 
@@ -55,11 +65,11 @@ def after_verdict(state: DetectState) -> str:
 
 
 @cache
-def detect_graph() -> Any:
-    """The compiled graph; its context is a `Conversation`."""
-    graph = StateGraph(DetectState, context_schema=Conversation)
+def detect_graph() -> CompiledStateGraph[DetectState, Context, DetectState, DetectState]:
+    """The compiled graph; its context is the `ImageContext` of the image."""
+    graph = StateGraph(DetectState, ImageContext)
     graph.add_node("judge", judge)
-    graph.add_node("list_anomalies", list_anomalies)
+    graph.add_node("list_anomalies", list_all)
     graph.add_node("describe", describe)
     graph.add_edge(START, "judge")
     graph.add_conditional_edges("judge", after_verdict, ["list_anomalies", "describe", END])

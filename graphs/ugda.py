@@ -9,50 +9,45 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from uncanny.agents.order_judge import ORDERS, Order, judge_order
-from uncanny.agents.realism_judge import judge_realism
-from uncanny.agents.verdict import Judged, Judging
+from uncanny.agents.context import AgentContext, SamplingSettings
+from uncanny.agents.realism_judge import ORDERS, Judgement, Order, judge_order, judge_realism
 from uncanny.answers.realism_verdict import Position, Realistic
 from uncanny.graphs.ugda_cases import Labelled, label_of
 from uncanny.models.base import SentImage
 
 
 @dataclass(frozen=True, slots=True)
-class PairContext:
-    """Both images, ready to send, and what to ask with."""
+class PairContext(AgentContext[SamplingSettings]):
+    """`AgentContext` of one pair: both images, ready to send."""
 
     original: SentImage
     edited: SentImage
-    judging: Judging
 
 
 class PairState(TypedDict, total=False):
     """`pair` is the pair's id, given. `second` holds one entry an order, or none where it was not asked."""
 
     pair: str
-    first: Judged[Realistic]
-    second: Annotated[list[Judged[Position]], operator.add]
+    first: Judgement[Realistic]
+    second: Annotated[list[Judgement[Position]], operator.add]
     labelled: Labelled
 
 
 class OrderState(TypedDict):
-    """What one branch is given."""
+    """What one branch begins with."""
 
     order: Order
 
 
-async def first_node(
-    state: PairState,  # noqa: ARG001  what is asked about is in the context
-    runtime: Runtime[PairContext],
-) -> PairState:
-    context = runtime.context
-    return {"first": await judge_realism(context.edited, context.judging)}
+async def first_node(state: PairState, runtime: Runtime[PairContext]) -> PairState:  # noqa: ARG001
+    return {"first": await judge_realism(runtime.context.edited, runtime.context)}
 
 
 def exit_or_both_orders(state: PairState) -> list[Send] | str:
@@ -63,24 +58,23 @@ def exit_or_both_orders(state: PairState) -> list[Send] | str:
 
 async def order_node(state: OrderState, runtime: Runtime[PairContext]) -> PairState:
     context = runtime.context
-    with context.judging.scope.branch():
-        judged = await judge_order(state["order"], context.original, context.edited, context.judging)
-        return {"second": [judged]}
+    with context.scope.branch():
+        return {"second": [await judge_order(state["order"], context.original, context.edited, context)]}
     return {}
 
 
 async def label_node(state: PairState, runtime: Runtime[PairContext]) -> PairState:
     """Raises what ended one of the orders: by now both are back."""
-    runtime.context.judging.scope.check()
-    said = {one.asked: one.verdict for one in state.get("second", ())}
-    labelled = label_of(state["first"].verdict, said.get("original_first"), said.get("edited_first"))
+    runtime.context.scope.check()
+    verdicts = {judgement.check: judgement.verdict for judgement in state.get("second", ())}
+    labelled = label_of(state["first"].verdict, verdicts.get("original_first"), verdicts.get("edited_first"))
     return {"labelled": labelled}
 
 
 @cache
-def pair_graph() -> Any:
+def pair_graph() -> CompiledStateGraph[PairState, PairContext, PairState, PairState]:
     """The compiled graph; its context is a `PairContext`."""
-    graph = StateGraph(PairState, context_schema=PairContext)
+    graph = StateGraph(PairState, PairContext)
     graph.add_node("first", first_node)
     graph.add_node("order", order_node)
     graph.add_node("label", label_node)

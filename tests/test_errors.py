@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from uncanny import errors
-from uncanny.agents.failure import PROBLEMS, Kind, StepFailedError, kind_of
+from uncanny.agents.context import STEP_ERRORS, FailureKind, StepFailedError, failure_kind
 from uncanny.errors import (
     ImageError,
     ImageFault,
@@ -68,15 +68,15 @@ def test_a_record_error_says_where() -> None:
 def test_every_provider_error_either_fails_a_step_with_a_kind_or_ends_the_model() -> None:
     for error in CLASSES:
         if issubclass(error, ProviderError) and error is not ProviderError:
-            assert issubclass(error, PROBLEMS) != issubclass(error, ModelUnusableError), error
+            assert issubclass(error, STEP_ERRORS) != issubclass(error, ModelUnusableError), error
 
 
 def test_each_kind_belongs_to_one_problem() -> None:
     kinds = [
-        kind_of(error("x", kind="server") if error is TransientError else error("x"))  # type: ignore[call-arg]
-        for error in PROBLEMS
+        failure_kind(error("x", kind="server") if error is TransientError else error("x"))  # type: ignore[call-arg]
+        for error in STEP_ERRORS
     ]
-    assert sorted(kinds) == sorted(typing.get_args(Kind))
+    assert sorted(kinds) == sorted(typing.get_args(FailureKind))
 
 
 def test_a_subclass_of_a_problem_has_its_kind() -> None:

@@ -10,7 +10,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -296,12 +296,12 @@ class AnnotateTask(ImageTask[Annotation]):
     async def examine(
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
     ) -> Annotation:
-        from uncanny.graphs.annotate import bulk_graph  # LangGraph takes half a second to import
+        from uncanny.graphs.annotate import annotate_graph  # LangGraph takes half a second to import
 
         with asking(engine, file.image, calls) as scope:
-            context = ImageContext(sent_image(image), engine.model_client, scope, self.config, self.prompts)
-            state: AnnotateState = await bulk_graph().ainvoke({"image": file.image}, context=context)
-        return self._annotation(file, image, state, scope.calls)
+            context = ImageContext(engine.model_client, scope, self.config, self.prompts, sent_image(image))
+            state = await annotate_graph().ainvoke({"image": file.image}, context=context)
+        return self._annotation(file, image, cast("AnnotateState", state), scope.calls)
 
     def _annotation(
         self, file: ImageFile, image: PreparedImage, state: AnnotateState, calls: Sequence[CallRecord]

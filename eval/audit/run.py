@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 
-from uncanny.agents.annotate_config import AnnotateConfig
+from uncanny.agents.config import AnnotateConfig
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.run import AnnotateTask

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
-from uncanny.agents.detect_config import DetectConfig
-from uncanny.agents.source_detector import ROLES, Conversation
+from uncanny.agents.config import DetectConfig
+from uncanny.agents.context import ImageContext
+from uncanny.agents.source_detector import ROLES
 from uncanny.client.calls import usage
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import InputEstimate, image_tokens, text_tokens
-from uncanny.eval.annotate.forecast import PREFIXES
+from uncanny.eval.annotate.forecast import CACHED_PREFIX
 from uncanny.eval.annotate.run import AnnotateRun, Images, image_paths, make_config
 from uncanny.eval.common.run_result import Records
 from uncanny.eval.metrics.detection import JUDGED
@@ -171,9 +172,9 @@ class DetectTask(ImageTask[Detection]):
         from uncanny.graphs.detect import detect_graph  # LangGraph takes half a second to import
 
         with asking(engine, file.image, calls) as scope:
-            talk = Conversation(sent_image(image), engine.model_client, scope, self.config, self.prompts)
-            state: DetectState = await detect_graph().ainvoke({"image": file.image}, context=talk)
-        return self._detection(file, image, state, scope.calls)
+            context = ImageContext(engine.model_client, scope, self.config, self.prompts, sent_image(image))
+            state = await detect_graph().ainvoke({"image": file.image}, context=context)
+        return self._detection(file, image, cast("DetectState", state), scope.calls)
 
     def _detection(
         self, file: ImageFile, image: PreparedImage, state: DetectState, calls: Sequence[CallRecord]
@@ -224,7 +225,7 @@ def forecast_detect(job: DetectTask) -> dict[str, Any]:
     tokens.add(name, second, picture, calls=images)
     output = images * (VERDICT_TOKENS + SECOND_TOKENS)
     total = tokens.total
-    cached = images * (first + (picture or 0)) if model.provider in PREFIXES else 0
+    cached = images * (first + (picture or 0)) if model.provider in CACHED_PREFIX else 0
     return {
         "images": len(files),
         "pending": len(pending),

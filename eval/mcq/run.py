@@ -11,9 +11,9 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from uncanny.agents.artifact_answerer import ROLES, Asked, Given, own_texts
+from uncanny.agents.artifact_answerer import ROLES, QuestionPrompt, RawAnswer
 from uncanny.client.calls import CallRecord, CallScope
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import InputEstimate, image_tokens, input_words, notes_of, text_tokens
@@ -32,7 +32,7 @@ from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
 from uncanny.images import RecordedFile, changed_files, prepare, stored_size
 from uncanny.models.base import Sampling, SentImage, Tokens
 from uncanny.models.registry import missing_addresses
-from uncanny.prompts import PromptSet
+from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
 from uncanny.runs.config import SamplingConfig
 from uncanny.runs.engine import Engine
@@ -101,7 +101,7 @@ class McqTask(Task[PendingItem, Answer]):
 
     items: ItemSet
     config: McqConfig = field(default_factory=McqConfig)
-    prompts: PromptSet = field(default_factory=own_texts)
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("mcq"))
     _answered: set[str] = field(init=False, repr=False, default_factory=set)
     _progress: Progress = field(init=False, repr=False, default_factory=Progress)
 
@@ -192,21 +192,21 @@ class McqTask(Task[PendingItem, Answer]):
 
     async def _ask(
         self, pending: PendingItem, pictures: Pictures, engine: Engine, scope: CallScope
-    ) -> list[Given]:
+    ) -> list[RawAnswer]:
         item, questions, ours = pending.item, pending.questions, self.prompts
         # One trip to a thread for both pictures: the first items are asked about sooner.
         await asyncio.to_thread(self._open, pending, pictures, engine)
         self._progress.pixel_changes.update(pictures.changes)
         images = pictures.images
         asked = [
-            Asked(
+            QuestionPrompt(
                 q, system_text(item, ours), question_text(item, q, ours), prompt_id(item, q, ours), images[q]
             )
             for q in questions
             if q in images
         ]
-        context = ItemContext(asked, engine.model_client, scope, self.config.sampling)
-        state: ItemState = await item_graph().ainvoke({"item": item.id}, context=context)
+        context = ItemContext(engine.model_client, scope, self.config, ours, asked)
+        state = cast("ItemState", await item_graph().ainvoke({"item": item.id}, context=context))
         order = {question: number for number, question in enumerate(questions)}
         return sorted([*pictures.failed, *state.get("answers", ())], key=lambda one: order[one.question])
 
@@ -245,7 +245,7 @@ class McqTask(Task[PendingItem, Answer]):
                 remedy="Free some disk space and run the same command again.",
             ) from error
 
-    def _answer(self, item: Item, given: Given, pictures: Pictures) -> Answer:
+    def _answer(self, item: Item, given: RawAnswer, pictures: Pictures) -> Answer:
         question: AskedQuestion = given.question  # type: ignore[assignment]
         file = pictures.files.get(question)
         return Answer(
@@ -274,12 +274,12 @@ class Pictures:
 
     images: dict[AskedQuestion, SentImage | None] = field(default_factory=lambda: {"q4_no_image": None})
     files: dict[AskedQuestion, RecordedFile] = field(default_factory=dict)
-    failed: list[Given] = field(default_factory=list)
+    failed: list[RawAnswer] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
 
 
-def _failed(questions: Sequence[AskedQuestion], why: str) -> list[Given]:
-    return [Given(question, None, "error", why) for question in questions]
+def _failed(questions: Sequence[AskedQuestion], why: str) -> list[RawAnswer]:
+    return [RawAnswer(question, None, "error", why) for question in questions]
 
 
 # A letter, or a letter in a short JSON object; reasoning models use far more.
@@ -294,7 +294,7 @@ def forecast_mcq(task: McqTask) -> dict[str, Any]:
     """
     prices = PriceTable.load(task.models.prices)
     model = str(task.models.model)
-    task.prompts = prompts_of(task.folder, own_texts())
+    task.prompts = prompts_of(task.folder, prompt_set("mcq"))
     pending = _pending(task)
     sizes: dict[str, int | None] = {}
     tokens = InputEstimate()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from uncanny.agents.verdict import own_texts
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import InputEstimate, image_tokens, input_words, notes_of, text_tokens
 from uncanny.eval.realism.data import PairFiles
@@ -13,7 +12,7 @@ from uncanny.eval.realism.run import RealismTask
 from uncanny.images import SkippedInputs, stored_size
 from uncanny.models.base import Tokens
 from uncanny.models.registry import missing_addresses
-from uncanny.prompts import PromptSet
+from uncanny.prompts import PromptSet, prompt_set
 from uncanny.runs.inputs import skipped_figures, skipped_line
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import prompts_of
@@ -30,7 +29,7 @@ def forecast(task: RealismTask) -> dict[str, Any]:
     not counted. Raises UsageError.
     """
     prices = PriceTable.load(task.models.prices)
-    texts = prompts_of(task.folder, own_texts())
+    texts = prompts_of(task.folder, prompt_set("realism"))
     pending = _pending(task)
     model = str(task.models.model)
     least, most, unreadable = _Bound(), _Bound(), 0

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny import __version__
-from uncanny.agents.verdict import Asked
+from uncanny.agents.realism_judge import CheckName
 from uncanny.errors import UncannyError
 from uncanny.eval.common.estimates import interval_words, p_words
 from uncanny.eval.common.page import Shot, pictures, score_page, stamp
@@ -32,7 +32,7 @@ MOST_SHOWN = 24
 MOST_LISTED = 200
 # The most convincing edits first.
 _ORDER: Mapping[Case | None, int] = {2: 0, 3: 1, 4: 2, 1: 3}
-_QUESTIONS: Mapping[Asked, str] = {
+_QUESTIONS: Mapping[CheckName, str] = {
     "first": "Edited image alone, realistic?",
     "original_first": "Original first, more realistic:",
     "edited_first": "Edited first, more realistic:",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack, cast, overloa
 
 import orjson
 
-from uncanny.agents.verdict import ROLES, Asked, Judged, Judging, own_texts
+from uncanny.agents.realism_judge import ROLES, CheckName, Judgement
 from uncanny.client.calls import CallRecord, usage
 from uncanny.errors import ImageError
 from uncanny.eval.common.run_result import Records, RunResult
@@ -29,7 +29,7 @@ from uncanny.graphs.ugda import PairContext, PairState, pair_graph
 from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
 from uncanny.images import PreparedImage, RecordedFile, changed_files, prepare
 from uncanny.models.base import Sampling
-from uncanny.prompts import PromptSet
+from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, SamplingConfig, read_limits, read_models
@@ -51,7 +51,7 @@ MOST_PAIRS_AT_ONCE = 64
 CALLS_A_PAIR = 2
 STATUSES = ("ok", "refused", "undetermined", "failed", "unusable")
 # In this order whichever order's answer came first.
-QUESTIONS: tuple[Asked, ...] = ("first", "original_first", "edited_first")
+QUESTIONS: tuple[CheckName, ...] = ("first", "original_first", "edited_first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ class RealismTask(Task[PairFiles, Verdict]):
 
     pairs: PairSet
     config: RealismConfig = field(default_factory=RealismConfig)
-    prompts: PromptSet = field(default_factory=own_texts)
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("realism"))
     _recorded: set[str] = field(init=False, repr=False, default_factory=set)
     _being_judged: dict[str, OpenPair] = field(init=False, repr=False, default_factory=dict)
 
@@ -310,9 +310,9 @@ class RealismTask(Task[PairFiles, Verdict]):
             return (self._verdict(item, pair, calls, {"outcome": "unusable", "errors": pair.errors}),)
         self._being_judged[item.id] = pair
         with asking(engine, item.id, calls) as scope:
-            judging = Judging(engine.model_client, scope, self.config.sampling, self.prompts)
-            context = PairContext(sent_image(pair.original), sent_image(pair.edited), judging)
-            state: PairState = await pair_graph().ainvoke({"pair": item.id}, context=context)
+            images = sent_image(pair.original), sent_image(pair.edited)
+            context = PairContext(engine.model_client, scope, self.config, self.prompts, *images)
+            state = cast("PairState", await pair_graph().ainvoke({"pair": item.id}, context=context))
         del self._being_judged[item.id]
         return (self._verdict(item, pair, calls, _answers(state)),)
 
@@ -402,22 +402,22 @@ def _files(pair: PairFiles, verdict: Verdict) -> Iterator[RecordedFile]:
 
 def _answers(state: PairState) -> dict[str, Any]:
     """The fields of the record that come from answers."""
-    judged: list[Judged[Any]] = [state["first"], *state.get("second", ())]
-    judged.sort(key=lambda answer: QUESTIONS.index(answer.asked))
+    judged: list[Judgement[Any]] = [state["first"], *state.get("second", ())]
+    judged.sort(key=lambda answer: QUESTIONS.index(answer.check))
     return {
-        **{answer.asked: answer.verdict for answer in judged},
+        **{answer.check: answer.verdict for answer in judged},
         **state["labelled"]._asdict(),
         "outcome": _outcome(judged),
-        "raw": {answer.asked: answer.raw for answer in judged},
+        "raw": {answer.check: answer.raw for answer in judged},
         "errors": tuple(
-            CheckError(asked=answer.asked, kind=answer.kind, message=answer.error or "")
+            CheckError(asked=answer.check, kind=answer.kind, message=answer.error or "")
             for answer in judged
             if answer.kind is not None
         ),
     }
 
 
-def _outcome(judged: Sequence[Judged[Any]]) -> VerdictOutcome:
+def _outcome(judged: Sequence[Judgement[Any]]) -> VerdictOutcome:
     """The worst of all questions counts: a call that failed may yet succeed, a refusal will not."""
     kinds = {answer.kind for answer in judged}
     if kinds <= {None}:

@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from uncanny.agents.verdict import Asked
+from uncanny.agents.realism_judge import CheckName
 from uncanny.answers.realism_verdict import Position, Realistic
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError, Problem, parse_records, shown
@@ -33,7 +33,7 @@ VerdictOutcome = Literal["judged", "undetermined", "refused", "failed", "unusabl
 class CheckError(Record):
     """Why one question has no verdict; `asked` is `images` where nothing could be asked."""
 
-    asked: Asked | Literal["images"]
+    asked: CheckName | Literal["images"]
     kind: str
     message: str
 
@@ -72,7 +72,7 @@ class Verdict(Record):
     label: Label | None = None
     case: Case | None = None
     outcome: VerdictOutcome | None = None
-    raw: dict[Asked, str | None] = Field(default_factory=dict)
+    raw: dict[CheckName, str | None] = Field(default_factory=dict)
     errors: tuple[CheckError, ...] = ()
     notes: tuple[str, ...] = ()
     original: Side | None = None

@@ -11,6 +11,7 @@ from uncanny.agents import Agent, AnnotateConfig, ImageContext
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, SentImage
+from uncanny.prompts import prompt_set
 from uncanny.schema import SceneObject
 
 Answer = Callable[[ModelRequest], Line | Awaitable[Line]]
@@ -38,9 +39,9 @@ class Specialists:
 
     def _answer(self, request: ModelRequest) -> Line | Awaitable[Line]:
         for subject in (request.subject, None):
-            own = self.answers.get((request.agent, request.step, subject))  # type: ignore[arg-type]
-            if own is not None:
-                return own(request)
+            answer = self.answers.get((request.agent, request.step, subject))  # type: ignore[arg-type]
+            if answer is not None:
+                return answer(request)
         about = request.subject or "scene"
         match request.agent, request.step:
             case "ObjectPerceiver", _:
@@ -59,7 +60,7 @@ class Specialists:
                 return listed("anomalies", fault)
         return said(f"Notes on {about}.")
 
-    def asked(self, agent: Agent, step: int | None = None) -> list[ModelRequest]:
+    def requests(self, agent: Agent, step: int | None = None) -> list[ModelRequest]:
         return [
             request
             for request in self.model.requests
@@ -68,9 +69,25 @@ class Specialists:
 
     def context(
         self, config: AnnotateConfig | None = None, image: SentImage | None = None, concurrency: int = 8
-    ) -> ImageContext:
+    ) -> ImageContext[AnnotateConfig]:
         model_client = ModelClient({"": [guarded(self.model, concurrency=concurrency)]})
-        return ImageContext(image or picture(), model_client, CallScope("a.png"), config or AnnotateConfig())
+        return image_context(model_client, config, image)
+
+
+def image_context(
+    model_client: ModelClient,
+    config: AnnotateConfig | None = None,
+    image: SentImage | None = None,
+    scope: CallScope | None = None,
+) -> ImageContext[AnnotateConfig]:
+    """A context of `a.png`, with the texts of annotation."""
+    return ImageContext(
+        model_client,
+        scope or CallScope("a.png"),
+        config or AnnotateConfig(),
+        prompt_set("annotate"),
+        image or picture(),
+    )
 
 
 def user_parts(request: ModelRequest) -> Sequence[object]:

@@ -11,12 +11,12 @@ from uncanny.agents import AnnotateConfig
 from uncanny.agents.anomaly_formatter import format_anomalies
 from uncanny.agents.anomaly_integrator import integrate
 from uncanny.agents.attribute_analyzer import analyze_attributes
-from uncanny.agents.context import ROLES
-from uncanny.agents.object_perceiver import WORDINGS, perceive
+from uncanny.agents.object_perceiver import perceive
 from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.agents.scene_scanner import scan_scene
+from uncanny.agents.steps import PERCEIVE, ROLES
 from uncanny.answers import AttributeFinding, Finding, RelationFinding
-from uncanny.graphs.annotate import bulk_graph
+from uncanny.graphs.annotate import annotate_graph
 from uncanny.models.base import ModelRequest, Sampling, SentImage
 
 CUP, TABLE = scene_object("cup", "It is blue."), scene_object("table", "It has $5 legs.")
@@ -27,9 +27,9 @@ IMAGE = picture(b"one")
 
 
 async def whole_walk() -> Specialists:
-    """Every agent asked once about one image."""
-    asked = Specialists("cup", "table")
-    image = asked.context(AnnotateConfig(scene_scans=2), IMAGE)
+    """Every agent's work on one image, once."""
+    specialists = Specialists("cup", "table")
+    image = specialists.context(AnnotateConfig(scene_scans=2), IMAGE)
     await perceive(image)
     await analyze_attributes(image, CUP)
     await reason_relations(image, CUP, [CUP, TABLE], [CRACKED])
@@ -37,13 +37,13 @@ async def whole_walk() -> Specialists:
     await scan_scene(image, 0)
     await scan_scene(image, 1)
     await format_anomalies(image, [FINDING])
-    return asked
+    return specialists
 
 
 async def test_every_agent_there_is_asks() -> None:
-    asked = await whole_walk()
-    assert {request.agent for request in asked.model.requests} == set(ROLES.values())
-    steps = [(request.agent, request.step) for request in asked.model.requests]
+    specialists = await whole_walk()
+    assert {request.agent for request in specialists.model.requests} == set(ROLES.values())
+    steps = [(request.agent, request.step) for request in specialists.model.requests]
     assert steps == [
         *3 * [("ObjectPerceiver", 1)],
         ("AttributeAnalyzer", 1),
@@ -79,8 +79,8 @@ async def test_all_who_see_it_begin_with_the_same_system_text_and_the_picture() 
 
 
 async def test_what_counts_as_shared_is_the_same_in_all_requests_of_a_kind() -> None:
-    asked = await whole_walk()
-    relations = asked.asked("RelationReasoner")
+    specialists = await whole_walk()
+    relations = specialists.requests("RelationReasoner")
     prefixes = [user_parts(request)[: request.messages[1].shared] for request in relations]
     assert len(prefixes[0]) == 2
     assert prefixes[0] == prefixes[1]
@@ -90,25 +90,25 @@ async def test_what_counts_as_shared_is_the_same_in_all_requests_of_a_kind() -> 
 
 
 async def test_drafts_of_the_object_list_are_worded_differently_and_kept_apart() -> None:
-    asked = Specialists("cup")
-    await perceive(asked.context(AnnotateConfig(repeats=WORDINGS + 1)))
-    drafts = asked.asked("ObjectPerceiver")
+    specialists = Specialists("cup")
+    await perceive(specialists.context(AnnotateConfig(repeats=PERCEIVE.wordings + 1)))
+    drafts = specialists.requests("ObjectPerceiver")
     assert [request.sample for request in drafts] == [0, 1, 2, 3]
     words = [texts(request, "user")[0] for request in drafts]
-    assert len(set(words)) == WORDINGS + 1
+    assert len(set(words)) == PERCEIVE.wordings + 1
     without_number = [text.replace(f"draft {n} of 4", "") for n, text in enumerate(words, start=1)]
-    assert len(set(without_number)) == WORDINGS
-    assert without_number[0] == without_number[WORDINGS]
+    assert len(set(without_number)) == PERCEIVE.wordings
+    assert without_number[0] == without_number[PERCEIVE.wordings]
 
 
 async def test_the_drafts_are_merged() -> None:
-    asked = Specialists()
+    specialists = Specialists()
     names = [["The Cat", "mat"], ["cat", "dog"], []]
-    asked.answers["ObjectPerceiver", 1, None] = lambda request: listed(
+    specialists.answers["ObjectPerceiver", 1, None] = lambda request: listed(
         "objects", *(scene_object(name).model_dump() for name in names[request.sample])
     )
-    found = await perceive(asked.context())
-    assert [each.name for each in found] == ["The Cat", "mat", "dog"]
+    objects = await perceive(specialists.context())
+    assert [each.name for each in objects] == ["The Cat", "mat", "dog"]
 
 
 def data(request: ModelRequest, tag: str) -> str:
@@ -118,7 +118,7 @@ def data(request: ModelRequest, tag: str) -> str:
 
 
 async def test_the_analyzer_is_given_the_object_and_then_its_own_notes() -> None:
-    look, verify = (await whole_walk()).asked("AttributeAnalyzer")
+    look, verify = (await whole_walk()).requests("AttributeAnalyzer")
     assert orjson.loads(data(look, "object")) == CUP.model_dump()
     assert orjson.loads(data(verify, "object")) == CUP.model_dump()
     assert data(verify, "notes") == "Notes on cup."
@@ -127,7 +127,7 @@ async def test_the_analyzer_is_given_the_object_and_then_its_own_notes() -> None
 
 
 async def test_the_reasoner_is_given_all_objects_and_what_was_found_about_this_one() -> None:
-    look, verify = (await whole_walk()).asked("RelationReasoner")
+    look, verify = (await whole_walk()).requests("RelationReasoner")
     for request in (look, verify):
         assert orjson.loads(data(request, "objects")) == [CUP.model_dump(), TABLE.model_dump()]
         assert orjson.loads(data(request, "object")) == CUP.model_dump()
@@ -136,53 +136,57 @@ async def test_the_reasoner_is_given_all_objects_and_what_was_found_about_this_o
 
 
 async def test_the_integrator_is_given_both_lists_and_then_its_own_text() -> None:
-    merge, listing = (await whole_walk()).asked("AnomalyIntegrator")
+    merge, listing = (await whole_walk()).requests("AnomalyIntegrator")
     assert orjson.loads(data(merge, "attributes")) == [CRACKED.model_dump()]
     assert orjson.loads(data(merge, "relations")) == [FLOATS.model_dump(mode="json")]
     assert data(listing, "notes") == "Notes on cup."
 
 
 async def test_the_formatter_is_given_all_findings_in_order() -> None:
-    asked = Specialists()
-    found = [FINDING, FINDING.model_copy(update={"object": "table"}), FINDING]
-    await format_anomalies(asked.context(), found)
-    (request,) = asked.model.requests
-    assert orjson.loads(data(request, "findings")) == [each.model_dump() for each in found]
+    specialists = Specialists()
+    findings = [FINDING, FINDING.model_copy(update={"object": "table"}), FINDING]
+    await format_anomalies(specialists.context(), findings)
+    (request,) = specialists.model.requests
+    assert orjson.loads(data(request, "findings")) == [each.model_dump() for each in findings]
 
 
 async def test_without_findings_nobody_is_asked() -> None:
-    asked = Specialists("cup")
-    image = asked.context()
+    specialists = Specialists("cup")
+    image = specialists.context()
     assert await integrate(image, CUP, [], []) == ()
     assert await format_anomalies(image, []) == ()
-    assert asked.model.requests == []
+    assert specialists.model.requests == []
     await integrate(image, CUP, [CRACKED], [])
     await integrate(image, CUP, [], [FLOATS])
-    assert len(asked.model.requests) == 4
+    assert len(specialists.model.requests) == 4
 
 
 async def test_parameters_are_those_of_the_plan_and_the_formatter_gets_more_room() -> None:
-    asked = Specialists("cup")
+    specialists = Specialists("cup")
     config = AnnotateConfig(temperature=None, top_p=0.5, max_output_tokens=700, formatter_output_tokens=900)
-    image = asked.context(config)
+    image = specialists.context(config)
     await perceive(image)
     await format_anomalies(image, [FINDING])
-    assert {request.sampling for request in asked.asked("ObjectPerceiver")} == {Sampling(None, 0.5, 700)}
-    assert {request.sampling for request in asked.asked("AnomalyFormatter")} == {Sampling(None, 0.5, 900)}
+    assert {request.sampling for request in specialists.requests("ObjectPerceiver")} == {
+        Sampling(None, 0.5, 700)
+    }
+    assert {request.sampling for request in specialists.requests("AnomalyFormatter")} == {
+        Sampling(None, 0.5, 900)
+    }
 
 
 async def test_text_in_answers_cannot_pass_for_a_variable() -> None:
-    asked = Specialists()
-    asked.answers["AttributeAnalyzer", 1, None] = lambda _: listed("objects", "$object ${notes} $$ \\1")
-    await analyze_attributes(asked.context(), scene_object("cup", "$notes"))
-    verify = asked.asked("AttributeAnalyzer", 2)[0]
+    specialists = Specialists()
+    specialists.answers["AttributeAnalyzer", 1, None] = lambda _: listed("objects", "$object ${notes} $$ \\1")
+    await analyze_attributes(specialists.context(), scene_object("cup", "$notes"))
+    verify = specialists.requests("AttributeAnalyzer", 2)[0]
     assert "$object ${notes} $$" in data(verify, "notes")
     assert orjson.loads(data(verify, "object"))["description"] == "$notes"
 
 
 @pytest.mark.parametrize("objects", [0, 1, 8, 12, 40])
 async def test_the_plan_foretells_the_number_of_calls(objects: int) -> None:
-    asked = Specialists(*(f"thing {n}" for n in range(objects)))
+    specialists = Specialists(*(f"thing {n}" for n in range(objects)))
     config = AnnotateConfig(repeats=2, scene_scans=1)
-    await bulk_graph().ainvoke({"image": "a.png"}, context=asked.context(config))
-    assert len(asked.model.requests) == config.calls(objects)
+    await annotate_graph().ainvoke({"image": "a.png"}, context=specialists.context(config))
+    assert len(specialists.model.requests) == config.calls(objects)

@@ -14,9 +14,16 @@ from tests.client.scripted import (
     said,
     texts,
 )
-from uncanny.agents.detect_config import DetectConfig
-from uncanny.agents.failure import StepFailedError
-from uncanny.agents.source_detector import AGENT, Conversation, Verdict
+from uncanny.agents.config import DetectConfig
+from uncanny.agents.context import ImageContext, StepFailedError
+from uncanny.agents.source_detector import (
+    AGENT,
+    Listing,
+    Verdict,
+    describe_content,
+    judge_source,
+    list_anomalies,
+)
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import RequestRejectedError
@@ -28,15 +35,25 @@ LIST = "@1. Name: Hand\nPhenomenon: six fingers\nReasoning: five is right\nSever
 YES, NO = Verdict("Yes.", "generated"), Verdict("no", "real")
 
 
-class Talk:
-    """A conversation with a scripted model."""
+class Conversation:
+    """About one image, with a scripted model."""
 
     def __init__(self, *lines: Line, config: DetectConfig | None = None) -> None:
         script: Script = in_turn(*lines)
         self.model = ScriptedProvider(script)
         model_client = ModelClient({"": [guarded(self.model)]})
         self.scope = CallScope("a.png")
-        self.talk = Conversation(IMAGE, model_client, self.scope, config or DetectConfig())
+        prompts = prompt_set("detect")
+        self.image = ImageContext(model_client, self.scope, config or DetectConfig(), prompts, IMAGE)
+
+    async def judge(self) -> Verdict:
+        return await judge_source(self.image)
+
+    async def list_anomalies(self, verdict: Verdict) -> Listing:
+        return await list_anomalies(self.image, verdict)
+
+    async def describe(self, verdict: Verdict) -> str:
+        return await describe_content(self.image, verdict)
 
     @property
     def requests(self) -> list[ModelRequest]:
@@ -44,9 +61,9 @@ class Talk:
 
 
 async def test_turn_one_asks_about_the_picture_at_temperature_zero_without_a_schema() -> None:
-    asked = Talk(said("no"))
-    assert await asked.talk.judge() == NO
-    (request,) = asked.requests
+    conversation = Conversation(said("no"))
+    assert await conversation.judge() == NO
+    (request,) = conversation.requests
     system, user = request.messages
     assert (system.role, user.role) == ("system", "user")
     assert user.parts[0] is IMAGE
@@ -58,10 +75,10 @@ async def test_turn_one_asks_about_the_picture_at_temperature_zero_without_a_sch
 
 @pytest.mark.parametrize("turn", ["anomalies", "content"])
 async def test_turn_two_repeats_turn_one_to_the_byte_and_adds_the_models_own_answer(turn: str) -> None:
-    asked = Talk(said("Yes."), said(LIST))
-    verdict = await asked.talk.judge()
-    await (asked.talk.list_anomalies(verdict) if turn == "anomalies" else asked.talk.describe(verdict))
-    first, second = asked.requests
+    conversation = Conversation(said("Yes."), said(LIST))
+    verdict = await conversation.judge()
+    await (conversation.list_anomalies(verdict) if turn == "anomalies" else conversation.describe(verdict))
+    first, second = conversation.requests
     assert second.messages[:2] == first.messages
     answer, question = second.messages[2:]
     assert (answer.role, answer.parts) == ("assistant", ("Yes.",))
@@ -70,33 +87,35 @@ async def test_turn_two_repeats_turn_one_to_the_byte_and_adds_the_models_own_ans
 
 
 async def test_thoughts_are_not_sent_back() -> None:
-    asked = Talk(said("<think>Six fingers?\n</think>\n\n Yes. \n"), said("No anomalies found."))
-    verdict = await asked.talk.judge()
+    conversation = Conversation(
+        said("<think>Six fingers?\n</think>\n\n Yes. \n"), said("No anomalies found.")
+    )
+    verdict = await conversation.judge()
     assert verdict.source == "generated"
     assert verdict.raw.startswith("<think>")
-    listing = await asked.talk.list_anomalies(verdict)
-    assert texts(asked.requests[1], "assistant") == ["Yes."]
+    listing = await conversation.list_anomalies(verdict)
+    assert texts(conversation.requests[1], "assistant") == ["Yes."]
     assert (listing.raw, listing.anomalies) == ("No anomalies found.", ())
 
 
 @pytest.mark.parametrize("raw", ["", "Maybe.", "It could be either; I cannot tell."])
 async def test_what_is_not_clear_is_kept_and_not_asked_again(raw: str) -> None:
-    asked = Talk(said(raw))
-    assert await asked.talk.judge() == Verdict(raw, None)
-    assert len(asked.requests) == 1
+    conversation = Conversation(said(raw))
+    assert await conversation.judge() == Verdict(raw, None)
+    assert len(conversation.requests) == 1
 
 
 async def test_a_refusal_is_an_answer_to_turn_one_and_a_failure_of_turn_two() -> None:
     refusal = said("I will not look at this.", "refusal")
-    assert await Talk(refusal).talk.judge() == Verdict("I will not look at this.", None, refused=True)
+    assert await Conversation(refusal).judge() == Verdict("I will not look at this.", None, refused=True)
     for turn in ("list_anomalies", "describe"):
         with pytest.raises(StepFailedError, match="I will not") as failed:
-            await getattr(Talk(refusal).talk, turn)(YES)
+            await getattr(Conversation(refusal), turn)(YES)
         assert (failed.value.record.step, failed.value.record.kind) == (2, "refused")
 
 
 async def test_the_anomalies_are_read_and_kept_as_they_came() -> None:
-    listing = await Talk(said(LIST)).talk.list_anomalies(YES)
+    listing = await Conversation(said(LIST)).list_anomalies(YES)
     assert listing.raw == LIST
     (anomaly,) = listing.anomalies
     assert (anomaly.name, anomaly.phenomenon, anomaly.severity) == ("Hand", "six fingers", 12)
@@ -104,45 +123,47 @@ async def test_the_anomalies_are_read_and_kept_as_they_came() -> None:
 
 async def test_a_list_that_does_not_validate_is_asked_for_again_twice_with_the_reason() -> None:
     wrong = said(LIST.replace("12", "140"))
-    asked = Talk(wrong, wrong, said(LIST))
-    assert len((await asked.talk.list_anomalies(YES)).anomalies) == 1
-    assert [len(request.messages) for request in asked.requests] == [4, 6, 6]
-    assert "severity 140 is outside" in texts(asked.requests[1])[-1]
-    assert asked.requests[1].messages[:4] == asked.requests[0].messages
+    conversation = Conversation(wrong, wrong, said(LIST))
+    assert len((await conversation.list_anomalies(YES)).anomalies) == 1
+    assert [len(request.messages) for request in conversation.requests] == [4, 6, 6]
+    assert "severity 140 is outside" in texts(conversation.requests[1])[-1]
+    assert conversation.requests[1].messages[:4] == conversation.requests[0].messages
     with pytest.raises(StepFailedError) as failed:
-        await Talk(wrong, wrong, wrong).talk.list_anomalies(YES)
+        await Conversation(wrong, wrong, wrong).list_anomalies(YES)
     assert failed.value.record.kind == "unparseable"
 
 
 async def test_an_empty_description_is_asked_for_again() -> None:
-    asked = Talk(said(" \n"), said("A dog on a lawn."))
-    assert await asked.talk.describe(NO) == "A dog on a lawn."
-    assert "the answer is empty" in texts(asked.requests[1])[-1]
+    conversation = Conversation(said(" \n"), said("A dog on a lawn."))
+    assert await conversation.describe(NO) == "A dog on a lawn."
+    assert "the answer is empty" in texts(conversation.requests[1])[-1]
 
 
 async def test_a_failed_call_of_turn_one_is_no_verdict() -> None:
     with pytest.raises(StepFailedError, match="too large") as failed:
-        await Talk(RequestRejectedError("too large")).talk.judge()
+        await Conversation(RequestRejectedError("too large")).judge()
     assert (failed.value.record.agent, failed.value.record.step) == (AGENT, 1)
     assert failed.value.record.kind == "rejected"
 
 
 async def test_every_prompt_is_used_and_none_has_a_hole() -> None:
     wrong = said(LIST.replace("12", "140"))
-    asked = Talk(said("yes"), wrong, said(LIST), said(""), said("A dog."))
-    verdict = await asked.talk.judge()
-    await asked.talk.list_anomalies(verdict)
-    await asked.talk.describe(verdict)
-    sent = {text for request in asked.requests for text in texts(request)}
+    conversation = Conversation(said("yes"), wrong, said(LIST), said(""), said("A dog."))
+    verdict = await conversation.judge()
+    await conversation.list_anomalies(verdict)
+    await conversation.describe(verdict)
+    sent = {text for request in conversation.requests for text in texts(request)}
     for name, prompt in prompt_set("detect").prompts.items():
         start = prompt.template.template.partition("$")[0]
         assert any(text.startswith(start) or f"\n{start}" in text for text in sent), name
         assert not any("$" in text for text in sent)
     ids = {prompt_set("detect")[name].id for name in ("source", "anomalies", "content")}
-    assert {call.prompt for call in asked.scope.calls} == ids
+    assert {call.prompt for call in conversation.scope.calls} == ids
 
 
 async def test_the_plan_is_what_is_sent() -> None:
-    asked = Talk(said("yes"), config=DetectConfig(temperature=None, top_p=0.5, max_output_tokens=9))
-    await asked.talk.judge()
-    assert asked.requests[0].sampling == Sampling(None, 0.5, 9)
+    conversation = Conversation(
+        said("yes"), config=DetectConfig(temperature=None, top_p=0.5, max_output_tokens=9)
+    )
+    await conversation.judge()
+    assert conversation.requests[0].sampling == Sampling(None, 0.5, 9)

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from tests.growth import check_linear
-from uncanny.agents.object_list import object_key
+from uncanny.agents.object_perceiver import object_key
 from uncanny.answers import ANOMALIES, FORMS, RELATIONS, ListForm, read_list, read_severity
 from uncanny.answers.json_text import read_text
 from uncanny.answers.realism_verdict import read_position, read_realistic

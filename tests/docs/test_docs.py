@@ -13,7 +13,7 @@ import pytest
 
 from uncanny import __version__
 from uncanny.agents import ROLES, AnnotateConfig
-from uncanny.agents.failure import Kind
+from uncanny.agents.context import FailureKind
 from uncanny.cli.session import RUN_CODES
 from uncanny.client.calls import CallRecord
 from uncanny.client.prices import Price, PriceTable
@@ -110,7 +110,7 @@ def test_every_agent_role_and_parameter_is_named() -> None:
 
 
 def test_every_status_and_kind_of_error_is_named() -> None:
-    names = {*get_args(Status), *get_args(Kind), *get_args(ImageFault), *Anomaly.model_fields}
+    names = {*get_args(Status), *get_args(FailureKind), *get_args(ImageFault), *Anomaly.model_fields}
     assert not missing("docs/annotate.md", names)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -12,65 +12,65 @@ import pytest
 from tests.agents.specialists import Answer, Specialists, listed
 from tests.client.scripted import Line, said, texts
 from uncanny.agents import Agent, AnnotateConfig
-from uncanny.agents.failure import PROBLEMS
+from uncanny.agents.context import STEP_ERRORS
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError
-from uncanny.graphs.annotate import AnnotateState, bulk_graph
+from uncanny.graphs.annotate import AnnotateState, annotate_graph
 from uncanny.models.base import ModelRequest
 
 NO = RequestRejectedError("no")
 FAILING: Answer = lambda _: NO  # noqa: E731
 
 
-async def run(asked: Specialists, **config: Any) -> AnnotateState:
-    image = asked.context(AnnotateConfig(**config))
-    state: AnnotateState = await bulk_graph().ainvoke({"image": "a.png"}, context=image)
-    return state
+async def run(specialists: Specialists, **config: Any) -> AnnotateState:
+    image = specialists.context(AnnotateConfig(**config))
+    return cast(AnnotateState, await annotate_graph().ainvoke({"image": "a.png"}, context=image))
 
 
 def errors(state: AnnotateState) -> list[tuple[str, int, str | None]]:
-    done = sorted(state.get("examined", []), key=lambda one: one["order"])
-    return [(one["error"].agent, one["error"].step, one["error"].object) for one in done if one["error"]]
+    branches = sorted(state.get("examined", []), key=lambda branch: branch["order"])
+    failures = [branch["error"] for branch in branches if branch["error"] is not None]
+    return [(failure.agent, failure.step, failure.object) for failure in failures]
 
 
-def formatted(asked: Specialists) -> list[str]:
+def formatted(specialists: Specialists) -> list[str]:
     """What the formatter was given, as the phenomenon of each finding."""
-    (request,) = asked.asked("AnomalyFormatter")
+    (request,) = specialists.requests("AnomalyFormatter")
     text = texts(request, "user")[0]
     findings = text[text.rindex("<findings>") + 10 : text.rindex("</findings>")]
     return [finding["phenomenon"] for finding in orjson.loads(findings)]
 
 
 async def test_all_objects_are_examined_and_their_findings_formatted() -> None:
-    asked = Specialists("cup", "table", "hand")
-    state = await run(asked)
-    assert [found.name for found in state["objects"]] == ["cup", "table", "hand"]
-    assert formatted(asked) == ["cup 0", "table 0", "hand 0"]
+    specialists = Specialists("cup", "table", "hand")
+    state = await run(specialists)
+    assert [item.name for item in state["objects"]] == ["cup", "table", "hand"]
+    assert formatted(specialists) == ["cup 0", "table 0", "hand 0"]
     assert [anomaly.severity for anomaly in state["anomalies"]] == [7]
     assert (errors(state), state.get("failure"), state["cut"]) == ([], None, [])
 
 
 async def test_every_relation_step_knows_all_objects() -> None:
-    asked = Specialists("cup", "table", "hand")
-    await run(asked)
-    for request in asked.asked("RelationReasoner"):
+    specialists = Specialists("cup", "table", "hand")
+    await run(specialists)
+    for request in specialists.requests("RelationReasoner"):
         context = request.messages[1].parts[1]
         assert isinstance(context, str)
         assert all(f'"name":"{name}"' in context for name in ("cup", "table", "hand"))
 
 
 async def test_objects_above_the_limit_are_cut_and_recorded() -> None:
-    asked = Specialists("a1", "a2", "a3", "a4")
-    state = await run(asked, max_objects=2)
-    assert [found.name for found in state["objects"]] == ["a1", "a2"]
-    assert [found.name for found in state["cut"]] == ["a3", "a4"]
-    assert {request.subject for request in asked.asked("AttributeAnalyzer")} == {"a1", "a2"}
-    assert not any("a3" in text for request in asked.model.requests for text in texts(request))
+    specialists = Specialists("a1", "a2", "a3", "a4")
+    state = await run(specialists, max_objects=2)
+    assert [item.name for item in state["objects"]] == ["a1", "a2"]
+    assert [item.name for item in state["cut"]] == ["a3", "a4"]
+    assert {request.subject for request in specialists.requests("AttributeAnalyzer")} == {"a1", "a2"}
+    assert not any("a3" in text for request in specialists.model.requests for text in texts(request))
 
 
 @pytest.mark.parametrize("last_first", [False, True])
 async def test_findings_stand_in_object_order_whoever_is_done_first(last_first: bool) -> None:
     names = [f"thing {n}" for n in range(5)]
-    asked = Specialists(*names)
+    specialists = Specialists(*names)
     done = {name: asyncio.Event() for name in names}
     order = names[::-1] if last_first else names
     finished: list[str] = []
@@ -86,16 +86,16 @@ async def test_findings_stand_in_object_order_whoever_is_done_first(last_first: 
         return answer
 
     for name in names:
-        asked.answers["AnomalyIntegrator", 2, name] = waiting(name)
-    await run(asked)
+        specialists.answers["AnomalyIntegrator", 2, name] = waiting(name)
+    await run(specialists)
     assert finished == order
-    assert formatted(asked) == names
+    assert formatted(specialists) == names
 
 
 async def test_scans_join_the_findings_after_the_objects_in_order() -> None:
-    asked = Specialists("cup", "table")
-    state = await run(asked, scene_scans=3)
-    assert formatted(asked) == ["cup 0", "table 0", "scene 0", "scene 1", "scene 2"]
+    specialists = Specialists("cup", "table")
+    state = await run(specialists, scene_scans=3)
+    assert formatted(specialists) == ["cup 0", "table 0", "scene 0", "scene 1", "scene 2"]
     assert len(state["examined"]) == 5
 
 
@@ -111,83 +111,85 @@ STEPS: list[tuple[Agent, int]] = [
 
 @pytest.mark.parametrize(("agent", "step"), STEPS)
 async def test_a_failed_step_ends_its_object_and_no_other(agent: Agent, step: int) -> None:
-    asked = Specialists("cup", "table", "hand")
-    asked.answers[agent, step, "table"] = FAILING
-    state = await run(asked)
+    specialists = Specialists("cup", "table", "hand")
+    specialists.answers[agent, step, "table"] = FAILING
+    state = await run(specialists)
     assert errors(state) == [(agent, step, "table")]
-    assert formatted(asked) == ["cup 0", "hand 0"]
+    assert formatted(specialists) == ["cup 0", "hand 0"]
     assert state.get("failure") is None
-    about = [(request.agent, request.step) for request in asked.model.requests if request.subject == "table"]
+    about = [
+        (request.agent, request.step) for request in specialists.model.requests if request.subject == "table"
+    ]
     assert about == STEPS[: STEPS.index((agent, step)) + 1]
 
 
 async def test_a_failed_scan_is_recorded_and_the_rest_goes_on() -> None:
-    asked = Specialists("cup")
-    asked.answers["SceneScanner", 1, None] = lambda request: (
+    specialists = Specialists("cup")
+    specialists.answers["SceneScanner", 1, None] = lambda request: (
         NO if request.sample == 0 else said('{"findings": []}')
     )
-    state = await run(asked, scene_scans=2)
+    state = await run(specialists, scene_scans=2)
     assert errors(state) == [("SceneScanner", 1, None)]
-    assert formatted(asked) == ["cup 0"]
+    assert formatted(specialists) == ["cup 0"]
 
 
 async def test_a_failed_perceiver_ends_the_image() -> None:
-    asked = Specialists("cup")
-    asked.answers["ObjectPerceiver", 1, None] = FAILING
-    state = await run(asked, scene_scans=2)
+    specialists = Specialists("cup")
+    specialists.answers["ObjectPerceiver", 1, None] = FAILING
+    state = await run(specialists, scene_scans=2)
     assert state["failure"] is not None
     assert state["failure"].agent == "ObjectPerceiver"
-    assert {request.agent for request in asked.model.requests} == {"ObjectPerceiver"}
+    assert {request.agent for request in specialists.model.requests} == {"ObjectPerceiver"}
     assert "anomalies" not in state
 
 
 async def test_a_failed_formatter_ends_the_image() -> None:
-    asked = Specialists("cup")
-    asked.answers["AnomalyFormatter", 1, None] = FAILING
-    state = await run(asked)
+    specialists = Specialists("cup")
+    specialists.answers["AnomalyFormatter", 1, None] = FAILING
+    state = await run(specialists)
     assert state["failure"] is not None
     assert state["failure"].agent == "AnomalyFormatter"
     assert "anomalies" not in state
 
 
 async def test_nothing_found_is_an_answer_and_asks_no_formatter() -> None:
-    asked = Specialists("cup")
-    asked.answers["AttributeAnalyzer", 2, None] = lambda _: listed("attributes")
-    asked.answers["RelationReasoner", 2, None] = lambda _: listed("relations")
-    state = await run(asked)
+    specialists = Specialists("cup")
+    specialists.answers["AttributeAnalyzer", 2, None] = lambda _: listed("attributes")
+    specialists.answers["RelationReasoner", 2, None] = lambda _: listed("relations")
+    state = await run(specialists)
     assert state["anomalies"] == []
-    assert not asked.asked("AnomalyIntegrator")
-    assert not asked.asked("AnomalyFormatter")
+    assert not specialists.requests("AnomalyIntegrator")
+    assert not specialists.requests("AnomalyFormatter")
 
 
 async def test_an_image_without_objects_asks_for_nothing_else() -> None:
-    asked = Specialists()
-    state = await run(asked)
+    specialists = Specialists()
+    state = await run(specialists)
     assert (state["objects"], state["anomalies"], errors(state)) == ([], [], [])
-    assert {request.agent for request in asked.model.requests} == {"ObjectPerceiver"}
+    assert {request.agent for request in specialists.model.requests} == {"ObjectPerceiver"}
 
 
 async def test_scans_run_even_where_there_is_no_object() -> None:
-    asked = Specialists()
-    await run(asked, scene_scans=1)
-    assert formatted(asked) == ["scene 0"]
+    specialists = Specialists()
+    await run(specialists, scene_scans=1)
+    assert formatted(specialists) == ["scene 0"]
 
 
 @pytest.mark.parametrize(("agent", "step"), [("ObjectPerceiver", 1), *STEPS, ("AnomalyFormatter", 1)])
 async def test_what_ends_the_run_is_raised_as_it_is(agent: Agent, step: int) -> None:
-    asked = Specialists("cup", "table")
-    asked.answers[agent, step, None] = lambda _: ModelUnusableError("wrong key")
+    specialists = Specialists("cup", "table")
+    specialists.answers[agent, step, None] = lambda _: ModelUnusableError("wrong key")
     with pytest.raises(ModelUnusableError, match="wrong key"):
-        await run(asked)
-    assert asked.model.now == 0
+        await run(specialists)
+    assert specialists.model.now == 0
 
 
 async def test_objects_are_examined_side_by_side() -> None:
-    asked = Specialists(*(f"thing {n}" for n in range(6)))
-    await run(asked)
-    assert asked.model.most >= 6
+    specialists = Specialists(*(f"thing {n}" for n in range(6)))
+    await run(specialists)
+    assert specialists.model.most >= 6
 
 
 def test_budget_errors_are_no_step_failures() -> None:
-    assert not issubclass(BudgetError, PROBLEMS)
-    assert not issubclass(ModelUnusableError, PROBLEMS)
+    assert not issubclass(BudgetError, STEP_ERRORS)
+    assert not issubclass(ModelUnusableError, STEP_ERRORS)

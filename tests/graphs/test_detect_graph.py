@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import pytest
 
-from tests.agents.test_source_detector import LIST, Talk
+from tests.agents.test_source_detector import LIST, Conversation
 from tests.client.scripted import Line, said
 from uncanny.agents.source_detector import Verdict
 from uncanny.errors import ModelUnusableError, RequestRejectedError
-from uncanny.graphs.detect import detect_graph
+from uncanny.graphs.detect import DetectState, detect_graph
 
 
-async def walk(*lines: Line) -> tuple[dict[str, Any], Talk]:
-    asked = Talk(*lines)
-    state: dict[str, Any] = await detect_graph().ainvoke({"image": "a.png"}, context=asked.talk)
-    return state, asked
+async def walk(*lines: Line) -> tuple[DetectState, Conversation]:
+    conversation = Conversation(*lines)
+    state = await detect_graph().ainvoke({"image": "a.png"}, context=conversation.image)
+    return cast(DetectState, state), conversation
 
 
 async def test_generated_leads_to_the_anomalies() -> None:
-    state, asked = await walk(said("yes"), said(LIST))
+    state, conversation = await walk(said("yes"), said(LIST))
     assert state["verdict"] == Verdict("yes", "generated")
     assert [anomaly.name for anomaly in state["listing"].anomalies] == ["Hand"]
     assert "description" not in state
     assert "failure" not in state
-    assert [call.step for call in asked.scope.calls] == [1, 2]
+    assert [call.step for call in conversation.scope.calls] == [1, 2]
 
 
 async def test_real_leads_to_the_content() -> None:
@@ -36,17 +36,17 @@ async def test_real_leads_to_the_content() -> None:
 
 @pytest.mark.parametrize("line", [said("Who knows?"), said(""), said("I will not.", "refusal")])
 async def test_no_clear_verdict_leads_nowhere(line: Line) -> None:
-    state, asked = await walk(line)
+    state, conversation = await walk(line)
     assert state["verdict"].source is None
     assert set(state) == {"image", "verdict"}
-    assert len(asked.requests) == 1
+    assert len(conversation.requests) == 1
 
 
 async def test_a_failed_first_turn_is_a_failure_without_a_verdict() -> None:
-    state, asked = await walk(RequestRejectedError("too large"))
+    state, conversation = await walk(RequestRejectedError("too large"))
     assert set(state) == {"image", "failure"}
     assert state["failure"].step == 1
-    assert len(asked.requests) == 1
+    assert len(conversation.requests) == 1
 
 
 @pytest.mark.parametrize("verdict", ["yes", "no"])

@@ -8,24 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.specialists import Specialists
+from tests.agents.specialists import Specialists, image_context
 from tests.client.scripted import Line, ScriptedProvider, busy, guarded, picture, question, said
 from tests.virtual_time import in_virtual_time
-from uncanny.agents import Agent, AnnotateConfig, ImageContext
-from uncanny.agents.artifact_answerer import Asked
-from uncanny.agents.verdict import Judging
+from uncanny.agents import Agent, AnnotateConfig
+from uncanny.agents.artifact_answerer import QuestionPrompt
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import BudgetError, ModelUnusableError
 from uncanny.graphs import studio
-from uncanny.graphs.annotate import bulk_graph
+from uncanny.graphs.annotate import annotate_graph
 from uncanny.graphs.mcq import ItemContext, item_graph
-from uncanny.graphs.studio import StudioContext, studio_graph
+from uncanny.graphs.studio import StudioContext
 from uncanny.graphs.ugda import PairContext, pair_graph
 from uncanny.models.base import ModelRequest, Sampling
+from uncanny.prompts import prompt_set
 from uncanny.records.answer_cache import AnswerCache
 
 SAMPLING = Sampling(0.0, None, 100)
+MCQ = prompt_set("mcq")
 Walk = Callable[[ModelClient, CallScope], Awaitable[object]]
 
 
@@ -83,18 +84,18 @@ OBJECTS = ("cup", "table", "hand", "lamp")
 @pytest.mark.parametrize("form", ["bulk", "studio"])
 async def test_an_image(form: str, agent: Agent, step: int, cache: AnswerCache) -> None:
     number = 3 if agent == "ObjectPerceiver" else len(OBJECTS)
-    asked = Specialists(*OBJECTS)
-    together = Together(number, asked._answer)
+    specialists = Specialists(*OBJECTS)
+    together = Together(number, specialists._answer)
     together.side_by_side = lambda request: (request.agent, request.step) == (agent, step)
     together.failing = lambda request: request.subject == "table" or request.sample == 1
 
     async def walk(model_client: ModelClient, scope: CallScope) -> object:
-        image = ImageContext(picture(), model_client, scope, AnnotateConfig())
+        image = image_context(model_client, scope=scope)
         if form == "bulk":
-            return await bulk_graph().ainvoke({"image": "a.png"}, context=image)
+            return await annotate_graph().ainvoke({"image": "a.png"}, context=image)
         studio._contexts["a.png", StudioContext()] = image
         try:
-            return await studio_graph().ainvoke({"image": "a.png"}, context=StudioContext())
+            return await studio.graph.ainvoke({"image": "a.png"}, context=StudioContext())
         finally:
             studio._contexts.clear()
 
@@ -112,13 +113,13 @@ async def test_scans_of_an_image(form: str, cache: AnswerCache) -> None:
     together.failing = lambda request: request.sample == 0
 
     async def walk(model_client: ModelClient, scope: CallScope) -> object:
-        image = ImageContext(picture(), model_client, scope, AnnotateConfig(scene_scans=3))
+        image = image_context(model_client, AnnotateConfig(scene_scans=3), scope=scope)
         if form == "bulk":
-            return await bulk_graph().ainvoke({"image": "a.png"}, context=image)
+            return await annotate_graph().ainvoke({"image": "a.png"}, context=image)
         context = StudioContext(scene_scans=3)
         studio._contexts["a.png", context] = image
         try:
-            return await studio_graph().ainvoke({"image": "a.png"}, context=context)
+            return await studio.graph.ainvoke({"image": "a.png"}, context=context)
         finally:
             studio._contexts.clear()
 
@@ -128,10 +129,10 @@ async def test_scans_of_an_image(form: str, cache: AnswerCache) -> None:
 async def test_an_item(cache: AnswerCache) -> None:
     together = Together(4, lambda request: said(f"on {request.subject}"))
     together.failing = lambda request: request.subject == "q3"
-    questions = [Asked(f"q{n}", "", f"text {n}", f"q{n}@0", None) for n in range(1, 5)]
+    questions = [QuestionPrompt(f"q{n}", "", f"text {n}", f"q{n}@0", None) for n in range(1, 5)]
 
     async def walk(model_client: ModelClient, scope: CallScope) -> object:
-        context = ItemContext(questions, model_client, scope, SAMPLING)
+        context = ItemContext(model_client, scope, SAMPLING, MCQ, questions)
         return await item_graph().ainvoke({"item": "item"}, context=context)
 
     await check_all_came_back(together, 4, cache, walk)
@@ -146,9 +147,8 @@ async def test_a_pair(at: str, cache: AnswerCache) -> None:
     together.failing = lambda request: request.subject == at
 
     async def walk(model_client: ModelClient, scope: CallScope) -> object:
-        context = PairContext(
-            picture(b"original"), picture(b"edited"), Judging(model_client, scope, SAMPLING)
-        )
+        images = picture(b"original"), picture(b"edited")
+        context = PairContext(model_client, scope, SAMPLING, prompt_set("realism"), *images)
         return await pair_graph().ainvoke({"pair": "pair"}, context=context)
 
     await check_all_came_back(together, 2, cache, walk)
@@ -168,9 +168,11 @@ def test_what_waits_is_not_waited_for() -> None:
             return ModelUnusableError("wrong key")
 
         model = ScriptedProvider(answer)
-        questions = [Asked(f"q{n}", "", f"text {n}", f"q{n}@0", None) for n in range(1, 5)]
+        questions = [QuestionPrompt(f"q{n}", "", f"text {n}", f"q{n}@0", None) for n in range(1, 5)]
         scope = CallScope("item")
-        context = ItemContext(questions, ModelClient({"": [guarded(model, concurrency=2)]}), scope, SAMPLING)
+        context = ItemContext(
+            ModelClient({"": [guarded(model, concurrency=2)]}), scope, SAMPLING, MCQ, questions
+        )
         began, tasks = asyncio.get_running_loop().time(), asyncio.all_tasks()
         with pytest.raises(ModelUnusableError, match="wrong key"):
             await item_graph().ainvoke({"item": "item"}, context=context)
@@ -190,8 +192,8 @@ async def test_an_interrupt_still_cuts_off_what_is_in_flight() -> None:
         raise AssertionError
 
     model = ScriptedProvider(answer)
-    questions = [Asked(f"q{n}", "", f"text {n}", f"q{n}@0", None) for n in range(1, 5)]
-    context = ItemContext(questions, ModelClient({"": [guarded(model)]}), CallScope("item"), SAMPLING)
+    questions = [QuestionPrompt(f"q{n}", "", f"text {n}", f"q{n}@0", None) for n in range(1, 5)]
+    context = ItemContext(ModelClient({"": [guarded(model)]}), CallScope("item"), SAMPLING, MCQ, questions)
     walk = asyncio.create_task(item_graph().ainvoke({"item": "item"}, context=context))
     await going.wait()
     walk.cancel()
@@ -229,7 +231,7 @@ async def test_studio_opens_an_image_anew_that_was_ended_before(tmp_path: Path) 
     try:
         ended = await studio.image_context(image, context)
         ended.scope.end(BudgetError("spent"))
-        state = await studio_graph().ainvoke({"image": image}, context=context)
+        state = await studio.graph.ainvoke({"image": image}, context=context)
         assert state["objects"]
     finally:
         studio._contexts.clear()

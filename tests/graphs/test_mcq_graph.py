@@ -2,102 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 import pytest
 
-from uncanny.agents.artifact_answerer import Asked, Given
+from tests.client.scripted import Line, Script, ScriptedProvider, guarded, picture, said
+from uncanny.agents.artifact_answerer import QuestionPrompt, RawAnswer
 from uncanny.client.calls import CallScope
-from uncanny.errors import AnswerError, BudgetError, RefusedError, RequestRejectedError
-from uncanny.graphs.mcq import ItemContext, item_graph
-from uncanny.models.base import ModelRequest, Sampling, SentImage, encode_image
+from uncanny.client.client import ModelClient
+from uncanny.errors import ModelUnusableError, RequestRejectedError
+from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
+from uncanny.models.base import ModelRequest, Sampling, SentImage
+from uncanny.prompts import prompt_set
 
 SAMPLING = Sampling(0.0, None, 100)
+IMAGE = picture()
 
 
-class StandIn:
-    """Answers by subject, and keeps what it was asked."""
-
-    def __init__(self, says: Callable[[ModelRequest], str]) -> None:
-        self.says = says
-        self.asked: list[ModelRequest] = []
-
-    async def generate(
-        self,
-        request: ModelRequest,
-        read: Callable[[str], str],
-        *,
-        prompt: str,  # noqa: ARG002
-        repair: Callable[[AnswerError], str],  # noqa: ARG002
-        scope: CallScope,  # noqa: ARG002
-    ) -> str:
-        self.asked.append(request)
-        return read(self.says(request))
+def question(name: str, image: SentImage | None = IMAGE, system: str = "be brief") -> QuestionPrompt:
+    return QuestionPrompt(name, system, f"text of {name}", f"{name}@0", image)
 
 
-def image() -> SentImage:
-    return encode_image(sha256="0" * 64, media_type="image/png", width=1, height=1, data=b"png")
-
-
-def asked(question: str, picture: SentImage | None, system: str = "be brief") -> Asked:
-    return Asked(question, system, f"text of {question}", f"{question}@0", picture)
-
-
-async def run(questions: list[Asked], model_client: StandIn) -> list[Given]:
-    context = ItemContext(questions, model_client, CallScope("item"), SAMPLING)  # type: ignore[arg-type]
-    state: dict[str, Any] = await item_graph().ainvoke({"item": "item"}, context=context)
-    return sorted(state.get("answers", []), key=lambda given: given.question)
+async def run(questions: list[QuestionPrompt], script: Script) -> tuple[list[RawAnswer], list[ModelRequest]]:
+    """The answers in order of their questions, and what the model was sent."""
+    model = ScriptedProvider(script)
+    context = ItemContext(
+        ModelClient({"": [guarded(model)]}), CallScope("item"), SAMPLING, prompt_set("mcq"), questions
+    )
+    state = cast(ItemState, await item_graph().ainvoke({"item": "item"}, context=context))
+    return sorted(state.get("answers", []), key=lambda answer: answer.question), model.requests
 
 
 async def test_each_question_is_a_single_turn_with_its_own_text() -> None:
-    picture, model_client = image(), StandIn(lambda request: f"says {request.subject}")
-    given = await run([asked(question, picture) for question in ("q1", "q2", "q3")], model_client)
-    assert [(one.question, one.raw, one.outcome) for one in given] == [
-        (question, f"says {question}", "answered") for question in ("q1", "q2", "q3")
+    names = ("q1", "q2", "q3")
+    answers, requests = await run(
+        [question(name) for name in names], lambda request: said(f"says {request.subject}")
+    )
+    assert [(answer.question, answer.raw, answer.outcome) for answer in answers] == [
+        (name, f"says {name}", "answered") for name in names
     ]
-    for request in model_client.asked:
+    for request in requests:
         system, user = request.messages
         assert (system.role, system.parts) == ("system", ("be brief",))
-        assert (user.role, user.parts) == ("user", (picture, f"text of {request.subject}"))
+        assert (user.role, user.parts) == ("user", (IMAGE, f"text of {request.subject}"))
         assert request.sampling == SAMPLING
         assert request.schema is None
 
 
 async def test_the_control_goes_without_a_picture_and_an_empty_system_text_is_left_out() -> None:
-    model_client = StandIn(lambda _: "F")
-    await run([asked("q4_no_image", None, system="")], model_client)
-    (message,) = model_client.asked[0].messages
+    _, (request,) = await run([question("q4_no_image", None, system="")], lambda _: said("F"))
+    (message,) = request.messages
     assert message.parts == ("text of q4_no_image",)
 
 
-async def test_answers_are_kept_as_they_are() -> None:
-    (given,) = await run([asked("q1", image())], StandIn(lambda _: " \n<think>hm</think> **B**.\n"))
-    assert given.raw == " \n<think>hm</think> **B**.\n"
+@pytest.mark.parametrize("raw", [" \n<think>hm</think> **B**.\n", ""])
+async def test_answers_are_kept_as_they_are(raw: str) -> None:
+    ((answer,), requests) = await run([question("q1")], lambda _: said(raw))
+    assert (answer.raw, answer.outcome) == (raw, "answered")
+    assert len(requests) == 1
 
 
-async def test_one_that_fails_leaves_the_others_alone() -> None:
-    def says(request: ModelRequest) -> str:
-        if request.subject == "q1":
-            raise RefusedError("no", words="I will not")
-        if request.subject == "q2":
-            raise RequestRejectedError("too large")
-        return "A"
+async def test_a_question_that_fails_leaves_the_others_alone() -> None:
+    def script(request: ModelRequest) -> Line:
+        match request.subject:
+            case "q1":
+                return said("I will not", "refusal")
+            case "q2":
+                return RequestRejectedError("too large")
+        return said("A")
 
-    refused, failed, fine = await run([asked(q, image()) for q in ("q1", "q2", "q3")], StandIn(says))
+    (refused, failed, fine), _ = await run([question(name) for name in ("q1", "q2", "q3")], script)
     assert (refused.outcome, refused.raw, refused.error) == ("refused", "I will not", None)
-    assert (failed.outcome, failed.raw) == ("error", None)
-    assert "too large" in str(failed.error)
+    assert (failed.outcome, failed.raw, failed.error) == ("error", None, "rejected: too large")
     assert (fine.outcome, fine.raw) == ("answered", "A")
 
 
 async def test_what_ends_the_run_is_raised() -> None:
-    def says(_: ModelRequest) -> str:
-        raise BudgetError("spent")
-
-    with pytest.raises(BudgetError, match="spent"):
-        await run([asked("q1", image())], StandIn(says))
+    with pytest.raises(ModelUnusableError, match="wrong key"):
+        await run([question("q1")], lambda _: ModelUnusableError("wrong key"))
 
 
 async def test_no_questions_no_answers() -> None:
-    assert await run([], StandIn(lambda _: "A")) == []
+    assert await run([], lambda _: said("A")) == ([], [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,16 @@ import orjson
 import pytest
 
 from tests.agents.specialists import Specialists
+from tests.agents.specialists import image_context as context_of
 from tests.client.scripted import guarded
-from uncanny.agents import Agent, AnnotateConfig, ImageContext
+from uncanny.agents import Agent, AnnotateConfig
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.demo.scenes import Scene, scenes
 from uncanny.errors import ImageError, RequestRejectedError, UsageError
 from uncanny.graphs import studio
-from uncanny.graphs.annotate import AnnotateState, bulk_graph
-from uncanny.graphs.studio import StudioContext, image_context, studio_graph
+from uncanny.graphs.annotate import Context, annotate_graph
+from uncanny.graphs.studio import StudioContext, image_context
 
 
 @pytest.fixture(autouse=True)
@@ -29,21 +31,18 @@ def fresh() -> Iterator[None]:
     studio._providers.clear()
 
 
-def outcome(state: dict[str, Any] | AnnotateState) -> dict[str, Any]:
+def outcome(state: dict[str, Any]) -> dict[str, Any]:
     """All of a state, its branches in order."""
-    done = sorted(state.get("examined", []), key=lambda one: one["order"])
-    return {**state, "examined": done}
+    return {**state, "examined": sorted(state.get("examined", []), key=lambda branch: branch["order"])}
 
 
 async def in_studio(image: str, **context: Any) -> dict[str, Any]:
-    found: dict[str, Any] = await studio_graph().ainvoke({"image": image}, context=StudioContext(**context))
-    return found
+    return await studio.graph.ainvoke({"image": image}, context=StudioContext(**context))
 
 
-async def in_bulk(image: str, examined: ImageContext) -> dict[str, Any]:
-    again = ImageContext(examined.image, examined.model_client, CallScope(image), examined.config)
-    found: dict[str, Any] = await bulk_graph().ainvoke({"image": image}, context=again)
-    return found
+async def in_bulk(image: str, before: Context) -> dict[str, Any]:
+    context = replace(before, scope=CallScope(image))
+    return await annotate_graph().ainvoke({"image": image}, context=context)
 
 
 @pytest.mark.parametrize("scene", scenes(), ids=[scene.id for scene in scenes()])
@@ -67,21 +66,19 @@ FAILURES: list[tuple[Agent, int, str | None]] = [
 
 @pytest.mark.parametrize(("agent", "step", "subject"), FAILURES)
 async def test_both_forms_fail_alike(agent: Agent, step: int, subject: str | None) -> None:
-    asked = Specialists("cup", "table", "hand")
-    asked.answers[agent, step, subject] = lambda _: RequestRejectedError("no")
+    specialists = Specialists("cup", "table", "hand")
+    specialists.answers[agent, step, subject] = lambda _: RequestRejectedError("no")
     config = AnnotateConfig(scene_scans=2, max_objects=2)
-    image = asked.context(config)
+    image = specialists.context(config)
     studio._contexts["a.png", StudioContext()] = image
-    # Scans are counted by the context, everything else by the examination.
-    studio._contexts["a.png", StudioContext(scene_scans=2)] = image
-    state = await in_studio("a.png", scene_scans=2)
-    other = ImageContext(image.image, ModelClient({"": [guarded(asked.model)]}), CallScope("a.png"), config)
+    state = await in_studio("a.png")
+    other = context_of(ModelClient({"": [guarded(specialists.model)]}), config, image.image)
     assert outcome(state) == outcome(await in_bulk("a.png", other))
 
 
 async def test_without_a_context_it_uses_the_demo_model() -> None:
     image = str(scenes()[0].image_path)
-    state = await studio_graph().ainvoke({"image": image})
+    state = await studio.graph.ainvoke({"image": image})
     assert state["objects"]
     assert (image, StudioContext()) in studio._contexts
 
@@ -101,7 +98,7 @@ async def test_a_file_that_is_no_image_and_a_model_that_is_none_are_explained(tm
 
 
 def test_every_agent_has_a_node_to_look_at() -> None:
-    drawn = studio_graph().get_graph(xray=True).draw_mermaid()
+    drawn = studio.graph.get_graph(xray=True).draw_mermaid()
     for name in ("AttributeAnalyzer", "RelationReasoner", "AnomalyIntegrator", "perceive", "scan", "format"):
         assert name in drawn
 

@@ -1,16 +1,16 @@
-"""The graph of one pair, through the real Caller: early exit, both orders, asking again, failing."""
+"""The graph of one pair, through a real model client: early exit, both orders, asking again, failing."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.client.scripted import ScriptedProvider, guarded, picture, said, texts
-from uncanny.agents.verdict import ROLES, Judged, Judging
+from uncanny.agents.realism_judge import ROLES, Judgement
 from uncanny.answers.realism_verdict import Position
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
@@ -18,6 +18,7 @@ from uncanny.errors import ModelUnusableError, RequestRejectedError
 from uncanny.graphs.ugda import PairContext, PairState, pair_graph
 from uncanny.graphs.ugda_cases import label_of
 from uncanny.models.base import ModelRequest, ModelResponse, Sampling, SentImage
+from uncanny.prompts import prompt_set
 
 ORIGINAL, EDITED = picture(b"original"), picture(b"edited")
 SAMPLING = Sampling(0.1, 1.0, 2_048)
@@ -28,7 +29,7 @@ def images(request: ModelRequest) -> list[SentImage]:
     return [part for turn in request.messages for part in turn.parts if isinstance(part, SentImage)]
 
 
-def asked(request: ModelRequest) -> str:
+def check_of(request: ModelRequest) -> str:
     shown = images(request)
     if len(shown) == 1:
         return "first"
@@ -44,25 +45,24 @@ class Pair:
         self.scope = CallScope("pair")
 
     def answer(self, request: ModelRequest) -> ModelResponse:
-        verdict = self.script[asked(request)]
+        verdict = self.script[check_of(request)]
         return said("I see." if verdict is None else f"I see.\n\nVerdict: {verdict}")
 
     async def judge(self) -> PairState:
-        judging = Judging(ModelClient({"": [guarded(self.model)]}), self.scope, SAMPLING)
-        context = PairContext(ORIGINAL, EDITED, judging)
-        state: PairState = await pair_graph().ainvoke({"pair": "pair"}, context=context)
-        return state
+        model_client = ModelClient({"": [guarded(self.model)]})
+        context = PairContext(model_client, self.scope, SAMPLING, prompt_set("realism"), ORIGINAL, EDITED)
+        return cast(PairState, await pair_graph().ainvoke({"pair": "pair"}, context=context))
 
 
-def second(state: PairState) -> dict[str, Judged[Any]]:
-    return {one.asked: one for one in state.get("second", ())}
+def second(state: PairState) -> dict[str, Judgement[Any]]:
+    return {judgement.check: judgement for judgement in state.get("second", ())}
 
 
 @pytest.mark.parametrize("first", ["no", None])
 async def test_without_a_yes_the_second_check_is_not_asked(first: str | None) -> None:
     pair = Pair({"first": first})
     state = await pair.judge()
-    assert {asked(request) for request in pair.model.requests} == {"first"}
+    assert {check_of(request) for request in pair.model.requests} == {"first"}
     assert len(pair.model.requests) == (1 if first else 3)
     assert "second" not in state or not state["second"]
     assert state["labelled"] == label_of("no" if first else None, None, None)
@@ -75,15 +75,15 @@ async def test_after_a_yes_both_orders_are_asked_and_labelled(
     pair = Pair({"first": "Yes", "original_first": one, "edited_first": other})
     state = await pair.judge()
     assert state["labelled"] == label_of("yes", one, other)
-    found = second(state)
-    assert {name: judged.verdict for name, judged in found.items()} == {
+    judgements = second(state)
+    assert {name: judgement.verdict for name, judgement in judgements.items()} == {
         "original_first": one,
         "edited_first": other,
     }
     assert len(pair.model.requests) == 3 + 2 * [one, other].count(None)
-    for judged in found.values():
-        assert (judged.kind == "unparseable") == (judged.verdict is None)
-        assert judged.raw is not None
+    for judgement in judgements.values():
+        assert (judgement.kind == "unparseable") == (judgement.verdict is None)
+        assert judgement.raw is not None
 
 
 async def test_both_orders_go_side_by_side() -> None:
@@ -91,7 +91,7 @@ async def test_both_orders_go_side_by_side() -> None:
     together = asyncio.Barrier(2)
 
     async def answer(request: ModelRequest) -> ModelResponse:
-        if asked(request) == "first":
+        if check_of(request) == "first":
             return said("Verdict: Yes")
         await asyncio.wait_for(together.wait(), 5)
         return said("Verdict: Both")
@@ -103,7 +103,7 @@ async def test_both_orders_go_side_by_side() -> None:
 async def test_a_question_is_asked_with_our_texts_and_sampling() -> None:
     pair = Pair({"first": "Yes", "original_first": "First", "edited_first": "Both"})
     await pair.judge()
-    by_name = {asked(request): request for request in pair.model.requests}
+    by_name = {check_of(request): request for request in pair.model.requests}
     assert images(by_name["first"]) == [EDITED]
     assert images(by_name["original_first"]) == [ORIGINAL, EDITED]
     assert images(by_name["edited_first"]) == [EDITED, ORIGINAL]
@@ -142,7 +142,7 @@ async def test_two_repairs_and_no_more() -> None:
 
 async def test_a_refusal_and_a_rejection_are_no_verdicts_and_leave_the_other_order_alone() -> None:
     def answer(request: ModelRequest) -> ModelResponse | RequestRejectedError:
-        match asked(request):
+        match check_of(request):
             case "first":
                 return said("Verdict: Yes")
             case "original_first":
@@ -151,19 +151,22 @@ async def test_a_refusal_and_a_rejection_are_no_verdicts_and_leave_the_other_ord
 
     pair = Pair({})
     pair.model = ScriptedProvider(answer)
-    found = second(state := await pair.judge())
+    judgements = second(state := await pair.judge())
     assert state["labelled"] == ("undetermined", None)
-    assert (found["original_first"].kind, found["original_first"].raw) == ("refused", "I would rather not.")
-    assert (found["edited_first"].kind, found["edited_first"].raw) == ("rejected", None)
+    assert (judgements["original_first"].kind, judgements["original_first"].raw) == (
+        "refused",
+        "I would rather not.",
+    )
+    assert (judgements["edited_first"].kind, judgements["edited_first"].raw) == ("rejected", None)
     assert len(pair.model.requests) == 3
 
 
 @pytest.mark.parametrize("at", ["first", "edited_first"])
 async def test_what_ends_the_run_is_raised(at: str) -> None:
     def answer(request: ModelRequest) -> ModelResponse | ModelUnusableError:
-        if asked(request) == at:
+        if check_of(request) == at:
             return ModelUnusableError("wrong key")
-        return said("Verdict: Yes" if asked(request) == "first" else "Verdict: Both")
+        return said("Verdict: Yes" if check_of(request) == "first" else "Verdict: Both")
 
     pair = Pair({})
     pair.model = ScriptedProvider(answer)

@@ -15,7 +15,7 @@ import uncanny.prompts
 from tests.agents.specialists import Specialists, listed
 from tests.client.scripted import in_turn, said, texts
 from uncanny.agents import AnnotateConfig
-from uncanny.graphs.annotate import bulk_graph
+from uncanny.graphs.annotate import annotate_graph
 from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
 
 FOLDER = Path(str(files("uncanny.prompts")))
@@ -54,7 +54,7 @@ async def test_every_prompt_is_asked_by_some_agent_and_every_text_asked_is_a_pro
         said("hm?"), listed("attributes", {"name": "odd", "observed": "x", "explanation": "x"})
     )
     image = specialists.context(AnnotateConfig(scene_scans=1))
-    await bulk_graph().ainvoke({"image": "a.png"}, context=image)
+    await annotate_graph().ainvoke({"image": "a.png"}, context=image)
     sent = {text for request in specialists.model.requests for text in texts(request)}
     patterns = {name: pattern(prompt.template.template) for name, prompt in ANNOTATE.prompts.items()}
     unused = {name for name, wanted in patterns.items() if not any(wanted.search(text) for text in sent)}

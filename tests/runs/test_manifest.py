@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from uncanny.agents.annotate_config import AnnotateConfig
+from uncanny.agents.config import AnnotateConfig
 from uncanny.errors import RunMismatchError
 from uncanny.images import PixelPolicy
 from uncanny.models.registry import parse_model

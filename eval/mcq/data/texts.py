@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 import orjson
 
-from uncanny.agents.artifact_answerer import own_texts
 from uncanny.eval.mcq.data.items import Answer, AskedQuestion, BoxChoice, Item, Question, TextChoice
-from uncanny.prompts import PromptSet, earlier_set
+from uncanny.prompts import PromptSet, earlier_set, prompt_set
 
 NONE_OF_THEM = {"q2": "none of these places", "q4": "none of these descriptions"}
 NO_PICTURE = "no picture was provided"
@@ -39,7 +38,7 @@ def system_text(item: Item, ours: PromptSet | None = None) -> str:
     """
     if carries_texts(item):
         return item.system or ""
-    return (ours or own_texts())["system"].template.template
+    return (ours or prompt_set("mcq"))["system"].template.template
 
 
 def question_text(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
@@ -50,14 +49,15 @@ def question_text(item: Item, question: AskedQuestion, ours: PromptSet | None = 
     if question != "q4_no_image" and item.prompts and question in item.prompts:
         return item.prompts[question]
     options = _own_options(item, question)
-    return (ours or own_texts())[question].fill(**({} if options is None else {"options": _json(options)}))
+    text = (ours or prompt_set("mcq"))[question]
+    return text.fill(**({} if options is None else {"options": _json(options)}))
 
 
 def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
     """For records: our prompt's id, or `own:` and the hash of the item's own text."""
     if question != "q4_no_image" and item.prompts and question in item.prompts:
         return f"own:{question}@{_digest(item.prompts[question])}"
-    return (ours or own_texts())[question].id
+    return (ours or prompt_set("mcq"))[question].id
 
 
 def question_digest(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
@@ -93,7 +93,7 @@ def changed_since(answer: Answer, item: Item) -> bool:
         return content != content_digest(item, answer.question)
     if (asked := answer.digest("asked")) is not None:
         # Our own wording is part of this digest, and versions that wrote no other one had another.
-        wordings = [own_texts(), *filter(None, [earlier_set(TEXTS_OF_0_1_0)])]
+        wordings = [prompt_set("mcq"), *filter(None, [earlier_set(TEXTS_OF_0_1_0)])]
         return asked not in {question_digest(item, answer.question, ours) for ours in wordings}
     return False
 

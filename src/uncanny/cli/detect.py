@@ -104,7 +104,7 @@ def command(
     Keys: OPENAI_API_KEY, ANTHROPIC_API_KEY, VLLM_API_KEY, OPENAI_COMPATIBLE_API_KEY.
     Role: detector.
     """
-    from uncanny.agents.detect_config import DetectConfig
+    from uncanny.agents.config import DetectConfig
     from uncanny.cli.options import checked
     from uncanny.cli.several import Prepared, ask_models
     from uncanny.eval.detect.data import find_truth

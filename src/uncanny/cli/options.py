@@ -334,7 +334,7 @@ def _with(options: Sequence[Callable[[F], F]], command: F) -> F:
 
 def read_config(**options: Any) -> Any:
     """`AnnotateConfig` from the command line. Raises UsageError."""
-    from uncanny.agents.annotate_config import AnnotateConfig
+    from uncanny.agents.config import AnnotateConfig
 
     return checked(AnnotateConfig, {name: options[name] for name in PLAN})
 

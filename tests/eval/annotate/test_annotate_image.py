@@ -73,7 +73,7 @@ async def test_when_every_object_failed_an_empty_list_is_no_answer(file: ImageFi
     check_record(found)
     assert found.status == "failed"
     assert [error.object for error in found.errors] == ["cup", "table"]
-    assert not asked.asked("AnomalyFormatter")
+    assert not asked.requests("AnomalyFormatter")
 
 
 @pytest.mark.parametrize("agent", ["ObjectPerceiver", "AnomalyFormatter"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.runs.e2e import pictures
-from uncanny.agents.annotate_config import AnnotateConfig
+from uncanny.agents.config import AnnotateConfig
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.forecast import forecast
 from uncanny.eval.annotate.run import AnnotateTask

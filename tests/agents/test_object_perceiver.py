@@ -1,4 +1,4 @@
-"""Which names are one object, and what becomes of several descriptions."""
+"""Which names are one object, and what becomes of several descriptions of it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.agents.specialists import scene_object
-from uncanny.agents.object_list import merge_objects, object_key
+from uncanny.agents.object_perceiver import merge_objects, object_key
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("name", "other"),
     [
         ("The Cat", "cat"),
         ("ＣＡＴ", "cat"),
@@ -26,12 +26,12 @@ from uncanny.agents.object_list import merge_objects, object_key
         ("cup²", "cup2"),
     ],
 )
-def test_one_object_under_two_names(one: str, other: str) -> None:
-    assert object_key(one) == object_key(other)
+def test_one_object_under_two_names(name: str, other: str) -> None:
+    assert object_key(name) == object_key(other)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("name", "other"),
     [
         ("person on the left", "person on the right"),
         ("cup 1", "cup 2"),
@@ -46,8 +46,8 @@ def test_one_object_under_two_names(one: str, other: str) -> None:
         ("café", "cafe"),
     ],
 )
-def test_two_objects(one: str, other: str) -> None:
-    assert object_key(one) != object_key(other)
+def test_two_objects(name: str, other: str) -> None:
+    assert object_key(name) != object_key(other)
 
 
 @given(st.text(min_size=1).filter(str.strip))
@@ -58,7 +58,7 @@ def test_space_around_a_name_never_matters(name: str) -> None:
 def test_objects_stand_in_order_of_first_mention_under_their_first_name() -> None:
     drafts = [["a dog", "The Cat"], ["cat", "tree", "Dog"]]
     merged = merge_objects([scene_object(name) for name in draft] for draft in drafts)
-    assert [found.name for found in merged] == ["a dog", "The Cat", "tree"]
+    assert [item.name for item in merged] == ["a dog", "The Cat", "tree"]
 
 
 def test_the_longest_description_comes_first_and_none_twice() -> None:

@@ -10,7 +10,7 @@ from tests.agents.specialists import Specialists, scene_object
 from tests.client.scripted import Line, busy, said
 from tests.virtual_time import virtual_time
 from uncanny.agents.attribute_analyzer import analyze_attributes
-from uncanny.agents.failure import StepFailedError
+from uncanny.agents.context import StepFailedError
 from uncanny.agents.object_perceiver import perceive
 from uncanny.errors import ModelUnusableError, QuotaError, RequestRejectedError
 from uncanny.models.base import ModelRequest
@@ -33,10 +33,10 @@ from uncanny.schema import StepError
 )
 @virtual_time
 async def test_each_kind_of_failure_names_step_object_and_reason(line: Line, kind: str, message: str) -> None:
-    asked = Specialists("cup")
-    asked.answers["AttributeAnalyzer", 2, None] = lambda _: line
+    specialists = Specialists("cup")
+    specialists.answers["AttributeAnalyzer", 2, None] = lambda _: line
     with pytest.raises(StepFailedError) as caught:
-        await analyze_attributes(asked.context(), scene_object("cup"))
+        await analyze_attributes(specialists.context(), scene_object("cup"))
     record = caught.value.record
     assert isinstance(record, StepError)
     assert (record.agent, record.step, record.object, record.kind) == ("AttributeAnalyzer", 2, "cup", kind)
@@ -45,24 +45,24 @@ async def test_each_kind_of_failure_names_step_object_and_reason(line: Line, kin
 
 @pytest.mark.parametrize("error", [ModelUnusableError("wrong key"), QuotaError("no credit")])
 async def test_a_model_that_cannot_be_used_is_no_failure_of_the_step(error: ModelUnusableError) -> None:
-    asked = Specialists("cup")
-    asked.answers["AttributeAnalyzer", 1, None] = lambda _: error
+    specialists = Specialists("cup")
+    specialists.answers["AttributeAnalyzer", 1, None] = lambda _: error
     with pytest.raises(type(error)):
-        await analyze_attributes(asked.context(), scene_object("cup"))
+        await analyze_attributes(specialists.context(), scene_object("cup"))
 
 
 async def test_a_repair_is_worded_by_the_product() -> None:
-    asked = Specialists("cup")
+    specialists = Specialists("cup")
     lines = iter([said("hm?"), said('{"attributes": []}')])
-    asked.answers["AttributeAnalyzer", 2, None] = lambda _: next(lines)
-    assert await analyze_attributes(asked.context(), scene_object("cup")) == ()
-    repair = asked.asked("AttributeAnalyzer", 2)[1].messages[-1].parts[0]
+    specialists.answers["AttributeAnalyzer", 2, None] = lambda _: next(lines)
+    assert await analyze_attributes(specialists.context(), scene_object("cup")) == ()
+    repair = specialists.requests("AttributeAnalyzer", 2)[1].messages[-1].parts[0]
     assert isinstance(repair, str)
     assert repair.startswith("That answer could not be used: expected a JSON object")
 
 
 async def test_one_failed_draft_fails_the_perceiver_once_the_others_have_come_back() -> None:
-    asked = Specialists("cup")
+    specialists = Specialists("cup")
     ended: list[int] = []
 
     async def answer(request: ModelRequest) -> Line:
@@ -72,7 +72,7 @@ async def test_one_failed_draft_fails_the_perceiver_once_the_others_have_come_ba
         ended.append(request.sample)
         return said('{"objects": []}')
 
-    asked.answers["ObjectPerceiver", 1, None] = answer
+    specialists.answers["ObjectPerceiver", 1, None] = answer
     with pytest.raises(StepFailedError, match="no"):
-        await perceive(asked.context())
+        await perceive(specialists.context())
     assert sorted(ended) == [0, 2]
