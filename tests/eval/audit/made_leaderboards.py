@@ -24,6 +24,7 @@ from uncanny.eval.audit.score.result import (
 )
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.published import published
+from uncanny.eval.metrics.audit import RANKED
 from uncanny.schema import Anomaly
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
@@ -107,7 +108,7 @@ def generator(name: str, records: list[list[tuple[int, int]]], pictures: Sequenc
     draws = np.random.default_rng(1).integers(len(records), size=(RESAMPLES, len(records)))
     spread = _metrics(u, count, draws)
     estimates = [
-        Estimate(float(one[0]), _ends(many)) for one, many in zip((mai, af, cap), spread, strict=True)
+        Estimate(float(value[0]), _ends(values)) for value, values in zip((mai, af, cap), spread, strict=True)
     ]
     worst = sorted(range(len(records)), key=lambda place: -u[place])[:4]
     return GeneratorScore(
@@ -164,7 +165,7 @@ def _leaderboard(samples: Samples, pictures: Sequence[Path], pair_by: str | None
         generators=scores,
         order=tuple(order),
         differences=tuple(
-            difference(scores[one], scores[two], pair_by) for one, two in combinations(order, 2)
+            difference(scores[first], scores[second], pair_by) for first, second in combinations(order, 2)
         ),
     )
 
@@ -172,9 +173,16 @@ def _leaderboard(samples: Samples, pictures: Sequence[Path], pair_by: str | None
 def difference(first: GeneratorScore, second: GeneratorScore, pair_by: str | None) -> Difference:
     """With a made interval, a fifth of both CAPs wide."""
     gaps = {}
-    for figure in ("mai", "af", "cap"):
-        one, two = first.metric(figure).value or 0.0, second.metric(figure).value or 0.0
-        half = 0.1 * (one + two)
-        gaps[figure] = Estimate(one - two, (one - two - half, one - two + half))
-    apart = abs(gaps["cap"].value or 0.0) > 0.1 * ((first.cap.value or 0.0) + (second.cap.value or 0.0))
-    return Difference(first.name, second.name, first.images if pair_by else None, apart=apart, **gaps)
+    for metric in RANKED:
+        ahead, behind = first.metric(metric).value or 0.0, second.metric(metric).value or 0.0
+        gap, half = ahead - behind, 0.1 * (ahead + behind)
+        gaps[metric] = Estimate(gap, (gap - half, gap + half))
+    return Difference(
+        first.name,
+        second.name,
+        first.images if pair_by else None,
+        mai=gaps["mai"],
+        af=gaps["af"],
+        cap=gaps["cap"],
+        apart=gaps["cap"].excludes_zero,
+    )

@@ -24,12 +24,12 @@ def test_only_whole_annotations_count(tmp_path: Path) -> None:
         left_out("e.png", "partial"),
         left_out("f.png", "unreadable"),
     ]
-    (one,) = loaded({"a": written(tmp_path / "a.jsonl", records)})
-    assert list(one.aggregate.counts) == [2, 0]
-    assert list(one.aggregate.severity_sums) == [70, 0]
-    assert one.aggregate.left_out == LeftOut(failed=1, partial=2, unreadable=1)
-    assert sum(one.aggregate.severities) == 2
-    assert one.aggregate.severities[20] == one.aggregate.severities[50] == 1
+    (generator,) = loaded({"a": written(tmp_path / "a.jsonl", records)})
+    assert list(generator.aggregate.counts) == [2, 0]
+    assert list(generator.aggregate.severity_sums) == [70, 0]
+    assert generator.aggregate.left_out == LeftOut(failed=1, partial=2, unreadable=1)
+    assert sum(generator.aggregate.severities) == 2
+    assert generator.aggregate.severities[20] == generator.aggregate.severities[50] == 1
 
 
 def test_without_a_verdict_no_anomalies_were_asked_for(tmp_path: Path) -> None:
@@ -38,9 +38,9 @@ def test_without_a_verdict_no_anomalies_were_asked_for(tmp_path: Path) -> None:
         record("b.png", source="real"),
         record("c.png", source=None),
     ]
-    (one,) = loaded({"a": written(tmp_path / "a.jsonl", records)})
-    assert list(one.aggregate.counts) == [1, 0]
-    assert one.aggregate.left_out == LeftOut(unclear=1)
+    (generator,) = loaded({"a": written(tmp_path / "a.jsonl", records)})
+    assert list(generator.aggregate.counts) == [1, 0]
+    assert generator.aggregate.left_out == LeftOut(unclear=1)
 
 
 def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_a_file_without_annotations_is_no_flawless_generator(tmp_path: Path, con
 def test_byte_order_mark_and_missing_last_newline_are_fine(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_bytes(b"\xef\xbb\xbf" + orjson.dumps(record("a.png", [7])))
-    (one,) = loaded({"a": file})
-    assert list(one.aggregate.counts) == [1]
+    (generator,) = loaded({"a": file})
+    assert list(generator.aggregate.counts) == [1]
 
 
 def test_a_run_that_goes_on_is_read_as_far_as_it_is(tmp_path: Path) -> None:
@@ -98,10 +98,10 @@ def test_a_run_that_goes_on_is_read_as_far_as_it_is(tmp_path: Path) -> None:
     run = run_folder(tmp_path / "run", records, state="running", totals={"images": 9, "pending": 7})
     with (run / "annotations.jsonl").open("ab") as file:
         file.write(b'{"image": "c.png", "sta')
-    (one,) = loaded({"a": run})
-    assert list(one.aggregate.severity_sums) == [3, 10]
-    assert one.aggregate.left_out.total == 0
-    assert one.notices == ("a: its run is not finished (running), 7 images are missing.",)
+    (generator,) = loaded({"a": run})
+    assert list(generator.aggregate.severity_sums) == [3, 10]
+    assert generator.aggregate.left_out.total == 0
+    assert generator.notices == ("a: its run is not finished (running), 7 images are missing.",)
 
 
 def test_a_finished_run_has_each_image_once(tmp_path: Path) -> None:
@@ -120,10 +120,10 @@ def test_a_runs_file_is_the_run(tmp_path: Path) -> None:
 
 def test_pictures_of_a_file_are_beside_it_or_under_root(tmp_path: Path) -> None:
     file = written(tmp_path / "a.jsonl", [record("x/a.png", [9])])
-    (one,) = loaded({"a": file})
-    assert [image.path for image in one.aggregate.worst] == [tmp_path / "x/a.png"]
-    (one,) = loaded({"a": file}, root=tmp_path / "root")
-    assert [image.path for image in one.aggregate.worst] == [tmp_path / "root/x/a.png"]
+    (generator,) = loaded({"a": file})
+    assert [image.path for image in generator.aggregate.worst] == [tmp_path / "x/a.png"]
+    (generator,) = loaded({"a": file}, root=tmp_path / "root")
+    assert [image.path for image in generator.aggregate.worst] == [tmp_path / "root/x/a.png"]
 
 
 def test_worst_images_and_frequent_names(tmp_path: Path) -> None:
@@ -138,23 +138,23 @@ def test_worst_images_and_frequent_names(tmp_path: Path) -> None:
             anomalies=[anomaly(99, "Six  Fingers"), anomaly(90, "odd knee"), anomaly(80, "odd knee")],
         ),
     ]
-    (one,) = loaded({"g": written(tmp_path / "a.jsonl", records)}, worst=3)
-    assert [(image.image, image.u) for image in one.aggregate.worst] == [
+    (generator,) = loaded({"g": written(tmp_path / "a.jsonl", records)}, worst=3)
+    assert [(image.image, image.u) for image in generator.aggregate.worst] == [
         ("many.png", 1.5),
         ("a.png", 1.0),
         ("b.png", 1.0),
     ]
-    first, second = one.aggregate.names
+    first, second = generator.aggregate.names
     assert (first.name, first.anomalies, first.images) == ("six fingers", 7, 5)
     assert (second.name, second.anomalies, second.images) == ("odd knee", 2, 1)
     assert second.u_mean == pytest.approx(0.15)
-    (one,) = loaded({"g": tmp_path / "a.jsonl"}, worst=0)
-    assert one.aggregate.worst == ()
+    (generator,) = loaded({"g": tmp_path / "a.jsonl"}, worst=0)
+    assert generator.aggregate.worst == ()
 
 
 def test_worst_first_within_an_image(tmp_path: Path) -> None:
-    (one,) = loaded({"g": written(tmp_path / "a.jsonl", [record("a.png", [70, 10, 40])])})
-    assert [each.severity for each in one.aggregate.worst[0].anomalies] == [10, 40, 70]
+    (generator,) = loaded({"g": written(tmp_path / "a.jsonl", [record("a.png", [70, 10, 40])])})
+    assert [each.severity for each in generator.aggregate.worst[0].anomalies] == [10, 40, 70]
 
 
 def test_pairing_by_file_name_or_column(tmp_path: Path) -> None:

@@ -66,8 +66,8 @@ def test_all_thirty_rows(tmp_path: Path) -> None:
     for row in TABLE.rows:
         score = leaderboards[row.assessor].generators[row.generator]
         assert score.images >= PROMPTS
-        found = [printed(score.metric(figure).value or 0) for figure in RANKED]
-        assert found == [row.mai, row.af, row.cap], row
+        scores = [printed(score.metric(figure).value or 0) for figure in RANKED]
+        assert scores == [row.mai, row.af, row.cap], row
         assert score.cap.value == (score.mai.value or 0) * (score.af.value or 0)
         assert score.u_mean.value == pytest.approx(row.mai / row.af, abs=0.002)
         assert 0.63 <= printed(score.u_mean.value or 0) <= 0.76

@@ -109,11 +109,11 @@ def test_the_leader_is_named_with_those_as_good(fifteen: AuditResult, page: Page
 
 def test_differences_read_row_minus_column_both_ways(tmp_path: Path) -> None:
     result = made_audit(["a", "b"])
-    (one,) = result.leaderboard.differences
-    assert one.cap.value is not None
+    (difference,) = result.leaderboard.differences
+    assert difference.cap.value is not None
     section = page_of(tmp_path, result).html.split('id="h-pairs"')[1].split("</section>")[0]
     values = re.findall(r'<td class="(?:same|ahead|behind)"[^>]*>([^<]+)', section)
-    assert values == [signed(one.cap.value), signed(-one.cap.value)]
+    assert values == [signed(difference.cap.value), signed(-difference.cap.value)]
 
 
 def test_plots_show_all_generators_to_those_who_hear_the_page(fifteen: AuditResult, page: Page) -> None:

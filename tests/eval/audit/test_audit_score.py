@@ -56,7 +56,7 @@ def test_a_generator_without_one_whole_annotation_has_no_figures(tmp_path: Path)
     assert [score.metric(figure).value for figure in ("mai", "af", "cap", "u_mean")] == [None] * 4
     assert [score.metric(figure).interval for figure in ("mai", "af", "cap", "u_mean")] == [None] * 4
     assert leaderboard.order[-1] == "a"
-    assert {(one.first, one.second) for one in leaderboard.differences} == {("b", "c")}
+    assert {(each.first, each.second) for each in leaderboard.differences} == {("b", "c")}
 
 
 def test_flawless_images_have_no_mean_of_anomalies(tmp_path: Path) -> None:
@@ -105,12 +105,12 @@ def test_far_apart_and_alike(tmp_path: Path) -> None:
     sets = {"worse": drawn(120, 6, 1), "like worse": drawn(120, 6, 2), "better": drawn(120, 1, 3)}
     leaderboard = scored(tmp_path, sets).leaderboard
     assert leaderboard.order[0] == "better"
-    assert [(one.first, one.second) for one in leaderboard.alike] == [leaderboard.order[1:]]
-    for one in leaderboard.differences:
-        assert one.cap.value is not None
-        assert one.cap.value <= 0
-        assert one.paired is None
-        assert one.apart == ("better" in (one.first, one.second))
+    assert [(each.first, each.second) for each in leaderboard.alike] == [leaderboard.order[1:]]
+    for each in leaderboard.differences:
+        assert each.cap.value is not None
+        assert each.cap.value <= 0
+        assert each.paired is None
+        assert each.apart == ("better" in (each.first, each.second))
 
 
 def test_pairing_tells_apart_what_is_alike_without(tmp_path: Path) -> None:
@@ -126,14 +126,14 @@ def test_pairing_tells_apart_what_is_alike_without(tmp_path: Path) -> None:
 def test_a_paired_difference_is_that_of_both_sums_in_the_same_resamples(tmp_path: Path) -> None:
     sets = {"a": drawn(60, 5, 1), "b": drawn(60, 3, 2)}
     result = scored(tmp_path, sets, pair_by="stem", resamples=2000)
-    (found,) = result.leaderboard.differences
+    (difference,) = result.leaderboard.differences
     counts = {
         name: np.array([len(each["anomalies"]) for each in records], float) for name, records in sets.items()
     }
     rows = np.random.default_rng(5).integers(60, size=(20_000, 60))
-    plain = counts[found.first][rows].mean(axis=1) - counts[found.second][rows].mean(axis=1)
+    plain = counts[difference.first][rows].mean(axis=1) - counts[difference.second][rows].mean(axis=1)
     low, high = np.quantile(plain, [0.025, 0.975])
-    assert found.af.interval == pytest.approx((low, high), abs=0.06 * (high - low))
+    assert difference.af.interval == pytest.approx((low, high), abs=0.06 * (high - low))
 
 
 def test_only_shared_prompts_are_compared(tmp_path: Path) -> None:
@@ -141,41 +141,41 @@ def test_only_shared_prompts_are_compared(tmp_path: Path) -> None:
     own = [record(f"own/{index}.png", [0] * 9) for index in range(40)]
     sets = {"a": drawn(50, 3, 1), "b": [*drawn(50, 1, 2), *own]}
     leaderboard = scored(tmp_path, sets, pair_by="stem").leaderboard
-    (one,) = leaderboard.differences
-    assert (one.first, one.second, one.paired) == ("a", "b", 50)
-    assert one.af.value == pytest.approx(
+    (difference,) = leaderboard.differences
+    assert (difference.first, difference.second, difference.paired) == ("a", "b", 50)
+    assert difference.af.value == pytest.approx(
         np.mean([len(each["anomalies"]) for each in sets["a"]])
         - np.mean([len(each["anomalies"]) for each in sets["b"][:50]])
     )
-    assert one.cap.interval is not None
-    assert one.cap.interval[0] > 0
+    assert difference.cap.interval is not None
+    assert difference.cap.interval[0] > 0
     assert leaderboard.generators["b"].prompts == 90
 
 
 def test_too_few_shared_prompts_are_no_pairs(tmp_path: Path) -> None:
     number = FEWEST_SHARED - 1
     sets = {"a": drawn(60, 3, 1), "b": drawn(60, 3, 2, first=60 - number)}
-    (one,) = scored(tmp_path, sets, pair_by="stem").leaderboard.differences
-    assert one.paired is None
-    assert one.cap.interval is not None
+    (difference,) = scored(tmp_path, sets, pair_by="stem").leaderboard.differences
+    assert difference.paired is None
+    assert difference.cap.interval is not None
     sets["b"] = drawn(60, 3, 2, first=60 - number - 1)
-    (one,) = scored(tmp_path, sets, pair_by="stem").leaderboard.differences
-    assert one.paired == FEWEST_SHARED
+    (difference,) = scored(tmp_path, sets, pair_by="stem").leaderboard.differences
+    assert difference.paired == FEWEST_SHARED
 
 
 def test_nothing_shared_is_said(tmp_path: Path) -> None:
     sets = {"a": drawn(20, 3, 1), "b": drawn(20, 3, 2, first=500)}
     result = scored(tmp_path, sets, pair_by="stem")
     assert any("share a prompt" in notice for notice in result.leaderboard.notices)
-    assert all(one.paired is None for one in result.leaderboard.differences)
+    assert all(each.paired is None for each in result.leaderboard.differences)
     assert not any("share a prompt" in notice for notice in scored(tmp_path, sets).leaderboard.notices)
 
 
 def test_several_images_of_a_prompt_stay_together(tmp_path: Path) -> None:
     """Five equal images a prompt tell no more than one."""
-    one = [record(f"0/{index}.png", [10] * (index % 7)) for index in range(60)]
+    single = [record(f"0/{index}.png", [10] * (index % 7)) for index in range(60)]
     five = [record(f"{copy}/{index}.png", [10] * (index % 7)) for copy in range(5) for index in range(60)]
-    alone = scored(tmp_path, {"a": one}, pair_by="stem", resamples=4000).leaderboard.generators["a"]
+    alone = scored(tmp_path, {"a": single}, pair_by="stem", resamples=4000).leaderboard.generators["a"]
     together = scored(tmp_path, {"a": five}, pair_by="stem", resamples=4000).leaderboard.generators["a"]
     apart = scored(tmp_path, {"a": five}, resamples=4000).leaderboard.generators["a"]
     assert together.prompts == 60
@@ -192,7 +192,7 @@ def test_of_many_generators_only_neighbours_are_compared(tmp_path: Path) -> None
     most = ALL_PAIRS_UP_TO
     assert len(leaderboard(most).differences) == most * (most - 1) // 2
     many = leaderboard(most + 1)
-    assert [(one.first, one.second) for one in many.differences] == list(
+    assert [(each.first, each.second) for each in many.differences] == list(
         zip(many.order, many.order[1:], strict=False)
     )
 
@@ -200,7 +200,7 @@ def test_of_many_generators_only_neighbours_are_compared(tmp_path: Path) -> None
 def test_no_resamples_no_intervals(tmp_path: Path) -> None:
     leaderboard = scored(tmp_path, {"a": drawn(9, 2, 1), "b": drawn(9, 2, 2)}, resamples=0).leaderboard
     assert leaderboard.generators["a"].cap.interval is None
-    assert [one.apart for one in leaderboard.differences] == [None]
+    assert [each.apart for each in leaderboard.differences] == [None]
 
 
 def test_two_assessors(tmp_path: Path) -> None:
@@ -209,15 +209,15 @@ def test_two_assessors(tmp_path: Path) -> None:
 
     first = {"a": 1.0, "b": 3.0, "c": 6.0, "only first": 9.0}
     second = {"c": 1.0, "b": 3.0, "a": 6.0}
-    places = {name: written(tmp_path / "1" / name, held) for name, held in sets(first, 1).items()}
-    others = {name: written(tmp_path / "2" / name, held) for name, held in sets(second, 10).items()}
+    places = {name: written(tmp_path / "1" / name, records) for name, records in sets(first, 1).items()}
+    others = {name: written(tmp_path / "2" / name, records) for name, records in sets(second, 10).items()}
     result = audit(places, against=others, resamples=20)
     assert result.against is not None
     assert result.against.order == ("c", "b", "a")
-    assert [one.metric for one in result.agreement] == ["mai", "af", "cap"]
-    for one in result.agreement:
-        assert one.generators == 3
-        assert [one.spearman, one.kendall] == pytest.approx([-1, -1])
+    assert [each.metric for each in result.agreement] == ["mai", "af", "cap"]
+    for each in result.agreement:
+        assert each.generators == 3
+        assert [each.spearman, each.kendall] == pytest.approx([-1, -1])
     del others["a"], others["b"]
     with pytest.raises(UsageError, match="have 1 of the generators in common"):
         audit(places, against=others, resamples=0)

@@ -25,8 +25,8 @@ def naive(run: Run) -> tuple[float, float]:
     return sum(unreal) / len(images), len(unreal) / len(images)
 
 
-def check_figures(found: dict[str, Any], out: Path) -> None:
-    for name, score in found["generators"].items():
+def check_scores(scores: dict[str, Any], out: Path) -> None:
+    for name, score in scores["generators"].items():
         mai, af = naive(Run(out / name))
         assert (score["mai"], score["af"], score["cap"]) == pytest.approx((mai, af, mai * af))
 
@@ -34,15 +34,15 @@ def check_figures(found: dict[str, Any], out: Path) -> None:
 def test_scenes_by_style_with_the_demo_model(tmp_path: Path) -> None:
     done = uncanny_here("audit", *SCENES, "--model", "demo", "-o", tmp_path / "a", *FAST)
     assert done.code == 0
-    found = done.json()
-    assert {score["images"] for score in found["generators"].values()} == {10}
-    assert all(score["anomalies"] > 0 for score in found["generators"].values())
-    check_figures(found, tmp_path / "a")
+    scores = done.json()
+    assert {score["images"] for score in scores["generators"].values()} == {10}
+    assert all(score["anomalies"] > 0 for score in scores["generators"].values())
+    check_scores(scores, tmp_path / "a")
     names = {record.image for record in Run(tmp_path / "a" / "drawn").records()}
     assert all(Path(name).name.startswith("d0") for name in names)
     both = uncanny_here("audit", "all=scenes", "--model", "demo", "-o", tmp_path / "b", *FAST).json()
     images, anomalies = (
-        sum(score[key] for score in found["generators"].values()) for key in ("images", "anomalies")
+        sum(score[key] for score in scores["generators"].values()) for key in ("images", "anomalies")
     )
     assert both["generators"]["all"]["images"] == images == 20
     assert both["generators"]["all"]["anomalies"] == anomalies
@@ -77,25 +77,25 @@ def test_failed_images_are_left_out_counted_and_asked_again(tmp_path: Path) -> N
         done = uncanny_here("audit", *folders, *server.asked(), "-o", out, *FAST)
     check_no_traceback(done)
     assert done.code == 1
-    found = done.json()
-    left_out = {name: sum(score["left_out"].values()) for name, score in found["generators"].items()}
+    scores = done.json()
+    left_out = {name: sum(score["left_out"].values()) for name, score in scores["generators"].items()}
     assert sum(left_out.values()) > 0
-    for name, score in found["generators"].items():
+    for name, score in scores["generators"].items():
         statuses = Run(out / name).statuses()
         assert score["images"] == statuses["ok"] == 12 - left_out[name]
         assert score["left_out"]["partial"] == statuses["partial"]
         assert score["left_out"]["failed"] == statuses["failed"]
-        assert any(f"{name}: {left_out[name]} of 12 images" in told for told in found["notices"]) == (
+        assert any(f"{name}: {left_out[name]} of 12 images" in notice for notice in scores["notices"]) == (
             left_out[name] > 0
         )
-    check_figures(found, out)
+    check_scores(scores, out)
     with serving(objects=2) as server:
         done = uncanny_here("audit", *folders, *server.asked(), "-o", out, *FAST)
-        asked = server.requests()
+        requests = server.requests()
     assert done.code == 0
     assert {score["images"] for score in done.json()["generators"].values()} == {12}
     # Images that were whole are not asked again.
-    assert 0 < asked <= AN_IMAGE * sum(left_out.values())
+    assert 0 < requests <= AN_IMAGE * sum(left_out.values())
 
 
 def test_an_unreadable_image_is_no_flawless_one(tmp_path: Path) -> None:
@@ -112,21 +112,21 @@ def test_a_spent_budget_stops_the_audit_and_more_of_it_goes_on(tmp_path: Path) -
     folders = [f"{name}={pictures(tmp_path / name, 4, first)}" for name, first in (("a", 0), ("b", 4))]
     out = tmp_path / "out"
     with serving(objects=2) as server:
-        asked = (*server.asked(), "-o", out, "--concurrency", 2, *FAST)
+        options = (*server.asked(), "-o", out, "--concurrency", 2, *FAST)
         whole = uncanny_here("audit", *folders, *server.asked(), "-o", tmp_path / "whole", *FAST)
         assert whole.code == 0
         totals = [Run(tmp_path / "whole" / name).manifest()["totals"] for name in "ab"]
         used = [each["input_tokens"] + each["output_tokens"] for each in totals]
         # Enough for the first folder, not for both: the limit is that of the audit.
         limit = used[0] + used[1] // 2
-        done = uncanny_here("audit", *folders, *asked, "--max-tokens-total", limit)
+        done = uncanny_here("audit", *folders, *options, "--max-tokens-total", limit)
         assert (done.code, done.out) == (3, "")
         assert "b: Stopped" in done.err
         assert Run(out / "a").manifest()["state"] == "finished"
-        done = uncanny_here("audit", *folders, *asked, "--max-tokens-total", 2 * sum(used))
+        done = uncanny_here("audit", *folders, *options, "--max-tokens-total", 2 * sum(used))
     assert done.code == 0
     assert done.json()["generators"] != {}
-    check_figures(done.json(), out)
+    check_scores(done.json(), out)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

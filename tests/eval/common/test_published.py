@@ -9,8 +9,8 @@ from uncanny.eval.common.published import Published, published
 
 
 def test_names_and_files_agree() -> None:
-    held = {path.name.removesuffix(".json") for path in (files("uncanny.eval") / "published").iterdir()}
-    assert set(get_args(Published)) == {name for name in held if not name.startswith("__")}
+    names = {path.name.removesuffix(".json") for path in (files("uncanny.eval") / "published").iterdir()}
+    assert set(get_args(Published)) == {name for name in names if not name.startswith("__")}
 
 
 def test_each_names_its_source() -> None:

@@ -118,9 +118,9 @@ def test_what_models_wrote_is_inert_and_whole(page: Page, shared_run: Path) -> N
 
 def test_every_call_is_there_with_its_texts(page: Page) -> None:
     for place, record in enumerate(page.data["data"]["images"], 1):
-        found = page.calls(place)
-        assert len(found) == record["usage"].get("calls", 0), record["image"]
-        for call in found:
+        calls = page.calls(place)
+        assert len(calls) == record["usage"].get("calls", 0), record["image"]
+        for call in calls:
             assert call["asked"] == f"Look at the {call['agent']} task. Report what is wrong."
             assert (call["answer"] is None) == (call["outcome"] == "error")
             assert call["answer"] is None or record["image"] in call["answer"]
