@@ -139,7 +139,7 @@ class RunResult(TableResult, Generic[R]):
     def summary(self) -> RunSummary:
         manifest, end = self.manifest, self.end
         totals = manifest.totals or Totals()
-        counts = totals.model_extra or {}
+        counts = totals.model_dump()
         return RunSummary(
             state=manifest.state or "unknown",
             model=manifest.model,

@@ -34,6 +34,7 @@ from uncanny.models.base import Sampling, SentImage, Tokens
 from uncanny.models.registry import missing_addresses
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
+from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.config import SamplingConfig
 from uncanny.runs.engine import Engine
 from uncanny.runs.image_task import sent_image
@@ -121,14 +122,17 @@ class McqTask(Task[PendingItem, Answer]):
     def config_json(self) -> dict[str, Any]:
         return asdict(self.config)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> RunSettings:
         settings = super().settings()
         own = sum(carries_texts(item) for item in self.items)
-        settings["prompts"]["whose"] = (
-            "ours" if not own else "the set's" if own == len(self.items) else "both"
+        whose = "ours" if not own else "the set's" if own == len(self.items) else "both"
+        return settings.model_copy(
+            update={
+                "prompts": settings.prompts.model_copy(update={"whose": whose}),
+                # From the run folder, so that both can be moved together.
+                "items": os.path.relpath(self.items.file, self.folder.path),
+            }
         )
-        # From the run folder, so that both can be moved together.
-        return settings | {"items": os.path.relpath(self.items.file, self.folder.path)}
 
     def key(self, record: Answer) -> str:
         return answer_key(record)

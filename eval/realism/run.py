@@ -32,6 +32,7 @@ from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, SamplingConfig, read_limits, read_models
 from uncanny.runs.image_task import sent_image
 from uncanny.runs.inputs import Names, note_skipped
@@ -263,8 +264,8 @@ class RealismTask(Task[PairFiles, Verdict]):
     def config_json(self) -> dict[str, Any]:
         return asdict(self.config)
 
-    def settings(self) -> dict[str, Any]:
-        return super().settings() | {"pairs": self.pairs.source_from(self.folder.path)}
+    def settings(self) -> RunSettings:
+        return super().settings().model_copy(update={"pairs": self.pairs.source_from(self.folder.path)})
 
     def key(self, record: Verdict) -> str:
         return record.id

@@ -6,20 +6,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from uncanny.agents.config import AnnotateConfig
 from uncanny.errors import RunMismatchError
-from uncanny.images import PixelPolicy
+from uncanny.images import PixelPolicy, SkippedInputs
 from uncanny.models.registry import parse_model
 from uncanny.prompts import prompt_set
 from uncanny.records.run_folder import RunFolder, check_same_protocol
-from uncanny.records.run_manifest import RunManifest
+from uncanny.records.run_manifest import RunManifest, RunSettings
 from uncanny.runs.config import ModelOptions
 from uncanny.runs.manifest import Manifest, run_settings
 from uncanny.runs.progress import Progress
 
 ANNOTATE = prompt_set("annotate")
+EARLIER = Path(__file__).parents[1] / "data" / "runs_0.1.0"
 MODELS = ModelOptions(
     parse_model("openai/a"),
     roles={"formatter": parse_model("openai/b")},
@@ -27,9 +29,7 @@ MODELS = ModelOptions(
 )
 
 
-def protocol(
-    models: ModelOptions = MODELS, policy: PixelPolicy | None = None, **config: Any
-) -> dict[str, Any]:
+def protocol(models: ModelOptions = MODELS, policy: PixelPolicy | None = None, **config: Any) -> RunSettings:
     configured = AnnotateConfig(**config).model_dump()
     return run_settings("annotate", models, configured, ANNOTATE, policy or PixelPolicy(), None)
 
@@ -114,10 +114,10 @@ def test_a_later_sitting_keeps_the_start_and_adds_up_time_and_calls(folder: RunF
     ],
 )
 def test_whatever_changes_answers_belongs_to_the_protocol(
-    folder: RunFolder, now: dict[str, Any], named: str
+    folder: RunFolder, now: RunSettings, named: str
 ) -> None:
     with pytest.raises(RunMismatchError, match=named):
-        check_same_protocol(folder, protocol(), now)
+        check_same_protocol(folder, protocol().comparable(), now.comparable())
 
 
 def test_a_fallback_and_the_order_of_roles_do_not() -> None:
@@ -126,4 +126,32 @@ def test_a_fallback_and_the_order_of_roles_do_not() -> None:
     assert protocol(ModelOptions(MODELS.model, roles)) == protocol(
         ModelOptions(MODELS.model, turned, fallback=parse_model("demo"))
     )
-    assert list(protocol(ModelOptions(MODELS.model, roles))["roles"]) == ["formatter", "scanner"]
+    assert list(protocol(ModelOptions(MODELS.model, roles)).roles) == ["formatter", "scanner"]
+
+
+def test_keys_stand_in_one_order_whoever_writes_them(folder: RunFolder) -> None:
+    settings = protocol().model_copy(update={"pairs": "pairs.jsonl"})
+    manifest = Manifest(folder, settings, None)
+    progress = Progress(unit="pairs", kinds=("ok", "refused", "unusable"), total=3)
+    progress.skipped = SkippedInputs()
+    manifest.sent(MODELS, {})
+    manifest.write("finished", progress)
+    content = orjson.loads(folder.manifest.read_bytes())
+    assert list(content) == [
+        *("format", "uncanny", "python", "libraries", "state", "started", "updated"),
+        *("task", "model", "roles", "plan", "prompts", "pixels", "root", "pairs"),
+        *("fallback", "parameters", "totals", "served_as", "served_unnamed", "skipped", "skipped_counts"),
+    ]
+    assert list(content["totals"]) == [
+        *("pairs", "ok", "refused", "unusable", "pending", "calls", "replayed"),
+        *("input_tokens", "cached_tokens", "output_tokens", "cost_usd"),
+        *("unmeasured", "outcomes", "sums", "seconds"),
+    ]
+    assert orjson.loads(orjson.dumps(manifest.content)) == content
+
+
+@pytest.mark.parametrize("file", sorted(EARLIER.rglob("run.json")), ids=lambda file: file.parent.name)
+def test_nothing_that_version_0_1_0_wrote_is_lost_in_reading(file: Path) -> None:
+    content = orjson.loads(file.read_bytes())
+    read = RunManifest.model_validate(content).written()
+    assert orjson.loads(orjson.dumps(read)) == content

@@ -1,4 +1,8 @@
-"""`run.json` as it is read back: every key may be missing, none may have another type."""
+"""`run.json` as one model, for the run that writes it and for everybody who reads it.
+
+Reading is tolerant: every key may be missing, none may have another type, and keys of other versions are
+kept. Keys are written in the order of the fields here, and only those that were set.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,36 @@ def _moment(text: str) -> str:
     return text
 
 
+class Prompts(Record):
+    """The texts a run is asked with: `id` as in every record, a hash per file, the texts by name.
+
+    `system` is the system text of a run over images. `whose` says of a run of `mcq run` whose texts were
+    asked: `ours`, `the set's` or `both`.
+    """
+
+    id: str | None = None
+    files: dict[str, str] = Field(default_factory=dict)
+    # By name; version 0.1.0 said here whose they were.
+    texts: object = None
+    system: str | None = None
+    whose: str | None = None
+
+
+class PixelCounts(Record):
+    """What is done to pixels: the policy, and how many images each kind of change was made to."""
+
+    policy: dict[str, Any] = Field(default_factory=dict)
+    changed: dict[str, Number] = Field(default_factory=dict)
+
+
+class SkippedInput(Record):
+    """What lay in the folders given and is no input; `detail` is the system's own reason, if there is one."""
+
+    path: str
+    reason: str
+    detail: str | None = None
+
+
 class Sums(Record):
     """What was measured; None is a sum that cannot be true."""
 
@@ -30,48 +64,40 @@ class Sums(Record):
 
 
 class Totals(Record):
-    """`run.json`'s totals; None is what the run did not measure or did not write."""
+    """How far a run is and what it took, over all its sessions.
+
+    One of `images`, `questions` and `pairs` says how many inputs there are; those after it count their
+    records by status, `pending` the inputs without one. None is what the run did not measure or did not
+    write; `sums` have what was measured where a total is not known, for want of so many `unmeasured` calls.
+    """
 
     images: Count = None
+    questions: Count = None
+    pairs: Count = None
+    ok: Count = None
+    partial: Count = None
+    refused: Count = None
+    undetermined: Count = None
+    failed: Count = None
+    unreadable: Count = None
+    unusable: Count = None
     pending: Count = None
     duplicates: Count = None
+    anomalies: Count = None
     calls: Count = None
     replayed: Count = None
     input_tokens: Count = None
     cached_tokens: Count = None
     output_tokens: Count = None
     cost_usd: Dollars = None
-    sums: Sums = Sums()
     unmeasured: dict[str, Number] = Field(default_factory=dict)
     outcomes: dict[str, Number] | None = None
+    sums: Sums = Sums()
     seconds: Annotated[float, Field(ge=0, le=MOST_COUNTED)] | None = None
 
 
-class Prompts(Record):
-    """`run.json`'s prompts: `id` as in every record, a hash per file, and the system text."""
-
-    id: str | None = None
-    files: dict[str, str] = Field(default_factory=dict)
-    # By name; version 0.1.0 said here whose they were.
-    texts: Any = None
-    system: str | None = None
-
-
-class PixelCounts(Record):
-    """`run.json`'s pixels: the policy, and how many images each kind of change was made to."""
-
-    policy: dict[str, Any] = Field(default_factory=dict)
-    changed: dict[str, Number] = Field(default_factory=dict)
-
-
-class RunManifest(Record):
-    """`run.json`. `root` is where image paths start, None for the run folder; `started` is ISO 8601.
-
-    `items` is the item file of `mcq run`, from the run folder.
-
-    `served_as` has the names under which each model really answered, `served_unnamed` the models of which
-    some answers bear none.
-    """
+class RunHead(Record):
+    """Who made a run, when, and in what state it is."""
 
     format: Annotated[int, Field(strict=True, ge=1, le=FORMAT)] = FORMAT
     uncanny: str | None = None
@@ -80,20 +106,58 @@ class RunManifest(Record):
     state: str | None = None
     started: Annotated[str, AfterValidator(_moment)] | None = None
     updated: str | None = None
+
+
+class RunSettings(Record):
+    """All that must stay the same for a run to be one run.
+
+    `plan` has the parameters of the task that change its outcome. `root` is where image paths start, None for
+    the run folder. `items` is the item file of `mcq run`, `pairs` where the pairs of `realism run` come from,
+    both from the run folder.
+    """
+
     task: str | None = None
-    root: str | None = None
-    items: str | None = None
     model: str | None = None
     roles: dict[str, str] = Field(default_factory=dict)
-    fallback: str | None = None
-    served_as: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    served_unnamed: tuple[str, ...] = ()
     plan: dict[str, Any] = Field(default_factory=dict)
-    parameters: dict[str, Any] = Field(default_factory=dict)
     prompts: Prompts = Prompts()
     pixels: PixelCounts = PixelCounts()
+    root: str | None = None
+    items: str | None = None
+    pairs: str | None = None
+
+    def written(self) -> dict[str, Any]:
+        """What stands in the file, key by key."""
+        return self.model_dump(exclude_unset=True)
+
+    def comparable(self) -> dict[str, Any]:
+        """As `written`, with nothing in it that may change while a run goes on.
+
+        Of the prompts there is their id, and whose they are; of the pixels the policy.
+        """
+        prompts = self.prompts
+        earlier = prompts.texts if isinstance(prompts.texts, str) else None  # as version 0.1.0 had it
+        whose = prompts.whose if "whose" in prompts.model_fields_set else earlier
+        policy = self.pixels.policy if "policy" in self.pixels.model_fields_set else None
+        return self.written() | {"prompts": {"id": prompts.id, "whose": whose}, "pixels": {"policy": policy}}
+
+
+class RunManifest(RunSettings, RunHead):  # the fields of the last base come first
+    """`run.json`.
+
+    `parameters` are those sent to each model. `served_as` has the names under which each model really
+    answered, `served_unnamed` the models of which some answers bear none. `skipped` lists some of what lay
+    in the folders and is no input, `skipped_counts` counts all of it.
+    """
+
+    fallback: str | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
     # A run that has just begun writes empty totals: nothing is known yet, as if there were none.
     totals: Annotated[Totals | None, BeforeValidator(lambda value: value or None)] = None
+    served_as: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    served_unnamed: tuple[str, ...] = ()
+    skipped: tuple[SkippedInput, ...] = ()
+    skipped_counts: dict[str, Number] = Field(default_factory=dict)
 
     @property
     def started_at(self) -> float | None:
@@ -102,7 +166,3 @@ class RunManifest(Record):
             return None
         moment = datetime.fromisoformat(self.started)
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-    def written(self) -> dict[str, Any]:
-        """What stood in the file, key by key."""
-        return self.model_dump(exclude_unset=True)

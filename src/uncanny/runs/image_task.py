@@ -16,6 +16,7 @@ from uncanny.images import PreparedImage, RecordedFile, changed_files, prepare
 from uncanny.models.base import SentImage, encode_image
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.config import RunOptions
 from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
 from uncanny.runs.progress import Progress
@@ -54,10 +55,10 @@ class ImageTask(Task[ImageFile, A]):
         """The images in order of their names. Raises UsageError."""
         return find_inputs(self.paths, run=self.folder.path, root=self.root, limit=self.options.limit)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> RunSettings:
         settings = super().settings()
-        settings["prompts"]["system"] = self.prompts["system"].template.template
-        return settings
+        system = {"system": self.prompts["system"].template.template}
+        return settings.model_copy(update={"prompts": settings.prompts.model_copy(update=system)})
 
     def key(self, record: A) -> str:
         return record.image

@@ -15,7 +15,15 @@ from uncanny import __version__
 from uncanny.images import PixelPolicy, SkippedInputs
 from uncanny.prompts import PromptSet, earlier_set, make_set
 from uncanny.records.run_folder import RunFolder
-from uncanny.records.run_manifest import FORMAT, RunManifest, Totals
+from uncanny.records.run_manifest import (
+    FORMAT,
+    PixelCounts,
+    Prompts,
+    RunManifest,
+    RunSettings,
+    SkippedInput,
+    Totals,
+)
 from uncanny.runs.config import ModelOptions
 from uncanny.runs.inputs import Names
 from uncanny.runs.progress import Progress, Spending
@@ -27,27 +35,28 @@ _LIBRARIES = ("langgraph", "openai", "anthropic", "pydantic", "pillow", "orjson"
 class Manifest:
     """The content of `run.json`, kept up to date.
 
-    `protocol` holds all that must stay the same for a run to be one run; the rest tells how it went.
+    `settings` hold all that must stay the same for a run to be one run; the rest tells how it went.
     """
 
-    def __init__(self, folder: RunFolder, protocol: dict[str, Any], before: RunManifest | None) -> None:
+    def __init__(self, folder: RunFolder, settings: RunSettings, before: RunManifest | None) -> None:
         self._folder = folder
         before = before or RunManifest()
         totals = before.totals or Totals()
-        self._content: dict[str, Any] = {
-            "format": FORMAT,
-            "uncanny": __version__,
-            "python": platform.python_version(),
-            "libraries": _versions(),
-            "state": "running",
-            "started": before.started or _iso(time.time()),
-            "updated": _iso(time.time()),
-            **protocol,
-            "fallback": before.fallback,
-            "parameters": before.parameters,
-            "totals": totals.model_dump(exclude_unset=True),
-        }
-        self._listed: list[dict[str, str]] | None = None
+        now = _iso(time.time())
+        self._manifest = RunManifest(
+            format=FORMAT,
+            uncanny=__version__,
+            python=platform.python_version(),
+            libraries=_versions(),
+            state="running",
+            started=before.started or now,
+            updated=now,
+            **settings.written(),
+            fallback=before.fallback,
+            parameters=before.parameters,
+            totals=totals,
+        )
+        self._listed: tuple[SkippedInput, ...] | None = None
         self.spending = Spending.recorded(before)
         self.was_killed = before.state == "running"
         self.seconds_before = totals.seconds or 0.0
@@ -56,13 +65,13 @@ class Manifest:
 
     def sent(self, models: ModelOptions, parameters: dict[str, dict[str, Any]]) -> None:
         """Note the fallback and the parameters as they go over the wire."""
-        self._content["fallback"] = None if models.fallback is None else str(models.fallback)
-        self._content["parameters"] = parameters
+        fallback = None if models.fallback is None else str(models.fallback)
+        self._update(fallback=fallback, parameters=parameters)
 
     def began(self, moment: float) -> None:
         """Put the start of the run to an earlier `moment`, in seconds since the epoch."""
         self.started = moment
-        self._content["started"] = _iso(moment)
+        self._update(started=_iso(moment))
 
     @property
     def path(self) -> Path:
@@ -71,43 +80,48 @@ class Manifest:
     @property
     def content(self) -> Mapping[str, Any]:
         """As it was last to be written."""
-        return self._content
+        return self._manifest.written()
 
     def write(self, state: State, progress: Progress) -> None:
         """Raises OSError, and StorageError where the folder is gone."""
-        statuses = progress.statuses
-        self._content |= {
-            "state": state,
-            "updated": _iso(time.time()),
+        self._update(
+            state=state,
+            updated=_iso(time.time()),
+            pixels=self._manifest.pixels.model_copy(update={"changed": dict(progress.pixel_changes)}),
+            totals=self._totals(progress),
             **progress.spending.served.as_recorded(),
-        }
+        )
         if progress.skipped is not None:
-            self._content |= self._as_recorded(progress.skipped)
-        self._content["pixels"] |= {"changed": dict(progress.pixel_changes)}
-        self._content["totals"] = {
-            progress.unit: progress.total,
-            **{name: statuses[name] for name in progress.kinds},
-            "pending": progress.total - progress.done,
-            **(
-                {"duplicates": progress.duplicates, "anomalies": progress.items_found}
-                if progress.unit == "images"
-                else {}
-            ),
-            **progress.spending.as_recorded(),
-            "seconds": round(self.seconds_before + progress.seconds(), 3),
-        }
-        self._folder.write_manifest(self._content)
+            self._update(
+                skipped=self._skipped(progress.skipped), skipped_counts=dict(progress.skipped.counts)
+            )
+        self._folder.write_manifest(self._manifest.written())
 
-    def _as_recorded(self, skipped: SkippedInputs) -> dict[str, Any]:
+    def _update(self, **values: object) -> None:
+        self._manifest = self._manifest.model_copy(update=values)
+
+    def _totals(self, progress: Progress) -> Totals:
+        counts: dict[str, Any] = {
+            progress.unit: progress.total,
+            **{name: progress.statuses[name] for name in progress.kinds},
+            "pending": progress.total - progress.done,
+        }
+        if progress.unit == "images":
+            counts |= {"duplicates": progress.duplicates, "anomalies": progress.items_found}
+        seconds = round(self.seconds_before + progress.seconds(), 3)
+        return Totals(**counts, **progress.spending.as_recorded(), seconds=seconds)
+
+    def _skipped(self, skipped: SkippedInputs) -> tuple[SkippedInput, ...]:
         if self._listed is None:
-            root = self._content.get("root")
+            root = self._manifest.root
             names = Names(self._folder.path if root is None else Path(root))
-            self._listed = [
-                {"path": names.of(each.path), "reason": each.reason}
-                | ({} if each.detail is None else {"detail": each.detail})
+            self._listed = tuple(
+                SkippedInput(path=names.of(each.path), reason=each.reason)
+                if each.detail is None
+                else SkippedInput(path=names.of(each.path), reason=each.reason, detail=each.detail)
                 for each in skipped.listed
-            ]
-        return {"skipped": self._listed, "skipped_counts": dict(skipped.counts)}
+            )
+        return self._listed
 
 
 def run_settings(
@@ -117,22 +131,22 @@ def run_settings(
     prompts: PromptSet,
     policy: PixelPolicy,
     root: Path | None,
-) -> dict[str, Any]:
+) -> RunSettings:
     """What a run must keep to from beginning to end, as far as all tasks have it."""
-    return {
-        "task": task,
-        "model": str(models.model),
-        "roles": {role: str(model) for role, model in sorted(models.roles.items())},
-        "plan": config,
-        "prompts": recorded_prompts(prompts),
-        "pixels": {"policy": asdict(policy)},
-        "root": None if root is None else str(root.absolute()),
-    }
+    return RunSettings(
+        task=task,
+        model=str(models.model),
+        roles={role: str(model) for role, model in sorted(models.roles.items())},
+        plan=config,
+        prompts=recorded_prompts(prompts),
+        pixels=PixelCounts(policy=asdict(policy)),
+        root=None if root is None else str(root.absolute()),
+    )
 
 
-def recorded_prompts(prompts: PromptSet) -> dict[str, Any]:
+def recorded_prompts(prompts: PromptSet) -> Prompts:
     """The texts a run is begun with, in full: a later version that words them anew goes on with these."""
-    return {"id": prompts.id, "files": prompts.hashes(), "texts": prompts.texts()}
+    return Prompts(id=prompts.id, files=prompts.hashes(), texts=prompts.texts())
 
 
 def begun_with(manifest: RunManifest, own: PromptSet) -> PromptSet:

@@ -83,7 +83,8 @@ class Served:
             names.append(call.served_model)
 
     def as_recorded(self) -> dict[str, Any]:
-        return {"served_as": dict(sorted(self.names.items())), "served_unnamed": sorted(self.unnamed)}
+        names = {model: tuple(served) for model, served in sorted(self.names.items())}
+        return {"served_as": names, "served_unnamed": tuple(sorted(self.unnamed))}
 
     @classmethod
     def recorded(cls, manifest: RunManifest) -> Served:

@@ -146,15 +146,13 @@ def _load(task: Task[Item, R], stop: Stop, observer: Observer) -> Run[Item, R]:
         task.prompts = begun_with(before, own)
     settings = task.settings()
     if before is not None:
-        known = before.written()
-        known["pixels"] = {"policy": known.get("pixels", {}).get("policy")}
-        check_same_protocol(folder, *(_by_id(each) for each in (known, settings)))
+        check_same_protocol(folder, before.comparable(), settings.comparable())
     manifest = Manifest(folder, settings, before)
     spending = SpendingFile(folder.spending)
     progress = Progress(unit=task.unit, kinds=task.statuses, seconds_before=manifest.seconds_before)
     _load_spending(folder, options, manifest, spending, progress, known=before is not None)
     records = task.records()
-    records.made_with = {"model": settings["model"], "prompts": settings["prompts"]["id"]}
+    records.made_with = {"model": str(task.models.model), "prompts": task.prompts.id}
     with _nothing_left_behind(records):
         pending = task.load_pending(records, progress)
         records.open()
@@ -336,16 +334,6 @@ def _binding(folder: RunFolder) -> RunManifest | None:
     """The manifest of the run that goes on; one that never got an answer, after a typo say, binds nobody."""
     before = folder.read_manifest()
     return before if before is not None and (folder.begun() or _paid(before)) else None
-
-
-def _by_id(protocol: dict[str, Any]) -> dict[str, Any]:
-    """A protocol with its texts by their id alone, and the word on whose they are, where there is one."""
-    prompts = protocol.get("prompts")
-    if not isinstance(prompts, dict):
-        return protocol
-    texts = prompts.get("texts")
-    whose = prompts.get("whose", texts if isinstance(texts, str) else None)  # as version 0.1.0 had it
-    return protocol | {"prompts": {"id": prompts.get("id"), "whose": whose}}
 
 
 def _paid(before: RunManifest) -> bool:

@@ -15,6 +15,7 @@ from uncanny.images import PixelPolicy
 from uncanny.prompts import PromptSet
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.manifest import run_settings
 from uncanny.runs.progress import Progress
@@ -104,7 +105,7 @@ class Task(ABC, Generic[Item, R]):
     def note(self, progress: Progress, record: R) -> None:
         """Count one finished record."""
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> RunSettings:
         """All that must stay the same for a run to be one run; it stands in `run.json`."""
         return run_settings(self.name, self.models, self.config_json(), self.prompts, self.policy, self.root)
 

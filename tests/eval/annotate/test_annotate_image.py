@@ -162,4 +162,4 @@ async def test_a_scan_that_came_through_leaves_failed_objects_partial(file: Imag
 
 def test_the_settings_of_a_run_have_the_system_text() -> None:
     task = annotator(Specialists()).task
-    assert task.settings()["prompts"]["system"] == prompt_set("annotate")["system"].template.template
+    assert task.settings().prompts.system == prompt_set("annotate")["system"].template.template
