@@ -5,18 +5,26 @@ Image folders get one annotation run each, with the same model, prompts and pixe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
+from typing import Literal, Unpack
 
 from uncanny.agents.config import AnnotateConfig
 from uncanny.demo.scenes import scenes
-from uncanny.errors import UsageError
-from uncanny.eval.annotate.run import AnnotateTask
+from uncanny.errors import StoppedError, UsageError
+from uncanny.eval.annotate.run import AnnotateTask, make_config
 from uncanny.eval.audit.data.aggregate import MOST_WORST
-from uncanny.eval.audit.data.alike import Provenance
-from uncanny.eval.audit.data.load import as_texts, load_generators, settings_of, together
+from uncanny.eval.audit.data.alike import Provenance, check_alike
+from uncanny.eval.audit.data.load import (
+    as_texts,
+    load_generators,
+    provenances,
+    settings_of,
+    together,
+)
 from uncanny.eval.audit.data.sources import SCENES, AnnotationSource, Source, read_sources
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
@@ -24,15 +32,36 @@ from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.images import PixelPolicy
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder, copy_into
-from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, read_limits, read_models
 from uncanny.runs.progress import what_is_left
-from uncanny.runs.run import prompts_of
+from uncanny.runs.run import prompts_of, run_with
+from uncanny.runs.sync import blocking
+from uncanny.schema import Annotation
 
 
-def audit(
+class AnnotateOptions(AskOptions, total=False):
+    """How images are annotated for an audit: the parameters of `annotate`, with its defaults."""
+
+    repeats: int
+    max_objects: int
+    scene_scans: int
+    temperature: float | None
+    top_p: float | None
+    max_output_tokens: int
+    formatter_output_tokens: int
+    max_side: int | None
+    image_format: Literal["keep", "png", "jpeg"]
+    jpeg_quality: int
+    max_pixels: int
+    on_image: Callable[[Annotation], None] | None
+
+
+async def audit_async(
     sources: Mapping[str, AnnotationSource],
     *,
     against: Mapping[str, AnnotationSource] | None = None,
+    model: str | None = None,
+    out: str | PathLike[str] | None = None,
     pair_by: str | None = None,
     allow_mixed: bool = False,
     published: bool = False,
@@ -40,12 +69,15 @@ def audit(
     seed: int = 0,
     worst: int = MOST_WORST,
     root: str | PathLike[str] | None = None,
+    **options: Unpack[AnnotateOptions],
 ) -> AuditResult:
     """How plausible is what generators make? A leaderboard with MAI, AF and CAP; lower is better, 0 flawless.
 
-    `sources` has, by generator, a run folder of `annotate`, a JSON Lines file of annotations, or annotations.
-    `against` has the same generators as a second assessor sees them: the result then says how far the ranks
-    agree. What this does is what `uncanny audit` does, with the names and defaults of its options.
+    `sources` has, by generator, a run folder of `annotate`, a JSON Lines file of annotations, annotations in
+    memory, or images: a folder, or bundled ones (`scenes:rendered`, `scenes:drawn`). Images are annotated
+    first by `model`, into `out/NAME`; the same call goes on where it stopped. Limits among the `options`
+    (those of `annotate`) hold for the audit as a whole. `against` has the same generators as a second
+    assessor sees them: the result then says how far the ranks agree.
 
     `pair_by` says what images of one prompt share, so that they are resampled together: `stem`, their file
     name, or a column of their records; without it images are independent. `resamples` of the bootstrap give
@@ -56,33 +88,122 @@ def audit(
     Annotations with a status other than `ok` are left out and counted. A generator without one that counts
     has None for every score, and stands last.
 
-    Raises UsageError for a source that is not there, holds nothing or is images without annotations, where
+    Raises UsageError for a source that is not there, holds nothing or is images with no `model` named, where
     the annotations were not made alike (unless `allow_mixed`), and where the two assessors have fewer than
-    two generators in common; ItemsError with everything that is wrong with the records.
+    two generators in common; ItemsError with everything that is wrong with the records. Where annotating ends
+    early, BudgetError, ModelUnusableError, StorageError or, by `stop`, StoppedError: records stand.
+
+    `audit_async` is the same for programs with an event loop.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> result = uncanny.audit({"ours": out, "theirs": run.annotations})
     >>> result.leaderboard.generators["ours"].images
     1
+    >>> scenes = {"drawn": "scenes:drawn", "rendered": "scenes:rendered"}
+    >>> result = asyncio.run(uncanny.audit_async(scenes, model="demo", out=out / "scenes", repeats=1))
+    >>> result.leaderboard.generators["drawn"].images
+    10
+
+    Source: AnomReason, section 4.3; see `eval.metrics.audit`.
     """
     if not sources:
         raise UsageError("There is nothing to audit", remedy="Name at least one generator.")
-    base = None if root is None else Path(root)
-    second = read_sources(against or {})
+    generators, second = read_sources(sources), read_sources(against or {})
     check_against(second)
-    generators, others = (
-        load_generators(each, root=base, pair_by=pair_by, worst=worst)
-        for each in (read_sources(sources), second)
-    )
-    return score_audit(
-        generators,
-        others,
-        resamples=resamples,
-        seed=seed,
+    scoring = Scoring(
         pair_by=pair_by,
         allow_mixed=allow_mixed,
         published=published,
+        resamples=resamples,
+        seed=seed,
+        worst=worst,
+        root=None if root is None else Path(root),
     )
+    images = [source for source in generators if source.kind == "images"]
+    if images:
+        check_named(images[0], model, out)
+        assert model is not None
+        assert out is not None
+        annotating = _annotating(Path(out), model, options)
+        await asyncio.to_thread(annotating.check, generators, second, scoring)
+        for source in images:
+            task = await asyncio.to_thread(annotating.task, source, images)
+            end = await run_with(task, options, options.get("on_image"))
+            if end.error is not None:
+                raise end.error
+            if end.reason is not None:
+                left = end.progress.total - end.progress.done
+                raise StoppedError(
+                    f"The audit was stopped, {left:,} images of {source.name} are not annotated",
+                    remedy="The same call goes on.",
+                )
+        generators = annotating.annotated(generators)
+    return await asyncio.to_thread(scoring.score, generators, second)
+
+
+audit = blocking(audit_async)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """How annotations are loaded and scored: what of the parameters of `audit` is not about annotating."""
+
+    pair_by: str | None = None
+    allow_mixed: bool = False
+    published: bool = False
+    resamples: int = RESAMPLES
+    seed: int = 0
+    worst: int = MOST_WORST
+    root: Path | None = None
+
+    def score(self, sources: Sequence[Source], against: Sequence[Source] = ()) -> AuditResult:
+        """Raises UsageError and ItemsError as `audit` does."""
+        generators, second = (
+            load_generators(each, root=self.root, pair_by=self.pair_by, worst=self.worst)
+            for each in (sources, against)
+        )
+        return score_audit(
+            generators,
+            second,
+            resamples=self.resamples,
+            seed=self.seed,
+            pair_by=self.pair_by,
+            allow_mixed=self.allow_mixed,
+            published=self.published,
+        )
+
+
+def _annotating(out: Path, model: str, options: AnnotateOptions) -> Annotating:
+    parameters: dict[str, object] = {**options}
+    config = {name: parameters[name] for name in AnnotateConfig.model_fields if name in parameters}
+    pixels = PixelPolicy()
+    return Annotating(
+        out,
+        read_models(model, options),
+        make_config(AnnotateConfig, **config),
+        PixelPolicy(
+            options.get("max_side", pixels.max_side),
+            options.get("image_format", pixels.format),
+            options.get("jpeg_quality", pixels.jpeg_quality),
+            options.get("max_pixels", pixels.max_pixels),
+        ),
+        read_limits(options),
+    )
+
+
+def check_named(source: Source, model: str | None, out: str | PathLike[str] | None) -> None:
+    """Raises UsageError where `source` is images and it is not said who annotates them, and where to."""
+    if model is None:
+        raise UsageError(
+            f"{source.name}: {source.place} holds images without annotations, and no model is named",
+            remedy="Say which one annotates them with --model.",
+        )
+    if out is None:
+        raise UsageError(
+            f"{source.name}: {source.place} holds images without annotations, and no folder is named for "
+            "them",
+            remedy="Say where the annotations go with -o runs/NAME.",
+        )
 
 
 def check_against(sources: Sequence[Source]) -> None:
@@ -97,35 +218,46 @@ def check_against(sources: Sequence[Source]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Annotating:
-    """How image folders are annotated; `out` gets a run folder for each generator, by its name."""
+    """How images are annotated; `out` gets a run folder for each generator, by its name."""
 
     out: Path
     models: ModelOptions
-    plan: AnnotateConfig
+    config: AnnotateConfig
     policy: PixelPolicy
     options: RunOptions
 
-    def task(self, source: Source, others: Sequence[Source], *, dry: bool = False) -> AnnotateTask:
-        """The run of one generator; limits hold for the audit as a whole, so `others` count towards them.
+    def task(self, source: Source, images: Sequence[Source], *, dry: bool = False) -> AnnotateTask:
+        """The run of one of the generators that are `images`; limits hold for all of them together.
 
         Bundled pictures are copied into the run folder, unless the run stays `dry`.
         """
         folder = self.folder(source)
         paths = [] if source.path is None else [source.path]
         if source.style is not None:
-            bundled = _pictures(source.style)
+            bundled = [scene.image_path for scene in scenes() if source.style in (SCENES, scene.style)]
             paths = bundled if dry else [copy_into(folder.path / "images", bundled)]
-        options = what_is_left(self.options, [self.folder(other) for other in others if other != source])
-        prompts = self._prompts([source, *others])
+        others = [self.folder(other) for other in images if other.name != source.name]
         return AnnotateTask(
             folder=folder,
             paths=paths,
             models=self.models,
-            options=options,
+            options=what_is_left(self.options, others),
             policy=self.policy,
-            config=self.plan,
-            prompts=prompts,
+            config=self.config,
+            prompts=self._prompts(images),
         )
+
+    def check(self, sources: Sequence[Source], against: Sequence[Source], scoring: Scoring) -> None:
+        """What can be refused is refused before a model is asked: bad records, and what is not made alike.
+
+        Raises UsageError and ItemsError as `audit` does.
+        """
+        images = [source for source in sources if source.kind == "images"]
+        whole = [source for source in sources if source.kind != "images"]
+        load_generators(against, root=scoring.root, pair_by=scoring.pair_by, worst=0)
+        made = provenances(load_generators(whole, root=scoring.root, pair_by=scoring.pair_by, worst=0))
+        planned = {source.name: self._planned(source, images) for source in images}
+        check_alike({**made, **planned}, allow_mixed=scoring.allow_mixed)
 
     def folder(self, source: Source) -> RunFolder:
         """Raises UsageError for a name that cannot be a folder's."""
@@ -134,27 +266,26 @@ class Annotating:
             raise UsageError(f"{name!r} cannot name a folder", remedy="Leave out slashes in NAME=FOLDER.")
         return RunFolder(self.out / name)
 
-    def planned(self, source: Source, others: Sequence[Source]) -> Provenance:
+    def annotated(self, sources: Sequence[Source]) -> tuple[Source, ...]:
+        """The same generators, once all have their runs."""
+        return tuple(
+            Source(source.name, self.folder(source).path, "run") if source.kind == "images" else source
+            for source in sources
+        )
+
+    def _planned(self, source: Source, images: Sequence[Source]) -> Provenance:
         """How the annotations are going to be made, to be compared with others before any is paid for."""
-        prompts = prompts_of(self.folder(source), self._prompts([source, *others]))
+        prompts = prompts_of(self.folder(source), self._prompts(images))
         roles = {role: str(model) for role, model in self.models.roles.items()}
         return Provenance(
             models=(together(str(self.models.model), roles),),
             prompts=(prompts.id,),
             policy=as_texts(asdict(self.policy)),
-            settings=settings_of(self.plan.model_dump(), roles),
+            settings=settings_of(self.config.model_dump(), roles),
         )
 
-    def annotated(self, source: Source) -> Source:
-        """The same generator, once it has its run."""
-        return Source(source.name, self.folder(source).path, "run")
-
-    def _prompts(self, sources: Sequence[Source]) -> PromptSet:
+    def _prompts(self, images: Sequence[Source]) -> PromptSet:
         """The texts of runs that are yet to begin: as one that has begun, or they could not be compared."""
         own = prompt_set("annotate")
-        begun = (prompts_of(self.folder(source), own) for source in sources)
+        begun = (prompts_of(self.folder(source), own) for source in images)
         return next((texts for texts in begun if texts.id != own.id), own)
-
-
-def _pictures(style: str) -> list[Path]:
-    return [scene.image_path for scene in scenes() if style in (SCENES, scene.style)]

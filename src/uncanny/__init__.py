@@ -29,7 +29,8 @@ if TYPE_CHECKING:
         annotate_image,
         annotate_image_async,
     )
-    from uncanny.eval.audit.run import audit
+    from uncanny.eval.audit.run import audit, audit_async
+    from uncanny.eval.audit.score.result import AuditResult
     from uncanny.eval.detect.run import DetectRun, detect, detect_async
     from uncanny.images import PixelPolicy
     from uncanny.models.base import Capabilities, ModelRequest, ModelResponse
@@ -43,6 +44,7 @@ _HOMES = {
     "AnnotateRun": "uncanny.eval.annotate.run:AnnotateRun",
     "Annotation": "uncanny.schema:Annotation",
     "Anomaly": "uncanny.schema:Anomaly",
+    "AuditResult": "uncanny.eval.audit.score.result:AuditResult",
     "Capabilities": "uncanny.models.base:Capabilities",
     "DetectRun": "uncanny.eval.detect.run:DetectRun",
     "Detection": "uncanny.schema:Detection",
@@ -56,6 +58,7 @@ _HOMES = {
     "annotate_image": "uncanny.eval.annotate.run:annotate_image",
     "annotate_image_async": "uncanny.eval.annotate.run:annotate_image_async",
     "audit": "uncanny.eval.audit.run:audit",
+    "audit_async": "uncanny.eval.audit.run:audit_async",
     "detect": "uncanny.eval.detect.run:detect",
     "detect_async": "uncanny.eval.detect.run:detect_async",
     "errors": "uncanny.errors",
@@ -70,6 +73,7 @@ __all__ = [
     "AnnotateRun",
     "Annotation",
     "Anomaly",
+    "AuditResult",
     "Capabilities",
     "DetectRun",
     "Detection",
@@ -83,6 +87,7 @@ __all__ = [
     "annotate_image",
     "annotate_image_async",
     "audit",
+    "audit_async",
     "detect",
     "detect_async",
     "errors",

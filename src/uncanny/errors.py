@@ -18,6 +18,7 @@
     │       ├── QuotaError         the account has no credit left
     │       └── ModelDownError     the breaker gave up on a model that only fails
     ├── BudgetError                the user's own limit on cost or tokens is reached
+    ├── StoppedError               the caller ended the work before there was a result
     └── StorageError               a run under way can write no more, or open no more files
 
 Each message says what happened, where, and, as `remedy`, what to do about it.
@@ -154,6 +155,10 @@ class ModelDownError(ModelUnusableError):
 
 class BudgetError(UncannyError):
     """The limit on cost or tokens the user set is reached; the run can be continued with a higher one."""
+
+
+class StoppedError(UncannyError):
+    """The caller's `stop` ended the work before there was a result; the same call goes on."""
 
 
 class StorageError(UncannyError):

@@ -1,7 +1,7 @@
 """`uncanny audit`: annotate image folders, score all generators, and print the leaderboard.
 
-What is scored and how is `eval.audit.run.audit`; here are the options, the progress of annotation runs, the
-outputs and the exit code.
+Here are options, the progress of annotation runs, outputs and the exit code; what is checked, asked and
+scored is that of `eval.audit.run.audit`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,8 @@ from uncanny.cli.outputs import (
 from uncanny.cli.session import RUN_CODES, complain_all, exit_code, run_with_progress, show_forecast
 from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UsageError
-from uncanny.eval.audit.data.alike import Provenance, check_alike
-from uncanny.eval.audit.data.load import load_generators, provenances
 from uncanny.eval.audit.data.sources import AnnotationSource, Source, read_sources
-from uncanny.eval.audit.run import Annotating, audit, check_against
+from uncanny.eval.audit.run import Annotating, Scoring, check_against, check_named
 from uncanny.eval.audit.score.result import COLUMNS, AuditResult
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import RunFolder
@@ -111,42 +109,20 @@ def command(generators: tuple[str, ...], **options: Any) -> None:
     raise click.exceptions.Exit(audit_and_show(generators, **options))
 
 
-def annotate_folders(
-    sources: Sequence[Source],
-    made: Mapping[str, Provenance],
-    *,
-    out: Path | None,
-    quiet: bool,
-    allow_mixed: bool,
-    force: bool = False,
-    **options: Any,
-) -> tuple[Sequence[Source], int]:
-    """All sources with their annotations, and an exit code: past 1 the audit has to wait for a next time.
-
-    Raises UsageError where no model or no folder is named, and where the annotations would not be made as
-    those in `made` were.
-    """
-    folders = [source for source in sources if source.kind == "images"]
-    if not folders:
-        return sources, 0
-    annotating = _annotating(folders[0], out, options)
-    runs = {source.name: annotating.folder(source) for source in folders}
-    for run in runs.values():
-        check_run_folder(run.path, report=False, force=force)
-    planned = {source.name: annotating.planned(source, folders) for source in folders}
-    check_alike({**made, **planned}, allow_mixed=allow_mixed)
+def annotate_images(images: Sequence[Source], annotating: Annotating, *, quiet: bool) -> int:
+    """An exit code: past 1 the audit has to wait for a next time."""
     code = 0
-    for source in folders:
-        end = run_with_progress(annotating.task(source, folders), quiet=quiet)
+    for source in images:
+        end = run_with_progress(annotating.task(source, images), quiet=quiet)
         complain_all(end, source.name)
         code = max(code, exit_code(end))
         if code > RUN_CODES["failures"]:
-            return sources, code
+            return code
+        run = annotating.folder(source)
         if not quiet:
-            complain(layout([f"{source.name}: {end.progress.done:,} images, {runs[source.name].path}"]))
-        _warn_of_others(source, runs[source.name], end.progress.total)
-    ready = [annotating.annotated(source) if source in folders else source for source in sources]
-    return ready, code
+            complain(layout([f"{source.name}: {end.progress.done:,} images, {run.path}"]))
+        _warn_of_others(source, run, end.progress.total)
+    return code
 
 
 def _warn_of_others(source: Source, run: RunFolder, images: int) -> None:
@@ -161,31 +137,19 @@ def _warn_of_others(source: Source, run: RunFolder, images: int) -> None:
         complain(layout([warning]))
 
 
-def forecast_folders(
-    sources: Sequence[Source], *, out: Path | None, **options: Any
-) -> dict[str, dict[str, Any]]:
-    """What annotating each image folder would ask and roughly cost; leaves nothing behind."""
+def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:
+    """Print what annotating each would ask and roughly cost; leaves nothing behind. Returns the exit code."""
+    from uncanny.cli.annotate import forecast_text
     from uncanny.eval.annotate.forecast import forecast
 
-    folders = [source for source in sources if source.kind == "images"]
-    if not folders:
-        return {}
-    annotating = _annotating(folders[0], out or Path("runs/unnamed"), options)
-    return {source.name: forecast(annotating.task(source, folders, dry=True)) for source in folders}
+    forecasts = {source.name: forecast(annotating.task(source, images, dry=True)) for source in images}
+    return max(show_forecast(each, forecast_text, name=name) for name, each in forecasts.items())
 
 
-def _annotating(source: Source, out: Path | None, options: dict[str, Any]) -> Annotating:
-    if options["model"] is None:
-        raise UsageError(
-            f"{source.name}: {source.place} holds images without annotations, and no model is named",
-            remedy="Say which one annotates them with --model.",
-        )
-    if out is None:
-        raise UsageError(
-            f"{source.name}: {source.place} holds images without annotations, and no folder is named for "
-            "them",
-            remedy="Say where the annotations go with -o runs/NAME.",
-        )
+def read_annotating(source: Source, out: Path | None, options: dict[str, Any]) -> Annotating:
+    """How all images are annotated. Raises UsageError where no model or folder is named for `source`."""
+    check_named(source, options["model"], out)
+    assert out is not None
     return Annotating(
         out,
         read_models(**options),
@@ -202,33 +166,37 @@ def audit_and_show(
     root: Path | None,
     pair_by: str | None,
     worst: int,
+    out: Path | None,
     dry_run: bool,
     **options: Any,
 ) -> int:
     """Returns the exit code. Raises UsageError before anything is asked or written."""
-    places, second = named_sources(generators), named_sources(against)
-    sources, others = read_sources(places), read_sources(second)
-    check_against(others)
+    sources, second = read_sources(named_sources(generators)), read_sources(named_sources(against))
+    check_against(second)
     if options["json_file"] == options["csv_file"] == STANDARD_OUTPUT:
         raise UsageError("--json and --csv cannot both go to standard output")
+    images = [source for source in sources if source.kind == "images"]
+    if dry_run and images:
+        return forecast_images(images, read_annotating(images[0], out or Path("runs/unnamed"), options))
     if dry_run:
-        return _show_forecast(forecast_folders(sources, **options))
-    inputs = [source.path for source in (*sources, *others) if source.path is not None]
-    check_outputs(_outputs(**options), inputs, force=options["force"])
+        say("All generators have their annotations; nothing would be asked.")
+        return 0
+    inputs = [source.path for source in (*sources, *second) if source.path is not None]
+    check_outputs(_outputs(out=out, **options), inputs, force=options["force"])
+    settings = {name: options[name] for name in ("resamples", "seed", "allow_mixed", "published")}
+    scoring = Scoring(pair_by=pair_by, worst=worst, root=root, **settings)
     code = 0
-    ready: Mapping[str, AnnotationSource] = places
-    if any(source.kind == "images" for source in sources):
-        # What can be refused is refused before a model is asked.
-        annotated = [source for source in sources if source.kind != "images"]
-        load_generators(others, root=root, pair_by=pair_by, worst=0)
-        made = provenances(load_generators(annotated, root=root, pair_by=pair_by, worst=0))
-        all_annotated, code = annotate_folders(sources, made, **options)
+    if images:
+        annotating = read_annotating(images[0], out, options)
+        for source in images:
+            check_run_folder(annotating.folder(source).path, report=False, force=options["force"])
+        annotating.check(sources, second, scoring)
+        code = annotate_images(images, annotating, quiet=options["quiet"])
         if code > RUN_CODES["failures"]:
             return code
-        ready = {source.name: source.path for source in all_annotated if source.path is not None}
-    settings = {name: options[name] for name in ("resamples", "seed", "allow_mixed", "published")}
-    result = audit(ready, against=second, root=root, pair_by=pair_by, worst=worst, **settings)
-    _write(result, **options)
+        sources = annotating.annotated(sources)
+    result = scoring.score(sources, second)
+    _write(result, out=out, **options)
     left_out = any(
         score.left_out.total for board in result.leaderboards for score in board.generators.values()
     )
@@ -303,12 +271,3 @@ def _write(
         result.report(target)
         if _prints(chosen):
             say(harmless(f"Report   {target}"))
-
-
-def _show_forecast(forecasts: Mapping[str, dict[str, Any]]) -> int:
-    from uncanny.cli.annotate import forecast_text
-
-    if not forecasts:
-        say("All generators have their annotations; nothing would be asked.")
-    codes = [show_forecast(each, forecast_text, name=name) for name, each in forecasts.items()]
-    return max(codes, default=0)

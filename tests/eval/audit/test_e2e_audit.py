@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
 from pathlib import Path
@@ -11,6 +12,10 @@ import orjson
 import pytest
 
 from tests.runs.e2e import Run, check_no_traceback, finish, pictures, serving, start, uncanny_here
+from uncanny.errors import BudgetError, StoppedError, UsageError
+from uncanny.eval.audit.run import audit, audit_async
+from uncanny.eval.audit.score.result import AuditResult
+from uncanny.runs.stop import Stop
 
 SCENES = ("rendered=scenes:rendered", "drawn=scenes:drawn")
 # Calls for an image with two objects.
@@ -209,3 +214,53 @@ def test_names_that_make_no_folder(tmp_path: Path) -> None:
         assert done.code == 2
         assert "cannot name a folder" in done.err
     assert orjson.dumps([str(each) for each in tmp_path.iterdir()]) == b"[]"
+
+
+def without_places(scores: dict[str, Any]) -> dict[str, Any]:
+    """JSON of an audit but for where its runs are."""
+    for score in scores["generators"].values():
+        del score["source"]
+    return scores
+
+
+def test_the_function_annotates_as_the_command_does(tmp_path: Path) -> None:
+    sources = {"rendered": "scenes:rendered", "drawn": "scenes:drawn"}
+    options: dict[str, Any] = {"model": "demo", "out": tmp_path / "b", "repeats": 1, "resamples": 50}
+    command = ("audit", *SCENES, "--model", "demo", "--repeats", 1, *FAST, "-o", tmp_path / "a")
+    expected = without_places(uncanny_here(*command).json())
+    records: list[object] = []
+
+    async def twice() -> list[AuditResult]:
+        """Also where an event loop is running, as in a notebook."""
+        return [audit(sources, **options), await audit_async(sources, on_record=records.append, **options)]
+
+    for result in asyncio.run(twice()):
+        assert without_places(orjson.loads(orjson.dumps(result.to_json()))) == expected
+    assert records == []
+
+
+async def test_a_stopped_function_goes_on_where_it_was(tmp_path: Path) -> None:
+    stop, sources = Stop(), {"a": "scenes:drawn"}
+    options: dict[str, Any] = {"model": "demo", "out": tmp_path / "out", "repeats": 1, "concurrency": 1}
+    with pytest.raises(StoppedError, match="images of a are not annotated"):
+        await audit_async(sources, stop=stop, on_image=lambda _: stop.request(), **options)
+    begun = len(Run(tmp_path / "out" / "a").records())
+    assert 0 < begun < 10
+    annotated: list[str] = []
+    result = await audit_async(sources, on_image=lambda each: annotated.append(each.image), **options)
+    assert result.leaderboard.generators["a"].images == 10
+    assert len(annotated) == 10 - begun
+
+
+def test_a_spent_budget_ends_the_function(tmp_path: Path) -> None:
+    folder = pictures(tmp_path / "images", 3)
+    with pytest.raises(BudgetError):
+        audit({"a": folder}, model="demo", out=tmp_path / "out", max_tokens_total=1)
+    with pytest.raises(UsageError, match="no model is named"):
+        audit({"a": folder})
+    with pytest.raises(UsageError, match="no folder is named for them"):
+        audit({"a": folder}, model="demo")
+    with pytest.raises(UsageError, match="repeats"):
+        audit({"a": folder}, model="demo", out=tmp_path / "other", repeats=0)
+    with pytest.raises(UsageError, match="Annotate them first"):
+        audit({"a": folder}, against={"a": folder})
