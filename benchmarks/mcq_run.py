@@ -102,7 +102,7 @@ def questions_of(items_file: Path) -> list[dict[str, str]]:
 
 def ours(url: str, items_file: Path, run: Path) -> Measured:
     """A whole run: images checked, answer cache, calls and answers on disk."""
-    from uncanny.cli.session import run_with_progress
+    from uncanny.cli.session import run_here
     from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.run import McqTask
     from uncanny.models.registry import parse_model
@@ -118,7 +118,7 @@ def ours(url: str, items_file: Path, run: Path) -> Measured:
         models=models,
         options=options,
     )
-    end = run_with_progress(task, quiet=True)
+    end = run_here(task, quiet=True)
     wall, spent = time.perf_counter() - began, time.process_time() - cpu
     assert end.progress.statuses["ok"] == end.progress.total == end.progress.spending.calls
     return Measured(end.progress.total, wall, spent)

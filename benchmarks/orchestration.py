@@ -15,7 +15,7 @@ ROUNDS = 5
 
 def run(folder: Path, run: Path, *, cache: bool) -> tuple[float, int]:
     """CPU milliseconds an image, and calls an image."""
-    from uncanny.cli.session import run_with_progress
+    from uncanny.cli.session import run_here
     from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder
@@ -25,7 +25,7 @@ def run(folder: Path, run: Path, *, cache: bool) -> tuple[float, int]:
     models = ModelOptions(parse_model("noop"))
     task = AnnotateTask(folder=RunFolder(run), paths=[folder], models=models, options=options)
     began = time.process_time()
-    end = run_with_progress(task, quiet=True)
+    end = run_here(task, quiet=True)
     spent = time.process_time() - began
     assert end.progress.statuses["ok"] == IMAGES
     return 1000 * spent / IMAGES, end.progress.spending.calls // IMAGES

@@ -60,7 +60,7 @@ async def bare_loop(url: str, data_urls: list[str], calls: list[bool]) -> float:
 
 def whole_run(url: str, folder: Path, run: Path) -> tuple[float, int]:
     """CPU seconds and calls of an annotation run, answer cache, records and all."""
-    from uncanny.cli.session import run_with_progress
+    from uncanny.cli.session import run_here
     from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder
@@ -70,7 +70,7 @@ def whole_run(url: str, folder: Path, run: Path) -> tuple[float, int]:
     options = RunOptions(concurrency=CONCURRENCY)
     task = AnnotateTask(folder=RunFolder(run), paths=[folder], models=models, options=options)
     began = time.process_time()
-    end = run_with_progress(task, quiet=True)
+    end = run_here(task, quiet=True)
     assert end.progress.statuses["ok"] == end.progress.total, end.progress.statuses
     return time.process_time() - began, end.progress.spending.calls
 

@@ -156,7 +156,7 @@ def counters(server: VllmServer) -> dict[str, float]:
 
 def measure(server: VllmServer, run: Path, arrange: Arrange | None, limit: int | None = None) -> Figures:
     from uncanny.agents.config import AnnotateConfig
-    from uncanny.cli.session import run_with_progress
+    from uncanny.cli.session import run_here
     from uncanny.demo.scenes import scenes
     from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.records.run_folder import RunFolder
@@ -174,7 +174,7 @@ def measure(server: VllmServer, run: Path, arrange: Arrange | None, limit: int |
     options = RunOptions(concurrency=CONCURRENCY, limit=limit, cache=False)
     images = [scene.image_path for scene in scenes()]
     task = AnnotateTask(folder=RunFolder(run), paths=images, models=models, config=config, options=options)
-    end = run_with_progress(task, quiet=True)
+    end = run_here(task, quiet=True)
     progress, sums = end.progress, end.progress.spending.sums
     assert end.reason is None, end.error
     assert not set(progress.spending.unmeasured) - {"cost_usd"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast
@@ -72,8 +72,10 @@ class AnnotateRun(RunResult[Annotation]):
 
         return write_report(self.path, out=None if out is None else Path(out))
 
-    def to_json(self) -> dict[str, Any]:
-        manifest, end = self.manifest.written(), self.end
+    def to_json(self, images: Set[str] | None = None) -> dict[str, Any]:
+        """What the command prints with `--json`; with `images` only those are told of by name."""
+        end = self.end
+        manifest = self.manifest.written() if end is None else end.manifest
         page = RunFolder(self.path).report
         return {
             "run": str(self.path),
@@ -88,7 +90,7 @@ class AnnotateRun(RunResult[Annotation]):
                     "errors": [error.model_dump() for error in record.errors],
                 }
                 for record in self.records
-                if record.status != "ok"
+                if record.status != "ok" and (images is None or record.image in images)
             ],
             "skipped": dict(end.progress.skipped.counts) if end and end.progress.skipped else {},
             "warnings": end.progress.warnings if end else [],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
@@ -58,21 +58,16 @@ class DetectRun(AnnotateRun):
         """One for each image, in order of their names when the run is finished."""
         return Records(self.path / self.record_file, Detection, self.record_key)
 
-    def to_json(self) -> dict[str, Any]:
-        """As the command prints it; `scores` is None here, as the truth is not known to a run."""
-        verdicts = Counter(record.source or "unparseable" for record in self.detections if record.verdict)
-        content = super().to_json()
-        failures, skipped, warnings, error = (
-            content.pop(name) for name in ("failures", "skipped", "warnings", "error")
+    def to_json(self, images: Set[str] | None = None) -> dict[str, Any]:
+        """What the command prints with `--json`; `scores` is None here: a run does not know the truth."""
+        verdicts = Counter(
+            record.source or "unparseable"
+            for record in self.detections
+            if record.verdict is not None and (images is None or record.image in images)
         )
-        return content | {
-            "verdicts": {**dict.fromkeys(JUDGED, 0), **verdicts},
-            "scores": None,
-            "failures": failures,
-            "skipped": skipped,
-            "warnings": warnings,
-            "error": error,
-        }
+        content = super().to_json(images)
+        after = {name: content.pop(name) for name in ("failures", "skipped", "warnings", "error")}
+        return {**content, "verdicts": {**dict.fromkeys(JUDGED, 0), **verdicts}, "scores": None, **after}
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One an image: the source the model took it for, None where it gave no clear answer."""

@@ -1,18 +1,17 @@
-"""`uncanny annotate`.
-
-What a run says of itself in the end."""
+"""`uncanny annotate`: the command, and what a run says of itself in the end."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from uncanny.cli.command import Command
 from uncanny.cli.options import (
+    AnnotateKeywords,
     annotate_options,
     model_options,
     read_config,
@@ -47,7 +46,12 @@ if TYPE_CHECKING:
     "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
 )
 def command(
-    paths: tuple[Path, ...], run: Path | None, root: Path | None, report: bool, force: bool, **options: Any
+    paths: tuple[Path, ...],
+    run: Path | None,
+    root: Path | None,
+    report: bool,
+    force: bool,
+    **options: Unpack[AnnotateKeywords],
 ) -> None:
     """Annotate images: what is in them that cannot be, why, and how unreal it makes them.
 
@@ -59,7 +63,9 @@ def command(
     Keys: OPENAI_API_KEY, ANTHROPIC_API_KEY, VLLM_API_KEY, OPENAI_COMPATIBLE_API_KEY.
     Roles: perceiver, attributes, relations, integrator, formatter, scanner.
     """
+    from uncanny.cli.session import run_and_show, show_forecast
     from uncanny.errors import UsageError
+    from uncanny.eval.annotate.forecast import forecast
     from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.records.run_folder import RunFolder
 
@@ -77,25 +83,11 @@ def command(
         config=read_config(**options),
     )
     if options["dry_run"]:
-        code = dry_run(task, as_json=options["as_json"])
+        code = show_forecast(forecast(task), forecast_text, as_json=options["as_json"])
     else:
-        code = annotate_and_show(task, as_json=options["as_json"], quiet=options["quiet"], report=report)
+        summary = AnnotateSummary(task, report)
+        code = run_and_show(summary, as_json=options["as_json"], quiet=options["quiet"])
     raise click.exceptions.Exit(code)
-
-
-def annotate_and_show(task: AnnotateTask, *, as_json: bool, quiet: bool, report: bool) -> int:
-    """Annotate, and tell about it. Returns the exit code."""
-    from uncanny.cli.session import run_and_show
-
-    return run_and_show(task, AnnotateSummary(task, report), as_json=as_json, quiet=quiet)
-
-
-def dry_run(task: AnnotateTask, *, as_json: bool) -> int:
-    """Print what the run would ask and roughly cost. Returns the exit code."""
-    from uncanny.cli.session import show_forecast
-    from uncanny.eval.annotate.forecast import forecast
-
-    return show_forecast(forecast(task), forecast_text, as_json=as_json)
 
 
 MOST_SHOWN = 12
@@ -118,32 +110,13 @@ class AnnotateSummary:
         return write_report(folder.path)
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
-        return _summary_json(self.task, end, page)
+        from uncanny.eval.annotate.run import AnnotateRun
+
+        content = AnnotateRun(self.task.folder.path, end).to_json()
+        return content | {"report": None if page is None else str(page)}
 
     def text(self, end: RunEnd, page: Path | None) -> str:
         return _summary_text(self.task, end, page)
-
-
-def _summary_json(task: AnnotateTask, end: RunEnd, page: Path | None) -> dict[str, Any]:
-    return {
-        "run": str(task.folder.path),
-        "state": end.manifest.get("state"),
-        "annotations": str(task.folder.annotations),
-        "report": None if page is None else str(page),
-        "totals": end.manifest.get("totals"),
-        "failures": [
-            {
-                "image": record.image,
-                "status": record.status,
-                "errors": [e.model_dump() for e in record.errors],
-            }
-            for record in read_records(task.folder.annotations, Annotation)
-            if record.status != "ok"
-        ],
-        "skipped": dict(end.progress.skipped.counts) if end.progress.skipped else {},
-        "warnings": end.progress.warnings,
-        "error": None if end.error is None else str(end.error),
-    }
 
 
 def _summary_text(task: AnnotateTask, end: RunEnd, page: Path | None) -> str:

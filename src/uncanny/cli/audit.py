@@ -35,7 +35,7 @@ from uncanny.cli.outputs import (
     scores_json,
     table_csv,
 )
-from uncanny.cli.session import RUN_CODES, complain_all, exit_code, run_with_progress, show_forecast
+from uncanny.cli.session import RUN_CODES, complain_all, exit_code, run_here, show_forecast
 from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UsageError
 from uncanny.eval.audit.data.sources import AnnotationSource, Source, read_sources
@@ -113,7 +113,7 @@ def annotate_images(images: Sequence[Source], annotating: Annotating, *, quiet: 
     """An exit code: past 1 the audit has to wait for a next time."""
     code = 0
     for source in images:
-        end = run_with_progress(annotating.task(source, images), quiet=quiet)
+        end = run_here(annotating.task(source, images), quiet=quiet)
         complain_all(end, source.name)
         code = max(code, exit_code(end))
         if code > RUN_CODES["failures"]:

@@ -28,7 +28,8 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     No key, no GPU, no network. The demo model knows these images only, and makes a few documented mistakes
     on purpose, so that what it finds is neither perfect nor empty.
     """
-    from uncanny.cli.annotate import annotate_and_show
+    from uncanny.cli.annotate import AnnotateSummary
+    from uncanny.cli.session import run_and_show
     from uncanny.demo.scenes import scenes
     from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.models.registry import ModelId
@@ -38,4 +39,6 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     check_run_folder(run, force=force)
     images = copy_into(run / "images", (scene.image_path for scene in scenes()))
     task = AnnotateTask(folder=RunFolder(run), paths=[images], models=ModelOptions(ModelId("demo", "")))
-    raise click.exceptions.Exit(annotate_and_show(task, as_json=as_json, quiet=quiet, report=True))
+    raise click.exceptions.Exit(
+        run_and_show(AnnotateSummary(task, report=True), as_json=as_json, quiet=quiet)
+    )

@@ -1,8 +1,5 @@
-"""`uncanny detect`.
-
-PATHS as `uncanny detect` takes them.
-
-What a detection run says of itself in the end, with its scores where the truth is known."""
+"""`uncanny detect`: the command, and what a run says of itself in the end, with scores where the truth is
+known."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -22,6 +19,7 @@ from uncanny.cli.options import (
     OUTPUT_TOKENS,
     TEMPERATURE,
     TOP_P,
+    DetectKeywords,
     pixel_options,
     read_policy,
     several_models_options,
@@ -33,7 +31,7 @@ from uncanny.client.tokens import input_words, notes_of
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import UsageError
 from uncanny.eval.detect.data import SourceTruth
-from uncanny.eval.detect.run import DetectTask
+from uncanny.eval.detect.run import DetectRun, DetectTask
 from uncanny.eval.detect.score import DetectScore, score, score_json
 from uncanny.eval.metrics.detection import JUDGED, SOURCES
 from uncanny.records.jsonl import read_records
@@ -44,9 +42,6 @@ from uncanny.schema import Detection
 
 if TYPE_CHECKING:
     from uncanny.runs.config import ModelOptions, RunOptions
-
-
-PLAN = ("temperature", "top_p", "max_output_tokens")
 
 
 @click.command("detect", cls=Command)
@@ -82,11 +77,12 @@ PLAN = ("temperature", "top_p", "max_output_tokens")
 def command(
     paths: tuple[Path, ...],
     run: Path | None,
+    models: tuple[str, ...],
     root: Path | None,
     truth: str | None,
     report: bool,
     force: bool,
-    **options: Any,
+    **options: Unpack[DetectKeywords],
 ) -> None:
     """Tell generated images from real ones: yes or no, then what gives them away.
 
@@ -114,7 +110,12 @@ def command(
     dry = options["dry_run"]
     if run is None and not dry:
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
-    config = checked(DetectConfig, {name: options[name] for name in PLAN})
+    sampling = {
+        "temperature": options["temperature"],
+        "top_p": options["top_p"],
+        "max_output_tokens": options["max_output_tokens"],
+    }
+    config = checked(DetectConfig, sampling)
     policy = read_policy(**options)
     summaries: dict[Path, DetectSummary] = {}
 
@@ -143,9 +144,7 @@ def command(
 
     inputs = [] if truth is None else [Path(truth)]
     check = partial(check_run_folder, inputs=inputs, report=report, force=force)
-    raise click.exceptions.Exit(
-        ask_models(options.pop("models"), run, prepare, score, check=check, **options)
-    )
+    raise click.exceptions.Exit(ask_models(models, run, prepare, score, check=check, **options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,27 +192,10 @@ class DetectSummary:
         return write_report(folder.path)
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
-        folder = self.task.folder
-        return {
-            "run": str(folder.path),
-            "state": end.manifest.get("state"),
-            "annotations": str(folder.annotations),
+        scores = self.scores()
+        return DetectRun(self.task.folder.path, end).to_json(self.images) | {
             "report": None if page is None else str(page),
-            "totals": end.manifest.get("totals"),
-            "verdicts": {**dict.fromkeys(JUDGED, 0), **_verdicts(self._records())},
-            "scores": None if (found := self.scores()) is None else score_json(found),
-            "failures": [
-                {
-                    "image": record.image,
-                    "status": record.status,
-                    "errors": [error.model_dump() for error in record.errors],
-                }
-                for record in self._records()
-                if record.status != "ok"
-            ],
-            "skipped": dict(end.progress.skipped.counts) if end.progress.skipped else {},
-            "warnings": end.progress.warnings,
-            "error": None if end.error is None else str(end.error),
+            "scores": None if scores is None else score_json(scores),
         }
 
     def text(self, end: RunEnd, page: Path | None) -> str:

@@ -1,24 +1,78 @@
-"""Numbers on the command line, each with the range that makes sense: nothing absurd gets further.
+"""Options that several commands have: numbers in a sensible range, models and runs, annotation, pixels.
 
-Options about models and runs, the same in every command that asks models.
-
-Options about how images are annotated, the same in every command that annotates.
-
-Options on their way into a pydantic model."""
+Each group is a decorator, the types of what a command is called with, and a function that makes of them what
+the runs take. Heavy imports stay inside, so that `--help` needs none."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 import click
 from pydantic import BaseModel, ValidationError
 
 from uncanny.errors import UsageError
 
+if TYPE_CHECKING:
+    from uncanny.agents.annotate_config import AnnotateConfig
+    from uncanny.images import PixelPolicy
+    from uncanny.models.registry import ModelId
+    from uncanny.runs.config import ModelOptions, RunOptions
+
 MOST_SHOWN = 40
+
+
+class AskKeywords(TypedDict):
+    """What commands that ask models are called with, besides the models."""
+
+    roles: tuple[str, ...]
+    fallback: str | None
+    base_urls: tuple[str, ...]
+    concurrency: int | None
+    timeout_s: float | None
+    patience_s: float | None
+    max_cost_usd: float | None
+    max_tokens_total: int | None
+    limit: int | None
+    prices: Path | None
+    cache: bool
+    cache_dir: Path | None
+    retry_failed: bool
+    dry_run: bool
+    as_json: bool
+    quiet: bool
+
+
+class PixelKeywords(TypedDict):
+    """What is done to images before they are sent."""
+
+    max_side: int | None
+    image_format: Literal["keep", "png", "jpeg"]
+    jpeg_quality: int
+    max_pixels: int
+
+
+class AnnotateKeywords(AskKeywords, PixelKeywords):
+    """What `annotate_options` and `model_options` bring."""
+
+    model: str
+    repeats: int
+    max_objects: int
+    scene_scans: int
+    temperature: float | None
+    top_p: float | None
+    max_output_tokens: int
+    formatter_output_tokens: int
+
+
+class DetectKeywords(AskKeywords, PixelKeywords):
+    """What `uncanny detect` has besides its own options."""
+
+    temperature: float | None
+    top_p: float | None
+    max_output_tokens: int
 
 
 class Whole(click.ParamType[int]):
@@ -172,10 +226,10 @@ def read_models(
     patience_s: float | None,
     prices: Path | None,
     **_: object,
-) -> Any:
+) -> ModelOptions:
     """`ModelOptions` from the command line. Raises UsageError."""
     from uncanny.models.addresses import parse_address
-    from uncanny.models.registry import ModelId, is_provider, parse_model
+    from uncanny.models.registry import is_provider, parse_model
     from uncanny.runs.config import ModelOptions
     from uncanny.settings import settings
 
@@ -228,7 +282,7 @@ def read_run_options(
     cache: bool,
     cache_dir: Path | None,
     **_: object,
-) -> Any:
+) -> RunOptions:
     """`RunOptions` from the command line."""
     from uncanny.runs.config import RunOptions
     from uncanny.settings import settings
@@ -332,7 +386,7 @@ def _with(options: Sequence[Callable[[F], F]], command: F) -> F:
     return command
 
 
-def read_config(**options: Any) -> Any:
+def read_config(**options: Any) -> AnnotateConfig:
     """`AnnotateConfig` from the command line. Raises UsageError."""
     from uncanny.agents.config import AnnotateConfig
 
@@ -340,8 +394,13 @@ def read_config(**options: Any) -> Any:
 
 
 def read_policy(
-    *, max_side: int | None, image_format: Any, jpeg_quality: int, max_pixels: int, **_: object
-) -> Any:
+    *,
+    max_side: int | None,
+    image_format: Literal["keep", "png", "jpeg"],
+    jpeg_quality: int,
+    max_pixels: int,
+    **_: object,
+) -> PixelPolicy:
     """`PixelPolicy` from the command line. Raises UsageError."""
     from uncanny.images import PixelPolicy
 

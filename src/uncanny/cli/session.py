@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import gc
 import signal
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
@@ -17,8 +17,6 @@ from uncanny.runs.display import live_progress
 from uncanny.runs.run import Observer, RunEnd, run
 from uncanny.runs.stop import Stop
 from uncanny.runs.task import Task
-
-T = TypeVar("T")
 
 INTERRUPTED = 130
 RUN_CODES = {"usage": 2, "failures": 1, "storage": 1, "budget": 3, "interrupt": INTERRUPTED}
@@ -64,11 +62,6 @@ def _few_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def run_here(start: Callable[[Stop], Coroutine[Any, Any, T]]) -> T:
-    """Run what `start` returns to its end, stopped by Ctrl-C and SIGTERM."""
-    return asyncio.run(start(TerminalStop()))
-
-
 class Summary(Protocol):
     """What a kind of run says of itself in the end."""
 
@@ -84,18 +77,18 @@ class Summary(Protocol):
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]: ...
 
 
-def run_and_show(task: Task[Any, Any], summary: Summary, *, as_json: bool, quiet: bool) -> int:
-    """Run with live progress and tell about it. Returns the exit code."""
-    return show_end(summary, run_with_progress(task, quiet=quiet), as_json=as_json, quiet=quiet)
+def run_and_show(summary: Summary, *, as_json: bool, quiet: bool) -> int:
+    """Run the summary's task with live progress and tell about it. Returns the exit code."""
+    return show_end(summary, run_here(summary.task, quiet=quiet), as_json=as_json, quiet=quiet)
 
 
-def run_with_progress(task: Task[Any, Any], *, quiet: bool) -> RunEnd:
+def run_here(task: Task[Any, Any], *, quiet: bool) -> RunEnd:
     """Run to the end, stopped by Ctrl-C and SIGTERM, and show how far it is meanwhile.
 
     Raises what `open_run` raises.
     """
-    with live_progress(f"{task.models.model} · {task.folder.path}", enabled=not quiet) as started:
-        return run_here(lambda stop: run(task, stop=stop, observer=Observer(on_start=started)))
+    with live_progress(f"{task.models.model} · {task.folder.path}", enabled=not quiet) as show:
+        return asyncio.run(run(task, stop=TerminalStop(), observer=Observer(on_start=show)))
 
 
 def show_end(

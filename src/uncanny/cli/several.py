@@ -16,7 +16,7 @@ from uncanny.cli.session import (
     INTERRUPTED,
     RUN_CODES,
     Summary,
-    run_with_progress,
+    run_here,
     show_end,
     show_forecast,
 )
@@ -94,7 +94,7 @@ def ask_models(
         return _forecast(models, targets, prepare, limits, as_json=as_json)
     if len(models) == 1:
         prepared = prepare(models[0], folders[0], limits)
-        end = run_with_progress(prepared.summary.task, quiet=quiet)
+        end = run_here(prepared.summary.task, quiet=quiet)
         return show_end(prepared.summary, end, as_json=as_json, quiet=quiet)
     results = []
     for number, (model, folder) in enumerate(zip(models, folders, strict=True), 1):
@@ -132,7 +132,7 @@ def _run(
 ) -> None:
     try:
         prepared = prepare(model, result.folder, what_is_left(limits, others))
-        result.end = run_with_progress(prepared.summary.task, quiet=quiet)
+        result.end = run_here(prepared.summary.task, quiet=quiet)
         result.code = show_end(
             prepared.summary,
             result.end,
