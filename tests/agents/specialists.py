@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import orjson
 
-from tests.client.scripted import CAPABILITIES, Line, ScriptedProvider, guarded, picture, said
+from tests.client.scripted import CAPABILITIES, Line, ScriptedProvider, guarded, picture, text_response
 from uncanny.agents import Agent, AnnotateConfig, ImageContext
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
@@ -18,7 +18,7 @@ Answer = Callable[[ModelRequest], Line | Awaitable[Line]]
 
 
 def listed(key: str, *items: object) -> ModelResponse:
-    return said(orjson.dumps({key: items}).decode())
+    return text_response(orjson.dumps({key: items}).decode())
 
 
 def scene_object(name: str, description: str = "It stands there.") -> SceneObject:
@@ -58,7 +58,7 @@ class Specialists:
             case "AnomalyFormatter", _:
                 fault = {"name": "odd", "phenomenon": "all", "reasoning": "x", "severity": 7, "objects": []}
                 return listed("anomalies", fault)
-        return said(f"Notes on {about}.")
+        return text_response(f"Notes on {about}.")
 
     def requests(self, agent: Agent, step: int | None = None) -> list[ModelRequest]:
         return [

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.agents.specialists import Specialists, scene_object
-from tests.client.scripted import Line, busy, said
+from tests.client.scripted import Line, busy, text_response
 from tests.virtual_time import virtual_time
 from uncanny.agents.attribute_analyzer import analyze_attributes
 from uncanny.agents.context import StepFailedError
@@ -20,9 +20,9 @@ from uncanny.schema import StepError
 @pytest.mark.parametrize(
     ("line", "kind", "message"),
     [
-        (said("hm?"), "unparseable", 'expected a JSON object with the key "attributes"'),
-        (said("I won't.", "refusal"), "refused", "I won't."),
-        (said('{"attributes": []}', "length"), "truncated", "cut off at 16000 output tokens"),
+        (text_response("hm?"), "unparseable", 'expected a JSON object with the key "attributes"'),
+        (text_response("I won't.", "refusal"), "refused", "I won't."),
+        (text_response('{"attributes": []}', "length"), "truncated", "cut off at 16000 output tokens"),
         (busy(), "infrastructure", "try again"),
         (
             RequestRejectedError("too large", remedy="Use --max-side."),
@@ -53,7 +53,7 @@ async def test_a_model_that_cannot_be_used_is_no_failure_of_the_step(error: Mode
 
 async def test_a_repair_is_worded_by_the_product() -> None:
     specialists = Specialists("cup")
-    lines = iter([said("hm?"), said('{"attributes": []}')])
+    lines = iter([text_response("hm?"), text_response('{"attributes": []}')])
     specialists.answers["AttributeAnalyzer", 2, None] = lambda _: next(lines)
     assert await analyze_attributes(specialists.context(), scene_object("cup")) == ()
     repair = specialists.requests("AttributeAnalyzer", 2)[1].messages[-1].parts[0]
@@ -70,7 +70,7 @@ async def test_one_failed_draft_fails_the_perceiver_once_the_others_have_come_ba
             return RequestRejectedError("no")
         await asyncio.sleep(0.01)
         ended.append(request.sample)
-        return said('{"objects": []}')
+        return text_response('{"objects": []}')
 
     specialists.answers["ObjectPerceiver", 1, None] = answer
     with pytest.raises(StepFailedError, match="no"):

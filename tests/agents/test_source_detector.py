@@ -11,7 +11,7 @@ from tests.client.scripted import (
     guarded,
     in_turn,
     picture,
-    said,
+    text_response,
     texts,
 )
 from uncanny.agents.config import DetectConfig
@@ -61,7 +61,7 @@ class Conversation:
 
 
 async def test_turn_one_asks_about_the_picture_at_temperature_zero_without_a_schema() -> None:
-    conversation = Conversation(said("no"))
+    conversation = Conversation(text_response("no"))
     assert await conversation.judge() == NO
     (request,) = conversation.requests
     system, user = request.messages
@@ -75,7 +75,7 @@ async def test_turn_one_asks_about_the_picture_at_temperature_zero_without_a_sch
 
 @pytest.mark.parametrize("turn", ["anomalies", "content"])
 async def test_turn_two_repeats_turn_one_to_the_byte_and_adds_the_models_own_answer(turn: str) -> None:
-    conversation = Conversation(said("Yes."), said(LIST))
+    conversation = Conversation(text_response("Yes."), text_response(LIST))
     verdict = await conversation.judge()
     await (conversation.list_anomalies(verdict) if turn == "anomalies" else conversation.describe(verdict))
     first, second = conversation.requests
@@ -88,7 +88,7 @@ async def test_turn_two_repeats_turn_one_to_the_byte_and_adds_the_models_own_ans
 
 async def test_thoughts_are_not_sent_back() -> None:
     conversation = Conversation(
-        said("<think>Six fingers?\n</think>\n\n Yes. \n"), said("No anomalies found.")
+        text_response("<think>Six fingers?\n</think>\n\n Yes. \n"), text_response("No anomalies found.")
     )
     verdict = await conversation.judge()
     assert verdict.source == "generated"
@@ -100,13 +100,13 @@ async def test_thoughts_are_not_sent_back() -> None:
 
 @pytest.mark.parametrize("raw", ["", "Maybe.", "It could be either; I cannot tell."])
 async def test_what_is_not_clear_is_kept_and_not_asked_again(raw: str) -> None:
-    conversation = Conversation(said(raw))
+    conversation = Conversation(text_response(raw))
     assert await conversation.judge() == Verdict(raw, None)
     assert len(conversation.requests) == 1
 
 
 async def test_a_refusal_is_an_answer_to_turn_one_and_a_failure_of_turn_two() -> None:
-    refusal = said("I will not look at this.", "refusal")
+    refusal = text_response("I will not look at this.", "refusal")
     assert await Conversation(refusal).judge() == Verdict("I will not look at this.", None, refused=True)
     for turn in ("list_anomalies", "describe"):
         with pytest.raises(StepFailedError, match="I will not") as failed:
@@ -115,15 +115,15 @@ async def test_a_refusal_is_an_answer_to_turn_one_and_a_failure_of_turn_two() ->
 
 
 async def test_the_anomalies_are_read_and_kept_as_they_came() -> None:
-    listing = await Conversation(said(LIST)).list_anomalies(YES)
+    listing = await Conversation(text_response(LIST)).list_anomalies(YES)
     assert listing.raw == LIST
     (anomaly,) = listing.anomalies
     assert (anomaly.name, anomaly.phenomenon, anomaly.severity) == ("Hand", "six fingers", 12)
 
 
 async def test_a_list_that_does_not_validate_is_asked_for_again_twice_with_the_reason() -> None:
-    wrong = said(LIST.replace("12", "140"))
-    conversation = Conversation(wrong, wrong, said(LIST))
+    wrong = text_response(LIST.replace("12", "140"))
+    conversation = Conversation(wrong, wrong, text_response(LIST))
     assert len((await conversation.list_anomalies(YES)).anomalies) == 1
     assert [len(request.messages) for request in conversation.requests] == [4, 6, 6]
     assert "severity 140 is outside" in texts(conversation.requests[1])[-1]
@@ -134,7 +134,7 @@ async def test_a_list_that_does_not_validate_is_asked_for_again_twice_with_the_r
 
 
 async def test_an_empty_description_is_asked_for_again() -> None:
-    conversation = Conversation(said(" \n"), said("A dog on a lawn."))
+    conversation = Conversation(text_response(" \n"), text_response("A dog on a lawn."))
     assert await conversation.describe(NO) == "A dog on a lawn."
     assert "the answer is empty" in texts(conversation.requests[1])[-1]
 
@@ -147,8 +147,10 @@ async def test_a_failed_call_of_turn_one_is_no_verdict() -> None:
 
 
 async def test_every_prompt_is_used_and_none_has_a_hole() -> None:
-    wrong = said(LIST.replace("12", "140"))
-    conversation = Conversation(said("yes"), wrong, said(LIST), said(""), said("A dog."))
+    wrong = text_response(LIST.replace("12", "140"))
+    conversation = Conversation(
+        text_response("yes"), wrong, text_response(LIST), text_response(""), text_response("A dog.")
+    )
     verdict = await conversation.judge()
     await conversation.list_anomalies(verdict)
     await conversation.describe(verdict)
@@ -163,7 +165,7 @@ async def test_every_prompt_is_used_and_none_has_a_hole() -> None:
 
 async def test_the_plan_is_what_is_sent() -> None:
     conversation = Conversation(
-        said("yes"), config=DetectConfig(temperature=None, top_p=0.5, max_output_tokens=9)
+        text_response("yes"), config=DetectConfig(temperature=None, top_p=0.5, max_output_tokens=9)
     )
     await conversation.judge()
     assert conversation.requests[0].sampling == Sampling(None, 0.5, 9)

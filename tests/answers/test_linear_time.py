@@ -19,7 +19,7 @@ from uncanny.answers.source_verdict import read_source
 from uncanny.demo.recognition import Turn, recognize
 from uncanny.errors import AnswerError
 from uncanny.eval.mcq.score.parser import read_choice
-from uncanny.models.error_body import one_line, read_words
+from uncanny.models.error_body import one_line, read_error_body
 
 KEY = "sk-0123456789abcdef"
 
@@ -38,7 +38,7 @@ READERS: dict[str, Callable[[str], object]] = {
         for parser in ("exact", "lenient")
     },
     "demo": lambda text: recognize([Turn("user", text)]),
-    "error": lambda text: read_words(text.encode("utf-8", "replace"), [KEY]),
+    "error": lambda text: read_error_body(text.encode("utf-8", "replace"), [KEY]),
     "line": lambda text: one_line(text, [KEY]),
 }
 

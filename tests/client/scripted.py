@@ -86,7 +86,7 @@ def in_turn(*lines: Line) -> Script:
     return lambda _request: next(following)
 
 
-def said(text: str, finish: Finish = "stop", tokens: Tokens = TOKENS) -> ModelResponse:
+def text_response(text: str, finish: Finish = "stop", tokens: Tokens = TOKENS) -> ModelResponse:
     return ModelResponse(text, finish, tokens, "script-2026")
 
 
@@ -100,7 +100,7 @@ def picture(data: bytes = b"\x89PNG pixels") -> SentImage:
     return encode_image(sha256=digest, media_type="image/png", width=4, height=3, data=data)
 
 
-def question(text: str = "What is it?", image: SentImage | None = None, **more: Any) -> ModelRequest:
+def make_request(text: str = "What is it?", image: SentImage | None = None, **more: Any) -> ModelRequest:
     parts = (text,) if image is None else (image, text)
     messages = (Message("system", ("You look.",)), Message("user", parts, shared=len(parts) - 1))
     return ModelRequest(messages, more.pop("sampling", Sampling(0.3, 0.95, 2_000)), **more)
@@ -129,14 +129,14 @@ def number(text: str) -> int:
         raise AnswerError(f"{text!r} is no number") from None
 
 
-async def ask(
+async def generate(
     model_client: ModelClient,
     request: ModelRequest | None = None,
     scope: CallScope | None = None,
     prompt: str = "count@1",
 ) -> int:
     return await model_client.generate(
-        question() if request is None else request,
+        make_request() if request is None else request,
         number,
         prompt=prompt,
         repair=lambda error: f"Again: {error.message}",

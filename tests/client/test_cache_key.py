@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.client.scripted import CAPABILITIES, ScriptedProvider, guarded, in_turn, picture, question
+from tests.client.scripted import CAPABILITIES, ScriptedProvider, guarded, in_turn, make_request, picture
 from uncanny.agents.context import schema_of
 from uncanny.client.replay import cache_key
 from uncanny.models.base import Capabilities, Message, ModelRequest, Sampling
 
 IMAGE = picture(b"one")
 SAMPLING = Sampling(0.3, 0.95, 2_000)
-FIRST = question("?", IMAGE, schema=schema_of("objects"), sampling=SAMPLING)
+FIRST = make_request("?", IMAGE, schema=schema_of("objects"), sampling=SAMPLING)
 
 
 def key(request: ModelRequest = FIRST, *, capabilities: Capabilities = CAPABILITIES, **model: Any) -> str:
@@ -24,7 +24,7 @@ def key(request: ModelRequest = FIRST, *, capabilities: Capabilities = CAPABILIT
 def test_the_same_question_has_the_same_key_for_ever() -> None:
     assert key() == key(replace(FIRST))
     # Whoever changes this throws away every answer anybody has kept.
-    plain = question("How many?", sampling=Sampling(0.5, None, 100))
+    plain = make_request("How many?", sampling=Sampling(0.5, None, 100))
     assert key(plain).startswith("cb15e3391a8b")
 
 
@@ -41,9 +41,9 @@ def test_the_same_question_has_the_same_key_for_ever() -> None:
         replace(FIRST, messages=FIRST.messages[1:]),
         replace(FIRST, messages=(*FIRST.messages, Message("assistant", ("!",)))),
         replace(FIRST, messages=(replace(FIRST.messages[0], role="user"), FIRST.messages[1])),
-        question("?!", IMAGE, schema=FIRST.schema, sampling=SAMPLING),
-        question("?", picture(b"two"), schema=FIRST.schema, sampling=SAMPLING),
-        question("?", replace(IMAGE, media_type="image/webp"), schema=FIRST.schema, sampling=SAMPLING),
+        make_request("?!", IMAGE, schema=FIRST.schema, sampling=SAMPLING),
+        make_request("?", picture(b"two"), schema=FIRST.schema, sampling=SAMPLING),
+        make_request("?", replace(IMAGE, media_type="image/webp"), schema=FIRST.schema, sampling=SAMPLING),
     ],
 )
 def test_whatever_the_answer_depends_on_changes_the_key(other: ModelRequest) -> None:
@@ -60,7 +60,7 @@ def test_another_model_or_server_has_answers_of_its_own() -> None:
     [
         replace(FIRST, agent="Counter", step=2, subject="cup"),
         replace(FIRST, messages=(FIRST.messages[0], replace(FIRST.messages[1], shared=0))),
-        question("?", picture(b"one"), schema=FIRST.schema, sampling=SAMPLING),
+        make_request("?", picture(b"one"), schema=FIRST.schema, sampling=SAMPLING),
     ],
 )
 def test_what_the_model_does_not_see_does_not(other: ModelRequest) -> None:

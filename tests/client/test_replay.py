@@ -11,14 +11,14 @@ import pytest
 
 from tests.client.scripted import (
     ScriptedProvider,
-    ask,
     busy,
+    generate,
     guarded,
     in_turn,
+    make_request,
     number,
     picture,
-    question,
-    said,
+    text_response,
 )
 from uncanny.client.calls import CallScope, dump_calls, usage
 from uncanny.client.client import ModelClient
@@ -41,11 +41,15 @@ def silent() -> ScriptedProvider:
 
 
 async def test_a_replay_tells_what_the_first_asking_told(cache: AnswerCache) -> None:
-    model = ScriptedProvider(in_turn(busy(), said("many"), said("3", tokens=Tokens(900, 7, 768, 0))))
+    model = ScriptedProvider(
+        in_turn(busy(), text_response("many"), text_response("3", tokens=Tokens(900, 7, 768, 0)))
+    )
     first, second = CallScope("a.png"), CallScope("copy/b.png")
-    await ask(ModelClient({"": [guarded(model, price=0.001)]}, cache=cache), scope=first, prompt="count@old")
+    await generate(
+        ModelClient({"": [guarded(model, price=0.001)]}, cache=cache), scope=first, prompt="count@old"
+    )
     model_client = ModelClient({"": [guarded(silent(), price=5.0)]}, cache=cache)
-    assert await ask(model_client, scope=second, prompt="count@new") == 3
+    assert await generate(model_client, scope=second, prompt="count@new") == 3
     assert usage(second.calls) == usage(first.calls)
     for before, again in zip(first.calls, second.calls, strict=True):
         assert again.replayed
@@ -60,20 +64,20 @@ async def test_a_replay_tells_what_the_first_asking_told(cache: AnswerCache) -> 
 async def test_a_repaired_or_lengthened_answer_stands_under_the_question_as_first_asked(
     cache: AnswerCache,
 ) -> None:
-    lines = in_turn(said("many"), said("1", "length"), said("3"))
-    await ask(ModelClient({"": [guarded(ScriptedProvider(lines))]}, cache=cache))
+    lines = in_turn(text_response("many"), text_response("1", "length"), text_response("3"))
+    await generate(ModelClient({"": [guarded(ScriptedProvider(lines))]}, cache=cache))
     assert len(cache) == 1
     own = guarded(silent())
-    assert cache.get(cache_key(own, question())) is not None
+    assert cache.get(cache_key(own, make_request())) is not None
     scope = CallScope("a.png")
-    assert await ask(ModelClient({"": [own]}, cache=cache), scope=scope) == 3
+    assert await generate(ModelClient({"": [own]}, cache=cache), scope=scope) == 3
     assert [call.outcome for call in scope.calls] == ["unparseable", "unparseable", "answered"]
 
 
 async def test_replayed_calls_are_written_like_any_other(cache: AnswerCache) -> None:
-    await ask(ModelClient({"": [guarded(ScriptedProvider(in_turn(said("1"))))]}, cache=cache))
+    await generate(ModelClient({"": [guarded(ScriptedProvider(in_turn(text_response("1"))))]}, cache=cache))
     scope = CallScope("a.png")
-    await ask(ModelClient({"": [guarded(silent())]}, cache=cache), question(agent="Counter"), scope)
+    await generate(ModelClient({"": [guarded(silent())]}, cache=cache), make_request(agent="Counter"), scope)
     (line,) = dump_calls(scope.calls).splitlines()
     written = orjson.loads(line)
     assert written["replayed"] is True
@@ -82,7 +86,7 @@ async def test_replayed_calls_are_written_like_any_other(cache: AnswerCache) -> 
 
 
 async def test_an_answer_that_no_longer_reads_is_asked_for_anew_and_replaced(cache: AnswerCache) -> None:
-    own = guarded(ScriptedProvider(in_turn(said("7"), said("8"))))
+    own = guarded(ScriptedProvider(in_turn(text_response("7"), text_response("8"))))
     model_client = ModelClient({"": [own]}, cache=cache)
 
     def strict(text: str) -> int:
@@ -91,11 +95,11 @@ async def test_an_answer_that_no_longer_reads_is_asked_for_anew_and_replaced(cac
         return number(text)
 
     scope = CallScope("a.png")
-    assert await ask(model_client) == 7
-    got = await model_client.generate(question(), strict, prompt="p", repair=str, scope=scope)
+    assert await generate(model_client) == 7
+    got = await model_client.generate(make_request(), strict, prompt="p", repair=str, scope=scope)
     assert got == 8
     assert [call.replayed for call in scope.calls] == [False]
-    assert await ask(ModelClient({"": [guarded(silent())]}, cache=cache)) == 8
+    assert await generate(ModelClient({"": [guarded(silent())]}, cache=cache)) == 8
 
 
 GOOD = {
@@ -116,7 +120,7 @@ GOOD = {
 
 
 def kept(cache: AnswerCache, scope: CallScope) -> int | None:
-    found = load_answer(cache, "key", question(), scope, number, "count@1")
+    found = load_answer(cache, "key", make_request(), scope, number, "count@1")
     return None if found is None else found.value
 
 
@@ -163,10 +167,12 @@ async def test_an_entry_that_is_damaged_or_of_another_version_counts_as_none(
 
 
 async def test_what_a_call_saw_is_told_of_the_replay_too(cache: AnswerCache) -> None:
-    seeing: ModelRequest = question("?", picture())
-    await ask(ModelClient({"": [guarded(ScriptedProvider(in_turn(said("1"))))]}, cache=cache), seeing)
+    seeing: ModelRequest = make_request("?", picture())
+    await generate(
+        ModelClient({"": [guarded(ScriptedProvider(in_turn(text_response("1"))))]}, cache=cache), seeing
+    )
     scope = CallScope("a.png")
-    await ask(ModelClient({"": [guarded(silent())]}, cache=cache), seeing, scope)
+    await generate(ModelClient({"": [guarded(silent())]}, cache=cache), seeing, scope)
     assert [call.sees_image for call in scope.calls] == [True]
 
 
@@ -184,11 +190,11 @@ async def test_what_a_call_saw_is_told_of_the_replay_too(cache: AnswerCache) -> 
     ],
 )
 async def test_kept_calls_that_are_none_are_asked_again(cache: AnswerCache, key: str, value: object) -> None:
-    own = guarded(ScriptedProvider(in_turn(said("1"), said("2"))))
-    await ask(ModelClient({"": [own]}, cache=cache))
-    kept = cache.get(cache_key(own, question()))
+    own = guarded(ScriptedProvider(in_turn(text_response("1"), text_response("2"))))
+    await generate(ModelClient({"": [own]}, cache=cache))
+    kept = cache.get(cache_key(own, make_request()))
     assert kept is not None
-    await cache.put(cache_key(own, question()), orjson.dumps([orjson.loads(kept)[0] | {key: value}]))
+    await cache.put(cache_key(own, make_request()), orjson.dumps([orjson.loads(kept)[0] | {key: value}]))
     scope = CallScope("a.png")
-    assert await ask(ModelClient({"": [own]}, cache=cache), scope=scope) == 2
+    assert await generate(ModelClient({"": [own]}, cache=cache), scope=scope) == 2
     assert [call.replayed for call in scope.calls] == [False]

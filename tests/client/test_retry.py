@@ -7,7 +7,16 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.client.scripted import Line, ScriptedProvider, ask, busy, guarded, in_turn, question, said
+from tests.client.scripted import (
+    Line,
+    ScriptedProvider,
+    busy,
+    generate,
+    guarded,
+    in_turn,
+    make_request,
+    text_response,
+)
 from tests.virtual_time import virtual_time
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
@@ -64,7 +73,7 @@ def failure(number: int, retry_after: float | None = None) -> TransientError:
 
 @virtual_time
 async def test_nothing_is_slept_without_a_failure() -> None:
-    assert await ask(ModelClient({"": [guarded(ScriptedProvider(in_turn(said("1"))))]})) == 1
+    assert await generate(ModelClient({"": [guarded(ScriptedProvider(in_turn(text_response("1"))))]})) == 1
     assert now() == 0
 
 
@@ -110,13 +119,15 @@ async def test_attempts_that_take_long_are_fewer() -> None:
 async def test_only_what_may_pass_is_tried_again(error: ProviderError) -> None:
     model = ScriptedProvider(in_turn(error))
     with pytest.raises(type(error)):
-        await ask(ModelClient({"": [guarded(model)]}))
+        await generate(ModelClient({"": [guarded(model)]}))
     assert (len(model.requests), now()) == (1, 0)
 
 
 @virtual_time
 async def test_a_repair_has_its_own_attempts() -> None:
-    script = in_turn(*[busy()] * (ATTEMPTS - 1), said("many"), *[busy()] * (ATTEMPTS - 1), said("1"))
+    script = in_turn(
+        *[busy()] * (ATTEMPTS - 1), text_response("many"), *[busy()] * (ATTEMPTS - 1), text_response("1")
+    )
     model = ScriptedProvider(script)
     own = guarded(model)
 
@@ -126,7 +137,7 @@ async def test_a_repair_has_its_own_attempts() -> None:
             await asyncio.sleep(0.01)
 
     answering = asyncio.create_task(others())
-    assert await ask(ModelClient({"": [own]})) == 1
+    assert await generate(ModelClient({"": [own]})) == 1
     answering.cancel()
     assert len(model.requests) == 2 * ATTEMPTS
 
@@ -138,7 +149,7 @@ def during(
 
     async def answer(_: ModelRequest) -> ModelResponse | ProviderError:
         await asyncio.sleep(every_s)
-        return line if begin_s <= now() < end_s else said("1")
+        return line if begin_s <= now() < end_s else text_response("1")
 
     return answer
 
@@ -147,7 +158,7 @@ async def asked(model_client: ModelClient, image: str, questions: int) -> int:
     """How many of so many questions about an image, one after the other, were answered."""
     scope = CallScope(image)
     for number in range(questions):
-        await ask(model_client, question(f"{image} {number}"), scope)
+        await generate(model_client, make_request(f"{image} {number}"), scope)
     return len([call for call in scope.calls if call.outcome == "answered"])
 
 
@@ -180,7 +191,7 @@ async def test_an_outage_longer_than_patience_ends_the_model_then(line: Transien
 async def test_an_image_a_server_stumbles_over_fails_soon_while_others_are_answered() -> None:
     async def answer(request: ModelRequest) -> ModelResponse | ProviderError:
         await asyncio.sleep(0.2)
-        return DOWN if "bad.png" in str(request.messages[-1].parts) else said("1")
+        return DOWN if "bad.png" in str(request.messages[-1].parts) else text_response("1")
 
     model = ScriptedProvider(answer)
     model_client = ModelClient({"": [guarded(model)]})
@@ -198,7 +209,7 @@ async def test_an_image_alone_that_a_server_stumbles_over_fails_when_patience_is
     own = guarded(ScriptedProvider(lambda _: DOWN))
     model_client = ModelClient({"": [own]})
     ended = await asyncio.gather(
-        *(ask(model_client, question(str(n)), scope) for n in range(6)), return_exceptions=True
+        *(generate(model_client, make_request(str(n)), scope) for n in range(6)), return_exceptions=True
     )
     assert {type(end) for end in ended} == {TransientError}
     assert PATIENCE_S <= now() < PATIENCE_S + LONGEST_WAIT_S
@@ -219,6 +230,6 @@ async def test_calls_that_hang_for_ever_end_an_image_too() -> None:
 
 @virtual_time
 async def test_a_server_that_says_zero_is_not_asked_six_times_at_once() -> None:
-    model = ScriptedProvider(in_turn(*[busy(0.0)] * 5, said("1")))
-    assert await ask(ModelClient({"": [guarded(model)]})) == 1
+    model = ScriptedProvider(in_turn(*[busy(0.0)] * 5, text_response("1")))
+    assert await generate(ModelClient({"": [guarded(model)]})) == 1
     assert now() > 0.5

@@ -9,11 +9,11 @@ from tests.client.scripted import (
     CAPABILITIES,
     WARMING,
     ScriptedProvider,
-    ask,
+    generate,
     guarded,
+    make_request,
     picture,
-    question,
-    said,
+    text_response,
     texts,
 )
 from tests.virtual_time import in_virtual_time
@@ -34,11 +34,11 @@ class Slow:
 
     async def script(self, _: ModelRequest) -> ModelResponse:
         await asyncio.sleep(1)
-        return said("1")
+        return text_response("1")
 
     def start(self, name: str, text: str, image: bytes | None = None) -> asyncio.Task[int]:
-        request = question(text, None if image is None else picture(image))
-        return asyncio.create_task(ask(self.model_client, request, self.scopes[name]))
+        request = make_request(text, None if image is None else picture(image))
+        return asyncio.create_task(generate(self.model_client, request, self.scopes[name]))
 
     def asked(self) -> list[str]:
         return [texts(request, "user")[0] for request in self.model.requests]

@@ -7,13 +7,13 @@ import asyncio
 from tests.client.scripted import (
     WARMING,
     ScriptedProvider,
-    ask,
     busy,
+    generate,
     guarded,
     in_turn,
+    make_request,
     picture,
-    question,
-    said,
+    text_response,
     texts,
 )
 from tests.virtual_time import virtual_time
@@ -38,11 +38,11 @@ class Warming:
         await self.gates.setdefault(text, asyncio.Event()).wait()
         if text in self.failing:
             raise RequestRejectedError("x")
-        return said("1")
+        return text_response("1")
 
     def start(self, *names: str, image: bytes = b"one") -> list[asyncio.Task[int]]:
-        asked = (question(name, picture(image)) for name in names)
-        return [asyncio.create_task(ask(self.model_client, request, self.scope)) for request in asked]
+        asked = (make_request(name, picture(image)) for name in names)
+        return [asyncio.create_task(generate(self.model_client, request, self.scope)) for request in asked]
 
     async def end(self, *names: str) -> None:
         for name in names:
@@ -97,11 +97,11 @@ async def test_the_others_go_on_when_the_first_is_cancelled() -> None:
 
 @virtual_time
 async def test_the_first_may_be_tried_again_while_the_others_run() -> None:
-    model = ScriptedProvider(in_turn(busy(), said("1"), said("1")), capabilities=WARMING)
+    model = ScriptedProvider(in_turn(busy(), text_response("1"), text_response("1")), capabilities=WARMING)
     model_client = ModelClient({"": [guarded(model)]})
     scope = CallScope("a.png")
-    asked = [question(name, picture()) for name in "ab"]
-    assert await asyncio.gather(*(ask(model_client, request, scope) for request in asked)) == [1, 1]
+    asked = [make_request(name, picture()) for name in "ab"]
+    assert await asyncio.gather(*(generate(model_client, request, scope) for request in asked)) == [1, 1]
     assert len(model.requests) == 3
 
 

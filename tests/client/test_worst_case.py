@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.client.scripted import picture, question
+from tests.client.scripted import make_request, picture
 from uncanny.agents.context import schema_of
 from uncanny.client.budget import worst_case
 from uncanny.client.tokens import image_tokens, input_tokens
@@ -20,24 +20,24 @@ MODELS = ["openai/gpt-4o", "openai/gpt-5", "anthropic/claude-sonnet-4-5", "vllm/
 @pytest.mark.parametrize("prompt", sorted(prompt_set("annotate").prompts))
 def test_it_is_above_the_usual_estimate(model: str, prompt: str) -> None:
     text = prompt_set("annotate")[prompt].template.template
-    request = question(text, replace(picture(), width=1024, height=768))
+    request = make_request(text, replace(picture(), width=1024, height=768))
     usual = input_tokens(model, request)
     assert usual is not None
     assert (worst_case(model, request).input or 0) >= usual
 
 
 def test_output_counts_in_full_and_nothing_as_cached() -> None:
-    worst = worst_case("openai/gpt-4o", question(sampling=Sampling(max_output_tokens=5_000)))
+    worst = worst_case("openai/gpt-4o", make_request(sampling=Sampling(max_output_tokens=5_000)))
     assert (worst.output, worst.cached, worst.cache_written) == (5_000, 0, 0)
 
 
 def test_an_image_of_unknown_cost_is_taken_as_a_dear_one() -> None:
-    bare = worst_case("openai-compatible/x", question("?")).input or 0
-    seeing = worst_case("openai-compatible/x", question("?", picture())).input or 0
+    bare = worst_case("openai-compatible/x", make_request("?")).input or 0
+    seeing = worst_case("openai-compatible/x", make_request("?", picture())).input or 0
     assert seeing - bare >= (image_tokens("openai/gpt-4o", 2048, 2048) or 0)
 
 
 def test_a_schema_costs_something_too() -> None:
-    plain = question("?")
+    plain = make_request("?")
     bound = replace(plain, schema=schema_of("anomalies"))
     assert (worst_case("openai/gpt-4o", bound).input or 0) > (worst_case("openai/gpt-4o", plain).input or 0)

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from tests.agents.specialists import Answer, Specialists, listed
-from tests.client.scripted import Line, said, texts
+from tests.client.scripted import Line, text_response, texts
 from uncanny.agents import Agent, AnnotateConfig
 from uncanny.agents.context import STEP_ERRORS
 from uncanny.errors import BudgetError, ModelUnusableError, RequestRejectedError
@@ -126,7 +126,7 @@ async def test_a_failed_step_ends_its_object_and_no_other(agent: Agent, step: in
 async def test_a_failed_scan_is_recorded_and_the_rest_goes_on() -> None:
     specialists = Specialists("cup")
     specialists.answers["SceneScanner", 1, None] = lambda request: (
-        NO if request.sample == 0 else said('{"findings": []}')
+        NO if request.sample == 0 else text_response('{"findings": []}')
     )
     state = await run(specialists, scene_scans=2)
     assert errors(state) == [("SceneScanner", 1, None)]

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from tests.agents.test_source_detector import LIST, Conversation
-from tests.client.scripted import Line, said
+from tests.client.scripted import Line, text_response
 from uncanny.agents.source_detector import Verdict
 from uncanny.errors import ModelUnusableError, RequestRejectedError
 from uncanny.graphs.detect import DetectState, detect_graph
@@ -20,7 +20,7 @@ async def walk(*lines: Line) -> tuple[DetectState, Conversation]:
 
 
 async def test_generated_leads_to_the_anomalies() -> None:
-    state, conversation = await walk(said("yes"), said(LIST))
+    state, conversation = await walk(text_response("yes"), text_response(LIST))
     assert state["verdict"] == Verdict("yes", "generated")
     assert [anomaly.name for anomaly in state["listing"].anomalies] == ["Hand"]
     assert "description" not in state
@@ -29,12 +29,14 @@ async def test_generated_leads_to_the_anomalies() -> None:
 
 
 async def test_real_leads_to_the_content() -> None:
-    state, _ = await walk(said("no"), said("A dog."))
+    state, _ = await walk(text_response("no"), text_response("A dog."))
     assert (state["verdict"].source, state["description"]) == ("real", "A dog.")
     assert "listing" not in state
 
 
-@pytest.mark.parametrize("line", [said("Who knows?"), said(""), said("I will not.", "refusal")])
+@pytest.mark.parametrize(
+    "line", [text_response("Who knows?"), text_response(""), text_response("I will not.", "refusal")]
+)
 async def test_no_clear_verdict_leads_nowhere(line: Line) -> None:
     state, conversation = await walk(line)
     assert state["verdict"].source is None
@@ -51,7 +53,7 @@ async def test_a_failed_first_turn_is_a_failure_without_a_verdict() -> None:
 
 @pytest.mark.parametrize("verdict", ["yes", "no"])
 async def test_a_failed_second_turn_leaves_the_verdict(verdict: str) -> None:
-    state, _ = await walk(said(verdict), RequestRejectedError("too large"))
+    state, _ = await walk(text_response(verdict), RequestRejectedError("too large"))
     assert set(state) == {"image", "verdict", "failure"}
     assert state["failure"].step == 2
 

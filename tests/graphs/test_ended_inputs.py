@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.specialists import Specialists, image_context
-from tests.client.scripted import Line, ScriptedProvider, busy, guarded, picture, question, said
+from tests.client.scripted import Line, ScriptedProvider, busy, guarded, make_request, picture, text_response
 from tests.virtual_time import in_virtual_time
 from uncanny.agents import Agent, AnnotateConfig
 from uncanny.agents.artifact_answerer import QuestionPrompt
@@ -127,7 +127,7 @@ async def test_scans_of_an_image(form: str, cache: AnswerCache) -> None:
 
 
 async def test_an_item(cache: AnswerCache) -> None:
-    together = Together(4, lambda request: said(f"on {request.subject}"))
+    together = Together(4, lambda request: text_response(f"on {request.subject}"))
     together.failing = lambda request: request.subject == "q3"
     questions = [QuestionPrompt(f"q{n}", "", f"text {n}", f"q{n}@0", None) for n in range(1, 5)]
 
@@ -141,7 +141,7 @@ async def test_an_item(cache: AnswerCache) -> None:
 @pytest.mark.parametrize("at", ["original_first", "edited_first"])
 async def test_a_pair(at: str, cache: AnswerCache) -> None:
     together = Together(
-        2, lambda request: said(f"Verdict: {'Yes' if request.subject == 'first' else 'Both'}")
+        2, lambda request: text_response(f"Verdict: {'Yes' if request.subject == 'first' else 'Both'}")
     )
     together.side_by_side = lambda request: request.subject != "first"
     together.failing = lambda request: request.subject == at
@@ -207,14 +207,16 @@ async def test_another_input_goes_on_with_the_models_that_are_left() -> None:
 
     async def general(_: ModelRequest) -> Line:
         await asyncio.sleep(0)
-        return said("fine")
+        return text_response("fine")
 
     models = {"": ScriptedProvider(general), "Wrong": ScriptedProvider(lambda _: ModelUnusableError("no"))}
     model_client = ModelClient({agent: [guarded(model)] for agent, model in models.items()})
     scope = CallScope("a.png")
 
     async def ask(agent: str, scope: CallScope) -> str:
-        return await model_client.generate(question(agent=agent), str, prompt="p", repair=str, scope=scope)
+        return await model_client.generate(
+            make_request(agent=agent), str, prompt="p", repair=str, scope=scope
+        )
 
     with pytest.raises(ModelUnusableError):
         await ask("Wrong", scope)

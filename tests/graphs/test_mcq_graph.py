@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from tests.client.scripted import Line, Script, ScriptedProvider, guarded, picture, said
+from tests.client.scripted import Line, Script, ScriptedProvider, guarded, picture, text_response
 from uncanny.agents.artifact_answerer import QuestionPrompt, RawAnswer
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
@@ -36,7 +36,7 @@ async def run(questions: list[QuestionPrompt], script: Script) -> tuple[list[Raw
 async def test_each_question_is_a_single_turn_with_its_own_text() -> None:
     names = ("q1", "q2", "q3")
     answers, requests = await run(
-        [question(name) for name in names], lambda request: said(f"says {request.subject}")
+        [question(name) for name in names], lambda request: text_response(f"says {request.subject}")
     )
     assert [(answer.question, answer.raw, answer.outcome) for answer in answers] == [
         (name, f"says {name}", "answered") for name in names
@@ -50,14 +50,14 @@ async def test_each_question_is_a_single_turn_with_its_own_text() -> None:
 
 
 async def test_the_control_goes_without_a_picture_and_an_empty_system_text_is_left_out() -> None:
-    _, (request,) = await run([question("q4_no_image", None, system="")], lambda _: said("F"))
+    _, (request,) = await run([question("q4_no_image", None, system="")], lambda _: text_response("F"))
     (message,) = request.messages
     assert message.parts == ("text of q4_no_image",)
 
 
 @pytest.mark.parametrize("raw", [" \n<think>hm</think> **B**.\n", ""])
 async def test_answers_are_kept_as_they_are(raw: str) -> None:
-    ((answer,), requests) = await run([question("q1")], lambda _: said(raw))
+    ((answer,), requests) = await run([question("q1")], lambda _: text_response(raw))
     assert (answer.raw, answer.outcome) == (raw, "answered")
     assert len(requests) == 1
 
@@ -66,10 +66,10 @@ async def test_a_question_that_fails_leaves_the_others_alone() -> None:
     def script(request: ModelRequest) -> Line:
         match request.subject:
             case "q1":
-                return said("I will not", "refusal")
+                return text_response("I will not", "refusal")
             case "q2":
                 return RequestRejectedError("too large")
-        return said("A")
+        return text_response("A")
 
     (refused, failed, fine), _ = await run([question(name) for name in ("q1", "q2", "q3")], script)
     assert (refused.outcome, refused.raw, refused.error) == ("refused", "I will not", None)
@@ -83,4 +83,4 @@ async def test_what_ends_the_run_is_raised() -> None:
 
 
 async def test_no_questions_no_answers() -> None:
-    assert await run([], lambda _: said("A")) == ([], [])
+    assert await run([], lambda _: text_response("A")) == ([], [])

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.client.scripted import ScriptedProvider, guarded, picture, said, texts
+from tests.client.scripted import ScriptedProvider, guarded, picture, text_response, texts
 from uncanny.agents.realism_judge import ROLES, Judgement
 from uncanny.answers.realism_verdict import Position
 from uncanny.client.calls import CallScope
@@ -46,7 +46,7 @@ class Pair:
 
     def answer(self, request: ModelRequest) -> ModelResponse:
         verdict = self.script[check_of(request)]
-        return said("I see." if verdict is None else f"I see.\n\nVerdict: {verdict}")
+        return text_response("I see." if verdict is None else f"I see.\n\nVerdict: {verdict}")
 
     async def judge(self) -> PairState:
         model_client = ModelClient({"": [guarded(self.model)]})
@@ -92,9 +92,9 @@ async def test_both_orders_go_side_by_side() -> None:
 
     async def answer(request: ModelRequest) -> ModelResponse:
         if check_of(request) == "first":
-            return said("Verdict: Yes")
+            return text_response("Verdict: Yes")
         await asyncio.wait_for(together.wait(), 5)
-        return said("Verdict: Both")
+        return text_response("Verdict: Both")
 
     pair.model = ScriptedProvider(answer)
     assert (await pair.judge())["labelled"] == ("deceiving", 4)
@@ -121,7 +121,7 @@ async def test_a_question_is_asked_with_our_texts_and_sampling() -> None:
 async def test_an_answer_without_a_verdict_is_asked_for_again_with_the_reason() -> None:
     said_so = iter(["I cannot say.", "Verdict: Perhaps", "So be it.\nVerdict: No"])
     pair = Pair({})
-    pair.model = ScriptedProvider(lambda _: said(next(said_so)))
+    pair.model = ScriptedProvider(lambda _: text_response(next(said_so)))
     state = await pair.judge()
     assert (state["first"].verdict, state["first"].raw) == ("no", "So be it.\nVerdict: No")
     assert len(pair.model.requests) == 3
@@ -144,9 +144,9 @@ async def test_a_refusal_and_a_rejection_are_no_verdicts_and_leave_the_other_ord
     def answer(request: ModelRequest) -> ModelResponse | RequestRejectedError:
         match check_of(request):
             case "first":
-                return said("Verdict: Yes")
+                return text_response("Verdict: Yes")
             case "original_first":
-                return said("I would rather not.", "refusal")
+                return text_response("I would rather not.", "refusal")
         return RequestRejectedError("too large")
 
     pair = Pair({})
@@ -166,7 +166,7 @@ async def test_what_ends_the_run_is_raised(at: str) -> None:
     def answer(request: ModelRequest) -> ModelResponse | ModelUnusableError:
         if check_of(request) == at:
             return ModelUnusableError("wrong key")
-        return said("Verdict: Yes" if check_of(request) == "first" else "Verdict: Both")
+        return text_response("Verdict: Yes" if check_of(request) == "first" else "Verdict: Both")
 
     pair = Pair({})
     pair.model = ScriptedProvider(answer)

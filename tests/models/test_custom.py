@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.client.scripted import ask, guarded, question
+from tests.client.scripted import generate, guarded, make_request
 from tests.runs.e2e import pictures, uncanny
 from tests.virtual_time import virtual_time
 from uncanny.client.calls import CallScope
@@ -97,7 +97,7 @@ async def test_three_attributes_are_enough() -> None:
     assert (model.capabilities, list(model.notices)) == (Capabilities(), [])
     assert model.sent(Sampling(0.3, None, 10)) == {"temperature": 0.3, "max_output_tokens": 10}
     scope = CallScope("a.png")
-    assert await ask(ModelClient({"": [guarded(model)]}), scope=scope) == 3
+    assert await generate(ModelClient({"": [guarded(model)]}), scope=scope) == 3
     (call,) = scope.calls
     assert (call.model, call.outcome, call.input_tokens) == ("mine/any/thing:1", "answered", None)
     await model.close()
@@ -136,7 +136,7 @@ async def test_answers_are_kept_under_its_own_name(tmp_path: Path) -> None:
     register_provider("mine", factory)
     cache = AnswerCache(tmp_path / "answers")
     for name in ("a", "b", "a"):
-        assert await ask(ModelClient({"": [guarded(open_mine(name))]}, cache=cache)) == 3
+        assert await generate(ModelClient({"": [guarded(open_mine(name))]}, cache=cache)) == 3
     cache.close()
     assert [each.requests for each in opened] == [1, 1, 0]
 
@@ -232,7 +232,7 @@ async def test_whatever_it_raises_or_returns_is_one_of_our_errors(
     register_provider("mine", type("Own", (Failing,), {"outcome": outcome}))
     model = open_mine()
     with pytest.raises(error, match=message):
-        await model.generate(question())
+        await model.generate(make_request())
     assert model.sent(Sampling())["max_output_tokens"] == Sampling().max_output_tokens
     await model.close()
 
@@ -244,7 +244,7 @@ async def test_a_generate_that_is_not_async_is_named() -> None:
 
     register_provider("mine", Plain)  # type: ignore[arg-type]
     with pytest.raises(ModelUnusableError, match="its `generate` is not async"):
-        await open_mine().generate(question())
+        await open_mine().generate(make_request())
 
 
 @virtual_time
@@ -253,9 +253,9 @@ async def test_a_class_that_fails_always_ends_the_model_and_is_no_wrong_answer()
     client, scope = ModelClient({"": [guarded(open_mine())]}), CallScope("a.png")
     for number in range(9):
         with pytest.raises(RequestRejectedError):
-            await ask(client, question(str(number)), scope)
+            await generate(client, make_request(str(number)), scope)
     with pytest.raises(ModelDownError, match="rejected each of the first 10 requests: mine/any: KeyError"):
-        await ask(client, question("last"), scope)
+        await generate(client, make_request("last"), scope)
     assert {call.outcome for call in scope.calls} == {"error"}
 
 

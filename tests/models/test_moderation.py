@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytest_httpserver import HTTPServer
 
-from tests.client.scripted import ask, guarded
+from tests.client.scripted import generate, guarded
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import ModelUnusableError, ProviderError, QuotaError, RefusedError, RequestRejectedError
@@ -141,7 +141,7 @@ async def test_a_flagged_question_is_a_refusal_of_that_question(
     assert word in response.reason
     scope = CallScope("a.png")
     with pytest.raises(RefusedError, match=f"HTTP {status}") as caught:
-        await ask(ModelClient({"": [guarded(provider)]}), QUESTION, scope)
+        await generate(ModelClient({"": [guarded(provider)]}), QUESTION, scope)
     assert caught.value.words == ""
     assert [(call.outcome, call.detail) for call in scope.calls] == [("refused", response.reason)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.client.scripted import question
+from tests.client.scripted import make_request
 from uncanny.agents.context import schema_of
 from uncanny.answers import FORMS, ListForm, read_list
 from uncanny.answers.json_text import read_text
@@ -16,7 +16,7 @@ from uncanny.models.noop import OBJECTS, NoopProvider
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.key)
 async def test_it_answers_each_form(form: ListForm[Any]) -> None:
-    response = await NoopProvider().generate(replace(question(), schema=schema_of(form.key)))
+    response = await NoopProvider().generate(replace(make_request(), schema=schema_of(form.key)))
     items = read_list(response.text, form)
     assert len(items) == (OBJECTS if form.key == "objects" else 1)
     assert response.finish == "stop"
@@ -24,7 +24,7 @@ async def test_it_answers_each_form(form: ListForm[Any]) -> None:
 
 async def test_it_has_words_for_free_questions_and_costs_nothing() -> None:
     model = NoopProvider()
-    response = await model.generate(question())
+    response = await model.generate(make_request())
     assert read_text(response.text)
     assert (response.tokens.input, response.tokens.output) == (0, 0)
     await model.close()

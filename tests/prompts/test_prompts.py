@@ -13,7 +13,7 @@ import pytest
 
 import uncanny.prompts
 from tests.agents.specialists import Specialists, listed
-from tests.client.scripted import in_turn, said, texts
+from tests.client.scripted import in_turn, text_response, texts
 from uncanny.agents import AnnotateConfig
 from uncanny.graphs.annotate import annotate_graph
 from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
@@ -49,9 +49,9 @@ def pattern(text: str) -> re.Pattern[str]:
 
 async def test_every_prompt_is_asked_by_some_agent_and_every_text_asked_is_a_prompt() -> None:
     specialists = Specialists("cup")
-    specialists.answers["AttributeAnalyzer", 1, None] = in_turn(said(""), said("Notes."))
+    specialists.answers["AttributeAnalyzer", 1, None] = in_turn(text_response(""), text_response("Notes."))
     specialists.answers["AttributeAnalyzer", 2, None] = in_turn(
-        said("hm?"), listed("attributes", {"name": "odd", "observed": "x", "explanation": "x"})
+        text_response("hm?"), listed("attributes", {"name": "odd", "observed": "x", "explanation": "x"})
     )
     image = specialists.context(AnnotateConfig(scene_scans=1))
     await annotate_graph().ainvoke({"image": "a.png"}, context=image)

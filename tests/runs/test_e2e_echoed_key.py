@@ -12,7 +12,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from tests.client.scripted import ScriptedProvider, ask, guarded, in_turn, said
+from tests.client.scripted import ScriptedProvider, generate, guarded, in_turn, text_response
 from tests.runs.e2e import Done, check_no_traceback, pictures, uncanny_here
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
@@ -45,19 +45,19 @@ def echo(httpserver: HTTPServer) -> HTTPServer:
     """Two protocols; `httpserver.key` is how the key is written."""
     httpserver.key = KEY  # type: ignore[attr-defined]
 
-    def said(request: Request) -> str:
+    def text_response(request: Request) -> str:
         assert KEY in request.headers.get("Authorization", "") + request.headers.get("x-api-key", "")
         content = orjson.loads(request.get_data())["messages"][-1]["content"]
         asked = content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
         return answer(asked, httpserver.key)  # type: ignore[attr-defined]
 
     def chat(request: Request) -> Response:
-        message = {"role": "assistant", "content": said(request)}
+        message = {"role": "assistant", "content": text_response(request)}
         body = {"model": f"m {KEY}", "choices": [{"message": message, "finish_reason": "stop"}]}
         return Response(orjson.dumps(body), headers={"x-request-id": KEY}, content_type="application/json")
 
     def messages(request: Request) -> Response:
-        content = [{"type": "text", "text": said(request)}]
+        content = [{"type": "text", "text": text_response(request)}]
         body = {"type": "message", "model": KEY, "content": content, "stop_reason": "end_turn"}
         return Response(orjson.dumps(body), headers={"request-id": KEY}, content_type="application/json")
 
@@ -115,13 +115,13 @@ def test_multiple_choice_and_realism(provider: str, echo: HTTPServer, tmp_path: 
 
 async def test_an_answer_kept_by_an_earlier_version_is_masked_when_it_is_replayed(tmp_path: Path) -> None:
     cache = AnswerCache(tmp_path / "answers")
-    open_book = ScriptedProvider(in_turn(said(f"7 {KEY}"), said("7")))
+    open_book = ScriptedProvider(in_turn(text_response(f"7 {KEY}"), text_response("7")))
     scope = CallScope("a.png")
-    await ask(ModelClient({"": [guarded(open_book)]}, cache=cache), scope=scope)
+    await generate(ModelClient({"": [guarded(open_book)]}, cache=cache), scope=scope)
     assert KEY in scope.calls[0].answer  # nobody said that it is a key
     again = CallScope("b.png")
     keeping = ScriptedProvider(in_turn(), secrets=(KEY,))
-    assert await ask(ModelClient({"": [guarded(keeping)]}, cache=cache), scope=again) == 7
+    assert await generate(ModelClient({"": [guarded(keeping)]}, cache=cache), scope=again) == 7
     assert not any(KEY in f"{call.answer}{call.detail}" for call in again.calls)
     cache.close()
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
-from tests.client.scripted import ScriptedProvider, ask, guarded, question, said
+from tests.client.scripted import ScriptedProvider, generate, guarded, make_request, text_response
 from tests.virtual_time import in_virtual_time
 from uncanny.client.client import ModelClient
 from uncanny.errors import BudgetError, ModelUnusableError
@@ -20,7 +20,7 @@ Work = Callable[[int], Awaitable[None]]
 
 def run(inputs: Iterable[int], work: Work, *, at_once: int = 3, ending: Ending | None = None) -> Ending:
     ending = ending or Ending()
-    model_client = ModelClient({"": [guarded(ScriptedProvider(lambda _: said("1")))]})
+    model_client = ModelClient({"": [guarded(ScriptedProvider(lambda _: text_response("1")))]})
     in_virtual_time(work_through(inputs, work, at_once=at_once, ending=ending, model_client=model_client))
     return ending
 
@@ -100,7 +100,7 @@ class Asking:
     def __init__(self, answers_s: float) -> None:
         async def script(_: ModelRequest) -> ModelResponse:
             await asyncio.sleep(answers_s)
-            return said("1")
+            return text_response("1")
 
         self.model = ScriptedProvider(script)
         self.model_client = ModelClient({"": [guarded(self.model, concurrency=2)]})
@@ -109,7 +109,7 @@ class Asking:
         self.ended_at = 0.0
 
     async def work(self, each: int) -> None:
-        await ask(self.model_client, question(str(each)))
+        await generate(self.model_client, make_request(str(each)))
         self.done.append(each)
 
     async def main(self, interrupts: Iterable[float]) -> None:

@@ -1,6 +1,7 @@
-"""The user's own limit on what a run may cost.
+"""The user's own limit on what a run may cost, and the most that one request can use.
 
-The most one request can use: what budgets hold back before a call."""
+The most is reserved before a call, what was used is booked after it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Spend:
 
 
 class Budget:
-    """A hard limit over all calls of a run, earlier sittings included.
+    """A hard limit over all calls of a run, earlier sessions included.
 
     Before a call its worst case is reserved (all output tokens it may use); a call that does not fit waits
     until running ones have settled for less, and fails with `BudgetError` once none is left to wait for.
@@ -40,7 +41,7 @@ class Budget:
 
     Calls about earlier inputs go first. Where money is short a call also leaves what the inputs before its
     own will probably still need: better one whole than parts of several. `usual_calls` is how many an input
-    takes, for as long as none of this sitting is finished; 0 for not known.
+    takes, for as long as none of this session is finished; 0 for not known.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Budget:
     ) -> None:
         self.max_cost_usd, self.max_tokens = max_cost_usd, max_tokens
         self.spent = spent or Spend()
-        self._held = Spend()
+        self._reserved = Spend()
         self._running = 0
         self._waiting = WaitingQueue[Spend]()
         # For what inputs still need: all calls that are paid for, and those of inputs not yet finished.
@@ -69,10 +70,10 @@ class Budget:
         return self.max_cost_usd is not None or self.max_tokens is not None
 
     async def reserve(self, worst: Spend, ticket: Ticket) -> None:
-        """Hold `worst`, waiting for running calls if need be. Raises `BudgetError` when it cannot fit."""
+        """Reserve `worst`, waiting for running calls if need be. Raises `BudgetError` when it cannot fit."""
         first = self._waiting.first() is None
         if self._free(worst) or (first and self._fits(worst + self._needed_before(ticket))):
-            self._hold(worst, ticket)
+            self._grant(worst, ticket)
             return
         granted = self._waiting.enter(ticket, worst)
         self._serve()
@@ -88,10 +89,10 @@ class Budget:
     def settle(self, worst: Spend, actual: Spend) -> None:
         """Give back what was reserved and book what was used."""
         self._running -= 1
-        self._held -= worst
+        self._reserved -= worst
         self.spent += actual
         self._paid += actual != Spend()
-        # Not at once: the question after this one, of the same input, may be on its way.
+        # Not at once: the call after this one, about the same input, may be on its way.
         if self._waiting.first() is not None:
             asyncio.get_running_loop().call_soon(self._serve)
 
@@ -103,9 +104,9 @@ class Budget:
             self._calls_of_finished += calls
         self._serve()
 
-    def _hold(self, worst: Spend, ticket: Ticket) -> None:
+    def _grant(self, worst: Spend, ticket: Ticket) -> None:
         self._running += 1
-        self._held += worst
+        self._reserved += worst
         self._calls_of[ticket.input] += 1
         self._dearest = max(self._dearest, worst, key=lambda spend: (spend.cost_usd, spend.tokens))
 
@@ -120,7 +121,7 @@ class Budget:
                     remedy = "Raise the limit and run the same command to go on."
                     waiter.granted.set_exception(BudgetError(self._says(), remedy=remedy))
                     continue
-            self._hold(worst, waiter.ticket)
+            self._grant(worst, waiter.ticket)
             waiter.granted.set_result(None)
 
     def _needed_before(self, ticket: Ticket) -> Spend:
@@ -137,7 +138,7 @@ class Budget:
         return not tokens and (self.max_cost_usd is None or not wanted.cost_usd)
 
     def _fits(self, wanted: Spend) -> bool:
-        total = self.spent + self._held + wanted
+        total = self.spent + self._reserved + wanted
         if self.max_tokens is not None and total.tokens > self.max_tokens:
             return False
         return self.max_cost_usd is None or wanted.cost_usd == 0 or total.cost_usd <= self.max_cost_usd

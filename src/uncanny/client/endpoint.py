@@ -1,12 +1,10 @@
-"""One model as a run uses it: the provider with everything that guards it.
+"""One model as a run uses it: the provider with what guards it, a limiter and a breaker.
 
-How many calls one model gets at once: additive increase, multiplicative decrease.
-
-Slow start from half the ceiling, at least `START`; a server that says it is overloaded takes the limit to 0.7
-of what it was, at most once a second, and a Retry-After pauses all calls. Servers that queue (vLLM) get a
-fixed limit. Who waits for a slot gets it in order of tickets.
-
-When to stop asking a model at all."""
+The limiter says how many calls the model gets at once: additive increase, multiplicative decrease. It starts
+slowly from half the ceiling, at least `START`; a server that says it is overloaded takes the limit to 0.7 of
+what it was, at most once a second, and a Retry-After pauses all calls. Servers that queue (vLLM) get a fixed
+limit. Slots are given in order of tickets. The breaker says when to give up a model that only fails.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ class Endpoint:
 
     `price` gives US dollars for tokens, None where the model has no known price. `worst_case` estimates the
     most one request can use, for budgets. `address` stands for the server in the answer cache's keys.
-    `unavailable` is why the model is not asked any more.
+    `unavailable` is why no more calls go to the model.
     """
 
     provider: ModelProvider
@@ -71,7 +69,7 @@ DECREASE_INTERVAL_S = 1.0
 
 
 class Limiter:
-    """`async with limiter.slot(ticket):` holds one slot. Not shared between event loops."""
+    """`async with limiter.slot(ticket):` has one slot. Not shared between event loops."""
 
     def __init__(self, ceiling: int, *, fixed: bool = False) -> None:
         if ceiling < 1:
@@ -136,7 +134,7 @@ class Limiter:
             asyncio.get_running_loop().call_at(moment, self._resume, moment)
 
     def _resume(self, moment: float) -> None:
-        # The clock is not asked: timers may fire a little early, and nobody would wake the waiting again.
+        # Not by the clock: timers may fire a little early, and nobody would wake the waiting again.
         if moment == self._paused_until:
             self._paused_until = float("-inf")
             self._wake()
@@ -187,7 +185,7 @@ class Breaker:
     them. A server that was never reached is given `UNREACHED_S` seconds: most often it was not started.
     Requests rejected as wrong from the first on, `FAILURES` of them, mean that the whole run would fail the
     same way. Failures about one image only, by a server that can be reached, are that image's, not the
-    model's: its questions end when patience does, and the model goes on.
+    model's: its generations end when patience does, and the model goes on.
 
     `answers` counts what came back, rejections too: whoever rejects is there. `clock` is the event loop's.
     """
@@ -207,7 +205,7 @@ class Breaker:
         self._is_there()
 
     def failed(self, error: TransientError | RequestRejectedError, image: str) -> None:
-        """Count one failed attempt at a question about `image`.
+        """Count one failed call about `image`.
 
         Raises `ModelDownError` when it is time to give up.
         """
@@ -231,7 +229,7 @@ class Breaker:
             self._give_up(error)
 
     def out_of_patience_with(self, image: str) -> bool:
-        """Whether patience is over and every failure of that time was about `image`: its questions end."""
+        """Whether patience is over and every failure of that time was about `image`: its generations end."""
         if self._images != {image} or self._lasted() < self._patience_s:
             return False
         return self._failures >= FAILURES or self._lasted() >= LONGEST_ALONE_S

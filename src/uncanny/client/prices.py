@@ -1,6 +1,6 @@
 """What tokens cost: the list prices of `genai-prices`, and a user's own before them.
 
-The library is asked once a model, not once a call: its arithmetic in decimals takes longer than all of ours
+The library is called once a model, not once a call: its arithmetic in decimals takes longer than all of ours
 for a call. It is never let onto the network; which version spoke stands in `run.json`.
 """
 

@@ -1,10 +1,9 @@
-"""How many input tokens an image takes, by model family.
+"""How many input tokens an image and a text take, for budgets and for `--dry-run`: estimates.
 
 OpenAI's and Anthropic's formulas are those of their vision guides; where measurements on the API published by
 users disagree with the guide (gpt-5-mini and -nano), the measurement is taken. Bills count what the API
 reports, never this.
-
-Rough numbers of input tokens before anything is asked, for `--dry-run`."""
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who goes first where questions wait: those about the input that was taken up first.
+"""The order in which generations that wait go on: those about the input that was begun first.
 
 With all inputs on an equal footing all of them end at about the same time, and a run that is stopped by a
 budget or an interrupt has paid for parts of many and the whole of none.
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A question's claim to be served: lower `order` first, among equals who came first.
+    """A generation's place in the order: lower `order` first, among equals who came first.
 
     `input` is the number of the input it is about, and its order unless somebody waits for it that comes
-    first. It waits in one place at a time, in a queue or for the question of another ticket. `moved` tells
+    first. It waits in one place at a time, in a queue or for the generation of another ticket. `moved` tells
     the queue of a new order.
     """
 
@@ -43,9 +43,9 @@ class Ticket:
 
 
 class Gate:
-    """Shut until the question of `opener` has been answered.
+    """Shut until the call of `opener` has come back.
 
-    That question goes on with the lowest order of those who wait, or they would wait for everything that
+    That generation goes on with the lowest order of those who wait, or they would wait for everything that
     comes before it.
     """
 

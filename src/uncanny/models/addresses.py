@@ -17,7 +17,7 @@ LONGEST_URL = 2_000
 
 # The one parameter of base URLs that is known to be no secret: Azure's.
 _SHOWN_PARAMETERS = frozenset({"api-version"})
-# Parameters that only say who asks: answers kept under one key are found again with the next.
+# Parameters that only say whose account it is: answers kept under one key are found again with the next.
 _CREDENTIALS = re.compile(r"key|token|secret|pass|pwd|auth|sig|cred|code|session|jwt|sas", re.IGNORECASE)
 _UNGUESSABLE = 16
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -87,9 +87,9 @@ def redacted(text: str) -> str:
     if not slashes:
         scheme, rest = "", text
     _, at, host = rest.rpartition("@")
-    shown, question, _ = host.partition("?")
+    shown, query, _ = host.partition("?")
     return one_line(
-        scheme + slashes + (f"{HIDDEN}@" if at else "") + shown + (f"?{HIDDEN}" if question else ""), ()
+        scheme + slashes + (f"{HIDDEN}@" if at else "") + shown + (f"?{HIDDEN}" if query else ""), ()
     )
 
 
@@ -179,18 +179,18 @@ def _secrets(text: str) -> tuple[str, ...]:
     """All that must not be repeated of a URL, in every form a server could repeat it."""
     head, _, query = text.partition("?")
     user, at, _ = head.rpartition("://")[2].rpartition("@")
-    found: list[str] = []
+    secrets: list[str] = []
     if at:
         name, _, password = user.partition(":")
-        found += [user, password or name]
-        found.append(base64.b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode())
-    found += [
+        secrets += [user, password or name]
+        secrets.append(base64.b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode())
+    secrets += [
         value
         for name, value in parse_qsl(query, keep_blank_values=True)
         # A word as short as "description" is no secret, and taking it out would spoil answers.
         if _CREDENTIALS.search(name) or (name not in _SHOWN_PARAMETERS and len(value) >= _UNGUESSABLE)
     ]
-    forms = [form for each in found for form in (each, unquote(each), quote(each), quote(each, safe=""))]
+    forms = [form for each in secrets for form in (each, unquote(each), quote(each), quote(each, safe=""))]
     return tuple(dict.fromkeys(form for form in forms if form))
 
 
@@ -202,8 +202,8 @@ def _proxy(scheme: str, host: str, port: int | None) -> Proxy | None:
         return None
     url = url if "://" in url else f"http://{url}"
     try:
-        found = urlsplit(url)
-        if found.scheme not in ("http", "https") or not found.hostname or found.port == 0:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
             raise ValueError
         _as_sent(url)
     except (ValueError, _NoAddressError):

@@ -1,6 +1,7 @@
-"""Models hosted by Anthropic. The key comes from `ANTHROPIC_API_KEY`.
+"""Models hosted by Anthropic, and the messages API they speak: request bodies out, responses in.
 
-The messages protocol of Anthropic: bodies out, replies in."""
+The key comes from `ANTHROPIC_API_KEY`.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 # The limit of 5 MB is on the base64 text.
 LARGEST_IMAGE = 5 * 1024 * 1024 * 3 // 4
 
-_FINE_SIGHTED = re.compile(r"^claude-(opus-4-[789]|[a-z]+-[5-9])")
+_LARGER_IMAGES = re.compile(r"^claude-(opus-4-[789]|[a-z]+-[5-9])")
 _NOT_TAKEN = re.compile(r"not support|unsupported|not permitted", re.IGNORECASE)
 
 
@@ -113,25 +114,22 @@ class AnthropicProvider(ModelProvider):
         if not self._constrained:
             request = replace(request, schema=None)
         try:
-            return await self._ask(request)
+            content, headers = await exchange(
+                self._client,
+                "/v1/messages",
+                messages_body(request, self._context.model),
+                context=self._context,
+                timeout_s=self._timeout_s,
+            )
+            return read_message(content, headers.get("request-id"), self._context)
         except Flagged as flagged:
             return ModelResponse("", "refusal", Tokens(), reason=flagged.reason)
         except Rejection as rejection:
-            words = rejection.words.message
-            if request.schema is None or "output" not in words.lower() or not _NOT_TAKEN.search(words):
+            message = rejection.body.message
+            if request.schema is None or "output" not in message.lower() or not _NOT_TAKEN.search(message):
                 raise
         self._constrained = False
         return await self.generate(request)
-
-    async def _ask(self, request: ModelRequest) -> ModelResponse:
-        content, headers = await exchange(
-            self._client,
-            "/v1/messages",
-            messages_body(request, self._context.model),
-            context=self._context,
-            timeout_s=self._timeout_s,
-        )
-        return read_message(content, headers.get("request-id"), self._context)
 
     async def close(self) -> None:
         await self._client.close()
@@ -139,7 +137,7 @@ class AnthropicProvider(ModelProvider):
 
 def largest_side(model: str) -> int:
     """Pixels of an image's longer side above which the server makes it smaller without a word."""
-    return 2000 if _FINE_SIGHTED.match(model) else 1568
+    return 2000 if _LARGER_IMAGES.match(model) else 1568
 
 
 _BREAKPOINT = {"type": "ephemeral"}
@@ -197,7 +195,7 @@ def _block(part: str | SentImage, *, marked: bool) -> dict[str, Any]:
 
 
 def read_message(content: dict[str, Any], request_id: str | None, context: ErrorContext) -> ModelResponse:
-    """The reply in a message; raises `TransientError` where there is none."""
+    """The response in a message; raises `TransientError` where there is none."""
     blocks = content.get("content")
     if content.get("type") != "message" or not isinstance(blocks, list):
         raise bad_body(

@@ -1,7 +1,7 @@
-"""What a server said about an error, out of the many shapes servers say it in.
+"""The error in a server's response, out of the many shapes that servers have for it.
 
-All of it is foreign text, at times with the image of the request in it: a text is cut before it is searched,
-and every search takes time in proportion to its length.
+All of it is text from outside, at times with the image of the request in it: a text is cut before it is
+searched, and every search takes time in proportion to its length.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MASK = "***"
 _BEARER = re.compile(r"\bBearer \S+", re.IGNORECASE)
 HIDDEN = "[key]"
 # Six characters of a shorter key could be any word.
-_TELLING = 12
+_DISTINCTIVE = 12
 _SHORTEST = 5
 _SHORTEST_IN_ANSWERS = 8
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
@@ -44,8 +44,8 @@ class ErrorBody:
     """`message` is one line for people, without keys; `codes` are machine-readable names of the error.
 
     `parameter` is the request's field the server objects to, None where it names none. `reasons` are what a
-    gateway's moderation found in the question, empty where it says nothing of that. `wait_s` is for how many
-    seconds the body asks callers to wait, None where it does not.
+    gateway's moderation has against the request, empty where it says nothing of that. `wait_s` is the wait in
+    seconds that the body asks for, None where it asks for none.
     """
 
     message: str
@@ -55,7 +55,7 @@ class ErrorBody:
     wait_s: float | None = None
 
 
-def read_words(body: bytes, secrets: Iterable[str]) -> ErrorBody:
+def read_error_body(body: bytes, secrets: Iterable[str]) -> ErrorBody:
     """Read an error body: JSON of OpenAI, Anthropic, FastAPI, Google or OpenRouter shape, HTML, or text.
 
     `secrets` are the key in use and what else must not be repeated; no part of them that could tell anything
@@ -93,7 +93,7 @@ def _read(body: bytes, secrets: tuple[str, ...], *, within: bool) -> ErrorBody:
     for metadata in _dicts(error.get("metadata")):
         reasons += [one_line(each, secrets) for each in _strings(metadata.get("reasons"))]
         if within and isinstance(metadata.get("raw"), str):
-            # A gateway says little itself and hands on what the server behind it said.
+            # A gateway says little itself and hands on the message of the server behind it.
             upstream = _read(metadata["raw"].encode("utf-8", "replace"), secrets, within=False)
             text = one_line(f"{text}: {upstream.message}", secrets)
             codes |= upstream.codes
@@ -143,15 +143,13 @@ def _spellings(character: str) -> str:
 
 
 def _without_keys(line: str, secrets: Iterable[str]) -> str:
-    telling: list[str] = []
+    ends: list[str] = []
     for secret in secrets:
         line = line.replace(secret, HIDDEN)
-        if len(secret) >= _TELLING:
-            telling += (secret[:6], secret[-6:])
-    if telling:
-        line = " ".join(
-            HIDDEN if any(piece in word for piece in telling) else word for word in line.split(" ")
-        )
+        if len(secret) >= _DISTINCTIVE:
+            ends += (secret[:6], secret[-6:])
+    if ends:
+        line = " ".join(HIDDEN if any(end in word for end in ends) else word for word in line.split(" "))
     return _RUN.sub(_without_key, _BEARER.sub(HIDDEN, line))
 
 
@@ -207,8 +205,8 @@ def _codes(values: Iterable[object]) -> frozenset[str]:
 
 
 def _seconds(value: object) -> float | None:
-    found = _SECONDS.fullmatch(value) if isinstance(value, str) else None
-    return float(found[1]) if found else None
+    seconds = _SECONDS.fullmatch(value) if isinstance(value, str) else None
+    return float(seconds[1]) if seconds else None
 
 
 def _validation(problems: list[Any]) -> tuple[str | None, str | None]:

@@ -21,7 +21,7 @@ from openai import AsyncOpenAI, DefaultAioHttpClient
 
 from uncanny.errors import ModelUnusableError, ProviderError
 from uncanny.models.addresses import Address
-from uncanny.models.error_body import one_line, read_words
+from uncanny.models.error_body import one_line, read_error_body
 from uncanny.models.http_errors import (
     HTTP_ERRORS,
     ErrorContext,
@@ -138,8 +138,8 @@ async def exchange(
 ) -> Exchanged:
     """Post `body` and return the JSON object that comes back, with the headers.
 
-    `timeout_s` is for the whole exchange: a server that sends a byte now and then does not hold a slot
-    for ever. Raises the errors of `faults`, with nothing of the SDK's (which carry the key) attached.
+    `timeout_s` is for the whole exchange: a server that sends a byte now and then does not keep a slot
+    for ever. Raises the errors of `http_errors`, with nothing of the SDK's (which carry the key) attached.
     """
     try:
         async with asyncio.timeout(timeout_s):
@@ -152,7 +152,7 @@ async def exchange(
 
 
 def read_body(body: bytes, headers: Mapping[str, str], context: ErrorContext) -> dict[str, Any]:
-    """The JSON object in the body of a response with status 200. Raises the errors of `faults`."""
+    """The JSON object in the body of a response with status 200. Raises the errors of `http_errors`."""
     # Parsed here: the SDKs hand back broken JSON and HTML pages as a string, without an error.
     try:
         content = _parsed(body)
@@ -194,4 +194,4 @@ def _error_within(
     status = error.get("code") if isinstance(error, dict) else None
     if isinstance(status, int) and 400 <= status < 600:
         return from_response(status, headers, body, context)
-    return bad_body(context, read_words(body, context.secrets).message)
+    return bad_body(context, read_error_body(body, context.secrets).message)

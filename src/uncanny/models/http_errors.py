@@ -24,7 +24,7 @@ from uncanny.errors import (
     TransientError,
 )
 from uncanny.models.addresses import Address, redacted
-from uncanny.models.error_body import ErrorBody, one_line, read_words
+from uncanny.models.error_body import ErrorBody, one_line, read_error_body
 
 LONGEST_WAIT_S = 120.0
 _MOST_OF_DOTENV = 1 << 20
@@ -39,7 +39,7 @@ _QUOTA_CODES = frozenset(
 )
 _LOW_CREDIT = "credit balance is too low"
 
-# Statuses with which servers turn down a question whose content their moderation objects to.
+# Statuses with which servers turn down a request whose content their moderation objects to.
 _MODERATING = frozenset({400, 403, 422, 451})
 # Compared without case, hyphens and underscores. 1301 is Zhipu's.
 _MODERATION_CODES = frozenset(
@@ -57,7 +57,7 @@ _MODERATION_CODES = frozenset(
         "sensitivecontent",
     }
 )
-# What is said of a question's content. "Request" is not among it: firewalls block requests for other reasons.
+# How servers speak of a prompt's content. Not of a "request": firewalls block requests for other reasons.
 _ABOUT_CONTENT = re.compile(
     r"\b(?:content|input|prompt|image|message|output|text|data)s?\b[^.!?]{0,60}"
     r"\b(?:flagged|inappropriate|filtered|moderat|unsafe|harmful|sensitive (?:content|information|words?)"
@@ -67,7 +67,7 @@ _ABOUT_CONTENT = re.compile(
     r"|\bmoderation\b|\bconsidered high risk\b|\busage guidelines\b",
     re.IGNORECASE,
 )
-# What is said of whoever asks, or of the request's form, and holds for all questions alike.
+# How they speak of the account, or of the request's form; it holds for all requests alike.
 _ABOUT_ACCESS = re.compile(
     r"\b(?:your|this|the) (?:api[ -]?)?(?:account|organi[sz]ation|project|team|workspace|user|key|access"
     r"|subscription|region|country)\b|\bpermission|\bauthori[sz]|\bnot have access\b|\bnot supported\b"
@@ -97,7 +97,7 @@ class ErrorContext:
     """Which model at which server an error is about, and where its key comes from.
 
     `endpoint` is the address as it may be shown. `secrets` are the key and whatever else must not be repeated
-    from a server's words. `proxy` is that between, None without one.
+    from a server's message. `proxy` is that between, None without one.
     """
 
     name: str
@@ -116,11 +116,11 @@ class ErrorContext:
 
 
 class Rejection(RequestRejectedError):
-    """A rejected request with the server's words, for providers that can say the same in another way."""
+    """A rejected request with the server's error body, for providers that can put it in another form."""
 
-    def __init__(self, message: str, *, words: ErrorBody, remedy: str | None = None) -> None:
+    def __init__(self, message: str, *, body: ErrorBody, remedy: str | None = None) -> None:
         super().__init__(message, remedy=remedy)
-        self.words = words
+        self.body = body
 
 
 class NothingThereError(ModelUnusableError):
@@ -132,7 +132,7 @@ class NothingThereError(ModelUnusableError):
 
 
 class Flagged(RequestRejectedError):
-    """The server's moderation turned this one question down. Providers make a refusal of it.
+    """The server's moderation turned this one request down. Providers make a refusal of it.
 
     `reason` is the server's message, with what it flagged where it says so.
     """
@@ -182,16 +182,16 @@ def from_response(
     status: int, headers: Mapping[str, str], body: bytes, context: ErrorContext
 ) -> ProviderError:
     """The error for a response that is not a 2xx one."""
-    words = read_words(body, context.secrets)
-    message = f"{context.name}: HTTP {status}: {words.message or 'no reason given'}"
+    error_body = read_error_body(body, context.secrets)
+    message = f"{context.name}: HTTP {status}: {error_body.message or 'no reason given'}"
     if context.proxy and status in _PROXIES_SAY:
         message += f" (through the proxy {context.proxy})"
     advice = headers.get("x-should-retry")
-    if status == 402 or words.codes & _QUOTA_CODES or _LOW_CREDIT in words.message:
+    if status == 402 or error_body.codes & _QUOTA_CODES or _LOW_CREDIT in error_body.message:
         return QuotaError(message, remedy=f"Add credit to the account behind {context.key_variable}.")
-    if _moderated(status, words):
-        flagged = f" (flagged: {', '.join(words.reasons)})" if words.reasons else ""
-        return Flagged(message + flagged, reason=f"HTTP {status}: {words.message}{flagged}")
+    if _moderated(status, error_body):
+        flagged = f" (flagged: {', '.join(error_body.reasons)})" if error_body.reasons else ""
+        return Flagged(message + flagged, reason=f"HTTP {status}: {error_body.message}{flagged}")
     if 300 <= status < 400:
         return _redirected(status, headers.get("location"), context)
     if status == 407:
@@ -203,10 +203,10 @@ def from_response(
             remedy=(_load_dotenv(context.key_variable) if unset else None)
             or f"Set {context.key_variable} to a key that may use {context.model!r}.",
         )
-    unknown_model = "model_not_found" in words.codes
+    unknown_model = "model_not_found" in error_body.codes
     if status in (404, 405) or unknown_model:
         # Of a path that is not there, servers do not say so with a model's name.
-        unknown_model |= bool(context.model) and context.model in words.message
+        unknown_model |= bool(context.model) and context.model in error_body.message
         return NothingThereError(
             message,
             unknown_model=unknown_model,
@@ -217,14 +217,14 @@ def from_response(
         return TransientError(
             message,
             kind=f"http_{status}",
-            retry_after=retry_after(headers) or within_reason(words.wait_s),
+            retry_after=retry_after(headers) or within_reason(error_body.wait_s),
             overloaded=status in _OVERLOADED,
         )
-    return Rejection(message, words=words)
+    return Rejection(message, body=error_body)
 
 
 def _redirected(status: int, location: str | None, context: ErrorContext) -> ModelUnusableError:
-    """Image, question and key go where the user sent them, or nowhere, be it the same host."""
+    """Image, prompt and key go where the user sent them, or nowhere, be it the same host."""
     target = one_line(redacted(location or "").partition("?")[0], context.secrets)
     return ModelUnusableError(
         f"{context.name}: {context.endpoint} redirects to {target or 'nowhere'} (HTTP {status}), and "
@@ -272,7 +272,7 @@ def _load_dotenv(variable: str) -> str | None:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait as the server asks, above 0 and at most 120; None where it asks nothing readable.
 
-    A time that is no wait at all, zero, negative or past, is None as well: callers then wait as usual.
+    A time that is no wait at all, zero, negative or past, is None as well: then the usual wait holds.
     """
     seconds = _number(headers.get("retry-after-ms"))
     if seconds is not None:
@@ -293,15 +293,15 @@ def within_reason(seconds: float | None) -> float | None:
     return min(seconds, LONGEST_WAIT_S) if seconds is not None and seconds > 0 else None
 
 
-def _moderated(status: int, words: ErrorBody) -> bool:
-    """Whether a response is about what one question contains, not about the key nor the request's form."""
+def _moderated(status: int, error_body: ErrorBody) -> bool:
+    """Whether a response is about the content of one request, not about the key nor the request's form."""
     if status not in _MODERATING:
         return False
-    if words.reasons or any(
-        re.sub(r"[^a-z0-9]", "", code.lower()) in _MODERATION_CODES for code in words.codes
+    if error_body.reasons or any(
+        re.sub(r"[^a-z0-9]", "", code.lower()) in _MODERATION_CODES for code in error_body.codes
     ):
         return True
-    return bool(_ABOUT_CONTENT.search(words.message)) and not _ABOUT_ACCESS.search(words.message)
+    return bool(_ABOUT_CONTENT.search(error_body.message)) and not _ABOUT_ACCESS.search(error_body.message)
 
 
 def _no_key(context: ErrorContext, reason: str) -> ModelUnusableError:

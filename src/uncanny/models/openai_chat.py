@@ -1,6 +1,8 @@
-"""The chat completions protocol, which OpenAI defines and many servers speak: bodies out, replies in.
+"""Models behind the chat completions API, which OpenAI defines and many servers have.
 
-A model behind the chat completions protocol; hosted OpenAI, vLLM and others differ in a `ApiVariant` only."""
+Request bodies out, responses in, and what is learned on the way about the server's variant of it. Hosted
+OpenAI, vLLM and others differ in an `ApiVariant` only.
+"""
 
 from __future__ import annotations
 
@@ -122,10 +124,10 @@ def _first_image(request: ModelRequest) -> SentImage | None:
 
 
 def read_chat(content: dict[str, Any], request_id: str | None, context: ErrorContext) -> ModelResponse:
-    """The reply in a chat completion; raises `TransientError` where there is none.
+    """The response in a chat completion; raises `TransientError` where there is none.
 
     A completion without a choice that was billed or that says why is a refusal: Gemini answers a blocked
-    question so.
+    request so.
     """
     tokens = _tokens(content.get("usage"))
     model = _string(content.get("model"))
@@ -220,8 +222,8 @@ _ADAPTABLE = (
     "temperature",
 )
 _OPTIONAL = frozenset({"response_format", "prompt_cache_key", "detail", "uuid"})
+# What calls add to a base URL; users paste it with the rest.
 OWN_PATH = "/chat/completions"
-"""What calls add to a base URL; users paste it with the rest."""
 
 _NOT_TAKEN = re.compile(
     r"unsupported|not support|n't support|unknown|unrecogni[sz]ed|unexpected|extra inputs|not permitted"
@@ -231,7 +233,7 @@ _NOT_TAKEN = re.compile(
 _SCHEMA_WORDS = re.compile(r"response_format|json_schema|structured output|guided|grammar", re.IGNORECASE)
 
 
-def _says_nothing_is_there(error: ProviderError) -> bool:
+def _may_be_the_path(error: ProviderError) -> bool:
     """Whether an error may be about the path: also some servers' status 200 without an answer."""
     if isinstance(error, NothingThereError):
         return not error.unknown_model
@@ -239,10 +241,10 @@ def _says_nothing_is_there(error: ProviderError) -> bool:
 
 
 class ChatModel(ModelProvider):
-    """A `Provider` over an SDK client; one HTTP call per question.
+    """A provider over an SDK client; one HTTP call per request.
 
-    A server that answers 400 naming a parameter it does not take is asked again without that parameter, once
-    for each, and is not sent it any more: `sent` says what goes out. Where there is nothing at an address
+    Where a server answers 400 naming a parameter it does not take, the call is made again without it, once
+    for each, and it is not sent any more: `sent` says what goes out. Where there is nothing at an address
     whose path names no version, `/v1` is tried once, and kept if something answers there; `notices` says so.
     `capabilities` and `endpoint` stay as they are, because answers are kept under them.
     """
@@ -299,7 +301,7 @@ class ChatModel(ModelProvider):
                 carried = (_OPTIONAL | parameters.keys()) - left_out
                 if request.schema is None:
                     carried -= {"response_format"}
-                refused = self._not_taken(rejection.words, carried)
+                refused = self._not_taken(rejection.body, carried)
                 if refused is None:
                     raise
                 self._left_out |= {refused}
@@ -309,16 +311,20 @@ class ChatModel(ModelProvider):
     async def _exchange(self, body: bytes) -> Exchanged:
         client = self._client
         try:
-            found = await self._post(body, client, self._context)
+            exchanged = await exchange(
+                client, OWN_PATH, body, context=self._context, timeout_s=self._timeout_s
+            )
         except (NothingThereError, TransientError) as error:
-            if not _says_nothing_is_there(error):
+            if not _may_be_the_path(error):
                 raise
             first = error
         else:
             self._in_doubt = False
-            return found
-        if self._client is not client:  # another call has found the place meanwhile
-            return await self._post(body, self._client, self._context)
+            return exchanged
+        if self._client is not client:  # another call has seen meanwhile that it is below the version
+            return await exchange(
+                self._client, OWN_PATH, body, context=self._context, timeout_s=self._timeout_s
+            )
         if not self._in_doubt:
             raise first
         return await self._below_version(body, first)
@@ -329,16 +335,16 @@ class ChatModel(ModelProvider):
         client = self._client.with_options(base_url=address.url)
         context = replace(self._context, endpoint=address.shown)
         try:
-            found = await self._post(body, client, context)
+            exchanged = await exchange(client, OWN_PATH, body, context=context, timeout_s=self._timeout_s)
         except ProviderError as error:
-            if _says_nothing_is_there(error):
+            if _may_be_the_path(error):
                 first.message += f" ({address}, tried as well, is no better)"
                 raise first from None
             if not isinstance(error, TransientError):
                 self._move(address, client, context)
             raise
         self._move(address, client, context)
-        return found
+        return exchanged
 
     def _move(self, address: Address, client: AsyncOpenAI, context: ErrorContext) -> None:
         if self._in_doubt:
@@ -347,9 +353,6 @@ class ChatModel(ModelProvider):
                 f"{context.name}: nothing is at {self._address}; {address} was used: give that as --base-url"
             )
             self._address, self._client, self._context = address, client, context
-
-    async def _post(self, body: bytes, client: AsyncOpenAI, context: ErrorContext) -> Exchanged:
-        return await exchange(client, OWN_PATH, body, context=context, timeout_s=self._timeout_s)
 
     async def close(self) -> None:
         await self._client.close()
@@ -360,18 +363,18 @@ class ChatModel(ModelProvider):
             return first
         return "max_tokens" if first == "max_completion_tokens" else "max_completion_tokens"
 
-    def _not_taken(self, words: ErrorBody, carried: Set[str]) -> str | None:
+    def _not_taken(self, error: ErrorBody, carried: Set[str]) -> str | None:
         """Which of the fields `carried` the server does not take; None where it objects to something else."""
-        unsupported = _NOT_TAKEN.search(words.message) is not None
+        unsupported = _NOT_TAKEN.search(error.message) is not None
         # Servers without constrained decoding say so in many ways; what OpenAI has against a schema is to be
         # seen.
-        about_schema = words.parameter == "response_format" or _SCHEMA_WORDS.search(words.message)
+        about_schema = error.parameter == "response_format" or _SCHEMA_WORDS.search(error.message)
         if about_schema and "response_format" in carried and (unsupported or not self._variant.shared_schema):
             return "response_format"
         if not unsupported:
             return None
         for field in _ADAPTABLE:
-            named = re.search(rf"\b{field}\b", words.parameter or words.message)
+            named = re.search(rf"\b{field}\b", error.parameter or error.message)
             if named and field in carried:
                 return field
         return None

@@ -1,6 +1,7 @@
-"""Any server that speaks the chat completions protocol: LM Studio, llama.cpp, Ollama, OpenRouter, …
+"""Any server with the chat completions API: LM Studio, llama.cpp, Ollama, OpenRouter, …
 
-Clients for servers that speak OpenAI's protocol without being OpenAI: they learn nothing of an account."""
+Such a server is not OpenAI and learns nothing of an OpenAI account: neither its key nor its organization.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ KEY_VARIABLE = "OPENAI_COMPATIBLE_API_KEY"
 class CompatibleProvider(ChatModel):
     """A model of some server, `openai-compatible/<model>`.
 
-    The base URL is given or in `OPENAI_COMPATIBLE_BASE_URL`, the key in `OPENAI_COMPATIBLE_API_KEY` if the
-    server wants one; OpenAI's own key is never sent. Constrained answers are asked for until the server says
-    that it has none. Raises `UsageError` without a base URL.
+    `base_url` defaults to `OPENAI_COMPATIBLE_BASE_URL`. The key is in `OPENAI_COMPATIBLE_API_KEY` if the
+    server wants one; OpenAI's own key is never sent. Answers are constrained until the server says that it
+    cannot. Raises `UsageError` without a base URL.
     """
 
     def __init__(
@@ -46,8 +47,8 @@ class CompatibleProvider(ChatModel):
                 f"{name} needs the server's address", remedy=f"Give --base-url or set {URL_VARIABLE}."
             )
         address = parse_address(text, without=(OWN_PATH,))
-        key = foreign_key(address, api_key, KEY_VARIABLE)
-        client = foreign_client(address, key, timeout_s)
+        key = optional_key(address, api_key, KEY_VARIABLE)
+        client = compatible_client(address, key, timeout_s)
         super().__init__(
             client,
             address=address,
@@ -70,7 +71,7 @@ class CompatibleProvider(ChatModel):
 NO_KEY = "none"
 
 
-def foreign_key(address: Address, key: str | None, variable: str) -> str:
+def optional_key(address: Address, key: str | None, variable: str) -> str:
     """The key to send: `key`, else that of the environment, else `NO_KEY`.
 
     Raises `UsageError` where the address has a user and password as well: they take the same header.
@@ -84,7 +85,7 @@ def foreign_key(address: Address, key: str | None, variable: str) -> str:
     return key or NO_KEY
 
 
-def foreign_client(address: Address, key: str, timeout_s: float) -> AsyncOpenAI:
+def compatible_client(address: Address, key: str, timeout_s: float) -> AsyncOpenAI:
     """A client that sends `key` and none of the headers the SDK takes from OpenAI's own variables."""
     lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
     ambient = {line.partition(":")[0].strip() for line in lines if ":" in line}

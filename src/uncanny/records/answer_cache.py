@@ -1,4 +1,4 @@
-"""Finished model answers on disk: nothing is asked twice, not even after a SIGKILL."""
+"""Finished model answers on disk: no call is made twice, not even after a SIGKILL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger("uncanny")
 GATHER_S = 0.1
 AGAIN_S = 1.0
 MOST_WAITING = 1_000
-# Held while a database is opened, taken over or replaced.
+# Locked while a database is opened, taken over or replaced.
 _OPENING = ".opening.lock"
 
 

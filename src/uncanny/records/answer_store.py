@@ -56,7 +56,7 @@ class AnswerStore:
         self.path = folder / NAME
         _refuse_journal(self.path)
         self._reading, self._writing = threading.Lock(), threading.Lock()
-        with _told_apart():
+        with _damage_told_apart():
             self._reader = self._writer = _connect(self.path)
             try:
                 self._make_or_check()
@@ -67,7 +67,7 @@ class AnswerStore:
 
     def get(self, key: str) -> bytes | None:
         """Raises DamagedError, StorageError."""
-        with self._reading, _told_apart():
+        with self._reading, _damage_told_apart():
             row = self._reader.execute("SELECT value, checksum FROM answers WHERE key = ?", (key,)).fetchone()
         if row is None or not isinstance(row[0], bytes):
             return None
@@ -81,21 +81,21 @@ class AnswerStore:
         )
 
     def adopt(self, entries: Iterable[Entry]) -> int:
-        """Take over what is not there yet, many at a time. Returns how many it was given."""
-        given, source = 0, iter(entries)
+        """Take over what is not there yet, many at a time. Returns how many came."""
+        number, source = 0, iter(entries)
         while batch := list(islice(source, _BATCH)):
-            given += len(batch)
+            number += len(batch)
             self._put(batch, "ON CONFLICT (key) DO NOTHING")
-        return given
+        return number
 
     def __len__(self) -> int:
-        with self._reading, _told_apart():
+        with self._reading, _damage_told_apart():
             (number,) = self._reader.execute("SELECT count(*) FROM answers").fetchone()
         return int(number)
 
     def copy(self, path: Path) -> None:
         """All that is committed, as one file. Raises DamagedError, StorageError."""
-        with self._reading, _told_apart(), contextlib.closing(_connect(path)) as target:
+        with self._reading, _damage_told_apart(), contextlib.closing(_connect(path)) as target:
             self._reader.backup(target)
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class AnswerStore:
 
     def _put(self, entries: Iterable[Entry], on_conflict: str) -> None:
         rows = ((key, value, _checksum(key, value)) for key, value in entries)
-        with self._writing, _told_apart(), _transaction(self._writer):
+        with self._writing, _damage_told_apart(), _transaction(self._writer):
             self._writer.executemany(f"INSERT INTO answers VALUES (?, ?, ?) {on_conflict}", rows)
 
     def _make_or_check(self) -> None:
@@ -113,8 +113,8 @@ class AnswerStore:
             self._reader.execute("PRAGMA journal_mode = WAL")
             with _transaction(self._reader):
                 self._reader.execute(_TABLE)
-        if (found := _schema(self._reader)) != _SCHEMA:
-            names = sorted(name for _, name, _ in found - _SCHEMA)
+        if (schema := _schema(self._reader)) != _SCHEMA:
+            names = sorted(name for _, name, _ in schema - _SCHEMA)
             raise DamagedError(f"it holds something else: {', '.join(names) or 'another table of answers'}")
         self._reader.execute("PRAGMA journal_mode = WAL")
 
@@ -214,7 +214,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told_apart() -> Iterator[None]:
+def _damage_told_apart() -> Iterator[None]:
     """Damage from what may pass, as a full disk."""
     try:
         yield

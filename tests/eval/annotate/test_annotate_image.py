@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from tests.agents.specialists import Specialists, listed
-from tests.client.scripted import guarded, said
+from tests.client.scripted import guarded, text_response
 from tests.runs.e2e import check_record
 from tests.runs.scripted_run import annotated, annotator, image_files
 from uncanny.errors import ModelUnusableError, RequestRejectedError
@@ -79,7 +79,7 @@ async def test_when_every_object_failed_an_empty_list_is_no_answer(file: ImageFi
 @pytest.mark.parametrize("agent", ["ObjectPerceiver", "AnomalyFormatter"])
 async def test_a_failed_perceiver_or_formatter_fails_the_image(file: ImageFile, agent: str) -> None:
     asked = Specialists("cup")
-    asked.answers[agent, 1, None] = lambda _: said("hm?")  # type: ignore[index]
+    asked.answers[agent, 1, None] = lambda _: text_response("hm?")  # type: ignore[index]
     found = (await annotated(annotator(asked), file)).record
     check_record(found)
     assert found.status == "failed"
@@ -116,7 +116,7 @@ async def test_a_fallback_that_did_everything_is_named(file: ImageFile) -> None:
 
 async def test_usage_nobody_reported_is_not_zero(file: ImageFile) -> None:
     asked = Specialists("cup")
-    asked.answers["AttributeAnalyzer", 1, None] = lambda _: said("Notes.", tokens=Tokens(output=3))
+    asked.answers["AttributeAnalyzer", 1, None] = lambda _: text_response("Notes.", tokens=Tokens(output=3))
     usage = (await annotated(annotator(asked), file)).record.usage
     assert (usage.input_tokens, usage.output_tokens, usage.calls) == (None, 93, 10)
 

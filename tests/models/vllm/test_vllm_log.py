@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from uncanny.models.vllm.watcher import telling_lines
+from uncanny.models.vllm.watcher import cause_lines
 
 ENGINE = """\
 (APIServer pid=7) WARNING 01-31 12:00:00 [system_utils.py:255] Errors like `OSError: too many files`
@@ -25,18 +25,18 @@ vllm: error: unrecognized arguments: --no-such-flag
 
 
 def test_the_root_cause_is_told_ahead_of_what_follows_from_it() -> None:
-    root, end = telling_lines(ENGINE.splitlines())
+    root, end = cause_lines(ENGINE.splitlines())
     assert root.endswith("ValueError: No available memory for the cache blocks.")
     assert "Engine core initialization failed" in end
 
 
 def test_without_an_exception_the_end_is_told() -> None:
-    assert telling_lines(ARGUMENTS.splitlines())[-1] == "vllm: error: unrecognized arguments: --no-such-flag"
+    assert cause_lines(ARGUMENTS.splitlines())[-1] == "vllm: error: unrecognized arguments: --no-such-flag"
 
 
 def test_an_empty_log_tells_nothing() -> None:
-    assert telling_lines([]) == []
+    assert cause_lines([]) == []
 
 
 def test_long_lines_are_cut() -> None:
-    assert len(telling_lines(["ValueError: " + "x" * 10_000])[0]) == 400
+    assert len(cause_lines(["ValueError: " + "x" * 10_000])[0]) == 400

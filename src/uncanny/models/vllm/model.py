@@ -11,7 +11,7 @@ from uncanny.models.base import Capabilities, ModelRequest, ModelResponse
 from uncanny.models.http_errors import ErrorContext, NothingThereError
 from uncanny.models.openai import MEDIA_TYPES
 from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel
-from uncanny.models.openai_compatible import foreign_client, foreign_key
+from uncanny.models.openai_compatible import compatible_client, optional_key
 
 KEY_VARIABLE = "VLLM_API_KEY"
 URL_VARIABLE = "VLLM_BASE_URL"
@@ -22,9 +22,10 @@ MOST_NAMED = 5
 class VLLMProvider(ChatModel):
     """A model of a vLLM server, `vllm/<model>`.
 
-    The base URL is given, in `VLLM_BASE_URL` or `http://127.0.0.1:8000/v1`, the key in `VLLM_API_KEY` if the
-    server was started with one. Answers follow each step's own schema: grammars do not enter the prompt, so
-    the prefix cache does not mind. Images carry their digest, so that the server need not hash their pixels.
+    `base_url` defaults to `VLLM_BASE_URL`, then to `http://127.0.0.1:8000/v1`. The key is in `VLLM_API_KEY`
+    if the server was started with one. Answers follow each step's own schema: grammars do not enter the
+    prompt, so the prefix cache is not touched. Images carry their digest, so that the server need not hash
+    their pixels.
     """
 
     def __init__(
@@ -38,8 +39,8 @@ class VLLMProvider(ChatModel):
         address = parse_address(
             base_url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL, without=(OWN_PATH,)
         )
-        key = foreign_key(address, api_key, KEY_VARIABLE)
-        client = foreign_client(address, key, timeout_s)
+        key = optional_key(address, api_key, KEY_VARIABLE)
+        client = compatible_client(address, key, timeout_s)
         super().__init__(
             client,
             address=address,

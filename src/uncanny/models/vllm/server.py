@@ -34,12 +34,12 @@ from uncanny.models.error_body import one_line
 from uncanny.models.http import http_client
 from uncanny.models.http_errors import HTTP_ERRORS
 from uncanny.models.vllm import watcher as vllm_watch
-from uncanny.models.vllm.watcher import telling_lines
+from uncanny.models.vllm.watcher import cause_lines
 
 COMMAND_VARIABLE = "UNCANNY_VLLM_COMMAND"
 
 DEFAULT_ARGUMENTS = (
-    "--enable-prompt-tokens-details",  # without it, usage does not say how many tokens the cache held
+    "--enable-prompt-tokens-details",  # without it, usage does not say how many tokens came from the cache
     "--structured-outputs-config",
     '{"backend":"guidance"}',  # xgrammar lets raw control characters into strings of limited length
 )
@@ -56,11 +56,11 @@ def vllm_command() -> tuple[str, ...]:
 
     Raises `UsageError` when there is none.
     """
-    if given := os.environ.get(COMMAND_VARIABLE):
-        return tuple(shlex.split(given))
+    if command := os.environ.get(COMMAND_VARIABLE):
+        return tuple(shlex.split(command))
     beside = Path(sys.executable).with_name("vllm")
-    if found := str(beside) if os.access(beside, os.X_OK) else shutil.which("vllm"):
-        return (found,)
+    if path := str(beside) if os.access(beside, os.X_OK) else shutil.which("vllm"):
+        return (path,)
     raise UsageError(
         "vLLM is not installed here",
         remedy="pip install 'uncanny[vllm]', or start a server yourself and pass its --base-url",
@@ -160,9 +160,9 @@ class VllmServer:
         with self.log_path.open("rb") as log:
             log.seek(max(self._log_start, self.log_path.stat().st_size - _LOG_READ))
             lines = log.read().decode(errors="replace").splitlines()
-        said = " | ".join(telling_lines(lines)) or "nothing"
+        causes = " | ".join(cause_lines(lines)) or "nothing"
         return ModelUnusableError(
-            f"The vLLM server for {self.model!r} {what}; its log {self.log_path} says: {said}",
+            f"The vLLM server for {self.model!r} {what}; its log {self.log_path} says: {causes}",
             remedy="Mend what it names, or start a server by hand and pass its --base-url",
         )
 
@@ -234,7 +234,7 @@ async def _get(address: Address, url: str, api_key: str | None) -> httpx2.Respon
 
 @dataclass(frozen=True, slots=True)
 class PrefixCache:
-    """What vLLM's prefix cache did since the server was started, in tokens: looked up, and found."""
+    """What vLLM's prefix cache did since the server was started, in tokens: looked up, and hit."""
 
     queries: int
     hits: int

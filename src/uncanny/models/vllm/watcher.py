@@ -1,13 +1,13 @@
 """Run one command and see to its end: `python vllm_watch.py COMMAND ARGUMENT…`.
 
 The command runs in a process group of its own, and this process outlives it. The group is ended when the
-command exits, on SIGTERM, and when standard input reaches its end: a run holds the other end of that pipe
+command exits, on SIGTERM, and when standard input reaches its end: a run has the other end of that pipe
 and the kernel closes it however the run ends, SIGKILL included. The command's output goes to standard
 error; its process id is the one line written to standard output.
 
 A file of its own, without imports of the package: it must start in no time and stay small beside the server.
-
-What the log of a vLLM server that failed says about the cause."""
+Also here, since it needs nothing either: which lines of a failed server's log name the cause.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 def adopt_orphans() -> None:
     """Become the parent of the group's orphans, where Linux allows it, so that they can be reaped here.
 
-    Without this, dead members stay in the group as zombies for as long as process 1 does not reap them, which
-    it never does in many containers.
+    Without this, members that have ended stay in the group as zombies for as long as process 1 does not reap
+    them, which it never does in many containers.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
@@ -44,7 +44,7 @@ def adopt_orphans() -> None:
 
 
 def group_lives(group: int) -> bool:
-    """Whether any process of the group is left, once the dead ones are reaped."""
+    """Whether any process of the group is left, once those that have ended are reaped."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-group, os.WNOHANG)[0]:
             pass
@@ -123,12 +123,12 @@ _NAMES_ERROR = re.compile(r"\w(?:Error|Exception): ")
 _ERRORS, _LAST, _WIDTH = 2, 2, 400
 
 
-def telling_lines(log: Sequence[str]) -> list[str]:
+def cause_lines(log: Sequence[str]) -> list[str]:
     """The few lines of a failed start that name the cause: the last errors in it, and how it ends.
 
     The very last lines alone do not do: vLLM's main process only says that its engine failed.
     """
-    told = [line.strip() for line in log if line.strip() and not _NOISE.match(line)]
-    errors = [line for line in told if _NAMES_ERROR.search(line)]
-    kept = {*errors[-_ERRORS:], *told[-_LAST:]}
-    return [line[:_WIDTH] for line in dict.fromkeys(told) if line in kept]
+    messages = [line.strip() for line in log if line.strip() and not _NOISE.match(line)]
+    errors = [line for line in messages if _NAMES_ERROR.search(line)]
+    shown = {*errors[-_ERRORS:], *messages[-_LAST:]}
+    return [line[:_WIDTH] for line in dict.fromkeys(messages) if line in shown]

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from uncanny import models
 from uncanny.errors import ProviderError, TransientError
 from uncanny.models.anthropic import read_message
-from uncanny.models.error_body import MESSAGE_LENGTH, one_line, read_words
+from uncanny.models.error_body import MESSAGE_LENGTH, one_line, read_error_body
 from uncanny.models.http import read_body
 from uncanny.models.http_errors import ErrorContext, from_response, retry_after
 from uncanny.models.openai_chat import read_chat
-from uncanny.models.vllm.watcher import telling_lines
+from uncanny.models.vllm.watcher import cause_lines
 
 KEY = "sk-proj-0123456789abcdefSECRET"
 WHERE = ErrorContext("some/model", "model", "http://127.0.0.1/v1", "SOME_API_KEY", (KEY,))
@@ -46,10 +46,10 @@ def test_any_length_of_any_text_is_read(fragment: str) -> None:
         assert len(one_line(told, (KEY,))) <= MESSAGE_LENGTH
         assert KEY not in one_line(told, (KEY,))
         for body in (told, orjson.dumps({"error": {"message": told}}).decode(), orjson.dumps(told).decode()):
-            words = read_words(body.encode(), (KEY,))
+            words = read_error_body(body.encode(), (KEY,))
             assert len(words.message) <= MESSAGE_LENGTH
             assert KEY not in words.message
-        telling_lines([told])
+        cause_lines([told])
 
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
@@ -171,7 +171,7 @@ def test_nesting_is_survived(depth: int, around: bytes) -> None:
     ],
 )
 def test_a_place_that_is_none_is_left_out(detail: list[Any]) -> None:
-    words = read_words(orjson.dumps({"detail": detail}), ())
+    words = read_error_body(orjson.dumps({"detail": detail}), ())
     assert (words.message, words.parameter) == ("Input should be 'text'", None)
 
 

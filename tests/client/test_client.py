@@ -10,13 +10,13 @@ import pytest
 
 from tests.client.scripted import (
     ScriptedProvider,
-    ask,
     busy,
+    generate,
     guarded,
     in_turn,
+    make_request,
     number,
-    question,
-    said,
+    text_response,
 )
 from tests.virtual_time import in_virtual_time, virtual_time
 from uncanny.client.budget import Budget
@@ -51,16 +51,16 @@ def no_key() -> ModelUnusableError:
 
 
 async def test_each_agent_has_its_own_route_and_the_others_the_general_one() -> None:
-    general, special = (ScriptedProvider(lambda _: said("1")) for _ in range(2))
+    general, special = (ScriptedProvider(lambda _: text_response("1")) for _ in range(2))
     model_client = ModelClient({"": [guarded(general)], "Counter": [guarded(special)]})
-    await ask(model_client, question(agent="Counter"))
-    await ask(model_client, question(agent="Other"))
+    await generate(model_client, make_request(agent="Counter"))
+    await generate(model_client, make_request(agent="Other"))
     assert (len(general.requests), len(special.requests)) == (1, 1)
 
 
 async def test_a_model_that_cannot_be_used_hands_over_once_and_is_not_asked_again() -> None:
     first = ScriptedProvider(in_turn(no_key()), name="script/first")
-    second = ScriptedProvider(lambda _: said("2"), name="script/second")
+    second = ScriptedProvider(lambda _: text_response("2"), name="script/second")
     handed: list[tuple[str, str]] = []
 
     def note(endpoint: Endpoint, error: ModelUnusableError) -> None:
@@ -68,21 +68,23 @@ async def test_a_model_that_cannot_be_used_hands_over_once_and_is_not_asked_agai
 
     scope = CallScope("a.png")
     model_client = ModelClient({"": [guarded(first), guarded(second)]}, on_fallback=note)
-    assert [await ask(model_client, question(str(n)), scope) for n in range(3)] == [2, 2, 2]
+    assert [await generate(model_client, make_request(str(n)), scope) for n in range(3)] == [2, 2, 2]
     assert handed == [("script/first", "the key is wrong")]
     assert [call.model for call in scope.calls] == ["script/first"] + 3 * ["script/second"]
     assert [call.outcome for call in scope.calls] == ["error"] + 3 * ["answered"]
 
 
 @pytest.mark.parametrize(
-    "line", [RequestRejectedError("x"), said("no", "refusal"), said("x"), busy()], ids=lambda x: str(x)[:12]
+    "line",
+    [RequestRejectedError("x"), text_response("no", "refusal"), text_response("x"), busy()],
+    ids=lambda x: str(x)[:12],
 )
 @virtual_time
 async def test_the_fallback_is_for_dead_models_not_for_failed_questions(line: ModelResponse) -> None:
-    second = ScriptedProvider(lambda _: said("2"))
+    second = ScriptedProvider(lambda _: text_response("2"))
     model_client = ModelClient({"": [guarded(ScriptedProvider(lambda _: line)), guarded(second)]})
     with pytest.raises((RequestRejectedError, RefusedError, AnswerError, TransientError)):
-        await ask(model_client)
+        await generate(model_client)
     assert not second.requests
 
 
@@ -91,7 +93,7 @@ async def test_when_no_model_is_left_the_last_reason_is_given() -> None:
     model_client = ModelClient({"": endpoints})
     for _ in range(2):
         with pytest.raises(ModelUnusableError, match="the key is wrong"):
-            await ask(model_client)
+            await generate(model_client)
 
 
 def test_the_breaker_gives_up_a_model_that_only_rejects() -> None:
@@ -100,9 +102,9 @@ def test_the_breaker_gives_up_a_model_that_only_rejects() -> None:
         model_client = ModelClient({"": [guarded(model)]})
         for n in range(9):
             with pytest.raises(RequestRejectedError):
-                await ask(model_client, question(str(n)))
+                await generate(model_client, make_request(str(n)))
         with pytest.raises(ModelDownError, match="rejected each of the first 10 requests: no images"):
-            await ask(model_client)
+            await generate(model_client)
 
     in_virtual_time(main())
 
@@ -111,7 +113,7 @@ async def test_who_waited_for_a_slot_of_a_dead_model_does_not_ask_it() -> None:
     model = ScriptedProvider(lambda _: no_key())
     model_client = ModelClient({"": [guarded(model, concurrency=1)]})
     ended = await asyncio.gather(
-        *(ask(model_client, question(str(n))) for n in range(9)), return_exceptions=True
+        *(generate(model_client, make_request(str(n))) for n in range(9)), return_exceptions=True
     )
     assert {type(end) for end in ended} == {ModelUnusableError}
     assert len(model.requests) == 1
@@ -119,28 +121,28 @@ async def test_who_waited_for_a_slot_of_a_dead_model_does_not_ask_it() -> None:
 
 async def test_a_spent_budget_stops_a_dear_model_and_lets_a_free_one_go_on() -> None:
     budget = Budget(max_cost_usd=0.5)
-    dear = ScriptedProvider(lambda _: said("1"), name="script/dear")
-    free = ScriptedProvider(lambda _: said("2"), name="script/free")
+    dear = ScriptedProvider(lambda _: text_response("1"), name="script/dear")
+    free = ScriptedProvider(lambda _: text_response("2"), name="script/free")
     with pytest.raises(BudgetError, match=r"\$0.0000 of \$0.5000"):
-        await ask(ModelClient({"": [guarded(dear, price=0.001)]}, budget=budget))
-    assert await ask(ModelClient({"": [guarded(dear, price=0.001), guarded(free)]}, budget=budget)) == 2
+        await generate(ModelClient({"": [guarded(dear, price=0.001)]}, budget=budget))
+    assert await generate(ModelClient({"": [guarded(dear, price=0.001), guarded(free)]}, budget=budget)) == 2
     assert not dear.requests
 
 
 async def test_of_equal_questions_at_once_one_is_asked(cache: AnswerCache) -> None:
-    model = ScriptedProvider(lambda _: said("5"))
+    model = ScriptedProvider(lambda _: text_response("5"))
     model_client = ModelClient({"": [guarded(model)]}, cache=cache)
     scopes = [CallScope(f"{n}.png") for n in range(6)]
-    assert await asyncio.gather(*(ask(model_client, scope=scope) for scope in scopes)) == [5] * 6
+    assert await asyncio.gather(*(generate(model_client, scope=scope) for scope in scopes)) == [5] * 6
     assert len(model.requests) == 1
     assert [scope.calls[0].image for scope in scopes] == [f"{n}.png" for n in range(6)]
     assert sorted(scope.calls[0].replayed for scope in scopes) == [False] + 5 * [True]
 
 
 async def test_when_the_first_of_equal_questions_fails_the_next_one_asks(cache: AnswerCache) -> None:
-    model = ScriptedProvider(in_turn(said("no", "refusal"), said("5")))
+    model = ScriptedProvider(in_turn(text_response("no", "refusal"), text_response("5")))
     model_client = ModelClient({"": [guarded(model)]}, cache=cache)
-    ended = await asyncio.gather(*(ask(model_client) for _ in range(4)), return_exceptions=True)
+    ended = await asyncio.gather(*(generate(model_client) for _ in range(4)), return_exceptions=True)
     assert [type(end) for end in ended] == [RefusedError, int, int, int]
     assert len(model.requests) == 2
 
@@ -151,11 +153,11 @@ async def test_when_the_first_of_equal_questions_is_cancelled_the_next_one_asks(
     async def script(_: ModelRequest) -> ModelResponse:
         reached.set()
         await release.wait()
-        return said("5")
+        return text_response("5")
 
     model = ScriptedProvider(script)
     model_client = ModelClient({"": [guarded(model)]}, cache=cache)
-    first, *others = [asyncio.create_task(ask(model_client)) for _ in range(3)]
+    first, *others = [asyncio.create_task(generate(model_client)) for _ in range(3)]
     await asyncio.wait_for(reached.wait(), 60)
     first.cancel()
     release.set()
@@ -164,25 +166,27 @@ async def test_when_the_first_of_equal_questions_is_cancelled_the_next_one_asks(
 
 
 async def test_drafts_of_the_same_question_stay_apart(cache: AnswerCache) -> None:
-    model = ScriptedProvider(in_turn(said("1"), said("2"), said("3")))
+    model = ScriptedProvider(in_turn(text_response("1"), text_response("2"), text_response("3")))
     model_client = ModelClient({"": [guarded(model)]}, cache=cache)
     for _ in range(2):
-        assert [await ask(model_client, question(sample=n)) for n in range(3)] == [1, 2, 3]
+        assert [await generate(model_client, make_request(sample=n)) for n in range(3)] == [1, 2, 3]
     assert len(model.requests) == 3
 
 
-@pytest.mark.parametrize("line", [said("x"), said("1", "refusal"), said("1", "length"), busy()], ids=str)
+@pytest.mark.parametrize(
+    "line", [text_response("x"), text_response("1", "refusal"), text_response("1", "length"), busy()], ids=str
+)
 @virtual_time
 async def test_what_is_no_answer_is_not_kept(line: ModelResponse, cache: AnswerCache) -> None:
     with pytest.raises((AnswerError, RefusedError, TruncatedError, TransientError)):
-        await ask(ModelClient({"": [guarded(ScriptedProvider(lambda _: line))]}, cache=cache))
+        await generate(ModelClient({"": [guarded(ScriptedProvider(lambda _: line))]}, cache=cache))
     assert len(cache) == 0
 
 
 async def test_an_answer_is_on_disk_before_its_slot_is_given_back(
     cache: AnswerCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = guarded(ScriptedProvider(lambda _: said("1")))
+    own = guarded(ScriptedProvider(lambda _: text_response("1")))
     held: list[int] = []
     put = cache.put
 
@@ -191,7 +195,7 @@ async def test_an_answer_is_on_disk_before_its_slot_is_given_back(
         held.append(own.limiter.active)
 
     monkeypatch.setattr(cache, "put", watched)
-    await ask(ModelClient({"": [own]}, cache=cache))
+    await generate(ModelClient({"": [own]}, cache=cache))
     assert held == [1]
 
 
@@ -202,25 +206,27 @@ async def test_a_cache_that_cannot_be_written_is_said_aloud(
         raise UsageError("the disk is full")
 
     monkeypatch.setattr(cache, "put", full)
-    own = guarded(ScriptedProvider(lambda _: said("1")))
+    own = guarded(ScriptedProvider(lambda _: text_response("1")))
     with pytest.raises(UsageError, match="the disk is full"):
-        await ask(ModelClient({"": [own]}, cache=cache))
+        await generate(ModelClient({"": [own]}, cache=cache))
     assert own.limiter.active == 0
 
 
 async def test_the_answer_of_a_fallback_is_found_again_without_asking_the_first(cache: AnswerCache) -> None:
-    second = ScriptedProvider(lambda _: said("2"), name="script/second")
+    second = ScriptedProvider(lambda _: text_response("2"), name="script/second")
     broken = ScriptedProvider(lambda _: no_key(), name="script/first")
-    await ask(ModelClient({"": [guarded(broken), guarded(second)]}, cache=cache))
-    mended = ScriptedProvider(lambda _: said("1"), name="script/first")
+    await generate(ModelClient({"": [guarded(broken), guarded(second)]}, cache=cache))
+    mended = ScriptedProvider(lambda _: text_response("1"), name="script/first")
     scope = CallScope("a.png")
-    assert await ask(ModelClient({"": [guarded(mended), guarded(second)]}, cache=cache), scope=scope) == 2
+    assert (
+        await generate(ModelClient({"": [guarded(mended), guarded(second)]}, cache=cache), scope=scope) == 2
+    )
     assert not mended.requests
     assert [(call.model, call.replayed) for call in scope.calls] == [("script/second", True)]
 
 
 async def test_lanes_shared_by_routes_are_counted_once() -> None:
-    shared = guarded(ScriptedProvider(lambda _: said("1")))
+    shared = guarded(ScriptedProvider(lambda _: text_response("1")))
     model_client = ModelClient({"": [shared], "Counter": [shared, shared]})
     async with shared.limiter.slot(Ticket(0)):
         assert model_client.in_flight() == 1
@@ -229,10 +235,12 @@ async def test_lanes_shared_by_routes_are_counted_once() -> None:
 async def test_replayed_calls_are_shown_to_the_watcher_as_such(cache: AnswerCache) -> None:
     seen: list[CallRecord] = []
     model_client = ModelClient(
-        {"": [guarded(ScriptedProvider(in_turn(said("x"), said("1"))))]}, cache=cache, on_call=seen.append
+        {"": [guarded(ScriptedProvider(in_turn(text_response("x"), text_response("1"))))]},
+        cache=cache,
+        on_call=seen.append,
     )
-    await ask(model_client)
-    await ask(model_client)
+    await generate(model_client)
+    await generate(model_client)
     assert [(call.outcome, call.replayed) for call in seen] == [
         ("unparseable", False),
         ("answered", False),
