@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncanny.agents.annotate_config import AnnotateConfig
+    from uncanny.agents.config import AnnotateConfig
     from uncanny.images import PixelPolicy
     from uncanny.models.registry import ModelId
     from uncanny.runs.config import ModelOptions, RunOptions
