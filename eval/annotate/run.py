@@ -68,7 +68,7 @@ class AnnotateRun(RunResult[Annotation]):
 
     def report(self, out: str | Path | None = None) -> Path:
         """Write the page of the run, `report.html` in its folder unless `out` names another file."""
-        from uncanny.eval.annotate.report import write_report
+        from uncanny.eval.annotate.report.page import write_report
 
         return write_report(self.path, out=None if out is None else Path(out))
 

@@ -77,6 +77,20 @@ def open_annotations(path: Path) -> ReadRun:
     return ReadRun(RunFolder(path.parent), RunManifest(), False, path)
 
 
+def page_of_run(path: Path) -> Path:
+    """Where the page of a run folder or a file of annotations goes unless told otherwise.
+
+    Raises UsageError for a file that would be written over.
+    """
+    if not path.is_file():
+        return RunFolder(path).report
+    read = open_annotations(path)
+    target = read.folder.report if read.is_run else path.with_suffix(".html")
+    if target == path:
+        raise UsageError(f"{path} is read and would be written over", remedy="Name a file for the page.")
+    return target
+
+
 def stream_annotations(file: Path) -> Iterator[Annotation]:
     """Yield the records of `file`, none when it does not exist; of several of one image the last.
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from uncanny.eval.audit.run import audit, audit_async
     from uncanny.eval.audit.score.result import AuditResult
     from uncanny.eval.detect.run import DetectRun, detect, detect_async
+    from uncanny.eval.report import report
     from uncanny.images import PixelPolicy
     from uncanny.models.base import Capabilities, ModelRequest, ModelResponse
     from uncanny.models.registry import register_provider
@@ -65,6 +66,7 @@ _HOMES = {
     "mcq": "uncanny.mcq",
     "realism": "uncanny.realism",
     "register_provider": "uncanny.models.registry:register_provider",
+    "report": "uncanny.eval.report:report",
     "semantic": "uncanny.semantic",
 }
 
@@ -94,6 +96,7 @@ __all__ = [
     "mcq",
     "realism",
     "register_provider",
+    "report",
     "semantic",
 ]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.complaints import one_line
+from tests.eval.audit.annotation_sets import record, written
 from tests.runs.e2e import uncanny_here
 
 AUDIT = ("audit", "rendered=scenes:rendered", "drawn=scenes:drawn", "--model", "demo", "--resamples", 50)
@@ -60,6 +61,17 @@ def test_a_report_of_any_run_is_the_page_of_its_protocol(tmp_path: Path) -> None
     shutil.rmtree(tmp_path / "mcq" / "items")
     one_line(uncanny_here("report", tmp_path / "mcq"), "is a run of `mcq run`", "uncanny mcq score ITEMS")
     one_line(uncanny_here("report", tmp_path), "is not a run")
+    one_line(uncanny_here("report", tmp_path / "nowhere"), "is not a run")
+
+
+def test_a_report_of_a_file_of_annotations_goes_beside_it(tmp_path: Path) -> None:
+    file = written(tmp_path / "a.jsonl", [record("a.png", [20])])
+    done = uncanny_here("report", file)
+    assert (done.code, done.out, done.err) == (0, f"{tmp_path / 'a.html'}\n", "")
+    assert "six fingers" in (tmp_path / "a.html").read_text(encoding="utf-8")
+    (tmp_path / "a.html").write_text("mine")
+    one_line(uncanny_here("report", file), "is there already and is no page of uncanny", "--force")
+    assert uncanny_here("report", file, "--force").code == 0
 
 
 def test_a_run_of_another_command_is_named_in_one_line(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ class DetectSummary:
         folder = self.task.folder
         if not self.report or not folder.annotations.stat().st_size:
             return None
-        from uncanny.eval.annotate.report import write_report
+        from uncanny.eval.annotate.report.page import write_report
 
         return write_report(folder.path)
 

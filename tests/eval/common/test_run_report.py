@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from uncanny.errors import RecordError, UsageError
-from uncanny.eval.annotate.report import write_report
+from uncanny.eval.annotate.report.page import write_report
 
 WriteRun = Callable[..., Path]
 MakeRecord = Callable[..., dict[str, Any]]
@@ -145,7 +145,7 @@ def test_a_large_run_says_what_it_leaves_out(tmp_path: Path, write_run: WriteRun
 
 
 def test_a_page_too_small_for_the_texts_says_so(small_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uncanny.eval.annotate.report.CALL_BYTES", 2_500)
+    monkeypatch.setattr("uncanny.eval.annotate.report.page.CALL_BYTES", 2_500)
     page = Page(write_report(small_run))
     kept = [all(call["kept"] for call in page.calls(place)) for place in range(1, 10)]
     assert f"the prompts and answers of {kept.count(False)} of these images are left out" in page.text

@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from uncanny.eval.annotate.report import write_report
+from uncanny.eval.annotate.report.page import write_report
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = (

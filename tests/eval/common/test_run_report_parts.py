@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.eval.annotate.report_calls import index_calls, timeline
-from uncanny.eval.annotate.report_counts import (
+from uncanny.eval.annotate.report.calls import index_calls, timeline
+from uncanny.eval.annotate.report.counts import (
     dollars,
     duration,
     per_image_histogram,

@@ -15,9 +15,8 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from uncanny.errors import UsageError
-from uncanny.eval.annotate.report_calls import CallIndex, CallPacker, index_calls, timeline
-from uncanny.eval.annotate.report_counts import (
+from uncanny.eval.annotate.report.calls import CallIndex, CallPacker, index_calls, timeline
+from uncanny.eval.annotate.report.counts import (
     STATUSES,
     outcomes,
     per_image_histogram,
@@ -26,7 +25,7 @@ from uncanny.eval.annotate.report_counts import (
     severity_histogram,
 )
 from uncanny.eval.common.page import Picture, Shot, csp_hash, page_json, percent, pictures, source_text, stamp
-from uncanny.eval.common.runs import ReadRun, open_annotations, stream_annotations
+from uncanny.eval.common.runs import open_annotations, page_of_run, stream_annotations
 from uncanny.records.jsonl import write_atomically
 from uncanny.schema import Annotation
 
@@ -53,7 +52,7 @@ def write_report(run: Path, *, max_images: int = 300, out: Path | None = None) -
     invalid line.
     """
     read = open_annotations(run)
-    target = out or page_of(read)
+    target = out or page_of_run(run)
     records, counts = select(stream_annotations(read.file), max_images)
     index = index_calls(read.calls, {record.image for record in records})
     shots = [Shot(read.picture(record.image), read.digest(record)) for record in records]
@@ -84,16 +83,6 @@ def write_report(run: Path, *, max_images: int = 300, out: Path | None = None) -
         )
     )
     write_atomically(target, [page.encode()])
-    return target
-
-
-def page_of(read: ReadRun) -> Path:
-    """Where the report goes unless told otherwise. Raises UsageError where that is the file itself."""
-    target = read.folder.report if read.is_run else read.file.with_suffix(".html")
-    if target == read.file:
-        raise UsageError(
-            f"{target} is read and would be written over", remedy="Name another file for the page."
-        )
     return target
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from uncanny.eval.annotate.report_calls import CallIndex
+from uncanny.eval.annotate.report.calls import CallIndex
 from uncanny.eval.common.page import percent
 from uncanny.records.run_manifest import RunManifest
 from uncanny.schema import Annotation, Status

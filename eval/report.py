@@ -1,0 +1,51 @@
+"""`report`: the page of any run, or of a file of annotations.
+
+Which protocol's page it is, its records tell; each protocol writes its own.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.runs import page_of_run
+from uncanny.records.run_folder import RunFolder
+
+
+def report(
+    run: str | PathLike[str], out: str | PathLike[str] | None = None, *, max_images: int = 300
+) -> Path:
+    """Write the page of a run, finished or not, or of a file of annotations, and return its path.
+
+    It is one file that loads nothing: `report.html` in the run's folder, or beside a file the same name with
+    `.html`, unless `out` is given. A run of `annotate` or `detect` shows its images, at most `max_images`; a
+    run of `mcq` or `realism` its scores. The page appears whole or not at all.
+
+    Raises UsageError where there is no such run, RecordError for an invalid record, and OSError where the
+    page cannot be written.
+
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> uncanny.report(out).name
+    'report.html'
+    """
+    path = Path(run)
+    target = page_of_run(path) if out is None else Path(out)
+    folder = RunFolder(path.parent if path.is_file() else path)
+    folder.check_links()
+    if path.is_file() or folder.annotations.is_file():
+        from uncanny.eval.annotate.report.page import write_report
+
+        return write_report(path, max_images=max_images, out=target)
+    if (path / "answers.jsonl").is_file():
+        from uncanny.eval.mcq.report.page import write_run_page
+
+        return write_run_page(path, target)
+    if (path / "verdicts.jsonl").is_file():
+        from uncanny.eval.realism.score import score
+
+        return score(path).report(target)
+    raise UsageError(
+        f"{path} is not a run: it has no annotations.jsonl, answers.jsonl or verdicts.jsonl",
+        remedy="Name a run folder.",
+    )
