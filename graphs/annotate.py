@@ -23,7 +23,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
-from langgraph.typing import ContextT
+from langgraph.typing import ContextT, InputT, OutputT, StateT
 
 from uncanny.agents.anomaly_formatter import format_anomalies
 from uncanny.agents.anomaly_integrator import integrate
@@ -174,6 +174,9 @@ RESULTS: Final[Mapping[NodeName, str]] = {
     "format": "anomalies",
 }
 
+# Which of our nodes stand for nodes of the user's own, in the metadata of a compiled graph.
+REPLACED: Final = "uncanny_replaced"
+
 AnnotateGraph = CompiledStateGraph[AnnotateState, ContextT, AnnotateInput, AnnotateState]
 # From the image's name and the context that a graph is run with to the context of the image; True where the
 # image is begun.
@@ -265,8 +268,8 @@ def build_graph(
         except StepFailedError as failed:
             return {"failure": failed.record}
 
-    def metadata(*names: NodeName) -> dict[str, str] | None:
-        return {name: replaced[name] for name in names if name in replaced} or None
+    def metadata(*names: NodeName) -> dict[str, dict[str, str]]:
+        return {REPLACED: {name: replaced[name] for name in names if name in replaced}}
 
     graph = StateGraph(AnnotateState, context_schema, input_schema=AnnotateInput)
     graph.add_node("perceive", perceive_image, metadata=metadata("perceive"))
@@ -369,19 +372,22 @@ def node_names(nodes: AnnotateNodes) -> dict[str, str]:
     return names
 
 
-def graph_names(graph: AnnotateGraph[ContextT]) -> dict[str, str]:
+def graph_names(graph: CompiledStateGraph[StateT, ContextT, InputT, OutputT]) -> dict[str, str]:
     """The nodes of a compiled graph by name, as `module:qualname`; those of a subgraph as `node/its node`.
 
-    Of a graph that `annotate_graph` made, the replaced nodes alone.
+    Of a graph made by `annotate_graph` those alone that are not its own.
     """
     names: dict[str, str] = {}
     for name, spec in graph.builder.nodes.items():
+        replaced = (spec.metadata or {}).get(REPLACED)
         runnable = spec.runnable
-        if isinstance(runnable, CompiledStateGraph):
-            names |= {f"{name}/{inner}": value for inner, value in graph_names(runnable).items()}
-            continue
-        function = getattr(runnable, "afunc", None) or getattr(runnable, "func", None) or runnable
-        names[name] = qualified_name(function)
+        if replaced is not None:
+            names |= replaced
+        elif isinstance(runnable, CompiledStateGraph):
+            names |= {f"{name}/{inner}": place for inner, place in graph_names(runnable).items()}
+        else:
+            function = getattr(runnable, "afunc", None) or getattr(runnable, "func", None) or runnable
+            names[name] = qualified_name(function)
     return names
 
 

@@ -1,4 +1,4 @@
-"""The plan's defaults are the paper's, and nonsense is refused."""
+"""The table of steps, and the configuration that says how often they are taken."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from uncanny.agents import AnnotateConfig
+from uncanny.agents.steps import FORMAT, INTEGRATE_LIST, PAPER, PERCEIVE, ROLES, SCAN, Schedule
+from uncanny.prompts import prompt_set
 
 
 def test_defaults() -> None:
@@ -51,3 +53,33 @@ def test_what_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
 )
 def test_calls_of_an_image(config: AnnotateConfig, objects: int, calls: int) -> None:
     assert config.calls(objects) == calls
+
+
+def test_each_step_is_in_the_table_once_and_every_agent_has_some() -> None:
+    steps = [(step.agent, step.number) for step in PAPER.steps]
+    assert len(set(steps)) == len(steps)
+    assert {agent for agent, _ in steps} == set(ROLES.values())
+
+
+def test_every_text_of_the_table_is_in_the_prompt_set() -> None:
+    texts = prompt_set("annotate").prompts
+    names = {step.prompt_name(sample) for step in PAPER.steps for sample in range(step.wordings)}
+    assert names == texts.keys() - {"system", "relation_context", "repair", "repair_text"}
+
+
+def test_repeats_take_turns_at_the_wordings() -> None:
+    names = [PERCEIVE.prompt_name(sample) for sample in range(4)]
+    assert names == ["perceive_1", "perceive_2", "perceive_3", "perceive_1"]
+    assert {FORMAT.prompt_name(sample) for sample in range(4)} == {"format"}
+
+
+def test_calls_with_the_image_and_prefixes_of_it() -> None:
+    times = AnnotateConfig(scene_scans=1).times(8)
+    assert PAPER.calls(times) == 3 + 1 + 48 + 1
+    assert PAPER.image_calls(times) == 3 + 1 + 32 + 1
+    assert PAPER.prefixes(schema_in_prefix=True) == 2
+    assert PAPER.prefixes(schema_in_prefix=False) == 1
+    blind = Schedule("blind", (INTEGRATE_LIST,))
+    assert (blind.image_calls(times), blind.prefixes(schema_in_prefix=True)) == (0, 0)
+    assert Schedule("lists", (SCAN, FORMAT)).prefixes(schema_in_prefix=True) == 1
+    assert Schedule("none", ()).calls(times) == 0
