@@ -9,6 +9,7 @@ import asyncio
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     import PIL.Image
 
     from uncanny.client.calls import CallRecord
-    from uncanny.graphs.annotate import AnnotateState
+    from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes, AnnotateState, Context
     from uncanny.runs.engine import Engine
 
 CALLS_AN_IMAGE_AT_ONCE = 4
@@ -124,6 +125,8 @@ async def annotate_async(
     image_format: Literal["keep", "png", "jpeg"] = "keep",
     jpeg_quality: int = 95,
     max_pixels: int = 100_000_000,
+    nodes: AnnotateNodes | None = None,
+    graph: AnnotateGraph[Context] | None = None,
     on_image: Callable[[Annotation], None] | None = None,
     **options: Unpack[AskOptions],
 ) -> AnnotateRun:
@@ -140,6 +143,11 @@ async def annotate_async(
     Returns the run, also where it ended early or some images failed: see its `summary` and the records'
     `status`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
     asked at all.
+
+    `nodes` are put in place of nodes of the graph by name, `perceive`, `attributes`, `relations`,
+    `integrate`, `scan` or `format`: `async def node(state, image)` from what is known to what it adds.
+    `graph` is a compiled LangGraph over the same state in place of the whole. What was replaced stands in
+    `run.json`, and such a run goes on with the same only.
 
     `annotate_async` is the same for programs with an event loop: several may go on at once, each with an
     `out` of its own; one that is cancelled writes down how far it came.
@@ -171,6 +179,8 @@ async def annotate_async(
         policy=PixelPolicy(max_side, image_format, jpeg_quality, max_pixels),
         root=None if root is None else Path(root),
         config=config,
+        nodes=nodes,
+        graph=graph,
     )
     return AnnotateRun(out, await run_with(task, options, on_image))
 
@@ -185,13 +195,15 @@ async def annotate_image_async(
     name: str | None = None,
     config: AnnotateConfig | None = None,
     policy: PixelPolicy | None = None,
+    nodes: AnnotateNodes | None = None,
+    graph: AnnotateGraph[Context] | None = None,
     **options: Unpack[AskOptions],
 ) -> Annotation:
     """Annotate one image, given as a path, as the bytes of a file or as a Pillow image. Nothing is written.
 
     `name` is what the record calls it: the path as it was written, or else `image`. `config` and `policy`
-    are the parameters that `annotate` takes one by one. Of `options` those about records and resuming mean
-    nothing here.
+    are the parameters that `annotate` takes one by one, `nodes` and `graph` the same as there. Of `options`
+    those about records and resuming mean nothing here.
 
     Raises ImageError where it cannot be read, UsageError, and ModelUnusableError or BudgetError where the
     model cannot be asked any more. A record with `status` `failed` says in `errors` what went wrong.
@@ -215,6 +227,8 @@ async def annotate_image_async(
         options=read_limits(options),
         policy=policy or PixelPolicy(),
         config=config or AnnotateConfig(),
+        nodes=nodes,
+        graph=graph,
     )
     limits, on_call = task.options, options.get("on_call")
     async with open_engine(
@@ -274,6 +288,8 @@ class AnnotateTask(ImageTask[Annotation]):
     record_type = Annotation
 
     config: AnnotateConfig = field(default_factory=AnnotateConfig)
+    nodes: AnnotateNodes | None = None
+    graph: AnnotateGraph[Context] | None = None
     prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
 
     @property
@@ -292,17 +308,33 @@ class AnnotateTask(ImageTask[Annotation]):
     def calls_per_input(self) -> int:
         return self.config.calls(min(OBJECTS_AN_IMAGE, self.config.max_objects))
 
+    def __post_init__(self) -> None:
+        if self.nodes is not None and self.graph is not None:
+            raise UsageError(
+                "Both nodes and a graph are given", remedy="Put the nodes into the graph, or leave one out."
+            )
+
     def config_json(self) -> dict[str, Any]:
-        return self.config.model_dump()
+        content = self.config.model_dump()
+        if self.nodes or self.graph is not None:
+            from uncanny.graphs.annotate import graph_names, node_names
+
+            names = node_names(self.nodes or {}) if self.graph is None else graph_names(self.graph)
+            content["graph"] = names
+        return content
+
+    @cached_property
+    def _graph(self) -> AnnotateGraph[Context]:
+        from uncanny.graphs.annotate import annotate_graph  # LangGraph takes half a second to import
+
+        return annotate_graph(self.nodes) if self.graph is None else self.graph
 
     async def examine(
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
     ) -> Annotation:
-        from uncanny.graphs.annotate import annotate_graph  # LangGraph takes half a second to import
-
         with asking(engine, file.image, calls) as scope:
             context = ImageContext(engine.model_client, scope, self.config, self.prompts, sent_image(image))
-            state = await annotate_graph().ainvoke({"image": file.image}, context=context)
+            state = await self._graph.ainvoke({"image": file.image}, context=context)
         return self._annotation(file, image, cast("AnnotateState", state), scope.calls)
 
     def _annotation(

@@ -106,3 +106,41 @@ def test_rows_are_anomalies_and_an_image_without_any_has_one(run: AnnotateRun) -
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(uncanny.errors.UsageError, match=r"annotations\.jsonl"):
         AnnotateRun(tmp_path)
+
+
+async def kind_format(state: Any, image: Any) -> Any:
+    """A formatter that finds nothing wrong with anything."""
+    assert image.config.max_objects == 12
+    return {"anomalies": [], "image": state["image"]}
+
+
+def test_a_node_of_ones_own_takes_the_place_of_one(run: AnnotateRun, tmp_path: Path) -> None:
+    kind = uncanny.annotate(PAIR, model="demo", out=tmp_path / "kind", nodes={"format": kind_format})
+    assert [record.anomalies for record in kind.annotations] == [(), ()]
+    assert [record.objects for record in kind.annotations] == [record.objects for record in run.annotations]
+    replaced = {"format": f"{kind_format.__module__}:kind_format"}
+    assert kind.manifest.plan["graph"] == replaced
+    assert "graph" not in run.manifest.plan
+    with pytest.raises(uncanny.errors.RunMismatchError, match="graph"):
+        uncanny.annotate(PAIR, model="demo", out=kind.path)
+    again = uncanny.annotate(PAIR, model="demo", out=kind.path, nodes={"format": kind_format})
+    assert again.summary.calls == kind.summary.calls
+    alone = uncanny.annotate_image(SCENE.image_path, model="demo", nodes={"format": kind_format})
+    assert (alone.status, alone.anomalies) == ("ok", ())
+
+
+def test_a_graph_of_ones_own_takes_the_place_of_the_whole(tmp_path: Path) -> None:
+    from uncanny.graphs.annotate import annotate_graph
+
+    graph = annotate_graph({"format": kind_format})
+    run = uncanny.annotate(PAIR, model="demo", out=tmp_path / "run", graph=graph)
+    assert [record.anomalies for record in run.annotations] == [(), ()]
+    with pytest.raises(uncanny.errors.UsageError, match="nodes and a graph"):
+        uncanny.annotate(PAIR, model="demo", out=tmp_path / "b", graph=graph, nodes={"format": kind_format})
+
+
+def test_what_is_no_node_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    nodes: Any = {"formatter": kind_format}
+    with pytest.raises(uncanny.errors.UsageError, match="no node 'formatter'"):
+        uncanny.annotate(PAIR, model="demo", out=tmp_path / "run", nodes=nodes)
+    assert not (tmp_path / "run" / "annotations.jsonl").exists()
