@@ -13,7 +13,7 @@ from typing import Final, Generic, Literal, TypeVar
 
 from uncanny.agents.context import AgentContext, C, FailureKind, StepFailedError, failure_kind
 from uncanny.agents.steps import Step
-from uncanny.answers.realism_verdict import Position, Realistic, read_position, read_realistic
+from uncanny.answers.verdicts import Position, Realistic, read_position, read_realistic
 from uncanny.errors import RefusedError
 from uncanny.models.base import SentImage
 

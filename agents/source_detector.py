@@ -1,11 +1,11 @@
 """SourceDetector: is this picture generated, and what gives it away? Two turns of one conversation.
 
-Turn 1 asks for yes or no. Turn 2 has the model's own answer before it, and asks for the anomalies of a
-picture it holds to be generated, or for the content of one it holds to be real. It repeats turn 1's messages
-to the byte, system text and picture first, so that a provider can reuse what it has computed for them.
-Neither turn constrains its answer to a schema: some providers put schemas ahead of the messages, and the
-prefix would be another one. Source: AnomReason, section 3.3, the detection form of the data set; the wording
-is ours.
+Turn 1 asks for yes or no, and once more where the answer says neither clearly. Turn 2 has the model's own
+answer before it, and asks for the anomalies of a picture it holds to be generated, or for the content of one
+it holds to be real. It repeats turn 1's messages to the byte, system text and picture first, so that a
+provider can reuse what it has computed for them. Neither turn constrains its answer to a schema: some
+providers put schemas ahead of the messages, and the prefix would be another one. Source: AnomReason, section
+3.3, the detection form of the data set; the wording is ours.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from uncanny.agents.context import ImageContext, StepFailedError
 from uncanny.agents.steps import Step
 from uncanny.answers import ANOMALIES, read_list
 from uncanny.answers.json_text import read_text, without_thinking
-from uncanny.answers.source_verdict import read_source
-from uncanny.errors import RefusedError
+from uncanny.answers.verdicts import read_source
+from uncanny.errors import AnswerError, RefusedError
 from uncanny.models.base import Message
 from uncanny.schema import Anomaly, Source
 
@@ -29,6 +29,7 @@ ROLES: Final[Mapping[str, str]] = {"detector": AGENT}
 
 # One word, then a list of some anomalies or a few sentences; reasoning models use far more.
 JUDGE: Final = Step(AGENT, 1, "source", output_tokens=5)
+JUDGE_AGAIN: Final = Step(AGENT, 1, "repair_text", output_tokens=5)
 LIST: Final = Step(AGENT, 2, "anomalies", output_tokens=350)
 DESCRIBE: Final = Step(AGENT, 2, "content", output_tokens=350)
 
@@ -38,7 +39,7 @@ DetectContext = ImageContext[DetectConfig]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Turn 1: the answer as it came, and what it says. `source` is None where it says neither clearly.
+    """Turn 1: the last answer as it came, and what it says. `source` is None where it says neither clearly.
 
     A refusal is an answer, and not a clear one: `raw` is all the words that came with it, perhaps none.
     """
@@ -57,14 +58,27 @@ class Listing:
 
 
 async def judge_source(image: DetectContext) -> Verdict:
-    """Turn 1, asked once: whatever comes back is the answer. Raises what `AgentContext.generate` raises."""
+    """Turn 1. An answer without a clear verdict is followed by one request for it, whose answer counts.
+
+    The two are calls of their own, each kept as it comes: so an unclear answer is not asked for again when a
+    run goes on. Raises what `AgentContext.generate` raises.
+    """
+    first = _first_turn(image)
     try:
-        raw = await image.generate(JUDGE, _first_turn(image), lambda text: text)
+        raw = await image.generate(JUDGE, first, str)
+        try:
+            return Verdict(raw, read_source(raw))
+        except AnswerError as error:
+            again = Message("user", (image.repair(JUDGE_AGAIN.prompt)(error),))
+        raw = await image.generate(JUDGE_AGAIN, (*first, _own_turn(raw), again), str)
     except StepFailedError as failed:
         if isinstance(failed.error, RefusedError):
             return Verdict(failed.error.words, None, refused=True)
         raise
-    return Verdict(raw, read_source(raw))
+    try:
+        return Verdict(raw, read_source(raw))
+    except AnswerError:
+        return Verdict(raw, None)
 
 
 async def list_anomalies(image: DetectContext, verdict: Verdict) -> Listing:
@@ -84,12 +98,20 @@ def _first_turn(image: DetectContext) -> tuple[Message, ...]:
 async def _second_turn(
     image: DetectContext, verdict: Verdict, step: Step, read: Callable[[str], R], repair: str
 ) -> R:
-    # Thoughts are no part of a conversation: no provider's own interface sends them back.
-    answer = Message("assistant", (without_thinking(verdict.raw).strip(),))
     request = Message("user", (image.prompts[step.prompt].fill(),))
-    return await image.generate(
-        step, (*_first_turn(image), answer, request), read, repair=image.repair(repair)
-    )
+    messages = (*_first_turn(image), _own_turn(verdict.raw), request)
+    return await image.generate(step, messages, read, repair=image.repair(repair))
+
+
+def _own_turn(answer: str) -> Message:
+    """What the model answered, as its own turn of the conversation."""
+    try:
+        # Thoughts are no part of a conversation: no provider's own interface sends them back.
+        words = without_thinking(answer).strip()
+    except AnswerError:
+        words = ""
+    # Some providers take no empty turn.
+    return Message("assistant", (words or "(empty)",))
 
 
 def _read_listing(text: str) -> Listing:

@@ -18,7 +18,7 @@ from langgraph.types import Send
 
 from uncanny.agents.context import AgentContext, SamplingSettings
 from uncanny.agents.realism_judge import ORDERS, Judgement, Order, judge_order, judge_realism
-from uncanny.answers.realism_verdict import Position, Realistic
+from uncanny.answers.verdicts import Position, Realistic
 from uncanny.graphs.ugda_cases import Labelled, label_of
 from uncanny.models.base import SentImage
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, get_args
 
-from uncanny.answers.realism_verdict import Position, Realistic
+from uncanny.answers.verdicts import Position, Realistic
 
 Choice = Literal["original", "edited", "both"]
 Label = Literal["deceiving", "intermediate", "non_deceiving", "undetermined"]

@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from uncanny.agents.realism_judge import CheckName
-from uncanny.answers.realism_verdict import Position, Realistic
+from uncanny.answers.verdicts import Position, Realistic
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError, Problem, parse_records, shown
 from uncanny.eval.realism.data import NonEmpty, by_line, repeated_ids

@@ -98,11 +98,31 @@ async def test_thoughts_are_not_sent_back() -> None:
     assert (listing.raw, listing.anomalies) == ("No anomalies found.", ())
 
 
+async def test_a_verdict_that_is_not_clear_is_asked_for_once_more_in_the_fixed_form() -> None:
+    conversation = Conversation(text_response("It could be either."), text_response("Verdict: Yes"))
+    assert await conversation.judge() == Verdict("Verdict: Yes", "generated")
+    first, again = conversation.requests
+    assert again.messages[: len(first.messages)] == first.messages
+    assert texts(again, "assistant") == ["It could be either."]
+    assert "`Verdict: Yes` or `Verdict: No`" in texts(again)[-1]
+
+
 @pytest.mark.parametrize("raw", ["", "Maybe.", "It could be either; I cannot tell."])
-async def test_what_is_not_clear_is_kept_and_not_asked_again(raw: str) -> None:
-    conversation = Conversation(text_response(raw))
+async def test_what_is_still_not_clear_is_kept_and_not_asked_a_third_time(raw: str) -> None:
+    conversation = Conversation(text_response("<think>Hm."), text_response(raw))
     assert await conversation.judge() == Verdict(raw, None)
-    assert len(conversation.requests) == 1
+    assert len(conversation.requests) == 2
+    assert texts(conversation.requests[1], "assistant") == ["(empty)"]
+    assert [call.outcome for call in conversation.scope.calls] == ["answered", "answered"]
+
+
+async def test_the_second_turn_follows_the_verdict_that_was_clear() -> None:
+    conversation = Conversation(
+        text_response("Hm."), text_response("Verdict: No"), text_response("A dog on a lawn.")
+    )
+    await conversation.describe(await conversation.judge())
+    assert texts(conversation.requests[2], "assistant") == ["Verdict: No"]
+    assert conversation.requests[2].messages[:2] == conversation.requests[0].messages
 
 
 async def test_a_refusal_is_an_answer_to_turn_one_and_a_failure_of_turn_two() -> None:

@@ -14,8 +14,7 @@ from tests.growth import check_linear
 from uncanny.agents.object_perceiver import object_key
 from uncanny.answers import ANOMALIES, FORMS, RELATIONS, ListForm, read_list, read_severity
 from uncanny.answers.json_text import read_text
-from uncanny.answers.realism_verdict import read_position, read_realistic
-from uncanny.answers.source_verdict import read_source
+from uncanny.answers.verdicts import read_position, read_realistic, read_source
 from uncanny.demo.recognition import Turn, recognize
 from uncanny.errors import AnswerError
 from uncanny.eval.mcq.score.parser import read_choice

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.answers.realism_verdict import read_position, read_realistic
+from uncanny.answers.verdicts import read_position, read_realistic
 from uncanny.errors import AnswerError
 
 # (what is special, answer, verdict)

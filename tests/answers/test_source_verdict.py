@@ -1,4 +1,4 @@
-"""Raw answers to "was it generated?", with what each must be read as; what is not clear is nothing."""
+"""Raw answers to "was it generated?", with what each must be read as; null is asked about once more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.answers.source_verdict import NO, YES, read_source
+from tests.verdicts import source_of
 
 CASES: list[dict[str, Any]] = [
     json.loads(line)
@@ -21,7 +21,7 @@ CASES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("case", CASES, ids=[str(case["raw"])[:50] for case in CASES])
 def test_reads_as_expected(case: dict[str, Any]) -> None:
-    assert read_source(case["raw"]) == case["source"]
+    assert source_of(case["raw"]) == case["source"]
 
 
 def test_the_corpus_has_enough_of_each() -> None:
@@ -30,20 +30,15 @@ def test_the_corpus_has_enough_of_each() -> None:
     assert min(counts["generated"], counts["real"], counts[None]) >= 25
 
 
-@pytest.mark.parametrize("word", sorted(YES | NO))
-def test_yes_and_no_of_every_language_by_themselves(word: str) -> None:
-    expected = "generated" if word in YES else "real"
-    for raw in (word, word.upper(), f" {word}. ", f"**{word.capitalize()}**", f'{{"answer": "{word}"}}'):
-        assert read_source(raw) == expected, raw
-
-
-def test_no_word_is_yes_and_no() -> None:
-    assert not YES & NO
-
-
 @given(st.text(max_size=300))
-def test_never_raises(raw: str) -> None:
-    assert read_source(raw) in ("generated", "real", None)
+def test_any_text_is_a_verdict_or_an_answer_error(raw: str) -> None:
+    assert source_of(raw) in ("generated", "real", None)
+
+
+@given(st.text(), st.sampled_from(["Yes", "No"]))
+def test_whatever_stands_before_the_verdict_line_does_not_matter(before: str, word: str) -> None:
+    if "think" not in before and "reasoning" not in before:
+        assert source_of(f"{before}\nVerdict: {word}") == ("generated" if word == "Yes" else "real")
 
 
 _PIECES = st.lists(
@@ -60,6 +55,7 @@ _PIECES = st.lists(
                 "photo",
                 "maybe",
                 "likely",
+                "Verdict:",
             ),
             *(", ", ". ", "\n", "**", "{", '"', "}", "answer: ", "whether", "a", "I cannot tell"),
         ]
@@ -71,11 +67,11 @@ _PIECES = st.lists(
 @given(_PIECES)
 def test_reads_the_same_whatever_the_case_and_the_spaces_around(pieces: list[str]) -> None:
     raw = " ".join(pieces)
-    read = read_source(raw)
-    assert read_source(f"\n  {raw} \n") == read
-    assert read_source(raw.upper()) == read
+    source = source_of(raw)
+    assert source_of(f"\n  {raw} \n") == source
+    assert source_of(raw.upper()) == source
 
 
 def test_long_answers_take_no_time_that_matters() -> None:
     for piece in ("it is not ", "this image is likely ", "yes, no, ", "real photo, ", "{", "answer: "):
-        assert read_source(piece * 1_000) in ("real", None)
+        assert source_of(piece * 1_000) in ("real", None)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.verdicts import source_of
 from uncanny.answers import ANOMALIES, read_list
-from uncanny.answers.source_verdict import read_source
 from uncanny.demo.mistakes import DETECT_MISTAKES
 from uncanny.demo.model import DemoRequest, answer
 from uncanny.demo.recognition import Turn
@@ -38,15 +38,13 @@ def right(scene: Scene) -> str:
 
 def test_scenes_are_judged_right_but_for_the_listed_mistakes() -> None:
     answers = {scene.id: generate("source", scene.sha256) for scene in SCENES}
-    wrong = {
-        scene.id: answers[scene.id] for scene in SCENES if read_source(answers[scene.id]) != right(scene)
-    }
+    wrong = {scene.id: answers[scene.id] for scene in SCENES if source_of(answers[scene.id]) != right(scene)}
     assert wrong == DETECT_MISTAKES
 
 
 def test_the_mistakes_are_one_of_each_kind() -> None:
     rights = {scene.id: right(scene) for scene in SCENES}
-    kinds = {(rights[scene], read_source(wrong)) for scene, wrong in DETECT_MISTAKES.items()}
+    kinds = {(rights[scene], source_of(wrong)) for scene, wrong in DETECT_MISTAKES.items()}
     assert kinds == {("generated", "real"), ("real", "generated"), ("real", None)}
 
 
@@ -83,7 +81,7 @@ def test_an_image_it_does_not_know_is_turned_down_by_the_demo_and_made_up_by_the
         generate("source", digests[0])
     answers = [generate("source", digest, objects=8) for digest in digests]
     assert answers == [generate("source", digest, objects=8) for digest in digests]
-    counts = Counter(read_source(each) for each in answers)
+    counts = Counter(source_of(each) for each in answers)
     assert set(counts) == {"generated", "real", None}
     assert counts[None] < 30
     assert min(counts["generated"], counts["real"]) > 60

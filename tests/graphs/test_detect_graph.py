@@ -35,13 +35,19 @@ async def test_real_leads_to_the_content() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [text_response("Who knows?"), text_response(""), text_response("I will not.", "refusal")]
+    "lines",
+    [
+        [text_response("Who knows?"), text_response("")],
+        [text_response(""), text_response("Who knows?")],
+        [text_response("Hm."), text_response("I will not.", "refusal")],
+        [text_response("I will not.", "refusal")],
+    ],
 )
-async def test_no_clear_verdict_leads_nowhere(line: Line) -> None:
-    state, conversation = await walk(line)
+async def test_no_clear_verdict_leads_nowhere(lines: list[Line]) -> None:
+    state, conversation = await walk(*lines)
     assert state["verdict"].source is None
     assert set(state) == {"image", "verdict"}
-    assert len(conversation.requests) == 1
+    assert len(conversation.requests) == len(lines)
 
 
 async def test_a_failed_first_turn_is_a_failure_without_a_verdict() -> None:

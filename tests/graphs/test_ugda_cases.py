@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from uncanny.answers.realism_verdict import Position, Realistic
+from uncanny.answers.verdicts import Position, Realistic
 from uncanny.graphs.ugda_cases import CASE_OF, Case, Choice, Label, choice_of, label_of
 
 CHOICES: tuple[Choice, ...] = ("original", "edited", "both")

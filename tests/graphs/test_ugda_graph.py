@@ -11,7 +11,7 @@ import pytest
 
 from tests.client.scripted import ScriptedProvider, guarded, picture, text_response, texts
 from uncanny.agents.realism_judge import ROLES, Judgement
-from uncanny.answers.realism_verdict import Position
+from uncanny.answers.verdicts import Position
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.errors import ModelUnusableError, RequestRejectedError

@@ -67,8 +67,11 @@ def test_calls_and_manifest_name_who_answered(
     server.name = "gpt-4o-2024-08-06"
     detected(images, server, run, provider=provider)
     assert [(call["served_model"], call["request_id"]) for call in run.calls()] == [
+        # A verdict that is not clear is asked for once more.
         ("gpt-4o-2024-05-13", "req-1"),
-        ("gpt-4o-2024-08-06", "req-2"),
+        ("gpt-4o-2024-05-13", "req-2"),
+        ("gpt-4o-2024-08-06", "req-3"),
+        ("gpt-4o-2024-08-06", "req-4"),
     ]
     manifest = run.manifest()
     model = f"{provider}/gpt-4o"
@@ -99,13 +102,13 @@ def test_replayed_answers_keep_their_names_and_older_ones_are_still_replayed(
     detected(images, server, run, "--cache-dir", str(answers), "--no-report")
     again = Run(tmp_path / "again")
     detected(images, server, again, "--cache-dir", str(answers), "--no-report")
-    assert {call["request_id"] for call in again.calls()} == {"req-1", "req-2"}
+    assert {call["request_id"] for call in again.calls()} == {"req-1", "req-2", "req-3", "req-4"}
     assert again.manifest()["served_as"] == {"openai/gpt-4o": ["gpt-4o-2024-05-13"]}
 
     edit_answers(answers, as_of_version_0_1_0)
     old = Run(tmp_path / "old")
     detected(images, server, old, "--cache-dir", str(answers), "--no-report")
-    assert server.number == 2
+    assert server.number == 4
     assert {(call["replayed"], call["served_model"]) for call in old.calls()} == {(True, None)}
     assert (old.manifest()["served_as"], old.manifest()["served_unnamed"]) == ({}, ["openai/gpt-4o"])
 
