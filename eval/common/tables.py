@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from uncanny.errors import UsageError
+from uncanny.wording import harmless
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -38,24 +39,29 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def text(self, width: int = WIDTH) -> str:
-        """For a terminal, without colours; wider than `width` where names or numbers need it."""
+        """For a terminal, without colours; wider than `width` where names or numbers need it.
+
+        What a model, a file or a column is called cannot steer the terminal or begin a line.
+        """
         from rich.console import Console
         from rich.table import Table as Grid
         from rich.text import Text
 
         grid = Grid(box=None, pad_edge=False, header_style="", padding=(0, 2, 0, 0))
         for number, column in enumerate(self.columns):
-            grid.add_column(Text(column), justify="right" if number else "left", no_wrap=True)
-        for row in self.rows:
-            grid.add_row(*(Text(cell) for cell in row))
-        cells = [self.columns, *self.rows]
+            grid.add_column(Text(harmless(column)), justify="right" if number else "left", no_wrap=True)
+        rows = [tuple(map(harmless, row)) for row in self.rows]
+        for row in rows:
+            grid.add_row(*map(Text, row))
+        cells = [self.columns, *rows]
         needed = sum(2 + max(_width(row[number]) for row in cells) for number in range(len(self.columns)))
         console = Console(file=io.StringIO(), width=max(width, needed), color_system=None, emoji=False)
         console.print(grid)
         assert isinstance(console.file, io.StringIO)
         lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
-        notes = [line for note in self.notes for line in _wrapped(note, width)]
-        return "\n".join([*([self.title] if self.title else []), *lines, *notes])
+        title = [harmless(self.title)] if self.title else []
+        notes = [line for note in self.notes for line in _wrapped(harmless(note), width)]
+        return "\n".join([*title, *lines, *notes])
 
     def html(self) -> str:
         """For a notebook; whatever a model or a file is called stays text."""

@@ -28,6 +28,14 @@ def test_wide_characters_keep_the_columns_in_line() -> None:
     assert lines[1:] == ["指    1", "ab    2"]
 
 
+def test_text_cannot_steer_the_terminal() -> None:
+    hostile = "a\nb\x1b[2J\u202e"
+    text = Table((hostile, "n"), ((hostile, hostile),), hostile, (hostile,)).text()
+    assert len(text.splitlines()) == 4
+    assert not set(text) & {"\x1b", "\u202e"}
+    assert text.count("a\\nb\\x1b[2J\\u202e") == 5
+
+
 def test_html_shows_hostile_names_as_text() -> None:
     html = Table(("<b>", "n"), (("</td><script>alert(1)</script>", "1"),), "a & b", ("<i>",)).html()
     assert "<script>" not in html
