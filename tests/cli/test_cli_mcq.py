@@ -62,6 +62,7 @@ def test_a_dry_run_counts_what_is_left(tmp_path: Path) -> None:
     assert uncanny_here(*command, "--dry-run", "--json").json()["calls"] == QUESTIONS - done
 
 
+@pytest.mark.slow
 def test_the_bundled_set_leaves_nothing_in_temporary_folders(
     tmp_path: Path, demo: McqRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def other_model(demo: McqRun, path: Path, drop: int = 0) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_several_models_side_by_side(tmp_path: Path, demo: McqRun) -> None:
     other = other_model(demo, tmp_path / "other.jsonl")
     command = ("mcq", "score", "scenes", demo.path, other, "--baselines", "--resamples", "50")
@@ -61,6 +62,7 @@ def test_several_models_side_by_side(tmp_path: Path, demo: McqRun) -> None:
     assert "At least one model" in shown.out
 
 
+@pytest.mark.slow
 def test_missing_answers_are_said_and_an_error_where_all_are_wanted(tmp_path: Path, demo: McqRun) -> None:
     short = other_model(demo, tmp_path / "short.jsonl", drop=5)
     done = uncanny_here("mcq", "score", "scenes", short, "--resamples", "0")
@@ -133,6 +135,7 @@ def test_answers_to_questions_that_were_changed_are_left_out_and_named(edited: P
     one_line(uncanny_here(*command, "--require-complete"), "question changed since: 1")
 
 
+@pytest.mark.slow
 def test_a_resumed_run_answers_the_changed_question_anew(tmp_path: Path, edited: Path, demo: McqRun) -> None:
     run = McqRun(tmp_path / "run")
     assert uncanny_here("mcq", "run", demo.path / "items/items.jsonl", "-m", "demo", "-o", run.path).code == 0

@@ -111,6 +111,7 @@ def over_others(runs: Path, target: Path) -> Iterator[tuple[object, ...]]:
 FOREIGN = [b"my notes\n", b'{"a": 1}\n', b"<!doctype html><title>Mine</title>", b"\xff\xfe\x00"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("foreign", FOREIGN, ids=["text", "json", "html", "binary"])
 def test_a_file_of_others_is_replaced_by_force_only(foreign: bytes, runs: Path, tmp_path: Path) -> None:
     target = tmp_path / "out" / "items.jsonl"
@@ -133,6 +134,7 @@ def test_records_of_a_run_are_others(runs: Path) -> None:
     assert contents(runs) == before
 
 
+@pytest.mark.slow
 def test_ones_own_output_is_replaced_without_a_word(runs: Path, tmp_path: Path) -> None:
     target = tmp_path / "out" / "items.jsonl"
     target.parent.mkdir()
@@ -166,6 +168,7 @@ def test_drafts_that_somebody_worked_on_are_kept(runs: Path, tmp_path: Path) -> 
     assert drafts.read_bytes() != checked
 
 
+@pytest.mark.slow
 def test_a_folder_of_others_is_no_run_folder(tmp_path: Path) -> None:
     images = pictures(tmp_path / "in", 1)
     commands = [

@@ -50,6 +50,7 @@ def test_no_page_where_none_is_wanted(options: tuple[str, ...], tmp_path: Path) 
     assert not (tmp_path / "a" / "audit.html").exists()
 
 
+@pytest.mark.slow
 def test_a_report_of_any_run_is_the_page_of_its_protocol(tmp_path: Path) -> None:
     for task, file in (("mcq", "answers.jsonl"), ("realism", "verdicts.jsonl")):
         run = tmp_path / task

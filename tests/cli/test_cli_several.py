@@ -28,6 +28,7 @@ def states(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_each_model_has_a_run_and_one_table_shows_all(task: str, tmp_path: Path) -> None:
     out = tmp_path / "runs"
@@ -79,6 +80,7 @@ def test_the_worst_exit_code_is_that_of_the_command(tmp_path: Path) -> None:
     assert uncanny_here(*command, "-q").code == 1
 
 
+@pytest.mark.slow
 def test_limits_hold_for_all_models_together(tmp_path: Path) -> None:
     with serving() as server:
         prices = tmp_path / "prices.json"
@@ -142,6 +144,7 @@ def test_names_that_are_not_clear_start_nothing(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_an_interruption_ends_the_command(tmp_path: Path) -> None:
     with serving(latency_ms=60_000.0) as server:
         asked = ("-m", "openai/a", "-m", "openai/b", "--base-url", server.v1)

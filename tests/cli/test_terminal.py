@@ -123,6 +123,7 @@ def test_closed_streams_keep_the_exit_code(command: str, closed: str, tmp_path: 
     assert done.code == shell(command, tmp_path).code
 
 
+@pytest.mark.slow
 def test_a_standard_error_that_is_full_or_gone_changes_nothing(tmp_path: Path) -> None:
     for target in ("2>/dev/full", "2> >(exit)"):
         done = shell(f"mcq run scenes -m demo -o m {target}", tmp_path)
@@ -130,6 +131,7 @@ def test_a_standard_error_that_is_full_or_gone_changes_nothing(tmp_path: Path) -
         assert shell(f"report nowhere {target}", tmp_path).code == 2
 
 
+@pytest.mark.slow
 def test_pipes_are_read_whole(tmp_path: Path) -> None:
     assert shell("mcq run scenes -m demo -o m -q", tmp_path).code == 0
     answers = (tmp_path / "m" / "answers.jsonl").read_bytes()
@@ -148,6 +150,7 @@ def test_pipes_are_read_whole(tmp_path: Path) -> None:
     assert shell(f"mcq score scenes /dev/stdin {fast} <&-", tmp_path).code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "ascii:strict", "cp1252"])
 def test_narrow_encodings_get_the_nearest_text(encoding: str, tmp_path: Path) -> None:
     variables = {"PYTHONIOENCODING": encoding}

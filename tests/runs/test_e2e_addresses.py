@@ -11,6 +11,7 @@ from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_h
 PASSWORD, PARAMETER = "Hunter2Secret", "parameter-Secret-7"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["vllm/x", "openai-compatible/x", "anthropic/x"])
 def test_what_is_secret_in_an_address_shows_nowhere(model: str, tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 3)

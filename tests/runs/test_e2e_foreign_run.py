@@ -188,6 +188,7 @@ def test_pictures_are_not_copied_over_links_nor_asked_about_through_them(
     assert server.requests() == asked
 
 
+@pytest.mark.slow
 def test_items_in_a_run_bring_no_other_pictures_into_its_page(
     server: Server, run: Run, tmp_path: Path
 ) -> None:

@@ -107,6 +107,7 @@ def test_without_run_json_the_run_goes_on_with_what_it_had_spent(
 # What a killed sitting had spent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ["own", "shared", "none"])
 def test_what_a_killed_sitting_spent_is_counted(cache: str, tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 4)
@@ -309,6 +310,7 @@ def noop_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, list[object
     return run, arguments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["running", "finished"])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(PLACES), value=JSON)
@@ -347,6 +349,7 @@ CALL_KEYS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(key=st.sampled_from(CALL_KEYS), value=JSON)
 @example(key="latency_s", value="x")

@@ -49,6 +49,7 @@ def check_interrupted(done: Done, run: Run) -> None:
     assert run.manifest()["state"] == "interrupted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_one_interrupt_keeps_what_is_in_flight(number: signal.Signals, tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 6)
@@ -66,6 +67,7 @@ def test_one_interrupt_keeps_what_is_in_flight(number: signal.Signals, tmp_path:
     assert run.statuses() == {"ok": 6}
 
 
+@pytest.mark.slow
 def test_most_of_what_was_asked_before_an_interrupt_belongs_to_finished_images(
     tmp_path: Path, run: Run
 ) -> None:
@@ -96,6 +98,7 @@ def interrupted_at(module: str, *arguments: object) -> tuple[int, list[str]]:
     return process.returncode, told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["click", "uncanny.cli", "pydantic", "openai", "langgraph"])
 def test_an_interrupt_while_modules_are_imported_is_one_line(
     module: str, tmp_path: Path, run: Run, httpserver: HTTPServer
@@ -111,6 +114,7 @@ def test_an_interrupt_while_modules_are_imported_is_one_line(
     assert code in (130, -signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_the_server_wants_a_pause(
     tmp_path: Path, run: Run, httpserver: HTTPServer
 ) -> None:
@@ -128,6 +132,7 @@ def test_an_interrupt_while_the_server_wants_a_pause(
     check_interrupted(finish(process, timeout_s=50), run)
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_does_not_wait(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 3)
     with serving(objects=3, faults={"hang": 1.0}) as server:

@@ -57,6 +57,7 @@ def check_stopped(done: Done, *words: str) -> None:
         assert word in line
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("limit_kib", [150, 300])
 def test_a_disk_that_fills_up_midway_stops_the_run_and_it_goes_on_later(
@@ -93,6 +94,7 @@ def scenes_run(protocol: str, out: Path, server: Server) -> list[object]:
     return [*protocol.split(), "scenes", *tail]
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("protocol", ["mcq run", "realism run", "detect"])
 def test_so_do_the_other_protocols(protocol: str, tmp_path: Path) -> None:
@@ -106,6 +108,7 @@ def test_so_do_the_other_protocols(protocol: str, tmp_path: Path) -> None:
     assert done.code == 0, done.err
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("failing", [False, True])
 def test_a_page_that_finds_no_room_costs_neither_records_nor_summary(
@@ -135,6 +138,7 @@ def test_a_page_that_finds_no_room_costs_neither_records_nor_summary(
     assert (run.path / "report.html").stat().st_size > 400 * 1024
 
 
+@pytest.mark.slow
 def test_a_run_folder_that_is_deleted_stops_the_run_and_is_put_back(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", IMAGES)
     with serving(objects=3, latency_ms=30) as server:
@@ -156,6 +160,7 @@ def test_a_run_folder_that_is_deleted_stops_the_run_and_is_put_back(tmp_path: Pa
     assert run.statuses() == {"ok": IMAGES}
 
 
+@pytest.mark.slow
 def test_a_folder_that_took_the_place_of_a_deleted_one_is_left_alone(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", IMAGES)
     with serving(objects=3, latency_ms=30) as server:

@@ -231,6 +231,7 @@ async def test_any_other_question_gets_a_marked_answer(client: httpx.AsyncClient
     assert "synthetic answer of the fake server" in text
 
 
+@pytest.mark.slow
 async def test_takes_bodies_of_64_megabytes(client: httpx.AsyncClient) -> None:
     reply = await client.post("/v1/chat/completions", json=openai_body("x" * (64 << 20), image=None))
     assert reply.status_code == 200

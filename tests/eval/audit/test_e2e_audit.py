@@ -64,6 +64,7 @@ def test_scenes_over_a_server_are_those_of_the_demo(tmp_path: Path, provider: st
     assert hosted["order"] == demo["order"]
 
 
+@pytest.mark.slow
 def test_faults_that_pass_leave_no_trace_in_the_figures(tmp_path: Path) -> None:
     with serving() as server:
         calm = uncanny_here("audit", *SCENES, *server.asked(), "-o", tmp_path / "a", *FAST).json()
@@ -134,6 +135,7 @@ def test_a_spent_budget_stops_the_audit_and_more_of_it_goes_on(tmp_path: Path) -
     check_scores(done.json(), out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_stopped_audit_goes_on_where_it_was(tmp_path: Path, number: signal.Signals) -> None:
     folders = [f"{name}={pictures(tmp_path / name, 5, first)}" for name, first in (("a", 0), ("b", 5))]

@@ -61,6 +61,7 @@ def test_release_is_what_the_definition_says(similarity: Matrix) -> None:
     check_monotone(view_score)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.data(), matrices())
 def test_paper_is_what_the_definition_says(data: st.DataObject, similarity: Matrix) -> None:

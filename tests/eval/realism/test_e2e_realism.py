@@ -104,6 +104,7 @@ def test_a_run_on_the_scenes_can_be_moved(demo: RealismRun, tmp_path: Path) -> N
         moved.rename(demo.path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_faults_cost_time_and_not_a_single_verdict(provider: str, tmp_path: Path, run: RealismRun) -> None:
     pairs = small_pairs(tmp_path / "in", 12)

@@ -66,6 +66,7 @@ async def test_stopping_ends_the_whole_group(tmp_path: Path) -> None:
     assert members(running.group) == []
 
 
+@pytest.mark.slow
 async def test_a_child_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     async with server(tmp_path, "stubborn") as running:
         pass
