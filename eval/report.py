@@ -38,9 +38,9 @@ def report(
 
         return write_report(path, max_images=max_images, out=target)
     if (path / "answers.jsonl").is_file():
-        from uncanny.eval.mcq.report.page import write_run_page
+        from uncanny.eval.mcq.run import McqRun
 
-        return write_run_page(path, target)
+        return McqRun(path).report(target)
     if (path / "verdicts.jsonl").is_file():
         from uncanny.eval.realism.score import score
 

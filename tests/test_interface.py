@@ -17,7 +17,7 @@ import pytest
 import uncanny
 from uncanny.demo.scenes import scenes
 
-DOORS = [uncanny, *(getattr(uncanny, name) for name in ("realism", "semantic"))]
+DOORS = [uncanny, *(getattr(uncanny, name) for name in ("mcq", "realism", "semantic"))]
 FUNCTIONS = [
     pytest.param(door, name, id=f"{door.__name__}.{name}")
     for door in DOORS

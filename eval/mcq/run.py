@@ -1,54 +1,67 @@
-"""`uncanny mcq run` without a terminal: every question of a set asked once, each in a call of its own.
+"""Asking the questions of a set: the public `run`, the run as an object, and the task behind both.
 
-One item through its graph, to one record for each question.
-
-What an MCQ run would ask and roughly cost, without opening a model."""
+Every question is a single-turn call of its own (SalArt-VQA, section 4.1). Q1, Q2 and Q4 are asked about the
+image, Q3 about the same image with its boxes drawn; the control asks Q4 again without an image.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack, cast, overload
 
 from uncanny.agents.artifact_answerer import ROLES, QuestionPrompt, RawAnswer
-from uncanny.client.calls import CallRecord, CallScope
-from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import InputEstimate, image_tokens, input_words, notes_of, text_tokens
 from uncanny.errors import ENDS_RUN, StorageError, UncannyError
+from uncanny.eval.common.run_result import Records, RunResult
+from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import Answer, AskedQuestion, Item, ItemSet
-from uncanny.eval.mcq.data.overlay import draw_overlay
+from uncanny.eval.mcq.data.load import ItemSource, load, load_run_items
+from uncanny.eval.mcq.data.overlay import OVERLAYS, draw_overlay
 from uncanny.eval.mcq.data.texts import (
-    carries_texts,
     content_digest,
     prompt_id,
     question_digest,
     question_text,
     system_text,
+    whose_texts,
 )
-from uncanny.graphs.mcq import ItemContext, ItemState, item_graph
-from uncanny.images import RecordedFile, changed_files, prepare, stored_size
-from uncanny.models.base import Sampling, SentImage, Tokens
-from uncanny.models.registry import missing_addresses
+from uncanny.images import RecordedFile, changed_files, prepare
+from uncanny.models.base import Sampling, SentImage
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
+from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunSettings
-from uncanny.runs.config import SamplingConfig
-from uncanny.runs.engine import Engine
+from uncanny.runs.config import (
+    AskOptions,
+    ModelOptions,
+    RunOptions,
+    SamplingConfig,
+    read_limits,
+    read_models,
+)
 from uncanny.runs.image_task import sent_image
 from uncanny.runs.progress import Progress
-from uncanny.runs.run import prompts_of
+from uncanny.runs.run import RunEnd, run_with
+from uncanny.runs.several import run_models
+from uncanny.runs.sync import blocking
 from uncanny.runs.task import Task, asking
 from uncanny.schema import StepError
 
 if TYPE_CHECKING:
+    from uncanny.client.calls import CallRecord, CallScope
+    from uncanny.eval.mcq.score.result import McqScores
+    from uncanny.graphs.mcq import ItemState
     from uncanny.runs.engine import Engine
-
 
 MOST_ITEMS_AT_ONCE = 64
 QUESTIONS_AN_ITEM = 4
+STATUSES = ("ok", "refused", "failed")
+# Whose texts are asked, as `run.json` says it.
+_WHOSE = {"ours": "ours", "set": "the set's", "mixed": "both"}
+_STATUS = {"answered": "ok", "refused": "refused", "error": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +78,165 @@ class McqConfig(SamplingConfig):
     control: bool = False
 
 
+class McqOptions(AskOptions, total=False):
+    """The keyword options of `run`: those of every function that asks models, and its own."""
+
+    root: str | os.PathLike[str] | None
+    temperature: float | None
+    top_p: float | None
+    max_output_tokens: int
+    control: bool
+
+
+class McqRun(RunResult[Answer]):
+    """A run of the multiple-choice questions: an answer a question, which is a row of the data frame."""
+
+    record_file = ANSWERS_FILE
+    record_type = Answer
+    record_key = ("id", "question")
+    statuses = STATUSES
+    columns: ClassVar[tuple[str, ...]] = ("id", "question", "raw", "outcome", "error", "model")
+
+    def __init__(
+        self, path: str | os.PathLike[str], end: RunEnd | None = None, items: ItemSet | None = None
+    ) -> None:
+        super().__init__(Path(path), end)
+        self._items = items
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    @property
+    def items(self) -> ItemSet:
+        """What was asked: the items of this process, or those that `run.json` names. Raises UsageError."""
+        return load_run_items(self.path) if self._items is None else self._items
+
+    @property
+    def answers(self) -> Records[Answer]:
+        """One for each question, in order of items and questions when the run is finished."""
+        return self.records
+
+    def score(self, **options: Any) -> McqScores:
+        """The scores of this run alone; `options` are those of `uncanny.mcq.score`."""
+        from uncanny.eval.mcq.score.score import score
+
+        return score(self.items, self, **options)
+
+    def report(self, out: str | os.PathLike[str] | None = None) -> Path:
+        """Write the page of the scores, `report.html` in the run's folder unless `out` names another file."""
+        drawn = self.path / OVERLAYS
+        return self.score().report(
+            RunFolder(self.path).report if out is None else out,
+            published=False,
+            overlays=drawn if drawn.is_dir() else None,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """What `uncanny mcq run --json` prints. There is no page: it belongs to the scores."""
+        end = self.end
+        manifest = self.manifest.written() if end is None else end.manifest
+        return {
+            "run": str(self.path),
+            "state": manifest.get("state"),
+            "answers": str(self.path / ANSWERS_FILE),
+            "report": None,
+            "totals": manifest.get("totals"),
+            "failures": [
+                {"id": answer.id, "question": answer.question, "error": answer.error}
+                for answer in self.answers
+                if answer.outcome == "error"
+            ],
+            "warnings": end.progress.warnings if end else [],
+            "error": None if end is None or end.error is None else str(end.error),
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One an answer."""
+        for answer in self.answers:
+            yield {name: getattr(answer, name) for name in self.columns}
+
+
+@overload
+async def run_async(
+    items: ItemSource, *, model: str, out: str | os.PathLike[str], **options: Unpack[McqOptions]
+) -> McqRun: ...
+@overload
+async def run_async(
+    items: ItemSource,
+    *,
+    model: list[str] | tuple[str, ...],
+    out: str | os.PathLike[str],
+    **options: Unpack[McqOptions],
+) -> dict[str, McqRun]: ...
+async def run_async(
+    items: ItemSource,
+    *,
+    model: str | list[str] | tuple[str, ...],
+    out: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
+    temperature: float | None = 0.0,
+    top_p: float | None = None,
+    max_output_tokens: int = 2_000,
+    control: bool = False,
+    **options: Unpack[AskOptions],
+) -> McqRun | dict[str, McqRun]:
+    """Ask every question of a set, each in a call of its own.
+
+    `items` are those of `load`, or anything it takes: an item file, `scenes`, or items. Answers go to the
+    folder `out` as they come; the same call goes on where it stopped, and asks again where a question or its
+    image was changed. With a list of models each has a run in a folder of its own in `out`, one after the
+    other, limits hold for all together, and the runs come back by model. `root` is where image paths start.
+    Sampling is sent where the model takes it, None leaves the model's own; `max_output_tokens` are doubled
+    when an answer is cut off. `control` asks Q4 again without the image. `options`: see `AskOptions`.
+
+    Returns the run, also where it ended early or some calls failed: see its `summary` and the answers'
+    `outcome`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
+    asked at all; of several models, when the others are through.
+
+    `run_async` is the same for programs with an event loop.
+
+    >>> run = uncanny.mcq.run("scenes", model="demo", out=out)
+    >>> run.score()["demo"].splits["artifact"].all_q1_4
+    0.6
+    >>> len(asyncio.run(uncanny.mcq.run_async("scenes", model="demo", out=out)).answers)
+    76
+
+    Source: SalArt-VQA, section 4.1.
+    """
+    config = McqConfig(temperature, top_p, max_output_tokens, control)
+    item_set = load(items, root=root)
+
+    async def ask(models: ModelOptions, folder: Path, limits: RunOptions) -> McqRun:
+        asked = load(item_set, folder=folder)
+        task = McqTask(folder=RunFolder(folder), items=asked, models=models, options=limits, config=config)
+        return McqRun(folder, await run_with(task, options), asked)
+
+    if isinstance(model, str):
+        return await ask(read_models(model, options), Path(out), read_limits(options))
+    return await run_models(model, Path(out), options, ask)
+
+
+class _Run(Protocol):
+    """`run_async`, waiting for the end."""
+
+    @overload
+    def __call__(
+        self, items: ItemSource, *, model: str, out: str | os.PathLike[str], **options: Unpack[McqOptions]
+    ) -> McqRun: ...
+    @overload
+    def __call__(
+        self,
+        items: ItemSource,
+        *,
+        model: list[str] | tuple[str, ...],
+        out: str | os.PathLike[str],
+        **options: Unpack[McqOptions],
+    ) -> dict[str, McqRun]: ...
+
+
+run = cast(_Run, blocking(run_async))
+
+
 @dataclass(frozen=True, slots=True)
 class PendingItem:
     """An item and those of its questions that have no answer yet."""
@@ -73,29 +245,27 @@ class PendingItem:
     questions: tuple[AskedQuestion, ...]
 
 
-def answer_key(answer: Answer) -> str:
-    return f"{answer.id}/{answer.question}"
+@dataclass(slots=True)
+class Pictures:
+    """What questions of an item are asked with, and the files it came from.
 
+    `failed` has the questions whose picture cannot be read, `changes` the kinds of changes made to pixels.
+    """
 
-def questions_of(item: Item, config: McqConfig) -> tuple[AskedQuestion, ...]:
-    control: tuple[AskedQuestion, ...] = ("q4_no_image",) if config.control and item.q4 is not None else ()
-    return (*item.questions(), *control)
-
-
-def seen_file(item: Item, question: AskedQuestion, items: ItemSet) -> Path:
-    """The file a question is asked about: for Q3 the stored overlay where there is one."""
-    overlay = items.overlay_path(item) if question == "q3" else None
-    return overlay or items.image_path(item)
+    images: dict[AskedQuestion, SentImage | None] = field(default_factory=lambda: {"q4_no_image": None})
+    files: dict[AskedQuestion, RecordedFile] = field(default_factory=dict)
+    failed: list[RawAnswer] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
 class McqTask(Task[PendingItem, Answer]):
-    """The task of asking MCQ items; `root` is theirs."""
+    """The task of asking the questions of items, which bring their `root`."""
 
     name = "mcq"
     unit = "questions"
-    statuses = ("ok", "refused", "failed")
-    record_file = "answers.jsonl"
+    statuses = STATUSES
+    record_file = ANSWERS_FILE
     record_type = Answer
     roles = ROLES
     calls_per_input = QUESTIONS_AN_ITEM
@@ -124,8 +294,7 @@ class McqTask(Task[PendingItem, Answer]):
 
     def settings(self) -> RunSettings:
         settings = super().settings()
-        own = sum(carries_texts(item) for item in self.items)
-        whose = "ours" if not own else "the set's" if own == len(self.items) else "both"
+        whose = _WHOSE[whose_texts(self.items)]
         return settings.model_copy(
             update={
                 "prompts": settings.prompts.model_copy(update={"whose": whose}),
@@ -143,38 +312,46 @@ class McqTask(Task[PendingItem, Answer]):
     def load_pending(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
         self._progress = progress
         items = self.items[: self.options.limit]
-        asked = {
-            f"{item.id}/{question}": (item, question)
-            for item in items
-            for question in questions_of(item, self.config)
+        questions = {
+            f"{item.id}/{question}": (item, question) for item in items for question in self.questions(item)
         }
         standing: dict[str, str] = {}
-        read: dict[str, RecordedFile] = {}
+        files: dict[str, RecordedFile] = {}
         for answer in records.load():
             key = answer_key(answer)
             self._answered.add(answer.id)
             standing.pop(key, None)
-            read.pop(key, None)
-            same = key in asked and question_digest(*asked[key], self.prompts) == answer.digest("asked")
-            if same and not (answer.outcome == "error" and self.options.retry_failed):
+            files.pop(key, None)
+            if key in questions and self._stands(answer, questions[key][0]):
                 standing[key] = _STATUS[answer.outcome]
                 if answer.sha256 is not None:
-                    file = seen_file(*asked[key], items)
-                    read[key] = RecordedFile(file, answer.sha256, answer.file_stamp)
-        changed = changed_files(set(read.values()))
-        for key, each in read.items():
-            if each in changed:
+                    files[key] = RecordedFile(self._file(*questions[key]), answer.sha256, answer.file_stamp)
+        changed = changed_files(set(files.values()))
+        for key, file in files.items():
+            if file in changed:
                 del standing[key]
-        progress.total = len(asked)
+        progress.total = len(questions)
         progress.statuses.update(standing.values())
         progress.resumed = progress.done
         pending = (
-            PendingItem(
-                item, tuple(q for q in questions_of(item, self.config) if f"{item.id}/{q}" not in standing)
-            )
+            PendingItem(item, tuple(q for q in self.questions(item) if f"{item.id}/{q}" not in standing))
             for item in items
         )
         return [each for each in pending if each.questions]
+
+    def questions(self, item: Item) -> tuple[AskedQuestion, ...]:
+        """The questions asked of an item, the control last."""
+        control: tuple[AskedQuestion, ...] = ("q4_no_image",)
+        return (*item.questions(), *(control if self.config.control and item.q4 is not None else ()))
+
+    def _stands(self, answer: Answer, item: Item) -> bool:
+        same = answer.digest("asked") == question_digest(item, answer.question, self.prompts)
+        return same and not (answer.outcome == "error" and self.options.retry_failed)
+
+    def _file(self, item: Item, question: AskedQuestion) -> Path:
+        """The file a question is asked about: for Q3 the stored overlay where there is one."""
+        overlay = self.items.overlay_path(item) if question == "q3" else None
+        return overlay or self.items.image_path(item)
 
     def recorded(self, records: RecordFile[Answer]) -> Callable[[str], bool]:  # noqa: ARG002
         return self._answered.__contains__
@@ -183,36 +360,39 @@ class McqTask(Task[PendingItem, Answer]):
         pictures = Pictures()
         try:
             with asking(engine, item.item.id, calls) as scope:
-                given = await self._ask(item, pictures, engine, scope)
+                answers = await self._ask(item, pictures, engine, scope)
         except ENDS_RUN:
             raise
         except UncannyError as error:
-            given = _failed(item.questions, str(error))
-        return [self._answer(item.item, each, pictures) for each in given]
+            answers = _failed(item.questions, str(error))
+        return [self._record(item.item, answer, pictures.files) for answer in answers]
 
     def failed(self, item: PendingItem, error: StepError) -> Sequence[Answer]:
-        given = _failed(item.questions, f"defect: {error.message}")
-        return [self._answer(item.item, each, Pictures()) for each in given]
+        answers = _failed(item.questions, f"defect: {error.message}")
+        return [self._record(item.item, answer, {}) for answer in answers]
 
     async def _ask(
         self, pending: PendingItem, pictures: Pictures, engine: Engine, scope: CallScope
     ) -> list[RawAnswer]:
+        from uncanny.graphs.mcq import ItemContext, item_graph  # LangGraph takes half a second to import
+
         item, questions, ours = pending.item, pending.questions, self.prompts
         # One trip to a thread for both pictures: the first items are asked about sooner.
         await asyncio.to_thread(self._open, pending, pictures, engine)
         self._progress.pixel_changes.update(pictures.changes)
         images = pictures.images
-        asked = [
+        prompts = [
             QuestionPrompt(
                 q, system_text(item, ours), question_text(item, q, ours), prompt_id(item, q, ours), images[q]
             )
             for q in questions
             if q in images
         ]
-        context = ItemContext(engine.model_client, scope, self.config, ours, asked)
+        context = ItemContext(engine.model_client, scope, self.config, ours, prompts)
         state = cast("ItemState", await item_graph().ainvoke({"item": item.id}, context=context))
         order = {question: number for number, question in enumerate(questions)}
-        return sorted([*pictures.failed, *state.get("answers", ())], key=lambda one: order[one.question])
+        answers = [*pictures.failed, *state.get("answers", ())]
+        return sorted(answers, key=lambda answer: order[cast(AskedQuestion, answer.question)])
 
     def _open(self, pending: PendingItem, pictures: Pictures, engine: Engine) -> None:
         """Read what is asked about; a picture that cannot be read costs its own questions only. Blocking."""
@@ -222,16 +402,16 @@ class McqTask(Task[PendingItem, Answer]):
                 continue
             try:
                 path, drawn_from = place(pending.item)
-                found = prepare(path, self.policy, engine.limits)
+                image = prepare(path, self.policy, engine.limits)
             except ENDS_RUN:
                 raise
             except UncannyError as error:
                 pictures.failed += _failed(wanted, f"image: {error}")
                 continue
-            pictures.images |= dict.fromkeys(wanted, sent_image(found))
-            read = drawn_from or RecordedFile(path, found.source_sha256, found.stamp)
-            pictures.files |= dict.fromkeys(wanted, read)
-            pictures.changes += [change.partition(":")[0] for change in found.changes]
+            pictures.images |= dict.fromkeys(wanted, sent_image(image))
+            file = drawn_from or RecordedFile(path, image.source_sha256, image.stamp)
+            pictures.files |= dict.fromkeys(wanted, file)
+            pictures.changes += [change.partition(":")[0] for change in image.changes]
 
     def _original(self, item: Item) -> tuple[Path, None]:
         return self.items.image_path(item), None
@@ -240,7 +420,7 @@ class McqTask(Task[PendingItem, Answer]):
         stored = self.items.overlay_path(item)
         if stored is not None:
             return stored, None
-        folder = self.folder.path / "overlays"
+        folder = self.folder.path / OVERLAYS
         try:
             return draw_overlay(item, self.items, folder)
         except OSError as error:
@@ -249,16 +429,16 @@ class McqTask(Task[PendingItem, Answer]):
                 remedy="Free some disk space and run the same command again.",
             ) from error
 
-    def _answer(self, item: Item, given: RawAnswer, pictures: Pictures) -> Answer:
-        question: AskedQuestion = given.question  # type: ignore[assignment]
-        file = pictures.files.get(question)
+    def _record(self, item: Item, answer: RawAnswer, files: Mapping[AskedQuestion, RecordedFile]) -> Answer:
+        question = cast(AskedQuestion, answer.question)
+        file = files.get(question)
         return Answer(
             id=item.id,
             question=question,
-            raw=given.raw,
+            raw=answer.raw,
             model=str(self.models.model),
-            outcome=given.outcome,
-            error=given.error,
+            outcome=answer.outcome,
+            error=answer.error,
             sha256=None if file is None else file.sha256,
             file_stamp=None if file is None else file.stamp,
             asked=question_digest(item, question, self.prompts),  # type: ignore[call-arg]
@@ -266,94 +446,10 @@ class McqTask(Task[PendingItem, Answer]):
         )
 
 
-_STATUS = {"answered": "ok", "refused": "refused", "error": "failed"}
-
-
-@dataclass(slots=True)
-class Pictures:
-    """What questions of an item are asked with, and the files it came from.
-
-    `failed` has the questions whose picture cannot be read, `changes` the kinds of changes made to pixels.
-    """
-
-    images: dict[AskedQuestion, SentImage | None] = field(default_factory=lambda: {"q4_no_image": None})
-    files: dict[AskedQuestion, RecordedFile] = field(default_factory=dict)
-    failed: list[RawAnswer] = field(default_factory=list)
-    changes: list[str] = field(default_factory=list)
+def answer_key(answer: Answer) -> str:
+    """What tells the answers of a run apart."""
+    return f"{answer.id}/{answer.question}"
 
 
 def _failed(questions: Sequence[AskedQuestion], why: str) -> list[RawAnswer]:
     return [RawAnswer(question, None, "error", why) for question in questions]
-
-
-# A letter, or a letter in a short JSON object; reasoning models use far more.
-ANSWER_TOKENS = 10
-
-
-def forecast_mcq(task: McqTask) -> dict[str, Any]:
-    """Questions left, tokens and cost; None where those of the model are not known (see `InputEstimate`).
-
-    The prefix cache is left out: how much of an image's four questions it covers depends on the provider.
-    Reasoning is not counted. Raises UsageError.
-    """
-    prices = PriceTable.load(task.models.prices)
-    model = str(task.models.model)
-    task.prompts = prompts_of(task.folder, prompt_set("mcq"))
-    pending = _pending(task)
-    sizes: dict[str, int | None] = {}
-    tokens = InputEstimate()
-    questions = 0
-    for item, asked in pending:
-        for question in asked:
-            questions += 1
-            _add(tokens, task, item, question, model, sizes)
-    total = tokens.total
-    output = questions * ANSWER_TOKENS
-    cost = None if total is None else prices.cost(model, Tokens(total, output, 0, 0))
-    return {
-        "items": len(task.items[: task.options.limit]),
-        "calls": questions,
-        **tokens.as_json(),
-        "output_tokens": output,
-        "cost_usd": cost,
-        "image_tokens_unknown": sorted(tokens.models),
-        "missing": missing_addresses(task.models.all_models(), task.models.base_urls),
-    }
-
-
-def forecast_mcq_text(found: dict[str, Any]) -> str:
-    tokens = input_words(found, "{:,}".format)
-    cost = "not priced" if found["cost_usd"] is None else f"${found['cost_usd']:.2f}"
-    return "\n".join(
-        [
-            f"Items    {found['items']:,}, {found['calls']:,} questions to ask, a call each",
-            f"Tokens   about {tokens}, {found['output_tokens']:,} out without reasoning",
-            f"Cost     {cost} without the prefix cache",
-            *notes_of(found),
-            "Nothing was asked. These are estimates; --limit 5 gives real figures.",
-        ]
-    )
-
-
-def _pending(task: McqTask) -> Iterable[tuple[Item, tuple[AskedQuestion, ...]]]:
-    task.folder.check_links()
-    return [(each.item, each.questions) for each in task.load_pending(task.records(), Progress())]
-
-
-def _add(
-    tokens: InputEstimate,
-    task: McqTask,
-    item: Item,
-    question: AskedQuestion,
-    model: str,
-    sizes: dict[str, int | None],
-) -> None:
-    ours = task.prompts
-    text = text_tokens(system_text(item, ours)) + text_tokens(question_text(item, question, ours))
-    if question == "q4_no_image":
-        tokens.add(model, text)
-        return
-    if item.image not in sizes:
-        size = stored_size(task.items.image_path(item))
-        sizes[item.image] = 0 if size is None else image_tokens(model, *size)
-    tokens.add(model, text, sizes[item.image])

@@ -1,6 +1,7 @@
 """`uncanny.mcq`: does a model understand an artifact? The Q1–Q4 multiple-choice protocol of SalArt-VQA.
 
 items = uncanny.mcq.load("items.jsonl")
+uncanny.mcq.run(items, model=["openai/gpt-4o", "anthropic/claude-sonnet-4-5"], out="runs/mcq")
 scores = uncanny.mcq.score(items, "runs/mcq")
 print(scores)
 scores["openai/gpt-4o"].splits["artifact"].all_q1_4
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.data.overlay import overlay
     from uncanny.eval.mcq.data.released import import_table
+    from uncanny.eval.mcq.run import McqRun, run, run_async
     from uncanny.eval.mcq.score.box_models import BoxScores, box_answers, choose_box, read_mask, score_boxes
     from uncanny.eval.mcq.score.controls import NoImageScore, baseline_answers, random_expectation
     from uncanny.eval.mcq.score.result import McNemar, McqScores, ModelScore, SplitScores
@@ -32,6 +34,7 @@ _HOMES = {
     "Item": "mcq.data.items",
     "ItemSet": "mcq.data.items",
     "McNemar": "mcq.score.result",
+    "McqRun": "mcq.run",
     "McqScores": "mcq.score.result",
     "ModelScore": "mcq.score.result",
     "NoImageScore": "mcq.score.controls",
@@ -48,6 +51,8 @@ _HOMES = {
     "overlay": "mcq.data.overlay",
     "random_expectation": "mcq.score.controls",
     "read_mask": "mcq.score.box_models",
+    "run": "mcq.run",
+    "run_async": "mcq.run",
     "score": "mcq.score.score",
     "score_boxes": "mcq.score.box_models",
     "write_predictions": "mcq.data.answers",
@@ -58,6 +63,7 @@ __all__ = [
     "Item",
     "ItemSet",
     "McNemar",
+    "McqRun",
     "McqScores",
     "ModelScore",
     "NoImageScore",
@@ -74,6 +80,8 @@ __all__ = [
     "overlay",
     "random_expectation",
     "read_mask",
+    "run",
+    "run_async",
     "score",
     "score_boxes",
     "write_predictions",

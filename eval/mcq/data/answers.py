@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -128,13 +129,19 @@ def load_predictions(path: Path, *, model: str) -> tuple[Answer, ...]:
     return tuple(answer for line in lines.values() for answer in _answers(line, model))
 
 
-def write_predictions(answers: Iterable[Answer], path: Path, *, items: Sequence[Item] = ()) -> None:
+def write_predictions(
+    answers: Iterable[Answer], path: str | os.PathLike[str], *, items: Sequence[Item] = ()
+) -> None:
     """Write one model's answers, one line an image, in the items' order or else the answers'.
 
     What stands there is what an answer says by the exact rule, null where it says nothing or there is none.
     `items` tell in which form answers were asked for; without them it is the letter. Questions that an item
     is not asked are left out, and so is the control without the image. Raises UsageError where the answers
     are of several models.
+
+    >>> items = uncanny.mcq.load("scenes")[:1]
+    >>> answers = uncanny.mcq.baseline_answers(items, "always-E/no")
+    >>> uncanny.mcq.write_predictions(answers, "predictions.jsonl", items=items)
     """
     forms: dict[str, AnswerForm] = {item.id: item.answer_form for item in items}
     rows: dict[str, dict[str, str | None]] = {item.id: dict.fromkeys(item.questions()) for item in items}
@@ -151,7 +158,7 @@ def write_predictions(answers: Iterable[Answer], path: Path, *, items: Sequence[
             f"predictions of {len(models)} models: {', '.join(sorted(models))}",
             remedy="Write a file for each; its lines do not say whose they are.",
         )
-    write_atomically(path, (_dump(row_id, row) for row_id, row in rows.items()))
+    write_atomically(Path(path), (_dump(row_id, row) for row_id, row in rows.items()))
 
 
 def _dump(row_id: str, row: dict[str, str | None]) -> bytes:

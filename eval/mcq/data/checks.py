@@ -48,6 +48,9 @@ def check(
 
     Letters that differ between Q2, Q3 and Q4 are no problem: reviewed sets have a few such items (SalArt-VQA,
     appendix E.2). Raises UsageError for a file that cannot be read.
+
+    >>> uncanny.mcq.check("scenes")
+    ()
     """
     if not isinstance(source, str | os.PathLike):
         return tuple(problem for problem, _ in _check(ItemSet.of(source), images))

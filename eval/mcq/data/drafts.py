@@ -157,6 +157,10 @@ def build(
 
     Image paths start at the folder of `out`. Raises UsageError for a folder without annotations, and, without
     `force`, where `out` holds anything but just these drafts: people may have worked on it.
+
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> [item.split for item in uncanny.mcq.build(out, "drafts.jsonl")]
+    ['art_dg']
     """
     target = Path(out)
     drafts = ItemSet(draft_run(Path(run), target.parent, seed), target)

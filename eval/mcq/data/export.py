@@ -52,6 +52,9 @@ def export_table(
     Returns `out`. Raises UsageError for another suffix, for an empty set, or where pyarrow is missing or
     nothing can be written; ImageError for a picture that cannot be read. An earlier file is replaced only by
     a whole one.
+
+    >>> str(uncanny.mcq.export_table("scenes", "scenes.csv"))
+    'scenes.csv'
     """
     items, path = load(source, root=root), Path(out)
     if not items:

@@ -18,7 +18,8 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError, Problem, parse_records
 from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.records.jsonl import write_atomically
-from uncanny.records.run_folder import check_no_links, check_within
+from uncanny.records.run_folder import RunFolder, check_no_links, check_within
+from uncanny.records.run_manifest import RunManifest
 
 SCENES = "scenes"
 ITEMS_FILE = "items.jsonl"
@@ -40,6 +41,10 @@ def load(
 
     Raises ItemsError with every invalid line and repeated id; UsageError for a file that cannot be read or
     holds no items, for a `root` that is no folder, and for a copy in `folder` that leads out of it.
+
+    >>> items = uncanny.mcq.load("scenes")
+    >>> len(items), items[0].questions()
+    (20, ('q1', 'q2', 'q3', 'q4'))
     """
     if not isinstance(source, str | os.PathLike):
         items = ItemSet.of(source)
@@ -51,6 +56,25 @@ def load(
     base = None if root is None else Path(root)
     items = ItemSet(_read(file, base), file, base, bundled)
     return _inside(items, folder) if bundled and folder is not None else items
+
+
+def load_run_items(run: Path) -> ItemSet:
+    """The items that a run in the folder `run` was asked, as it names them in `run.json`.
+
+    Raises UsageError where they are not there, and for a set in the run folder that names files outside it.
+    """
+    manifest = RunFolder(run).read_manifest() or RunManifest()
+    file = run / (manifest.items or "")
+    if not file.is_file():
+        raise UsageError(
+            f"{run} is a run of `mcq run`, and its items are not where it has them from",
+            remedy=f"Name them: uncanny mcq score ITEMS {run}",
+        )
+    items = load(file, root=manifest.root)
+    if file.resolve().is_relative_to(run.resolve()):
+        remedy = f"Name them yourself: uncanny mcq score ITEMS {run}"
+        check_within(run, file, items.image_files(), remedy=remedy)
+    return items
 
 
 def is_bundled(source: str | os.PathLike[str]) -> bool:

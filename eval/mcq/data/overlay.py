@@ -21,6 +21,8 @@ from uncanny.images.file_bytes import read_image_file, read_stamped
 from uncanny.images.overlay import draw_boxes, drawing_digest
 from uncanny.records.jsonl import write_atomically
 
+# The folder of drawn Q3 images, in a run and beside a set.
+OVERLAYS = "overlays"
 # Two items may share a picture and its boxes; their threads would share the temporary file.
 _WRITING = threading.Lock()
 
@@ -98,6 +100,10 @@ def overlay(
     `source` and `root` are as in `load`; the bundled set is copied to `out/items`. Overlays that are stored
     already stay where they are, others are drawn into `out/overlays`. Raises UsageError where the new set
     would replace the one it is made of, ImageError for an image that cannot be read.
+
+    >>> drawn = uncanny.mcq.overlay(uncanny.mcq.load("scenes")[:1], "drawn")
+    >>> drawn.overlay_path(drawn[0]).is_file()
+    True
     """
     folder = Path(out)
     items = load(source, root=root, folder=folder)
@@ -108,7 +114,7 @@ def overlay(
     for item in items:
         paths = {"image": _from(folder, item, items)}
         if item.q3 is not None:
-            paths["overlay"] = os.path.relpath(overlay_for(item, items, folder / "overlays"), folder)
+            paths["overlay"] = os.path.relpath(overlay_for(item, items, folder / OVERLAYS), folder)
         drawn.append(Item.model_validate({**item.model_dump(exclude_unset=True), **paths}))
     write_items(drawn, target)
     return ItemSet(tuple(drawn), target)

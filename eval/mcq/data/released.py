@@ -129,6 +129,10 @@ def import_table(
     Raises ItemsError with everything that is wrong with the table, in its form or by `check`, and UsageError
     where a file cannot be read or written, pyarrow is missing, or `out` holds items already. Nothing is left
     behind then.
+
+    >>> table = uncanny.mcq.export_table(uncanny.mcq.load("scenes"), "scenes.csv")
+    >>> len(uncanny.mcq.import_table(table, "set"))
+    20
     """
     path, folder = Path(source), Path(out)
     if holds_payloads(path):

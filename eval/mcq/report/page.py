@@ -10,11 +10,9 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny import __version__
-from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import interval_words, p_words
 from uncanny.eval.common.page import score_page, stamp
 from uncanny.eval.mcq.data.items import QUESTIONS
-from uncanny.eval.mcq.data.load import load
 from uncanny.eval.mcq.data.texts import carries_texts, whose_texts
 from uncanny.eval.mcq.report import plots
 from uncanny.eval.mcq.report.gallery import gallery
@@ -30,11 +28,8 @@ from uncanny.eval.mcq.report.tables import (
 from uncanny.eval.mcq.score.aggregate import grouped
 from uncanny.eval.mcq.score.parser import PARSER_VERSION
 from uncanny.eval.mcq.score.result import McqScores
-from uncanny.eval.mcq.score.score import score
 from uncanny.eval.mcq.score.tables import published_caveat, published_scores
 from uncanny.records.jsonl import write_atomically
-from uncanny.records.run_folder import RunFolder, check_within
-from uncanny.records.run_manifest import RunManifest
 
 SPLIT_NAMES: Mapping[str, str] = {
     "art_dg": "artifact, made directly",
@@ -73,29 +68,6 @@ def write_page(scores: McqScores, out: Path, *, published: bool = True, overlays
     )
     write_atomically(out, [page.encode()])
     return out
-
-
-def write_run_page(run: Path, out: Path) -> Path:
-    """Write the page of a run folder to `out`, as `mcq score` does with its defaults, and return it.
-
-    Raises UsageError where the items are not where the run has them from, or name files outside of a run that
-    brings its own.
-    """
-    manifest = RunFolder(run).read_manifest() or RunManifest()
-    items_file = run / (manifest.items or "")
-    if not items_file.is_file():
-        raise UsageError(
-            f"{run} is a run of `mcq run`, and its items are not where it has them from",
-            remedy=f"Name them: uncanny mcq score ITEMS {run}",
-        )
-    items = load(items_file, root=manifest.root)
-    if items_file.resolve().is_relative_to(run.resolve()):
-        remedy = f"Name them yourself: uncanny mcq score ITEMS {run}"
-        check_within(run, items_file, items.image_files(), remedy=remedy)
-    overlays = run / "overlays"
-    return write_page(
-        score(items, run), out, published=False, overlays=overlays if overlays.is_dir() else None
-    )
 
 
 def _about(scores: McqScores) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Source: SalArt-VQA, section 4.2. Such a model cannot answer E, so that reference
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
@@ -52,6 +53,10 @@ def choose_box(
     box counts every mask pixel it touches.
 
     Raises `UsageError` for a mask that is not two-dimensional or not finite, and for a box outside of it.
+
+    >>> import numpy as np
+    >>> uncanny.mcq.choose_box(np.eye(4), {"A": (0, 0, 2, 2), "B": (2, 0, 4, 2)}).box
+    'A'
     """
     scores = np.asarray(mask, dtype=np.float64)
     if scores.ndim != 2 or not scores.size or not np.isfinite(scores).all():
@@ -78,10 +83,16 @@ def _mean_under(scores: Mask, box: Box, size: tuple[int, int] | None) -> float:
     return float(scores[top:bottom, left:right].mean())
 
 
-def read_mask(path: Path) -> Mask:
-    """Scores from a `.npy` array or a greyscale picture. Raises `UsageError` where the file is neither."""
+def read_mask(path: str | os.PathLike[str]) -> Mask:
+    """Scores from a `.npy` array or a greyscale picture. Raises `UsageError` where the file is neither.
+
+    >>> import numpy as np
+    >>> np.save("mask.npy", np.eye(4))
+    >>> uncanny.mcq.read_mask("mask.npy").shape
+    (4, 4)
+    """
     try:
-        if path.suffix == ".npy":
+        if Path(path).suffix == ".npy":
             return cast(Mask, np.load(path, allow_pickle=False).astype(np.float64))
         with Image.open(path) as picture:
             grey = picture if picture.mode in ("1", "L", "F", "I", "I;16") else picture.convert("L")
@@ -91,7 +102,14 @@ def read_mask(path: Path) -> Mask:
 
 
 def box_answers(items: Iterable[Item], picks: Mapping[str, BoxPick], model: str) -> list[Answer]:
-    """Q3 answers from picks by item id; an item without a pick has none."""
+    """Q3 answers from picks by item id; an item without a pick has none.
+
+    >>> import numpy as np
+    >>> item = uncanny.mcq.load("scenes")[1]
+    >>> pick = uncanny.mcq.choose_box(np.ones((1024, 1024)), item.q3.boxes)
+    >>> [answer.raw for answer in uncanny.mcq.box_answers([item], {item.id: pick}, "mine")]
+    ['A']
+    """
     return [
         Answer(id=item.id, question="q3", raw=picks[item.id].box, model=model)
         for item in items
@@ -132,7 +150,11 @@ class BoxScores(TableResult):
 def score_boxes(
     items: Iterable[Item], picks: Mapping[str, BoxPick], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> BoxScores:
-    """Q3 of a model that gives masks, from its picks by item id; items that have no Q3 are left out."""
+    """Q3 of a model that gives masks, from its picks by item id; items that have no Q3 are left out.
+
+    >>> uncanny.mcq.score_boxes(uncanny.mcq.load("scenes"), {}).missing
+    20
+    """
     boxed = [item for item in items if item.q3 is not None]
     ratios = _ratios(boxed, picks)
     intervals = share_intervals(ratios, resamples=resamples, seed=seed)

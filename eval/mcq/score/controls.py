@@ -35,6 +35,9 @@ def baseline_answers(items: Iterable[Item], baseline: Baseline, *, seed: int = 0
 
     `random` is uniform over the options of the question and depends on seed, item and question alone, not on
     the order or number of items; `always-E/no` finds nothing anywhere.
+
+    >>> uncanny.mcq.baseline_answers(uncanny.mcq.load("scenes")[:1], "always-E/no")[0].raw
+    'no'
     """
     return [
         Answer(
@@ -69,6 +72,9 @@ def random_expectation(items: Iterable[Item]) -> dict[str, Any]:
     """What `random` scores on average, in closed form: `splits` as in a score, and recall and specificity.
 
     With the usual four options and E: 1/2 on Q1, 1/5 on Q2–Q4, 0.4 % on all four, 0.8 % on the last three.
+
+    >>> uncanny.mcq.random_expectation(uncanny.mcq.load("scenes"))["q1_detection"]
+    {'recall': 0.5, 'specificity': 0.5}
     """
     everything = list(items)
     splits: dict[str, dict[str, float | None]] = {

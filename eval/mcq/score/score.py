@@ -55,6 +55,13 @@ def score(
     Raises UsageError where there are no answers, none fits the items, a question is answered twice by one
     model, a file cannot be read, or, with `require_complete`, any answer is missing; ItemsError (a
     UsageError) with all lines of a file that are invalid.
+
+    >>> run = uncanny.mcq.run("scenes", model="demo", out=out)
+    >>> scores = uncanny.mcq.score("scenes", out, baselines=True)
+    >>> scores["demo"].splits["artifact"].q1
+    0.9
+    >>> list(scores)
+    ['demo', 'baseline/random', 'baseline/always-E/no']
     """
     if parser not in ("exact", "lenient"):
         raise UsageError(f"There is no parser {parser!r}", remedy="Choose exact or lenient.")

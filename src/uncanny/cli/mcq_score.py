@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from uncanny.cli.several import Scores
 from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import Answer, ItemSet
-from uncanny.eval.mcq.run import McqTask
+from uncanny.eval.mcq.run import McqRun, McqTask
 from uncanny.eval.mcq.score.score import score
-from uncanny.records.jsonl import read_records, write_atomically
+from uncanny.records.jsonl import write_atomically
 from uncanny.runs.run import RunEnd
 
 
@@ -86,51 +86,32 @@ class McqSummary:
     task: McqTask
     items: str
 
-    @property
-    def answers(self) -> Path:
-        return self.task.folder.path / ANSWERS_FILE
-
     def page(self) -> Path | None:
         return None
 
-    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
-        return {
-            "run": str(self.task.folder.path),
-            "state": end.manifest.get("state"),
-            "answers": str(self.answers),
-            "report": None if page is None else str(page),
-            "totals": end.manifest.get("totals"),
-            "failures": [
-                {"id": answer.id, "question": answer.question, "error": answer.error}
-                for answer in read_records(self.answers, Answer)
-                if answer.outcome == "error"
-            ],
-            "warnings": end.progress.warnings,
-            "error": None if end.error is None else str(end.error),
-        }
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  there is none
+        return McqRun(self.task.folder.path, end).to_json()
 
-    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002  one protocol for all runs
-        progress = end.progress
+    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002
+        run, progress = McqRun(self.task.folder.path, end), end.progress
         left = progress.total - progress.done
         counts = ", ".join(f"{progress.statuses[kind]:,} {kind}" for kind in progress.kinds)
-        lines = [f"Asked    {progress.total:,}: {counts}" + (f", {left:,} not done" if left else "")]
-        failed = [
-            f"  {answer.id} {answer.question}: {answer.error}"
-            for answer in read_records(self.answers, Answer)
-            if answer.outcome == "error"
-        ]
-        if failed:
-            lines = ["Without an answer:", *failed[:MOST_FAILURES], *_more(failed), "", *lines]
+        answers = run.path / ANSWERS_FILE
         return layout(
             [
-                *lines,
+                *_without_answer(run.answers),
+                f"Asked    {progress.total:,}: {counts}" + (f", {left:,} not done" if left else ""),
                 *spending_lines(end),
                 "",
-                f"Answers  {self.answers}",
-                f"Score    uncanny mcq score {self.items} {self.answers}",
+                f"Answers  {answers}",
+                f"Score    uncanny mcq score {self.items} {answers}",
             ]
         )
 
 
-def _more(failed: list[str]) -> list[str]:
-    return [f"  … and {len(failed) - MOST_FAILURES:,} more"] if len(failed) > MOST_FAILURES else []
+def _without_answer(answers: Iterable[Answer]) -> list[str]:
+    """The first of the questions whose call failed, with the reason."""
+    failed = [answer for answer in answers if answer.outcome == "error"]
+    lines = [f"  {answer.id} {answer.question}: {answer.error}" for answer in failed[:MOST_FAILURES]]
+    more = [f"  … and {len(failed) - MOST_FAILURES:,} more"] if len(failed) > MOST_FAILURES else []
+    return ["Without an answer:", *lines, *more, ""] if failed else []
