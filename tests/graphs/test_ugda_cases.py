@@ -25,7 +25,7 @@ EXPECTED: dict[tuple[Choice, Choice], tuple[Label, Case | None]] = {
     ("original", "both"): ("intermediate", None),
     ("both", "original"): ("intermediate", None),
 }
-SAID: dict[tuple[Choice, bool], Position] = {
+SHOWN_AS: dict[tuple[Choice, bool], Position] = {
     ("original", True): "first",
     ("edited", True): "second",
     ("both", True): "both",
@@ -40,24 +40,26 @@ def test_the_rows_are_all_there() -> None:
     assert set(CASE_OF) == {frozenset(row) for row in EXPECTED}
 
 
-@pytest.mark.parametrize(("choice", "original_first"), SAID)
+@pytest.mark.parametrize(("choice", "original_first"), SHOWN_AS)
 def test_the_order_is_undone(choice: Choice, original_first: bool) -> None:
-    assert choice_of(SAID[choice, original_first], original_first=original_first) == choice
+    assert choice_of(SHOWN_AS[choice, original_first], original_first=original_first) == choice
 
 
 @pytest.mark.parametrize("row", EXPECTED, ids="-".join)
 def test_realistic_ones_by_the_table(row: tuple[Choice, Choice]) -> None:
-    assert label_of("yes", SAID[row[0], True], SAID[row[1], False]) == EXPECTED[row]
+    assert label_of("yes", SHOWN_AS[row[0], True], SHOWN_AS[row[1], False]) == EXPECTED[row]
 
 
-@pytest.mark.parametrize(("one", "other"), list(product(POSITIONS, POSITIONS)))
-def test_no_is_enough(one: Position | None, other: Position | None) -> None:
-    assert label_of("no", one, other) == ("non_deceiving", None)
+@pytest.mark.parametrize(("original_first", "edited_first"), list(product(POSITIONS, POSITIONS)))
+def test_no_is_enough(original_first: Position | None, edited_first: Position | None) -> None:
+    assert label_of("no", original_first, edited_first) == ("non_deceiving", None)
 
 
-@pytest.mark.parametrize(("one", "other"), list(product(POSITIONS, POSITIONS)))
-def test_without_a_first_verdict_nothing_is_determined(one: Position | None, other: Position | None) -> None:
-    assert label_of(None, one, other) == ("undetermined", None)
+@pytest.mark.parametrize(("original_first", "edited_first"), list(product(POSITIONS, POSITIONS)))
+def test_without_a_first_verdict_nothing_is_determined(
+    original_first: Position | None, edited_first: Position | None
+) -> None:
+    assert label_of(None, original_first, edited_first) == ("undetermined", None)
 
 
 @pytest.mark.parametrize("present", POSITIONS)
@@ -66,9 +68,11 @@ def test_without_both_choices_nothing_is_determined(present: Position | None) ->
     assert label_of("yes", None, present) == ("undetermined", None)
 
 
-@pytest.mark.parametrize(("first", "one", "other"), list(product(FIRSTS, POSITIONS, POSITIONS)))
+@pytest.mark.parametrize(
+    ("first", "original_first", "edited_first"), list(product(FIRSTS, POSITIONS, POSITIONS))
+)
 def test_which_order_was_asked_first_does_not_matter(
-    first: Realistic | None, one: Position | None, other: Position | None
+    first: Realistic | None, original_first: Position | None, edited_first: Position | None
 ) -> None:
     """Swapping the orders shows the same images the other way round: first becomes second."""
     turned: dict[Position | None, Position | None] = {
@@ -77,12 +81,16 @@ def test_which_order_was_asked_first_does_not_matter(
         "both": "both",
         None: None,
     }
-    assert label_of(first, one, other) == label_of(first, turned[other], turned[one])
+    assert label_of(first, original_first, edited_first) == label_of(
+        first, turned[edited_first], turned[original_first]
+    )
 
 
-@pytest.mark.parametrize(("first", "one", "other"), list(product(FIRSTS, POSITIONS, POSITIONS)))
+@pytest.mark.parametrize(
+    ("first", "original_first", "edited_first"), list(product(FIRSTS, POSITIONS, POSITIONS))
+)
 def test_a_case_goes_with_deceiving_alone(
-    first: Realistic | None, one: Position | None, other: Position | None
+    first: Realistic | None, original_first: Position | None, edited_first: Position | None
 ) -> None:
-    label, case = label_of(first, one, other)
+    label, case = label_of(first, original_first, edited_first)
     assert (case is not None) == (label == "deceiving")

@@ -68,19 +68,21 @@ async def test_without_a_yes_the_second_check_is_not_asked(first: str | None) ->
     assert state["labelled"] == label_of("no" if first else None, None, None)
 
 
-@pytest.mark.parametrize(("one", "other"), list(product(["first", "second", "both", None], repeat=2)))
+@pytest.mark.parametrize(
+    ("original_first", "edited_first"), list(product(["first", "second", "both", None], repeat=2))
+)
 async def test_after_a_yes_both_orders_are_asked_and_labelled(
-    one: Position | None, other: Position | None
+    original_first: Position | None, edited_first: Position | None
 ) -> None:
-    pair = Pair({"first": "Yes", "original_first": one, "edited_first": other})
+    pair = Pair({"first": "Yes", "original_first": original_first, "edited_first": edited_first})
     state = await pair.judge()
-    assert state["labelled"] == label_of("yes", one, other)
+    assert state["labelled"] == label_of("yes", original_first, edited_first)
     judgements = second(state)
     assert {name: judgement.verdict for name, judgement in judgements.items()} == {
-        "original_first": one,
-        "edited_first": other,
+        "original_first": original_first,
+        "edited_first": edited_first,
     }
-    assert len(pair.model.requests) == 3 + 2 * [one, other].count(None)
+    assert len(pair.model.requests) == 3 + 2 * [original_first, edited_first].count(None)
     for judgement in judgements.values():
         assert (judgement.kind == "unparseable") == (judgement.verdict is None)
         assert judgement.raw is not None
