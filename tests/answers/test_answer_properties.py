@@ -88,7 +88,7 @@ def anomalies(text: st.SearchStrategy[str], name: st.SearchStrategy[str]) -> st.
         severity=st.integers(0, 100),
         objects=st.lists(name, max_size=3, unique=True).map(tuple),
     )
-    return st.lists(item, max_size=5, unique_by=lambda one: orjson.dumps(one.model_dump()))
+    return st.lists(item, max_size=5, unique_by=lambda item: orjson.dumps(item.model_dump()))
 
 
 def as_json(items: list[Anomaly], *, wrapped: bool = False, indent: bool = False) -> str:

@@ -96,13 +96,13 @@ def slow(reader: str, texts: list[tuple[str, str, str]]) -> list[str]:
         with contextlib.suppress(AnswerError, UnicodeError):
             READERS[reader](text)
 
-    found = []
+    failures = []
     for parts in texts:
         try:
             check_linear(read, partial(made, *parts))
         except AssertionError as error:
-            found.append(f"{parts!r}: {error}")
-    return found
+            failures.append(f"{parts!r}: {error}")
+    return failures
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -152,6 +152,6 @@ def test_an_image_comes_with_its_stamp(tmp_path: Path) -> None:
 
     path = tmp_path / "a.png"
     Image.new("RGB", (3, 2)).save(path)
-    found = prepare(path, PixelPolicy(), SendLimits(frozenset({"image/png"}), None, None))
-    assert changed_files([RecordedFile(path, found.source_sha256, found.stamp)]) == set()
-    assert found.stamp == read_stamped(path, MOST).stamp
+    image = prepare(path, PixelPolicy(), SendLimits(frozenset({"image/png"}), None, None))
+    assert changed_files([RecordedFile(path, image.source_sha256, image.stamp)]) == set()
+    assert image.stamp == read_stamped(path, MOST).stamp

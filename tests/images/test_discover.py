@@ -35,15 +35,15 @@ def test_nothing_found_is_no_error(tmp_path: Path) -> None:
 
 def test_what_is_skipped_is_told(tmp_path: Path) -> None:
     touch(tmp_path, ".a.png", ".git/b.png", "c.txt", "d.heic", "png", "e.png")
-    found = discover([tmp_path])
-    assert [path.name for path in found.files] == ["d.heic", "e.png"]
-    assert [(each.path.name, each.reason) for each in found.skipped.listed] == [
+    discovered = discover([tmp_path])
+    assert [path.name for path in discovered.files] == ["d.heic", "e.png"]
+    assert [(each.path.name, each.reason) for each in discovered.skipped.listed] == [
         (".a.png", "hidden"),
         (".git", "hidden"),
         ("c.txt", "other_file"),
         ("png", "other_file"),
     ]
-    assert found.skipped.counts == {"hidden": 2, "other_file": 2}
+    assert discovered.skipped.counts == {"hidden": 2, "other_file": 2}
 
 
 def test_what_is_called_like_an_image_is_taken_whether_or_not_it_can_be_read(tmp_path: Path) -> None:
@@ -75,11 +75,11 @@ def test_overlapping_arguments_give_each_file_once(tmp_path: Path, monkeypatch: 
     touch(tmp_path, "a/b/c.png", "a/d.png")
     monkeypatch.chdir(tmp_path)
     arguments = [Path("a"), Path("a/b"), Path("a/b/c.png"), tmp_path / "a", Path("a/../a/d.png"), Path("a")]
-    found = discover(arguments)
-    assert len(found.files) == 2
-    assert {path.resolve() for path in found.files} == {tmp_path / "a/b/c.png", tmp_path / "a/d.png"}
-    assert not found.skipped
-    assert discover(arguments[::-1]) == found
+    discovered = discover(arguments)
+    assert len(discovered.files) == 2
+    assert {path.resolve() for path in discovered.files} == {tmp_path / "a/b/c.png", tmp_path / "a/d.png"}
+    assert not discovered.skipped
+    assert discover(arguments[::-1]) == discovered
 
 
 def test_linked_folders_are_walked_once(tmp_path: Path) -> None:
@@ -88,11 +88,11 @@ def test_linked_folders_are_walked_once(tmp_path: Path) -> None:
     (tmp_path / "in/a/loop").symlink_to("..")
     (tmp_path / "in/0_link").symlink_to("z")
     (tmp_path / "in/far").symlink_to("../out")
-    found = discover([tmp_path / "in"])
-    assert [path.relative_to(tmp_path / "in").as_posix() for path in found.files] == [
+    discovered = discover([tmp_path / "in"])
+    assert [path.relative_to(tmp_path / "in").as_posix() for path in discovered.files] == [
         *("a/one.png", "far/three.png", "z/two.png")
     ]
-    assert [(each.path.name, each.reason) for each in found.skipped.listed] == [
+    assert [(each.path.name, each.reason) for each in discovered.skipped.listed] == [
         ("0_link", "same_folder"),
         ("loop", "same_folder"),
     ]
@@ -116,10 +116,12 @@ def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytes
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", guarded)
-    found = discover([tmp_path])
-    assert [path.name for path in found.files] == ["a.png"]
-    assert found.skipped.listed == (Skipped(tmp_path / "locked", "unreadable_folder", "Permission denied"),)
-    assert found.skipped.unreadable_folders == 1
+    discovered = discover([tmp_path])
+    assert [path.name for path in discovered.files] == ["a.png"]
+    assert discovered.skipped.listed == (
+        Skipped(tmp_path / "locked", "unreadable_folder", "Permission denied"),
+    )
+    assert discovered.skipped.unreadable_folders == 1
 
 
 @pytest.mark.parametrize("name", ["gone", "x" * 10_000, "a/" * 5_000, "nul\0byte", "a.png/below"])
@@ -136,9 +138,9 @@ def test_names_of_any_bytes(tmp_path: Path) -> None:
         (tmp_path / os.fsdecode(b"caf\xe9\xff.png")).write_bytes(b"")
     except OSError:
         pytest.skip("the file system takes UTF-8 names only")
-    (found,) = discover([tmp_path]).files
-    assert found.exists()
-    assert display_path(found.relative_to(tmp_path)) == r"caf\xe9\xff.png"
+    (path,) = discover([tmp_path]).files
+    assert path.exists()
+    assert display_path(path.relative_to(tmp_path)) == r"caf\xe9\xff.png"
     assert short_path(Path("a\nb\u202ec")) == r"a\nb\u202ec"
 
 
@@ -154,9 +156,9 @@ pieces = st.lists(st.sampled_from([b"\\", b"x", b"5", b"c", b"f", b"\xff", b"\xe
 
 @settings(deadline=None)
 @given(pieces.map(b"".join), pieces.map(b"".join))
-def test_no_two_names_are_shown_alike(one: bytes, other: bytes) -> None:
-    shown = [display_path(Path(os.fsdecode(b"n" + name))) for name in (one, other)]
-    assert (shown[0] == shown[1]) == (one == other)
+def test_no_two_names_are_shown_alike(first: bytes, second: bytes) -> None:
+    shown = [display_path(Path(os.fsdecode(b"n" + name))) for name in (first, second)]
+    assert (shown[0] == shown[1]) == (first == second)
 
 
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

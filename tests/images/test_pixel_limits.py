@@ -24,7 +24,7 @@ def noise(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("asked", "taken", "size"),
+    ("max_side", "taken", "size"),
     [
         (150, None, (150, 100)),
         (None, 150, (150, 100)),
@@ -34,9 +34,9 @@ def noise(tmp_path: Path) -> Path:
     ],
 )
 def test_the_smaller_side_limit_counts(
-    asked: int | None, taken: int | None, size: tuple[int, int], noise: Path
+    max_side: int | None, taken: int | None, size: tuple[int, int], noise: Path
 ) -> None:
-    image = prepare(noise, PixelPolicy(max_side=asked), SendLimits(ALL, None, taken))
+    image = prepare(noise, PixelPolicy(max_side=max_side), SendLimits(ALL, None, taken))
     assert (image.width, image.height) == (300, 200)
     assert (image.sent_width, image.sent_height) == size
     assert image.changes == (f"downscale:300x200->{size[0]}x{size[1]}",)

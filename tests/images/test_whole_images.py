@@ -135,8 +135,8 @@ def peak_mb():
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 before = peak_mb()
 limits = SendLimits(frozenset({{"image/png", "image/jpeg"}}), None, None)
-found = prepare(Path({str(path)!r}), PixelPolicy(), limits)
-assert (found.width, found.height, found.changes) == (8_000, 6_000, ())
+image = prepare(Path({str(path)!r}), PixelPolicy(), limits)
+assert (image.width, image.height, image.changes) == (8_000, 6_000, ())
 print(peak_mb() - before)
 """
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout

@@ -1,7 +1,7 @@
 """Reading model answers: from whatever text came back to validated items, or to one `AnswerError`.
 
-`read_list(text, form)` reads; `uncanny.answers.forms` holds the forms of the pipeline's steps;
-`uncanny.answers.forms` says the same forms as JSON schema, for backends that can constrain an answer.
+`read_list(text, form)` reads a list; `uncanny.answers.forms` holds the forms of the pipeline's steps, also as
+JSON schema for backends that can constrain an answer; `uncanny.answers.verdicts` reads verdicts.
 """
 
 from uncanny.answers.forms import (

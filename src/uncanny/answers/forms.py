@@ -1,10 +1,9 @@
-"""What an answer that is a list of items looks like: said once for JSON, labelled text and schemas.
+"""What an answer that is a list of items looks like, defined once for JSON, labelled text and schemas.
 
-The answers of the annotation pipeline's structured steps.
-
-The forms as JSON schema, within what OpenAI, Anthropic and vLLM all take for constrained output.
-
-That is: every key required, no additional ones, and no defaults, bounds, tuples or patterns."""
+A form is made by `make_form`; those of the annotation pipeline's structured steps stand below. As JSON schema
+a form keeps within what OpenAI, Anthropic and vLLM all take for constrained output: every key required, no
+additional ones, and no defaults, bounds, tuples or patterns.
+"""
 
 from __future__ import annotations
 
@@ -81,10 +80,10 @@ def make_form(
     answer = create_model(f"{model.__name__}Answer", **{key: (items, ...)})  # type: ignore[call-overload]
     wrapped = create_model(f"{model.__name__}Wrapped", answer=(answer, ...))
     by_label: dict[str, ItemField] = {}
-    for one in fields:
-        for label in (one.name, *one.labels):
-            if by_label.setdefault(label_key(label), one) is not one:
-                raise ValueError(f"label {label!r} of field {one.name!r} belongs to another field too")
+    for item_field in fields:
+        for label in (item_field.name, *item_field.labels):
+            if by_label.setdefault(label_key(label), item_field) is not item_field:
+                raise ValueError(f"label {label!r} of field {item_field.name!r} belongs to another field too")
     return ListForm(
         key=key,
         model=model,
@@ -138,13 +137,11 @@ class Finding(_Item):
     explanation: Text
 
 
-def _described(found: SceneObject) -> SceneObject:
-    description = found.description.strip()
+def _described(item: SceneObject) -> SceneObject:
+    description = item.description.strip()
     if not description:
         raise ValueError("description must not be empty")
-    return (
-        found if description == found.description else found.model_copy(update={"description": description})
-    )
+    return item if description == item.description else item.model_copy(update={"description": description})
 
 
 def _named(anomaly: Anomaly) -> Anomaly:

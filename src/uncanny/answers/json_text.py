@@ -1,13 +1,10 @@
-"""Quoting an answer in a message without letting it take the message over.
-
-Finding the JSON in an answer: bare, in code fences, or in prose.
+"""The text of an answer: without its thoughts, and the JSON in it, bare, in code fences or in prose.
 
 Small slips that leave no doubt are forgiven: raw line breaks in strings, trailing commas, `//` comments,
 single or typographic quotes around strings, Python's `None` and `True`, stray backslashes. What is never
 forgiven is a missing end. Libraries that repair JSON close open brackets themselves, and so read an answer
 that was cut off as a whole one; hence this scanner, whose time is linear in the text's length.
-
-Free-text answers."""
+"""
 
 from __future__ import annotations
 
@@ -51,8 +48,8 @@ _THINK_OPEN = re.compile(r"\s*<(think|thinking|reasoning)>", re.IGNORECASE)
 
 def opening(text: str) -> int | None:
     """Where the first JSON object, or list of objects, begins; None where there is none."""
-    found = _OPENING.search(text)
-    return found.start() if found else None
+    match = _OPENING.search(text)
+    return match.start() if match else None
 
 
 def json_values(text: str) -> Iterator[tuple[Any, int, int]]:
@@ -62,13 +59,13 @@ def json_values(text: str) -> Iterator[tuple[Any, int, int]]:
     that is cut off, is not valid, or is nested deeper than `MAX_DEPTH`.
     """
     at = 0
-    while found := _OPENING.search(text, at):
-        strict, at = _strict(text, found.start())
+    while match := _OPENING.search(text, at):
+        strict, at = _strict(text, match.start())
         try:
             value = json.loads(strict, strict=False, object_pairs_hook=_object)
         except (ValueError, RecursionError) as error:
             raise AnswerError(f"the JSON is not valid: {_reason(error, strict)}") from None
-        yield value, found.start(), at
+        yield value, match.start(), at
 
 
 def check_length(text: str) -> None:
@@ -134,12 +131,12 @@ def _rewritten(kind: str, word: str) -> str:
     return word
 
 
-def _escape(found: re.Match[str]) -> str:
-    if found[0] == '"':
+def _escape(match: re.Match[str]) -> str:
+    if match[0] == '"':
         return '\\"'
-    if found[1] in '"\\/bfnrtu':
-        return found[0]
-    return found[1] if found[1] in "'“”" else "\\\\" + found[1]
+    if match[1] in '"\\/bfnrtu':
+        return match[0]
+    return match[1] if match[1] in "'“”" else "\\\\" + match[1]
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

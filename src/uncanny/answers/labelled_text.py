@@ -1,11 +1,9 @@
 """Items as labelled text: `@1. Name: … Phenomenon: … Reasoning: … Severity Score: 20`.
 
-Reads marks and labels whatever Markdown is around them: `1.`, `1)`, `### 1.`, `**Anomaly 1**`,
-`- **Name**:`, `**Name:**`, full-width colons, labels on lines of their own, or all items in one line.
-
-Labels in the middle of a line: `@1. Name: … Phenomenon: … Severity Score: 20`.
-
-Telling whether an answer says, and says only, that there is nothing to list."""
+Marks and labels are read whatever Markdown is around them: `1.`, `1)`, `### 1.`, `**Anomaly 1**`,
+`- **Name**:`, `**Name:**`, full-width colons, labels on lines of their own or in the middle of a line, or all
+items in one line. `says_nothing` tells an answer that says, and says only, that there is nothing to list.
+"""
 
 from __future__ import annotations
 
@@ -178,7 +176,7 @@ def _values(draft: _Draft, form: ListForm[Any]) -> dict[str, object]:
         if lines[0] in _YAML_BLOCK:
             lines = lines[1:]
         if each.kind == "severity":
-            lines = [next((one for one in lines if one.strip()), "")]
+            lines = [next((line for line in lines if line.strip()), "")]
         values[each.name] = _plain("\n".join(lines))
     if form.title and draft.title:
         values.setdefault(form.title, draft.title)
@@ -208,13 +206,13 @@ def split_inline(text: str, form: ListForm[Any]) -> dict[str, str]:
     A label counts if it is capitalised or set in Markdown: "for this reason: …" is prose. Raises
     `AnswerError` where two labels give the same field.
     """
-    found = [
+    labels = [
         each
         for each in _labels(tuple(form.by_label)).finditer(text)
         if each["marks"] or each["label"][0].isupper()
     ]
     values: dict[str, str] = {}
-    for each, following in pairwise([*found, None]):
+    for each, following in pairwise([*labels, None]):
         assert each is not None  # only the last one is
         name = form.by_label[label_key(each["label"])].name
         if name in values:
@@ -253,8 +251,8 @@ def says_nothing(text: str, form: ListForm[Any]) -> bool:
     if len(text) > _LONGEST:
         return False
     text = _FENCED.sub("", text.strip()).strip()
-    if found := _EMPTY_LIST.fullmatch(text):
-        return found["key"] is None or found["key"].casefold() == form.key
+    if empty := _EMPTY_LIST.fullmatch(text):
+        return empty["key"] is None or empty["key"].casefold() == form.key
     if any(bracket in text for bracket in "{}[]"):
         return False
     plain = _NOT_WORD.sub(" ", text).strip().casefold()

@@ -1,8 +1,8 @@
-"""From the text of an answer to validated items.
+"""From the text of an answer to a list of validated items, or to one error that a model can act upon.
 
-Validating the items of an answer, with messages that a model can act upon.
-
-Reading a severity score: an integer from 0, completely unreal, to 100, fully realistic."""
+`read_list` finds the items, `read_items` validates them, and `read_severity` reads their scores, integers
+from 0, completely unreal, to 100, fully realistic.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_list(text: str, form: ListForm[T]) -> tuple[T, ...]:
         return exact
     try:
         whole = text.encode("utf-8", "replace").decode()
-        return read_items(_found(_decoded(without_thinking(whole)), form), form)
+        return read_items(_raw_items(_decoded(without_thinking(whole)), form), form)
     except AnswerError as error:
         if len(error.message) <= MAX_MESSAGE:
             raise
@@ -77,22 +77,20 @@ def _decoded(text: str) -> str:
     return str(inner)
 
 
-def _found(text: str, form: ListForm[Any]) -> Iterable[object]:
+def _raw_items(text: str, form: ListForm[Any]) -> Iterable[object]:
     if not text:
         raise AnswerError(f'the answer is empty; expected a JSON object with the key "{form.key}"')
     if says_nothing(text, form):
         return []
     first = opening(text)
     try:
-        found = _from_json(text, form)
+        items = _from_json(text, form)
     except AnswerError:
         # Labelled text may quote a piece of code; JSON that comes first may not be given up for it.
         if first is None or not has_labels(text[:first], form):
             raise
-        found = None
-    if found is None:
-        return _from_labels(text, form)
-    return found
+        items = None
+    return _from_labels(text, form) if items is None else items
 
 
 def _from_labels(text: str, form: ListForm[Any]) -> Iterable[object]:
@@ -144,7 +142,7 @@ MAX_PROBLEMS = 3
 _BLANK = " \t\r\n\x00\x0b\x0c\x85\xa0\u2028\u2029\u3000\u200b\u2060\ufeff"
 _BETWEEN_NAMES = (re.compile(r"[;；\n]"), re.compile(r"[,，、]"))
 _AROUND_NAME = _BLANK + "[]\"'*`•-"
-_SAY = {
+_MESSAGES = {
     "string_too_short": "is empty",
     "string_too_long": "is longer than {max_length} characters",
     "too_long": "has more than {max_length} entries",
@@ -160,15 +158,15 @@ def trim(text: str) -> str:
     return text.strip(_BLANK).strip()
 
 
-def read_items(found: Iterable[object], form: ListForm[T]) -> tuple[T, ...]:
-    """Validate all of `found`, of which there may be `MAX_ITEMS`; exact duplicates count once.
+def read_items(raw_items: Iterable[object], form: ListForm[T]) -> tuple[T, ...]:
+    """Validate all of `raw_items`, of which there may be `MAX_ITEMS`; exact duplicates count once.
 
     One wrong item makes the whole answer wrong, since leaving it out would lose a finding silently. Raises
     `AnswerError` that names the first `MAX_PROBLEMS` problems by item, from 1, and field.
     """
     items: dict[T, None] = {}
     problems: list[str] = []
-    for number, raw in enumerate(found, start=1):
+    for number, raw in enumerate(raw_items, start=1):
         if number > MAX_ITEMS:
             problems.insert(0, f"there are more than {MAX_ITEMS} items; list each once, {MAX_ITEMS} at most")
             break
@@ -186,28 +184,28 @@ def read_items(found: Iterable[object], form: ListForm[T]) -> tuple[T, ...]:
 def _item(raw: object, form: ListForm[T]) -> T:
     if not isinstance(raw, Mapping):
         raise AnswerError("is not an object with the fields " + ", ".join(each.name for each in form.fields))
-    given = _by_field(raw, form)
+    by_field = _by_field(raw, form)
     values: dict[str, Any] = {}
-    missing = [each.name for each in form.fields if each.required and given.get(each.name) is None]
+    missing = [each.name for each in form.fields if each.required and by_field.get(each.name) is None]
     if missing:
         raise AnswerError(f"{missing[0]} is missing" if len(missing) == 1 else _all(missing) + " are missing")
     for each in form.fields:
-        if given.get(each.name) is not None:
-            values[each.name] = _value(given[each.name], each)
+        if by_field.get(each.name) is not None:
+            values[each.name] = _value(by_field[each.name], each)
     try:
         return form.item.validate_python(values, extra="ignore")
     except ValidationError as error:
-        raise AnswerError(_said(error)) from None
+        raise AnswerError(_validation_message(error)) from None
 
 
 def _by_field(raw: Mapping[Any, object], form: ListForm[T]) -> dict[str, object]:
     """The values under the fields' own names; a field's own name goes before its other labels."""
-    given: dict[str, object] = {each.name: raw[each.name] for each in form.fields if each.name in raw}
+    values: dict[str, object] = {each.name: raw[each.name] for each in form.fields if each.name in raw}
     for key, value in raw.items():
         field = form.by_label.get(label_key(str(key)))
         if field is not None:
-            given.setdefault(field.name, value)
-    return given
+            values.setdefault(field.name, value)
+    return values
 
 
 def _value(value: object, field: ItemField) -> object:
@@ -241,10 +239,10 @@ def _all(names: list[str]) -> str:
     return ", ".join(names[:-1]) + " and " + names[-1]
 
 
-def _said(error: ValidationError) -> str:
+def _validation_message(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     field = str(first["loc"][0]) if first["loc"] else "it"
-    reason = _SAY.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
+    reason = _MESSAGES.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
     return f"{field} {reason}"[:150]
 
 
@@ -292,17 +290,17 @@ def _from_text(text: str) -> int:
     plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text[:_LONGEST])).strip()[:_LONGEST]
     if not plain:
         raise AnswerError("severity is missing")
-    found = _NUMBER.fullmatch(plain)
-    if found is None or not _COMMENT.fullmatch(found["rest"]):
+    match = _NUMBER.fullmatch(plain)
+    if match is None or not _COMMENT.fullmatch(match["rest"]):
         raise AnswerError(f"severity {shown} is not a single whole number from 0 to 100")
-    if found["scale"] is not None and found["scale"] != "100":
+    if match["scale"] is not None and match["scale"] != "100":
         raise AnswerError(f"severity {shown} is on another scale; give an integer from 0 to 100")
-    if found["decimals"] is not None and found["decimals"].strip("0"):
+    if match["decimals"] is not None and match["decimals"].strip("0"):
         raise AnswerError(f"severity {shown} is not a whole number from 0 to 100")
-    if len(found["digits"]) > 9:
+    if len(match["digits"]) > 9:
         raise AnswerError(f"severity {shown} is outside 0–100")
-    number = int(found["digits"])
-    return -number if found["sign"] == "-" else number
+    number = int(match["digits"])
+    return -number if match["sign"] == "-" else number
 
 
 def _within(number: int) -> int:

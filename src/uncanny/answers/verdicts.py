@@ -24,14 +24,16 @@ YesNo = Literal["yes", "no"]
 Realistic = YesNo
 Position = Literal["first", "second", "both"]
 
+# What yes and no say of the picture, by the question.
 _REALISTIC: Final[Mapping[YesNo, Source]] = {"yes": "real", "no": "generated"}
 _GENERATED: Final[Mapping[YesNo, Source]] = {"yes": "generated", "no": "real"}
 
-# Possessive, so that a line of nothing but white space or marks is gone over once.
+# The verdict line. Possessive, so that a line of nothing but white space or marks is gone over once.
 _DECOR = r"[\s>#*_`~+•\u200b\ufeff-]*+(?:\d{1,3}[.)]\s)?+[\s*_`]*+"
 _LINE = re.compile(rf"{_DECOR}verdict[*_`\s]*+[:：](?P<rest>.*)", re.IGNORECASE)
 _LINES = re.compile(r"\r\n|[\r\n\u2028\u2029]")
 _AROUND = " \t*_`~\"'“”‘’()[]<>{}#\u200b\ufeff"
+
 _YES_NO = re.compile(r"(yes|no)\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 # After the word: nothing, a stop, or a sentence about the picture: "no doubt" and "no idea" are no "no".
 _SENTENCE = re.compile(
@@ -49,6 +51,7 @@ _UNSURE = re.compile(
     r" (?:say|tell|know|judge|decide|determine))\b",
     re.IGNORECASE,
 )
+
 _POSITION = re.compile(r"(?:the\s+)?(first|second|both)\b(?P<rest>.*)", re.IGNORECASE)
 _JOINED = re.compile(
     r"""\W*(?:image|picture|photo|photograph|one|option)?\W*
@@ -60,6 +63,8 @@ _DENIAL = re.compile(
 )
 _TIE = re.compile(r"\b(?:equal\w*|same|alike|identical\w*|tied?)\b", re.IGNORECASE)
 _LEANING = re.compile(r"\b(?:first|second)\b.*\bmore\b|\bmore\b.*\b(?:first|second)\b", re.IGNORECASE)
+
+# Claims about the picture behind a verdict's first word.
 _REAL = (
     r"(?:photo)?realistic\w*|realism|real|genuine\w*|authentic\w*|natural\w*|plausibl[ey]|believabl[ey]"
     r"|convincing\w*|consistent\w*|coherent\w*|un(?:altered|changed|edited|touched|modified|manipulated)"
@@ -83,6 +88,7 @@ _CLAIM = re.compile(
     re.IGNORECASE,
 )
 _RATHER = re.compile(rf"\b(first|second)((?:\s+\w+){{0,4}}?)\s+more\s+(?:{_REAL})\b", re.IGNORECASE)
+
 # A verdict is a line; what is longer is none.
 _LONGEST = 2_000
 _LONGEST_ANSWER = 20_000
@@ -126,12 +132,12 @@ def read_source(answer: str) -> Source:
 
 
 def read_position(answer: str) -> Position:
-    """The verdict of the second check. Raises AnswerError where there is none."""
+    """Which of two pictures is the more realistic. Raises AnswerError where there is no verdict."""
     verdict = _behind_colon(answer)
-    found = _POSITION.match(verdict)
-    if found is None:
+    match = _POSITION.match(verdict)
+    if match is None:
         raise _unreadable(verdict)
-    word, rest = found[1].lower(), found["rest"]
+    word, rest = match[1].lower(), match["rest"]
     clause = re.split(r"[.,;:!(]", rest, maxsplit=1)[0]
     if _DENIAL.search(clause) or _prefers_another(rest, word):
         raise _unreadable(verdict)
@@ -146,13 +152,13 @@ def read_position(answer: str) -> Position:
 
 def _yes_no(verdict: str, meaning: Mapping[YesNo, Source]) -> YesNo:
     """The word that a verdict begins with. Raises AnswerError where what follows takes it back."""
-    found = _YES_NO.match(verdict)
-    if found is None or not _SENTENCE.match(found["rest"]):
+    match = _YES_NO.match(verdict)
+    if match is None or not _SENTENCE.match(match["rest"]):
         raise _unreadable(verdict)
-    word = _word(found[1])
-    if re.fullmatch(r"\W*(?:yes|no)\W*", found["rest"], re.IGNORECASE) or _UNSURE.search(found["rest"]):
+    word = _word(match[1])
+    if re.fullmatch(r"\W*(?:yes|no)\W*", match["rest"], re.IGNORECASE) or _UNSURE.search(match["rest"]):
         raise _unreadable(verdict)
-    claims = set(_claims(found["rest"]))
+    claims = set(_claims(match["rest"]))
     if claims and meaning[word] not in claims:
         raise AnswerError(f"the verdict contradicts itself: {excerpt(verdict)}")
     return word
@@ -170,10 +176,10 @@ def _behind_colon(answer: str) -> str:
     """What the last verdict line says, without Markdown around it. Raises AnswerError where there is none."""
     lines = _lines(answer)
     for number in range(len(lines) - 1, -1, -1):
-        found = _LINE.match(lines[number])
-        if found is None:
+        match = _LINE.match(lines[number])
+        if match is None:
             continue
-        verdict = found["rest"].strip(_AROUND)
+        verdict = match["rest"].strip(_AROUND)
         if not verdict:
             verdict = next(
                 (line.strip(_AROUND + ">-+•") for line in lines[number + 1 :] if line.strip(_AROUND)), ""
@@ -194,8 +200,8 @@ def _claims(text: str) -> Iterator[Source]:
     """
     claims: list[Source] = []
     denials, hardly, unsaid = 0, False, False
-    for found in _CLAIM.finditer(text + "."):
-        match found.lastgroup:
+    for match in _CLAIM.finditer(text + "."):
+        match match.lastgroup:
             case "clause":
                 if not unsaid:
                     yield from claims
@@ -215,9 +221,9 @@ def _claims(text: str) -> Iterator[Source]:
 def _prefers_another(text: str, word: str) -> bool:
     """Whether a clause behind the word calls another picture the more real one."""
     return any(
-        found[1].lower() != word
-        and not re.search(rf"\b(?:{_DENIES}|than)\b|n[’']t\b", found[2], re.IGNORECASE)
-        for found in _RATHER.finditer(text)
+        match[1].lower() != word
+        and not re.search(rf"\b(?:{_DENIES}|than)\b|n[’']t\b", match[2], re.IGNORECASE)
+        for match in _RATHER.finditer(text)
     )
 
 

@@ -1,12 +1,12 @@
 """Image files: found in folders, checked whole, and made ready to send byte for byte."""
 
-from uncanny.images.discover import Found, Skipped, SkippedInputs, SkipReason, discover, display_path
+from uncanny.images.discover import Discovered, Skipped, SkippedInputs, SkipReason, discover, display_path
 from uncanny.images.encode import PixelPolicy, SendLimits
 from uncanny.images.file_bytes import RecordedFile, changed_files
 from uncanny.images.prepared import PreparedImage, prepare, stored_size, thumbnail
 
 __all__ = [
-    "Found",
+    "Discovered",
     "PixelPolicy",
     "PreparedImage",
     "RecordedFile",

@@ -1,6 +1,7 @@
-"""File names fit for records and messages.
+"""From files and folders to the image files in them, in one order whatever the file system says.
 
-From files and folders to the image files in them, in one order whatever the file system says."""
+Their names are made fit for records and messages by `display_path` and `short_path`.
+"""
 
 from __future__ import annotations
 
@@ -93,14 +94,14 @@ class SkippedInputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Discovered:
     """Image files in order of their posix paths, each once; both parts are empty where there is nothing."""
 
     files: tuple[Path, ...]
     skipped: SkippedInputs
 
 
-def discover(paths: Sequence[Path]) -> Found:
+def discover(paths: Sequence[Path]) -> Discovered:
     """Walk the folders among `paths` and take the files among them, whatever these are called.
 
     Nothing is opened: broken links, pipes and damaged files with an image's name are found like any other,
@@ -115,7 +116,7 @@ def discover(paths: Sequence[Path]) -> Found:
             walk.take(str(path.parent), path.name, str(path))
     walk.run()
     files = sorted((Path(each) for each in walk.files.values()), key=Path.as_posix)
-    return Found(tuple(files), walk.skipped.inputs())
+    return Discovered(tuple(files), walk.skipped.inputs())
 
 
 def _is_folder(path: Path) -> bool:
