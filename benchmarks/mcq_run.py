@@ -84,12 +84,12 @@ def questions_of(items_file: Path) -> list[dict[str, str]]:
     from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.data.texts import question_text, system_text
 
-    found = []
+    listed = []
     for item in load(items_file):
         for question in item.questions():
             image = items_file.parent / str(item.overlay if question == "q3" else item.image)
             text = question_text(item, question)
-            found.append(
+            listed.append(
                 {
                     "id": f"{item.id}/{question}",
                     "image": str(image),
@@ -97,7 +97,7 @@ def questions_of(items_file: Path) -> list[dict[str, str]]:
                     "text": text,
                 }
             )
-    return found
+    return listed
 
 
 def ours(url: str, items_file: Path, run: Path) -> Measured:
@@ -132,7 +132,7 @@ async def bare(url: str, questions: list[dict[str, str]]) -> Measured:
     client = AsyncOpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0)
     slots = asyncio.Semaphore(CONCURRENCY)
 
-    async def one(question: dict[str, str]) -> None:
+    async def ask(question: dict[str, str]) -> None:
         async with slots:
             data = base64.b64encode(Path(question["image"]).read_bytes()).decode()  # noqa: ASYNC240
             picture = {"url": f"data:image/png;base64,{data}", "detail": "high"}
@@ -149,7 +149,7 @@ async def bare(url: str, questions: list[dict[str, str]]) -> Measured:
             )
             assert answer.choices[0].message.content
 
-    await asyncio.gather(*(one(each) for each in questions))
+    await asyncio.gather(*(ask(each) for each in questions))
     await client.close()
     return Measured(len(questions), time.perf_counter() - began, time.process_time() - cpu)
 
@@ -160,15 +160,15 @@ def inspect_ai(python: str, url: str, questions: list[dict[str, str]], folder: P
     script = Path(__file__).with_name("inspect_mcq.py")
     command = [python, str(script), str(listed), f"{url}/v1", str(CONCURRENCY), str(folder / "inspect-logs")]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["answers"] == len(questions), found
-    return Measured(len(questions), found["wall_s"], found["cpu_s"])
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["answers"] == len(questions), result
+    return Measured(len(questions), result["wall_s"], result["cpu_s"])
 
 
 def main(questions: int = QUESTIONS, rounds: int = ROUNDS) -> None:
     os.environ["OPENAI_API_KEY"] = "any"
     python = os.environ.get(INSPECT)
-    found: dict[str, list[Measured]] = {"mcq run": [], "bare loop": [], "inspect_ai": []}
+    measured: dict[str, list[Measured]] = {"mcq run": [], "bare loop": [], "inspect_ai": []}
     with (
         fake_server("--latency-ms", str(LATENCY_MS)) as url,
         tempfile.TemporaryDirectory() as tmp,
@@ -180,21 +180,29 @@ def main(questions: int = QUESTIONS, rounds: int = ROUNDS) -> None:
         ours(url, folder / "few.jsonl", folder / "warm")
         asyncio.run(bare(url, asked[:8]))
         for turn in range(rounds):
-            found["mcq run"].append(ours(url, items_file, folder / f"run-{turn}"))
-            found["bare loop"].append(asyncio.run(bare(url, asked)))
+            measured["mcq run"].append(ours(url, items_file, folder / f"run-{turn}"))
+            measured["bare loop"].append(asyncio.run(bare(url, asked)))
         if python:
-            found["inspect_ai"].append(inspect_ai(python, url, asked, folder))
-    show(found, len(asked), rounds)
+            measured["inspect_ai"].append(inspect_ai(python, url, asked, folder))
+    show(measured, len(asked), rounds)
 
 
-def show(found: dict[str, list[Measured]], questions: int, rounds: int) -> None:
+def show(measured: dict[str, list[Measured]], questions: int, rounds: int) -> None:
     print(f"{questions:,} questions, {CONCURRENCY} at once, {LATENCY_MS} ms; median of {rounds} rounds")
-    speed = {name: statistics.median(one.per_s for one in each) for name, each in found.items() if each}
-    cpu = {name: statistics.median(one.cpu_ms for one in each) for name, each in found.items() if each}
+    speed = {
+        name: statistics.median(each.per_s for each in rounds_of)
+        for name, rounds_of in measured.items()
+        if rounds_of
+    }
+    cpu = {
+        name: statistics.median(each.cpu_ms for each in rounds_of)
+        for name, rounds_of in measured.items()
+        if rounds_of
+    }
     for name, per_s in speed.items():
         print(f"  {name:<12}{per_s:8.1f} calls/s {cpu[name]:8.2f} ms CPU a call")
     ratio = statistics.median(
-        one.per_s / other.per_s for one, other in zip(found["mcq run"], found["bare loop"], strict=True)
+        own.per_s / other.per_s for own, other in zip(measured["mcq run"], measured["bare loop"], strict=True)
     )
     print(f"  calls/s, ours over the bare loop's     {ratio:6.2f}   (wanted: at least 1.00)")
     print(f"  CPU, ours over the bare loop's         {cpu['mcq run'] / cpu['bare loop']:6.2f}")

@@ -21,7 +21,7 @@ def release_like() -> list[Item]:
         word = "yes" if split.startswith("art") else "no"
         for n in range(size):
             letter = "ABCD"[n % 4] if word == "yes" else "E"
-            held = {
+            fields = {
                 "id": f"{split}{n}",
                 "image": f"{split}{n}.png",
                 "split": split,
@@ -31,7 +31,7 @@ def release_like() -> list[Item]:
                 "q3": {"boxes": boxes, "answer": letter},
                 "q4": {"options": texts, "answer": letter},
             }
-            items.append(Item.model_validate(held))
+            items.append(Item.model_validate(fields))
     return items
 
 

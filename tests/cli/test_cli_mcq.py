@@ -34,10 +34,10 @@ def test_the_run_tells_where_its_answers_are_and_how_to_score(tmp_path: Path) ->
 def test_json_of_a_run(tmp_path: Path) -> None:
     run = tmp_path / "run"
     done = uncanny_here("mcq", "run", "scenes", "--model", "demo", "-o", run, "--limit", "2", "--json")
-    told = done.json()
-    assert (done.code, told["state"], told["failures"], told["error"]) == (0, "finished", [], None)
-    assert told["totals"]["questions"] == told["totals"]["ok"] == told["totals"]["calls"]
-    assert Path(told["answers"]) == run / "answers.jsonl"
+    content = done.json()
+    assert (done.code, content["state"], content["failures"], content["error"]) == (0, "finished", [], None)
+    assert content["totals"]["questions"] == content["totals"]["ok"] == content["totals"]["calls"]
+    assert Path(content["answers"]) == run / "answers.jsonl"
 
 
 def test_a_dry_run_needs_no_key_asks_nothing_and_leaves_nothing(tmp_path: Path) -> None:
@@ -47,11 +47,11 @@ def test_a_dry_run_needs_no_key_asks_nothing_and_leaves_nothing(tmp_path: Path) 
         done = uncanny_here(*command, env={"OPENAI_API_KEY": None})
         assert (done.code, done.err) == (0, "")
         assert f"{QUESTIONS} questions" in done.out
-        told = uncanny_here(*command, "-o", run, "--json", env={"OPENAI_API_KEY": None}).json()
+        content = uncanny_here(*command, "-o", run, "--json", env={"OPENAI_API_KEY": None}).json()
         assert server.requests() == 0
-    assert (told["items"], told["calls"]) == (20, QUESTIONS)
-    assert told["input_tokens"] > 0
-    assert told["cost_usd"] > 0
+    assert (content["items"], content["calls"]) == (20, QUESTIONS)
+    assert content["input_tokens"] > 0
+    assert content["cost_usd"] > 0
     assert not run.exists()
 
 

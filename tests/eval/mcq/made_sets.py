@@ -50,13 +50,13 @@ def made_set(sizes: Mapping[Split, int] = RELEASE) -> list[Item]:
 
 def answers_to(item: Item, pattern: str, model: str = "m") -> list[Answer]:
     """Answers that are right where `pattern` has a 1, wrong where it has a 0, absent where it has a dash."""
-    found = []
+    answers = []
     for question, mark in zip(QUESTIONS, pattern, strict=True):
         right = item.right(question)
         if right is not None and mark != "-":
             raw = right if mark == "1" else _another(question, right)
-            found.append(Answer(id=item.id, question=question, raw=raw, model=model))
-    return found
+            answers.append(Answer(id=item.id, question=question, raw=raw, model=model))
+    return answers
 
 
 def answered(items: Iterable[Item], patterns: Iterable[str], model: str = "m") -> list[Answer]:

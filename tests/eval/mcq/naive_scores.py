@@ -26,8 +26,8 @@ def share(
     for marks in rows:
         if all(question in marks for question in needed):
             total += 1
-            held = test(marks) if test else all(marks[question] for question in needed)
-            hits += bool(held)
+            right = test(marks) if test else all(marks[question] for question in needed)
+            hits += bool(right)
     return None if total == 0 else hits / total
 
 
@@ -82,12 +82,12 @@ def naive(items: list[Item], marks: dict[str, Marks]) -> dict[str, Any]:
 def naive_detection(rows: Iterable[tuple[bool, str | None]]) -> dict[str, float | None]:
     """From (is an artifact image, what was said) of every image with an answer to Q1; None for invalid."""
     hits = alarms = cleared = positives = negatives = 0
-    for artifact, said in rows:
+    for artifact, call in rows:
         positives += artifact
         negatives += not artifact
-        hits += artifact and said == "yes"
-        alarms += not artifact and said == "yes"
-        cleared += not artifact and said == "no"
+        hits += artifact and call == "yes"
+        alarms += not artifact and call == "yes"
+        cleared += not artifact and call == "no"
     precision = hits / (hits + alarms) if hits + alarms else None
     recall = hits / positives if positives else None
     if hits and precision and recall:

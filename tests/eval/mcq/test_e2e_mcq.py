@@ -201,21 +201,21 @@ def test_refusals_are_answers_and_failures_are_asked_again(drawn: Path, run: Mcq
         fail=lambda sent: "Where in this picture" in sent.text,
     ) as server:
         done = uncanny_here(*command, *server.asked(), "--json", "--limit", "3")
-    told = done.json()
+    content = done.json()
     assert done.code == 1
-    assert {answer["question"] for answer in told["failures"]} == {"q2"}
-    found = run.answers()
-    for key, answer in found.items():
+    assert {answer["question"] for answer in content["failures"]} == {"q2"}
+    answers = run.answers()
+    for key, answer in answers.items():
         outcome = {"q1": "refused", "q2": "error"}.get(answer.question, "answered")
         assert answer.outcome == outcome, key
         assert (answer.raw is None) == (answer.error is not None) == (outcome == "error")
-    assert {a.raw for a in found.values() if a.outcome == "refused"} == {"I would rather not."}
-    assert all("too odd" in str(a.error) for a in found.values() if a.outcome == "error")
+    assert {a.raw for a in answers.values() if a.outcome == "refused"} == {"I would rather not."}
+    assert all("too odd" in str(a.error) for a in answers.values() if a.outcome == "error")
     with recording() as server:
         kept = uncanny_here(*command, *server.asked(), "--limit", "3", "--keep-failed", "-q")
         assert (kept.code, server.requests()) == (1, 0)
         again = uncanny_here(*command, *server.asked(), "--limit", "3", "-q")
         assert (again.code, again.err) == (0, "")
         assert all("Where in this picture" in sent.text for sent in server.sent())
-        assert server.requests() == sum(answer.question == "q2" for answer in found.values())
+        assert server.requests() == sum(answer.question == "q2" for answer in answers.values())
     assert Counter(a.outcome for a in run.answers().values())["refused"] == 3

@@ -119,9 +119,9 @@ def test_each_error_is_found(
 ) -> None:
     (tmp_path / "images").symlink_to(good.parent / "images")
     path = changed(good, tmp_path, {item: change})
-    found = [problem for problem in check(path) if problem.severity == "error"]
-    fitting = [problem for problem in found if problem.field == field and words in problem.message]
-    assert fitting, found
+    problems = [problem for problem in check(path) if problem.severity == "error"]
+    fitting = [problem for problem in problems if problem.field == field and words in problem.message]
+    assert fitting, problems
     assert fitting[0].item is not None
     assert fitting[0].line is not None
     assert fitting[0].item in str(fitting[0])
@@ -139,9 +139,9 @@ WARNINGS: list[tuple[Change, str, str]] = [
 @pytest.mark.parametrize(("change", "field", "words"), WARNINGS)
 def test_warnings_are_no_errors(good: Path, tmp_path: Path, change: Change, field: str, words: str) -> None:
     path = changed(good, tmp_path, {DG: change})
-    found = check(path, root=good.parent)
-    assert all(problem.severity == "warning" for problem in found)
-    assert [(problem.field, words in problem.message) for problem in found] == (
+    problems = check(path, root=good.parent)
+    assert all(problem.severity == "warning" for problem in problems)
+    assert [(problem.field, words in problem.message) for problem in problems] == (
         [(field, True)] if field else []
     )
 
@@ -150,14 +150,14 @@ def test_two_options_with_one_text_are_a_warning(good: Path, tmp_path: Path) -> 
     def repeat(record: Line) -> None:
         record["q2"]["options"]["D"] = f" {record['q2']['options']['A'].upper()}  "
 
-    (found,) = check(changed(good, tmp_path, {DG: repeat}), root=good.parent)
-    assert (found.item, found.field, found.severity) == (DG, "q2.options.D", "warning")
-    assert "same text as option A" in found.message
+    (problem,) = check(changed(good, tmp_path, {DG: repeat}), root=good.parent)
+    assert (problem.item, problem.field, problem.severity) == (DG, "q2.options.D", "warning")
+    assert "same text as option A" in problem.message
 
 
 def test_letters_that_differ_between_questions_are_fine(good: Path, tmp_path: Path) -> None:
     letter = next(scene for scene in scenes() if scene.id == DG).mcq.q2.answer
-    other = next(one for one in "ABCD" if one != letter)
+    other = next(other_letter for other_letter in "ABCD" if other_letter != letter)
     path = changed(good, tmp_path, {DG: set_to("q3", "answer", to=other)})
     assert check(path, root=good.parent) == ()
 
@@ -173,9 +173,9 @@ def test_letters_that_differ_between_questions_are_fine(good: Path, tmp_path: Pa
 def test_both_images_of_a_pixel_aligned_pair_have_the_same_options(
     good: Path, tmp_path: Path, change: Change, field: str
 ) -> None:
-    (found,) = check(changed(good, tmp_path, {PG: change}), root=good.parent)
-    assert (found.item, found.field, found.severity) == (REF, field, "error")
-    assert PG in found.message
+    (problem,) = check(changed(good, tmp_path, {PG: change}), root=good.parent)
+    assert (problem.item, problem.field, problem.severity) == (REF, field, "error")
+    assert PG in problem.message
     # A photograph shows other things, so the options of its artifact image need not be its own.
     assert check(changed(good, tmp_path, {REAL: change}), root=good.parent) == ()
 
@@ -183,9 +183,9 @@ def test_both_images_of_a_pixel_aligned_pair_have_the_same_options(
 def test_a_pair_of_three_is_none(good: Path) -> None:
     items = list(load(good))
     third = next(item for item in items if item.id == REF).model_copy(update={"id": "third"})
-    found = check(ItemSet((*items, third), good))
-    assert sorted(str(problem.item) for problem in found) == sorted([PG, REF, "third"])
-    assert all("has 3 images" in problem.message for problem in found)
+    problems = check(ItemSet((*items, third), good))
+    assert sorted(str(problem.item) for problem in problems) == sorted([PG, REF, "third"])
+    assert all("has 3 images" in problem.message for problem in problems)
 
 
 def test_a_stored_overlay_stands_for_boxes_and_has_the_images_size(good: Path, tmp_path: Path) -> None:
@@ -198,11 +198,11 @@ def test_a_stored_overlay_stands_for_boxes_and_has_the_images_size(good: Path, t
         return lambda record: record.update(overlay=name, q3={"boxes": {}, "answer": record["q3"]["answer"]})
 
     assert check(changed(good, tmp_path, {DG: with_overlay("fits.png")})) == ()
-    (found,) = check(changed(good, tmp_path, {DG: with_overlay("turned.png")}))
-    assert (found.field, found.severity) == ("overlay", "error")
-    assert "576 × 768" in found.message
-    (found,) = check(changed(good, tmp_path, {DG: with_overlay("cut.png")}))
-    assert found.field == "overlay"
+    (problem,) = check(changed(good, tmp_path, {DG: with_overlay("turned.png")}))
+    assert (problem.field, problem.severity) == ("overlay", "error")
+    assert "576 × 768" in problem.message
+    (problem,) = check(changed(good, tmp_path, {DG: with_overlay("cut.png")}))
+    assert problem.field == "overlay"
 
 
 def test_boxes_are_pixels_of_the_image_as_seen(tmp_path: Path) -> None:
@@ -222,8 +222,8 @@ def test_boxes_are_pixels_of_the_image_as_seen(tmp_path: Path) -> None:
     assert check(ItemSet((item,), tmp_path / "items.jsonl")) == ()
     fields["q3"]["boxes"]["C"] = [0, 0, 21, 20]
     wide = Item.model_validate(fields)
-    (found,) = check(ItemSet((wide,), tmp_path / "items.jsonl"))
-    assert found.field == "q3.boxes.C"
+    (problem,) = check(ItemSet((wide,), tmp_path / "items.jsonl"))
+    assert problem.field == "q3.boxes.C"
     assert check(ItemSet((wide,), tmp_path / "items.jsonl"), images=False) == ()
 
 
@@ -235,9 +235,9 @@ def test_format_and_content_are_reported_together_in_order_of_lines(good: Path, 
     )
     with path.open("a") as file:
         file.write("{broken\n")
-    found = check(path, root=good.parent)
-    assert [problem.line for problem in found] == sorted(problem.line or 0 for problem in found)
-    assert {(problem.item, problem.field) for problem in found} == {
+    problems = check(path, root=good.parent)
+    assert [problem.line for problem in problems] == sorted(problem.line or 0 for problem in problems)
+    assert {(problem.item, problem.field) for problem in problems} == {
         (DG, "q2.options.E"),
         (REAL, "image"),
         (None, None),
@@ -246,8 +246,8 @@ def test_format_and_content_are_reported_together_in_order_of_lines(good: Path, 
 
 def test_an_empty_file_is_no_set(tmp_path: Path) -> None:
     (tmp_path / "items.jsonl").write_text("")
-    (found,) = check(tmp_path / "items.jsonl")
-    assert found.severity == "error"
+    (problem,) = check(tmp_path / "items.jsonl")
+    assert problem.severity == "error"
 
 
 @pytest.mark.parametrize("box", [(0, 0, 10, 10), (0.5, 0.25, 9.5, 10)])

@@ -16,8 +16,8 @@ from uncanny.schema import Annotation, Anomaly, SceneObject
 
 
 def anomaly(name: str, objects: tuple[str, ...] = ("cat",), severity: int = 20) -> Anomaly:
-    said = f"The {' and the '.join(objects) or 'scene'} shows {name}."
-    return Anomaly(name=name, phenomenon=said, reasoning="why", severity=severity, objects=objects)
+    phenomenon = f"The {' and the '.join(objects) or 'scene'} shows {name}."
+    return Anomaly(name=name, phenomenon=phenomenon, reasoning="why", severity=severity, objects=objects)
 
 
 def annotation(
@@ -40,7 +40,7 @@ def annotation(
 
 
 def of_scenes() -> tuple[list[Annotation], Boxes]:
-    found = [
+    annotations = [
         Annotation(
             image=scene.image,
             sha256=scene.sha256,
@@ -54,7 +54,9 @@ def of_scenes() -> tuple[list[Annotation], Boxes]:
         )
         for scene in scenes()
     ]
-    return found, {scene.image: {entry.name: entry.box for entry in scene.objects} for scene in scenes()}
+    return annotations, {
+        scene.image: {entry.name: entry.box for entry in scene.objects} for scene in scenes()
+    }
 
 
 def extra(item: Item, key: str) -> object:
@@ -65,11 +67,14 @@ def test_drafts_of_the_bundled_scenes_lack_little_but_a_person() -> None:
     annotations, boxes = of_scenes()
     drafts = draft_items(annotations, boxes=boxes)
     assert len(drafts) == sum(bool(entry.anomalies) for entry in annotations)
-    found = check(ItemSet(drafts, DATA / "items.jsonl"))
-    assert {problem.field for problem in found if problem.severity == "warning"} == {"artifact_type", "draft"}
+    problems = check(ItemSet(drafts, DATA / "items.jsonl"))
+    assert {problem.field for problem in problems if problem.severity == "warning"} == {
+        "artifact_type",
+        "draft",
+    }
     # No box is known for a part of an object; everything else is there.
     with_parts = {d.id for d in drafts if "wrong part" in extra(d, "draft_from").values()}  # type: ignore[attr-defined]
-    errors = {(problem.item, problem.field) for problem in found if problem.severity == "error"}
+    errors = {(problem.item, problem.field) for problem in problems if problem.severity == "error"}
     assert errors == {(id, "q3.boxes") for id in with_parts}
     assert len(with_parts) < len(drafts) / 2
 
@@ -98,8 +103,8 @@ def test_what_is_true_of_the_image_is_never_a_wrong_option() -> None:
         item = draft_items([entry, other], seed=seed)[0]
         assert item.q2 is not None
         assert item.q4 is not None
-        said = [text for letter, text in item.q4.options.items() if letter != item.q4.answer]
-        assert not {"The dog shows y.", "The cup shows z."} & set(said)
+        texts = [text for letter, text in item.q4.options.items() if letter != item.q4.answer]
+        assert not {"The dog shows y.", "The cup shows z."} & set(texts)
         assert not {"The dog", "The cup"} & set(item.q2.options.values())
 
 
@@ -130,9 +135,9 @@ def test_boxes_where_they_are_known_and_the_missing_ones_named() -> None:
     assert item.q3 is not None
     assert item.q3.boxes[item.q3.answer] == (0, 0, 5, 4)  # type: ignore[index]
     assert len(item.q3.boxes) == 2
-    found = check([item], images=False)
+    problems = check([item], images=False)
     missing = "".join(sorted(set("ABCD") - set(item.q3.boxes), key="ABCD".index))
-    assert [p.message for p in found if p.severity == "error"] == [
+    assert [p.message for p in problems if p.severity == "error"] == [
         f"no box {', '.join(missing)}; give four boxes, A–D"
     ]
 
@@ -163,10 +168,10 @@ ANNOTATIONS = st.lists(
 
 @given(ANNOTATIONS, st.integers(0, 5))
 @settings(max_examples=60, deadline=None)
-def test_always_four_different_options_and_the_same_again(found: list[Annotation], seed: int) -> None:
-    drafts = draft_items(found, seed=seed)
-    assert drafts == draft_items(found[::-1], seed=seed)
-    assert len(drafts) == sum(bool(entry.anomalies) for entry in found)
+def test_always_four_different_options_and_the_same_again(annotations: list[Annotation], seed: int) -> None:
+    drafts = draft_items(annotations, seed=seed)
+    assert drafts == draft_items(annotations[::-1], seed=seed)
+    assert len(drafts) == sum(bool(entry.anomalies) for entry in annotations)
     for item in drafts:
         for choice in (item.q2, item.q4):
             assert choice is not None

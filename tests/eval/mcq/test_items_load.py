@@ -36,7 +36,7 @@ def lines(path: Path, *records: object) -> Path:
 def problems_of(path: Path) -> list[tuple[int | None, str | None, str | None]]:
     with pytest.raises(ItemsError) as caught:
         load(path)
-    return [(found.line, found.item, found.field) for found in caught.value.problems]
+    return [(problem.line, problem.item, problem.field) for problem in caught.value.problems]
 
 
 def test_unknown_keys_blank_lines_and_a_byte_order_mark_are_no_fault(tmp_path: Path) -> None:
@@ -177,9 +177,9 @@ def answer(model: str = "m", **changed: object) -> dict[str, object]:
 
 
 def test_answers_of_several_models_and_files(tmp_path: Path) -> None:
-    one = lines(tmp_path / "1.jsonl", answer("m"), answer("n", raw="C"), answer("m", id="two"))
-    two = lines(tmp_path / "2.jsonl", answer("m"), answer("m", question="q4_no_image", raw="F"))
-    read = load_answers([one, two])
+    first = lines(tmp_path / "1.jsonl", answer("m"), answer("n", raw="C"), answer("m", id="two"))
+    second = lines(tmp_path / "2.jsonl", answer("m"), answer("m", question="q4_no_image", raw="F"))
+    read = load_answers([first, second])
     assert [(a.model, a.id, a.question) for a in read] == [
         ("m", "one", "q2"),
         ("n", "one", "q2"),
@@ -190,13 +190,13 @@ def test_answers_of_several_models_and_files(tmp_path: Path) -> None:
 
 
 def test_contradicting_answers_name_both_lines(tmp_path: Path) -> None:
-    one = lines(tmp_path / "1.jsonl", answer("m"))
-    two = lines(tmp_path / "2.jsonl", answer("n"), answer("m", raw="C"), {"id": "x"})
+    first = lines(tmp_path / "1.jsonl", answer("m"))
+    second = lines(tmp_path / "2.jsonl", answer("n"), answer("m", raw="C"), {"id": "x"})
     with pytest.raises(ItemsError) as caught:
-        load_answers([one, two])
-    said = str(caught.value)
-    assert f"'B' at {one}:1 and 'C' at {two}:2" in said
-    assert [(found.line, found.field) for found in caught.value.problems] == [
+        load_answers([first, second])
+    message = str(caught.value)
+    assert f"'B' at {first}:1 and 'C' at {second}:2" in message
+    assert [(problem.line, problem.field) for problem in caught.value.problems] == [
         (3, "question"),
         (3, "raw"),
         (3, "model"),

@@ -161,8 +161,8 @@ CHOICES = st.fixed_dictionaries(
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), CHOICES, max_size=6))
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_predictions_there_and_back(tmp_path: Path, said: dict[str, dict[str, str]]) -> None:
-    answers = [reply(id, question, raw) for id, line in said.items() for question, raw in line.items()]
+def test_predictions_there_and_back(tmp_path: Path, choices: dict[str, dict[str, str]]) -> None:
+    answers = [reply(id, question, raw) for id, line in choices.items() for question, raw in line.items()]
     write_predictions(answers, tmp_path / "p.jsonl")
     again = load_predictions(tmp_path / "p.jsonl", model="m")
     key = lambda answer: (answer.id, answer.question, answer.raw)  # noqa: E731

@@ -68,8 +68,8 @@ def release() -> list[Row]:
 
 def parquet(path: Path, rows: list[Row], **options: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    columns = dict.fromkeys(key for one in rows for key in one)
-    pq.write_table(pa.Table.from_pylist([dict.fromkeys(columns) | one for one in rows]), path, **options)
+    columns = dict.fromkeys(key for cells in rows for key in cells)
+    pq.write_table(pa.Table.from_pylist([dict.fromkeys(columns) | cells for cells in rows]), path, **options)
     return path
 
 
@@ -130,7 +130,7 @@ def test_prompts_are_whole_and_say_how_they_want_the_answer(tmp_path: Path) -> N
 TEXTS = {"A": "one", "B": "two, with a comma", "C": 'three "quoted"', "D": "four"}
 SHAPES: list[tuple[str, Callable[[], Any]]] = [
     ("struct", lambda: {**TEXTS, "E": "none"}),
-    ("lower case", lambda: {letter.lower(): said for letter, said in TEXTS.items()}),
+    ("lower case", lambda: {letter.lower(): option for letter, option in TEXTS.items()}),
     ("JSON", lambda: json.dumps({**TEXTS, "E": "none"})),
     ("Python", lambda: repr({**TEXTS, "E": "none"})),
     ("list of five", lambda: [*TEXTS.values(), "none"]),
@@ -160,7 +160,7 @@ def test_options_in_any_shape(tmp_path: Path, shape: Callable[[], Any], kind: st
 def test_arrow_maps_and_older_columns(tmp_path: Path) -> None:
     kind = pa.map_(pa.string(), pa.string())
     source = row("one", "artifact")
-    source |= {f"q4_option_{letter.lower()}": said for letter, said in TEXTS.items()}
+    source |= {f"q4_option_{letter.lower()}": option for letter, option in TEXTS.items()}
     source |= {"q2_option_e": "nowhere at all", "q4_option_e": "none of these descriptions"}
     del source["q4_options"]
     mapped = pa.array([list(TEXTS.items())], type=kind)
@@ -195,7 +195,7 @@ def test_types_go_by_our_names(tmp_path: Path, given: str | None, ours: str | No
 
 
 def csv_table(path: Path, rows: list[Row]) -> Path:
-    columns = list(dict.fromkeys(key for one in rows for key in one))
+    columns = list(dict.fromkeys(key for cells in rows for key in cells))
     with path.open("w", newline="", encoding="utf-8-sig") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
@@ -211,10 +211,10 @@ def test_csv_with_pictures_as_paths_urls_json_or_python(tmp_path: Path) -> None:
     rows[0]["image"] = "pictures/dg.png"
     rows[1]["image"] = f"data:image/png;base64,{encoded}"
     rows[2]["image"] = json.dumps({"bytes": base64.b64encode(png(3)).decode(), "path": "pg.png"})
-    for one in rows:
-        one["q2_options"] = json.dumps(one["q2_options"])
-        one["q3_overlay_image"] = None
-        one["q3_boxes"] = json.dumps({letter: [0, 0, 4, 4] for letter in "ABCD"})
+    for cells in rows:
+        cells["q2_options"] = json.dumps(cells["q2_options"])
+        cells["q3_overlay_image"] = None
+        cells["q3_boxes"] = json.dumps({letter: [0, 0, 4, 4] for letter in "ABCD"})
     items = imported(csv_table(tmp_path / "t.csv", rows), tmp_path / "out")
     assert [item.split for item in items] == ["art_dg", "ref_real", "art_pg", "ref_pg"]
     read = [(tmp_path / "out" / item.image).read_bytes() for item in items]
@@ -225,8 +225,8 @@ def test_csv_with_pictures_as_paths_urls_json_or_python(tmp_path: Path) -> None:
 
 def test_pair_ids_may_be_numbers_with_gaps(tmp_path: Path) -> None:
     rows = release()
-    for one, pair_id in zip(rows, (4.0, None, 7.0, 7.0), strict=True):
-        one["pair_id"] = pair_id
+    for cells, pair_id in zip(rows, (4.0, None, 7.0, 7.0), strict=True):
+        cells["pair_id"] = pair_id
     items = imported(parquet(tmp_path / "t.parquet", rows), tmp_path / "out")
     assert [item.pair_id for item in items] == [None, None, "7", "7"]
 
@@ -318,9 +318,9 @@ def test_every_bad_cell_is_named(tmp_path: Path) -> None:
         row("twice", "artifact"),
         row("", "artifact"),
     ]
-    for one in rows:
+    for cells in rows:
         for key in ("q2_options", "q4_options"):
-            one[key] = json.dumps(one[key]) if isinstance(one[key], dict) else one[key]
+            cells[key] = json.dumps(cells[key]) if isinstance(cells[key], dict) else cells[key]
     assert faults(parquet(tmp_path / "t.parquet", rows), tmp_path / "out") == [
         ("role", "image_role"),
         ("letter", "q2_answer"),
@@ -351,10 +351,10 @@ def test_bad_pictures_are_named_and_nothing_stays(tmp_path: Path) -> None:
         row("good", "artifact", image=None, image_path="good.png"),
     ]
     (inside / "good.png").write_bytes(png(1))
-    for one in rows:
-        one["q3_overlay_image"] = None
+    for cells in rows:
+        cells["q3_overlay_image"] = None
     table = inside / "t.jsonl"
-    table.write_text("\n".join(json.dumps(one) for one in rows))
+    table.write_text("\n".join(json.dumps(cells) for cells in rows))
     named = ["none", "gone", "out", "absolute", "base64", "nul"]
     assert faults(table, tmp_path / "out") == [(name, "image") for name in named]
 
@@ -365,8 +365,8 @@ def test_an_import_runs_the_checks_of_a_set(tmp_path: Path) -> None:
     rows[1]["q2_answer"] = "A"
     rows[2]["q2_options"]["C"] = None
     rows[3]["q1_answer"] = "no"
-    found = faults(parquet(tmp_path / "t.parquet", rows), tmp_path / "out")
-    assert set(found) == {
+    problems = faults(parquet(tmp_path / "t.parquet", rows), tmp_path / "out")
+    assert set(problems) == {
         ("dg", "image"),
         ("real", "q2.answer"),
         ("pg", "q2.options"),
@@ -437,7 +437,7 @@ def outline(row_id: str, role: str, pair_id: str | None = None, options: str | N
 
 def test_pairs_by_id_then_by_options_then_none() -> None:
     ref = "paired_generated_counterpart"
-    found = places(
+    where = places(
         [
             outline("a", "artifact", "p", "x"),
             outline("b", ref, "p", "y"),
@@ -454,7 +454,7 @@ def test_pairs_by_id_then_by_options_then_none() -> None:
             outline("m", "artifact", None, "late"),
         ]
     )
-    assert found == [
+    assert where == [
         Place("art_pg", "p"),
         Place("ref_pg", "p"),
         Place("art_dg", "q"),

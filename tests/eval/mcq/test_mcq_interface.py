@@ -75,9 +75,9 @@ def test_scores_show_themselves_as_the_table_of_the_command(demo: McqRun) -> Non
     ],
 )
 def test_json_is_that_of_the_command(demo: McqRun, flags: tuple[str, ...], options: dict[str, Any]) -> None:
-    told = uncanny_here("mcq", "score", "scenes", demo.path, "--json", "-", *flags).json()
+    content = uncanny_here("mcq", "score", "scenes", demo.path, "--json", "-", *flags).json()
     scores = mcq.score("scenes", demo.path, **options)
-    assert orjson.loads(orjson.dumps(scores.to_json())) == told
+    assert orjson.loads(orjson.dumps(scores.to_json())) == content
 
 
 def test_people_are_averaged_as_by_the_command(demo: McqRun, tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_people_are_averaged_as_by_the_command(demo: McqRun, tmp_path: Path) -> 
     for file in files:
         file.write_bytes(demo.file.read_bytes())
     flags = [word for file in files for word in ("--human", file)]
-    told = uncanny_here("mcq", "score", "scenes", demo.path, "--json", "-", *flags).json()
+    content = uncanny_here("mcq", "score", "scenes", demo.path, "--json", "-", *flags).json()
     scores = mcq.score("scenes", demo.path, human=files)
-    assert orjson.loads(orjson.dumps(scores.to_json())) == told
+    assert orjson.loads(orjson.dumps(scores.to_json())) == content
     assert scores["human"].raters == 2
 
 
@@ -103,8 +103,8 @@ def test_answers_come_in_many_forms(demo: McqRun, tmp_path: Path) -> None:
         content = "".join(f"{answer.model_dump_json()}\n" for answer in lines)
         (tmp_path / name / "answers.jsonl").write_text(content)
     assert list(mcq.score("scenes", tmp_path, resamples=0)) == ["a", "b"]
-    told = uncanny_here("mcq", "score", "scenes", tmp_path, "--json", "-").json()
-    assert list(told["models"]) == ["a", "b"]
+    content = uncanny_here("mcq", "score", "scenes", tmp_path, "--json", "-").json()
+    assert list(content["models"]) == ["a", "b"]
     with pytest.raises(UsageError, match="'both' are of 2 models: a, b"):
         mcq.score("scenes", {"both": tmp_path})
 

@@ -58,9 +58,9 @@ def started(arguments: list[object], server: Server, requests: int) -> subproces
 
 
 def check_complete(run: McqRun, items: int) -> None:
-    found = run.answers()
-    assert set(found) == {f"i{index:02d}/q{q}" for index in range(items) for q in range(1, 5)}
-    assert {answer.outcome for answer in found.values()} == {"answered"}
+    answers = run.answers()
+    assert set(answers) == {f"i{index:02d}/q{q}" for index in range(items) for q in range(1, 5)}
+    assert {answer.outcome for answer in answers.values()} == {"answered"}
     keys = ("image", "object", "attempt", "repair")
     calls = Counter(tuple(call[key] for key in keys) for call in run.calls())
     assert set(calls.values()) == {1}
@@ -228,9 +228,9 @@ def test_a_picture_that_cannot_be_read_costs_its_own_questions(tmp_path: Path, r
         done = uncanny_here(*command(items_file, server, run)[:-1], "--json")
         assert done.code == 1
         assert {failure["id"] for failure in done.json()["failures"]} == {"i01"}
-        found = run.answers()
-        assert len(found) == 12
-        for key, answer in found.items():
+        answers = run.answers()
+        assert len(answers) == 12
+        for key, answer in answers.items():
             assert (answer.outcome == "error") == key.startswith("i01/"), key
             assert (answer.error or "image: ").startswith("image: ")
         assert server.requests() == 8

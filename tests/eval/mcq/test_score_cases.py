@@ -33,14 +33,14 @@ def test_archived_answers() -> None:
             for question, raw in zip(QUESTIONS, row["pred"], strict=True)
             if raw is not None
         ]
-    found = scored(items, answers, resamples=500, require_complete=True)
+    scores = scored(items, answers, resamples=500, require_complete=True)
     names = {"q1": "q1", "all4": "all_q1_4", "all3": "all_q2_4"}
     splits = {"artifact": "artifact", "real": "ref_real", "generated": "ref_pg", "overall": "overall"}
     assert len(archive["expected"]) == 10
     for cell, (right, total) in archive["expected"].items():
         split, name = cell.split("_")
-        assert found["splits"][splits[split]][names[name]] == pytest.approx(right / total), cell
-        assert found["scored"][splits[split]][names[name]] == total
+        assert scores["splits"][splits[split]][names[name]] == pytest.approx(right / total), cell
+        assert scores["scored"][splits[split]][names[name]] == total
 
 
 def _four() -> list[Item]:
@@ -53,8 +53,8 @@ def _four() -> list[Item]:
 
 
 def test_by_hand() -> None:
-    found = scored(_four(), answered(_four(), ["1111", "1101", "0111", "-101"]), resamples=200)
-    assert found["n_images"] == {
+    scores = scored(_four(), answered(_four(), ["1111", "1101", "0111", "-101"]), resamples=200)
+    assert scores["n_images"] == {
         "art_dg": 1,
         "art_pg": 1,
         "artifact": 2,
@@ -62,7 +62,7 @@ def test_by_hand() -> None:
         "ref_pg": 1,
         "all": 4,
     }
-    assert found["splits"]["artifact"] == {
+    assert scores["splits"]["artifact"] == {
         "q1": 1.0,
         "q2": 1.0,
         "q3": 0.5,
@@ -70,7 +70,7 @@ def test_by_hand() -> None:
         "all_q1_4": 0.5,
         "all_q2_4": 0.5,
     }
-    assert found["splits"]["ref_pg"] == {
+    assert scores["splits"]["ref_pg"] == {
         "q1": None,
         "q2": 1.0,
         "q3": 0.0,
@@ -78,38 +78,38 @@ def test_by_hand() -> None:
         "all_q1_4": None,
         "all_q2_4": 0.0,
     }
-    assert found["splits"]["overall"] == pytest.approx({"q1": 2 / 3, "all_q1_4": 1 / 3, "all_q2_4": 2 / 4})
-    assert found["q1_detection"] == pytest.approx(
+    assert scores["splits"]["overall"] == pytest.approx({"q1": 2 / 3, "all_q1_4": 1 / 3, "all_q2_4": 2 / 4})
+    assert scores["q1_detection"] == pytest.approx(
         {"precision": 2 / 3, "recall": 1.0, "specificity": 0.0, "f1": 4 / 5}
     )
-    assert {name for name, count in found["patterns"].items() if count} == {"1111", "1101"}
-    assert found["hierarchy"] == {
+    assert {name for name, count in scores["patterns"].items() if count} == {"1111", "1101"}
+    assert scores["hierarchy"] == {
         "q1_miss": 0.0,
         "evidence_failure": 0.0,
         "localization_failure": 0.5,
         "full_success": 0.5,
     }
-    assert found["by_type"] == {"anatomy": {"n": 1, "all_q1_4": 1.0}, "count": {"n": 1, "all_q1_4": 0.0}}
-    assert found["disagreement"] == {
+    assert scores["by_type"] == {"anatomy": {"n": 1, "all_q1_4": 1.0}, "count": {"n": 1, "all_q1_4": 0.0}}
+    assert scores["disagreement"] == {
         "q4_vs_q3": {"q4_only": 0.5, "q3_only": 0.0},
         "q2_vs_q3": {"q2_only": 0.5, "q3_only": 0.0},
     }
     # Q2 is answered A, B, E, E, and that is right; Q1 is yes three times, right twice.
-    assert found["answer_bias"]["q2"]["E"] == {"given": 0.5, "right": 0.5}
-    assert found["answer_bias"]["q1"]["yes"] == {"given": 1.0, "right": pytest.approx(2 / 3)}
-    assert found["ci"]["splits"]["ref_pg"]["q1"] is None
-    assert found["ci"]["splits"]["art_dg"]["q1"] == list(wilson_interval(1, 1) or ())
-    low, high = found["ci"]["splits"]["artifact"]["q3"]
+    assert scores["answer_bias"]["q2"]["E"] == {"given": 0.5, "right": 0.5}
+    assert scores["answer_bias"]["q1"]["yes"] == {"given": 1.0, "right": pytest.approx(2 / 3)}
+    assert scores["ci"]["splits"]["ref_pg"]["q1"] is None
+    assert scores["ci"]["splits"]["art_dg"]["q1"] == list(wilson_interval(1, 1) or ())
+    low, high = scores["ci"]["splits"]["artifact"]["q3"]
     assert (low, high) == wilson_interval(1, 2)
-    assert orjson.loads(orjson.dumps(found)) == found
+    assert orjson.loads(orjson.dumps(scores)) == scores
 
 
 def test_nothing_answered_of_a_split_is_none_not_zero() -> None:
-    found = scored(_four(), answers_to(_four()[0], "1111"), resamples=50)
-    assert found["splits"]["ref_real"] == dict.fromkeys(found["splits"]["ref_real"])
-    assert found["q1_detection"]["specificity"] is None
-    assert found["missing"] == 4 + 4 + 3
-    assert found["by_type"]["count"] == {"n": 0, "all_q1_4": None}
+    scores = scored(_four(), answers_to(_four()[0], "1111"), resamples=50)
+    assert scores["splits"]["ref_real"] == dict.fromkeys(scores["splits"]["ref_real"])
+    assert scores["q1_detection"]["specificity"] is None
+    assert scores["missing"] == 4 + 4 + 3
+    assert scores["by_type"]["count"] == {"n": 0, "all_q1_4": None}
 
 
 def _with(change: dict[str, Any], question: str = "q2") -> dict[str, Any]:
@@ -127,16 +127,16 @@ def _with(change: dict[str, Any], question: str = "q2") -> dict[str, Any]:
 
 
 def test_unreadable_answer_is_wrong_and_counted_apart() -> None:
-    found = _with({"raw": "A or B"})
-    assert found["splits"]["artifact"]["q2"] == 0.5
-    assert (found["invalid"]["q2"], found["refused"]["q2"], found["missing"]) == (1, 0, 0)
+    scores = _with({"raw": "A or B"})
+    assert scores["splits"]["artifact"]["q2"] == 0.5
+    assert (scores["invalid"]["q2"], scores["refused"]["q2"], scores["missing"]) == (1, 0, 0)
 
 
 @pytest.mark.parametrize("raw", ["I cannot help with that.", "", "A", None])
 def test_refusal_is_wrong_and_counted_as_such(raw: str | None) -> None:
-    found = _with({"raw": raw, "outcome": "refused"})
-    assert found["splits"]["artifact"]["q2"] == 0.5
-    assert (found["invalid"]["q2"], found["refused"]["q2"], found["missing"]) == (1, 1, 0)
+    scores = _with({"raw": raw, "outcome": "refused"})
+    assert scores["splits"]["artifact"]["q2"] == 0.5
+    assert (scores["invalid"]["q2"], scores["refused"]["q2"], scores["missing"]) == (1, 1, 0)
 
 
 @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ def test_refusal_is_wrong_and_counted_as_such(raw: str | None) -> None:
     ],
 )
 def test_failed_call_is_missing_and_never_wrong(change: dict[str, Any], reason: str) -> None:
-    found = _with(change)
-    assert found["splits"]["artifact"]["q2"] == 1.0
-    assert found["splits"]["artifact"]["all_q1_4"] == 1.0
-    assert found["scored"]["artifact"] == {"q1": 2, "q2": 1, "q3": 2, "q4": 2, "all_q1_4": 1, "all_q2_4": 1}
-    assert (found["missing"], found["missing_by"], found["invalid"]["q2"]) == (1, {reason: 1}, 0)
-    assert sum(found["patterns"].values()) == 1
+    scores = _with(change)
+    assert scores["splits"]["artifact"]["q2"] == 1.0
+    assert scores["splits"]["artifact"]["all_q1_4"] == 1.0
+    assert scores["scored"]["artifact"] == {"q1": 2, "q2": 1, "q3": 2, "q4": 2, "all_q1_4": 1, "all_q2_4": 1}
+    assert (scores["missing"], scores["missing_by"], scores["invalid"]["q2"]) == (1, {reason: 1}, 0)
+    assert sum(scores["patterns"].values()) == 1
 
 
 def test_invalid_q1_is_neither_yes_nor_no() -> None:
@@ -188,8 +188,8 @@ def test_wrong_files_are_refused() -> None:
 
 
 def test_answers_to_other_items_are_counted() -> None:
-    found = scored(_four()[:2], answered(_four(), ["1111", "1111", "1111", "-111"]), resamples=0)
-    assert (found["unused"], found["missing"], found["splits"]["artifact"]["all_q1_4"]) == (7, 0, 1.0)
+    scores = scored(_four()[:2], answered(_four(), ["1111", "1111", "1111", "-111"]), resamples=0)
+    assert (scores["unused"], scores["missing"], scores["splits"]["artifact"]["all_q1_4"]) == (7, 0, 1.0)
 
 
 def test_lenient_stands_beside_exact() -> None:
@@ -197,8 +197,8 @@ def test_lenient_stands_beside_exact() -> None:
         Answer(id="a", question=q, raw="The answer is A." if q != "q1" else "Yes, it has.", model="m")
         for q in QUESTIONS
     ]
-    found = scored(_four()[:1], answers, resamples=0, parser="lenient")
-    assert (found["splits"]["artifact"]["all_q1_4"], found["parser"]) == (0.0, "exact/1")
-    assert found["lenient"]["splits"]["artifact"]["all_q1_4"] == 1.0
-    assert found["lenient"]["parser"] == "lenient/1"
+    scores = scored(_four()[:1], answers, resamples=0, parser="lenient")
+    assert (scores["splits"]["artifact"]["all_q1_4"], scores["parser"]) == (0.0, "exact/1")
+    assert scores["lenient"]["splits"]["artifact"]["all_q1_4"] == 1.0
+    assert scores["lenient"]["parser"] == "lenient/1"
     assert "lenient" not in scored(_four()[:1], answers, resamples=0)

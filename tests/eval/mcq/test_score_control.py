@@ -32,6 +32,6 @@ def test_with_several_models_it_stands_with_the_one_that_was_asked(tmp_path: Pat
     answers = [*baseline_answers(items, "always-E/no"), *baseline_answers(items, "random")]
     asked = answers[0].model
     control = [Answer(id=item.id, question="q4_no_image", raw="F", model=asked) for item in items]
-    found = scored(items, [*answers, *control], resamples=0)["models"]
-    assert found[asked]["no_image"]["f_rate"] == 1.0
-    assert [model for model in found if "no_image" in found[model]] == [asked]
+    models = scored(items, [*answers, *control], resamples=0)["models"]
+    assert models[asked]["no_image"]["f_rate"] == 1.0
+    assert [model for model in models if "no_image" in models[model]] == [asked]

@@ -35,8 +35,8 @@ def q4(raws: dict[str, str | None]) -> list[Answer]:
 
 def test_no_image_by_hand() -> None:
     blind = q4({"a": "B", "b": "F", "c": "E.", "d": "no picture"})
-    found = score_no_image(ITEMS, blind, q4({"a": "B", "b": "A", "c": "E", "d": "E"}))
-    assert asdict(found) == {
+    scores = score_no_image(ITEMS, blind, q4({"a": "B", "b": "A", "c": "E", "d": "E"}))
+    assert asdict(scores) == {
         "n": 4,
         "missing": 0,
         "invalid": 1,
@@ -50,16 +50,16 @@ def test_no_image_by_hand() -> None:
 
 
 def test_no_image_without_the_other_answers_or_any() -> None:
-    found = score_no_image(ITEMS, q4({"a": "F", "b": None}))
-    assert (found.n, found.missing, found.f_rate, found.same_non_e) == (1, 3, 1.0, None)
+    scores = score_no_image(ITEMS, q4({"a": "F", "b": None}))
+    assert (scores.n, scores.missing, scores.f_rate, scores.same_non_e) == (1, 3, 1.0, None)
     assert score_no_image(ITEMS, []).f_rate is None
     with pytest.raises(UsageError, match="q4 of item 'a' is answered twice"):
         score_no_image(ITEMS, q4({"a": "F"}) * 2)
 
 
 def test_invalid_answers_are_never_the_same_letter() -> None:
-    found = score_no_image(ITEMS, q4({"a": "?", "b": "F"}), q4({"a": "?", "b": "F"}))
-    assert found.same_non_e == 0.0
+    scores = score_no_image(ITEMS, q4({"a": "?", "b": "F"}), q4({"a": "?", "b": "F"}))
+    assert scores.same_non_e == 0.0
 
 
 def test_box_with_the_highest_mean() -> None:
@@ -110,9 +110,9 @@ def test_references_are_wrong_by_construction() -> None:
         mask[:, 12:18] = 1
         assert item.q3 is not None
         picks[item.id] = choose_box(mask, item.q3.boxes)
-    found = score_boxes(ITEMS, picks, resamples=100).to_json()
-    assert found["q3"] == {"artifact": 0.5, "ref_real": 0.0, "ref_pg": None, "overall": pytest.approx(1 / 3)}
-    assert (found["missing"], found["ties"], found["n"]["overall"]) == (1, 0, 3)
-    assert found["ci"]["ref_real"] == [0.0, pytest.approx(0.7935, abs=1e-4)]
-    assert found["ci"]["ref_pg"] is None
+    scores = score_boxes(ITEMS, picks, resamples=100).to_json()
+    assert scores["q3"] == {"artifact": 0.5, "ref_real": 0.0, "ref_pg": None, "overall": pytest.approx(1 / 3)}
+    assert (scores["missing"], scores["ties"], scores["n"]["overall"]) == (1, 0, 3)
+    assert scores["ci"]["ref_real"] == [0.0, pytest.approx(0.7935, abs=1e-4)]
+    assert scores["ci"]["ref_pg"] is None
     assert [answer.raw for answer in box_answers(ITEMS, picks, "masks")] == ["B", "B", "B"]

@@ -19,16 +19,16 @@ RIGHT_ONCE = ["0111", "1111", "1111", "0000", "1000", "1000", "0000", "0000", *R
 
 
 def test_oracle_and_mcnemar_by_hand() -> None:
-    found = scored(
+    scores = scored(
         ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + answered(ITEMS, RIGHT_ONCE, "two"), resamples=300
     )
-    assert set(found) == {"models", "oracle", "oracle_counts", "mcnemar"}
-    assert list(found["models"]) == ["one", "two"]
-    assert found["oracle"] == 3 / 8
-    assert (found["oracle_counts"]["solved"], found["oracle_counts"]["n"]) == (3, 8)
-    low, high = found["oracle_counts"]["ci"]
+    assert set(scores) == {"models", "oracle", "oracle_counts", "mcnemar"}
+    assert list(scores["models"]) == ["one", "two"]
+    assert scores["oracle"] == 3 / 8
+    assert (scores["oracle_counts"]["solved"], scores["oracle_counts"]["n"]) == (3, 8)
+    low, high = scores["oracle_counts"]["ci"]
     assert 0 <= low < 3 / 8 < high <= 1
-    (test,) = found["mcnemar"]
+    (test,) = scores["mcnemar"]
     assert test["models"] == ["one", "two"]
     assert test["q1"] == {"n": 12, "first_only": 2, "second_only": 1, "p_value": 1.0}
     assert test["q2"] == {"n": 14, "first_only": 2, "second_only": 0, "p_value": 0.5}
@@ -37,27 +37,27 @@ def test_oracle_and_mcnemar_by_hand() -> None:
 
 def test_comparisons_keep_to_items_that_both_answer() -> None:
     half = answered(ITEMS[:1], ["0111"], "two")
-    found = scored(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + half, resamples=0)
-    assert found["oracle_counts"] == {"solved": 1, "n": 1, "ci": None}
-    assert found["mcnemar"][0]["q1"] == {"n": 1, "first_only": 1, "second_only": 0, "p_value": 1.0}
+    scores = scored(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + half, resamples=0)
+    assert scores["oracle_counts"] == {"solved": 1, "n": 1, "ci": None}
+    assert scores["mcnemar"][0]["q1"] == {"n": 1, "first_only": 1, "second_only": 0, "p_value": 1.0}
     only_q1 = [answer for answer in half if answer.question == "q1"]
-    found = scored(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + only_q1, resamples=0)
-    assert found["oracle"] is None
-    assert found["mcnemar"][0]["q4"]["p_value"] is None
+    scores = scored(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + only_q1, resamples=0)
+    assert scores["oracle"] is None
+    assert scores["mcnemar"][0]["q4"]["p_value"] is None
 
 
 def test_raters_are_averaged_and_take_no_part_in_the_oracle() -> None:
     people = as_rater(answered(ITEMS, RIGHT_TWICE), "ann") + as_rater(answered(ITEMS, RIGHT_ONCE), "bob")
-    found = scored(ITEMS, people + answered(ITEMS, RIGHT_ONCE, "model"), resamples=300)
-    human = found["models"]["human"]
-    assert list(found["models"]) == ["human", "model"]
+    scores = scored(ITEMS, people + answered(ITEMS, RIGHT_ONCE, "model"), resamples=300)
+    human = scores["models"]["human"]
+    assert list(scores["models"]) == ["human", "model"]
     assert human["raters"] == 2
     assert human["splits"]["artifact"]["q1"] == (5 / 8 + 4 / 8) / 2
     assert human["hierarchy"]["full_success"] == (2 / 8 + 2 / 8) / 2
     low, high = human["ci"]["splits"]["artifact"]["q1"]
     assert 0 < low < 4.5 / 8 < high < 1
-    assert found["oracle"] is None
-    assert found["mcnemar"] == []
+    assert scores["oracle"] is None
+    assert scores["mcnemar"] == []
 
 
 def test_a_rater_who_skipped_weighs_as_much_as_one_who_did_not() -> None:
@@ -79,12 +79,12 @@ def test_published_row_of_three_raters() -> None:
         for row in wrong:
             patterns[row] = "-110" if row >= edited else "0110"
         people += as_rater(answered(items, patterns), str(rater))
-    found = scored(items, people, resamples=0)["splits"]
+    scores = scored(items, people, resamples=0)["splits"]
     row = next(row for row in published_scores()["main"] if row["model"] == "Human")
     for cell, percent in row.items():
-        split = next((split for split in found if cell.startswith(split)), None)
+        split = next((split for split in scores if cell.startswith(split)), None)
         if split:
-            share = found[split][cell.removeprefix(f"{split}_")]
+            share = scores[split][cell.removeprefix(f"{split}_")]
             assert 100 * share == pytest.approx(percent, abs=0.00501), cell
 
 
@@ -97,16 +97,16 @@ def test_baselines() -> None:
         if split:
             share = expected["splits"][split][cell.removeprefix(f"{split}_")]
             assert 100 * share == pytest.approx(percent), cell
-    found = scored(
+    scores = scored(
         items, [answer for name in BASELINES for answer in baseline_answers(items, name)], resamples=0
     )
-    assert found["oracle"] is None
-    always = found["models"]["baseline/always-E/no"]
+    assert scores["oracle"] is None
+    always = scores["models"]["baseline/always-E/no"]
     assert always["missing"] == 0
     assert set(always["splits"]["ref_pg"].values()) == {None, 1.0}
     assert set(always["splits"]["artifact"].values()) == {0.0}
     assert always["q1_detection"] == {"precision": None, "recall": 0.0, "specificity": 1.0, "f1": 0.0}
-    drawn = found["models"]["baseline/random"]["splits"]["overall"]["q1"]
+    drawn = scores["models"]["baseline/random"]["splits"]["overall"]["q1"]
     assert drawn == pytest.approx(0.5, abs=0.06)
 
 
@@ -130,8 +130,8 @@ def test_same_seed_same_report_whatever_the_order() -> None:
 
 
 def test_typed_result_and_empty_set() -> None:
-    found = score(ITEMS, answered(ITEMS, RIGHT_TWICE), resamples=100)
-    share = found.models["m"].splits["artifact"].shares["all_q1_4"]
+    scores = score(ITEMS, answered(ITEMS, RIGHT_TWICE), resamples=100)
+    share = scores.models["m"].splits["artifact"].shares["all_q1_4"]
     assert (share.value, share.counts, share.out_of) == (2 / 8, 2, 8)
     assert share.interval is not None
     empty = scored([], [Answer(id="x", question="q1", raw="no", model="m")], resamples=20)

@@ -24,13 +24,13 @@ def answered_sets(draw: st.DrawFn) -> tuple[list[Item], list[Answer], dict[str, 
     """Items, answers, and what each existing answer says (None: nothing valid) by item and question."""
     items: list[Item] = []
     answers: list[Answer] = []
-    said: dict[str, dict[str, str | None]] = {}
+    choices_of: dict[str, dict[str, str | None]] = {}
     for n, (split, kind, key) in enumerate(
         draw(st.lists(st.tuples(SPLITS, KINDS, KEYS), min_size=1, max_size=25))
     ):
         item = made_item(str(n), split, key, kind)
         items.append(item)
-        said[item.id] = {}
+        choices_of[item.id] = {}
         for question in item.questions():
             raw = draw(WORDS if question == "q1" else LETTERS)
             if raw == "failed":
@@ -49,10 +49,10 @@ def answered_sets(draw: st.DrawFn) -> tuple[list[Item], list[Answer], dict[str, 
                 )
                 plain = raw.strip("().")
                 valid = plain.lower() in ("yes", "no") or len(plain) == 1
-                said[item.id][question] = (
+                choices_of[item.id][question] = (
                     (plain.lower() if question == "q1" else plain.upper()) if valid else None
                 )
-    return items, answers, said
+    return items, answers, choices_of
 
 
 @settings(max_examples=150, deadline=None)
@@ -60,35 +60,38 @@ def answered_sets(draw: st.DrawFn) -> tuple[list[Item], list[Answer], dict[str, 
 def test_any_answers(
     made: tuple[list[Item], list[Answer], dict[str, dict[str, str | None]]],
 ) -> None:
-    items, answers, said = made
+    items, answers, choices_of = made
     if not answers:
         return
-    found = scored(items, answers, resamples=0)
+    scores = scored(items, answers, resamples=0)
     marks: dict[str, Marks] = {
         item.id: {
-            question: choice == getattr(item, question).answer for question, choice in said[item.id].items()
+            question: choice == getattr(item, question).answer
+            for question, choice in choices_of[item.id].items()
         }
         for item in items
     }
     wanted = naive(items, marks)
     for name in ("splits", "patterns", "hierarchy", "disagreement"):
-        assert found[name] == _near(wanted[name]), name
-    assert {kind: held["all_q1_4"] for kind, held in found["by_type"].items()} == _near(wanted["by_type"])
+        assert scores[name] == _near(wanted[name]), name
+    assert {kind: of_kind["all_q1_4"] for kind, of_kind in scores["by_type"].items()} == _near(
+        wanted["by_type"]
+    )
     calls = [
-        (item.split.startswith("art"), said[item.id]["q1"])
+        (item.split.startswith("art"), choices_of[item.id]["q1"])
         for item in items
-        if item.split != "ref_pg" and "q1" in said[item.id]
+        if item.split != "ref_pg" and "q1" in choices_of[item.id]
     ]
-    assert found["q1_detection"] == _near(naive_detection(calls))
-    choices = [choice for held in said.values() for choice in held.values()]
-    assert sum(found["invalid"].values()) == choices.count(None)
-    assert found["missing"] == sum(len(item.questions()) for item in items) - len(choices)
+    assert scores["q1_detection"] == _near(naive_detection(calls))
+    choices = [choice for of_item in choices_of.values() for choice in of_item.values()]
+    assert sum(scores["invalid"].values()) == choices.count(None)
+    assert scores["missing"] == sum(len(item.questions()) for item in items) - len(choices)
     failures = sum(answer.outcome == "error" for answer in answers)
-    assert found["missing_by"].get("429", 0) == failures
-    assert sum(found["refused"].values()) == sum(answer.outcome == "refused" for answer in answers)
+    assert scores["missing_by"].get("429", 0) == failures
+    assert sum(scores["refused"].values()) == sum(answer.outcome == "refused" for answer in answers)
 
 
 def _near(wanted: Any) -> Any:
     if isinstance(wanted, dict):
-        return {name: _near(held) for name, held in wanted.items()}
+        return {name: _near(value) for name, value in wanted.items()}
     return pytest.approx(wanted, abs=1e-12) if isinstance(wanted, float) else wanted

@@ -95,16 +95,16 @@ def scores() -> dict[str, Any]:
         for answer in answered(ITEMS, [*_artifact_patterns(model), *_reference_patterns(model)], model)
     ]
     assert len(answers) == 20 * 3_681
-    found: dict[str, Any] = scored(ITEMS, answers, resamples=0, require_complete=True)["models"]
-    return found
+    score: dict[str, Any] = scored(ITEMS, answers, resamples=0, require_complete=True)["models"]
+    return score
 
 
 def test_sizes(scores: dict[str, Any]) -> None:
     assert len(scores) == 20
-    for found in scores.values():
-        assert found["n_images"] == dict(RELEASE) | {"artifact": 475, "all": 950}
-        assert found["missing"] == 0
-        assert sum(found["patterns"].values()) == 475
+    for score in scores.values():
+        assert score["n_images"] == dict(RELEASE) | {"artifact": 475, "all": 950}
+        assert score["missing"] == 0
+        assert sum(score["patterns"].values()) == 475
 
 
 def test_table_1(scores: dict[str, Any]) -> None:

@@ -27,21 +27,21 @@ def item(**changed: Any) -> Item:
 
 
 def options(text: str) -> dict[str, str]:
-    found: dict[str, str] = orjson.loads(text.split("<options>")[1].split("</options>")[0])
-    return found
+    texts: dict[str, str] = orjson.loads(text.split("<options>")[1].split("</options>")[0])
+    return texts
 
 
 def test_options_stand_in_order_as_they_are_with_e_at_the_end() -> None:
-    found = options(question_text(item(), "q2"))
-    assert list(found) == list("ABCDE")
-    assert found == {**item().q2.options, "E": "none of these places"}  # type: ignore[union-attr]
+    texts = options(question_text(item(), "q2"))
+    assert list(texts) == list("ABCDE")
+    assert texts == {**item().q2.options, "E": "none of these places"}  # type: ignore[union-attr]
     assert options(question_text(item(), "q4"))["E"] == "none of these descriptions"
 
 
 def test_the_control_has_a_further_option_f() -> None:
-    found = options(question_text(item(), "q4_no_image"))
-    assert list(found) == list("ABCDEF")
-    assert {key: found[key] for key in "ABCDE"} == options(question_text(item(), "q4"))
+    texts = options(question_text(item(), "q4_no_image"))
+    assert list(texts) == list("ABCDEF")
+    assert {key: texts[key] for key in "ABCDE"} == options(question_text(item(), "q4"))
 
 
 def test_no_question_tells_the_key_or_another_question() -> None:
@@ -92,5 +92,5 @@ def test_a_question_is_another_one_when_what_is_asked_changes(
     changed: dict[str, Any], which: set[str]
 ) -> None:
     before, after = item(), item(**changed)
-    found = {q for q in QUESTIONS if question_digest(before, q) != question_digest(after, q)}
-    assert found == which
+    others = {q for q in QUESTIONS if question_digest(before, q) != question_digest(after, q)}
+    assert others == which
