@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from uncanny.eval.detect.run import DetectRun, detect, detect_async
     from uncanny.eval.report import report
     from uncanny.images import PixelPolicy
-    from uncanny.models.base import Capabilities, ModelRequest, ModelResponse
+    from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, Tokens
     from uncanny.models.registry import register_provider
     from uncanny.runs.stop import Stop
     from uncanny.schema import Annotation, Anomaly, Detection
@@ -53,6 +53,7 @@ _HOMES = {
     "ModelResponse": "uncanny.models.base:ModelResponse",
     "PixelPolicy": "uncanny.images:PixelPolicy",
     "Stop": "uncanny.runs.stop:Stop",
+    "Tokens": "uncanny.models.base:Tokens",
     "UncannyError": "uncanny.errors:UncannyError",
     "annotate": "uncanny.eval.annotate.run:annotate",
     "annotate_async": "uncanny.eval.annotate.run:annotate_async",
@@ -83,6 +84,7 @@ __all__ = [
     "ModelResponse",
     "PixelPolicy",
     "Stop",
+    "Tokens",
     "UncannyError",
     "annotate",
     "annotate_async",
