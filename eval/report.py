@@ -45,6 +45,12 @@ def report(
         from uncanny.eval.realism.score import score
 
         return score(path).report(target)
+    manifest = folder.read_manifest()
+    if manifest is not None and manifest.task is not None:
+        raise UsageError(
+            f"{path} holds a run of {manifest.task!r}, which is none of uncanny's own or has no records yet",
+            remedy="Write its page with the function of its protocol.",
+        )
     raise UsageError(
         f"{path} is not a run: it has no annotations.jsonl, answers.jsonl or verdicts.jsonl",
         remedy="Name a run folder.",

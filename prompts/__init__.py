@@ -3,6 +3,8 @@
 A set is a folder of `.md` files with `$variables`; a missing variable fails. Its id, `annotate@1a2b3c4d`,
 changes with any character of any file, and stands in every record made with it. `earlier/` has sets of
 released versions under their ids: runs that were begun with them go on with them.
+
+Protocols of this package keep theirs here (`prompt_set`), others wherever they like (`load_prompt_set`).
 """
 
 from __future__ import annotations
@@ -59,7 +61,20 @@ class PromptSet:
 @cache
 def prompt_set(name: str) -> PromptSet:
     """The set kept in the folder `name`. Raises LookupError if there is none."""
-    texts = _texts(files(__name__) / name)
+    return load_prompt_set(name, files(__name__) / name)
+
+
+def current_set(prompts: PromptSet) -> PromptSet:
+    """What this version of the package asks in place of `prompts`: its set of that name, else the same."""
+    return prompt_set(prompts.name) if (files(__name__) / prompts.name).is_dir() else prompts
+
+
+def load_prompt_set(name: str, folder: Traversable) -> PromptSet:
+    """The `.md` files of any folder as the set `name`: a `Path`, or what `importlib.resources.files` gives.
+
+    `name` stands in records; it is none of the package's sets. Raises LookupError if there is no text.
+    """
+    texts = _texts(folder) if folder.is_dir() else {}
     if not texts:
         raise LookupError(f"no prompts in {name!r}")
     return make_set(name, texts)

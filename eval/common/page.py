@@ -19,7 +19,10 @@ import orjson
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from uncanny import __version__
+from uncanny.eval.common.tables import TableResult
 from uncanny.images import thumbnail
+from uncanny.records.jsonl import write_atomically
 
 _SHARED_STYLES = ("run.css", "scores.css")
 
@@ -156,3 +159,49 @@ def pictures(shots: Sequence[Shot], budget: int) -> list[Picture]:
 def _data_uri(shot: Shot, side: int) -> str | None:
     encoded = thumbnail(shot.path, side, sha256=shot.sha256)
     return None if encoded is None else "data:image/webp;base64," + b64encode(encoded).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One input on the page of a result: `badge` is what came of it in a word, `texts` are by what they
+    are."""
+
+    title: str
+    shot: Shot
+    badge: str
+    texts: Mapping[str, str]
+
+
+def write_result_page(
+    result: TableResult,
+    path: Path,
+    *,
+    title: str,
+    lead: str,
+    facts: Mapping[str, str],
+    cards: Sequence[Card] = (),
+    n_inputs: int = 0,
+) -> Path:
+    """Write the page of any result to `path` and return it: the `lead`, its tables, and a card an input.
+
+    `facts` stand in the head of the page, by name. The page says how many of the `n_inputs` have no card. A
+    protocol whose page needs more than this extends `result.html.j2` with a template of its own, rendered by
+    the environment of `score_page`. Raises OSError; the file appears whole or not at all.
+    """
+    shown = zip(cards, pictures([card.shot for card in cards], budget=0), strict=True)
+    page = (
+        score_page("uncanny.eval.common", (), {})
+        .get_template("result.html.j2")
+        .render(
+            title=title,
+            lead=lead,
+            facts=facts,
+            tables=result.tables(),
+            cards=[(card, picture.small) for card, picture in shown],
+            n_inputs=n_inputs,
+            made=stamp(datetime.now(UTC).isoformat()),
+            version=__version__,
+        )
+    )
+    write_atomically(path, [page.encode("utf-8", "replace")])
+    return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,13 +154,22 @@ class RunResult(TableResult, Generic[R]):
             error=str(end.error) if end and end.error else None,
         )
 
-    @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """What the command prints with `--json`."""
+        """What a command prints with `--json`; protocols add what they count."""
+        summary, totals = self.summary, self.manifest.totals
+        return {
+            "run": str(self.path),
+            "state": summary.state,
+            "records": str(self.path / self.record_file),
+            "totals": None if totals is None else totals.model_dump(exclude_unset=True),
+            "warnings": list(summary.warnings),
+            "error": summary.error,
+        }
 
-    @abstractmethod
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows of `to_pandas` and `to_dataset`."""
+        """The rows of `to_pandas` and `to_dataset`: one a record, unless a protocol says otherwise."""
+        for record in self.records:
+            yield {name: getattr(record, name) for name in self.columns}
 
     def to_pandas(self) -> DataFrame:
         """The rows as a data frame. Raises UsageError where pandas is not installed."""

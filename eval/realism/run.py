@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack, cast, overload
@@ -27,7 +27,7 @@ from uncanny.eval.realism.data import PairFiles, PairSet, PairSource, load, pair
 from uncanny.eval.realism.verdicts import VERDICTS, CheckError, Side, Verdict, VerdictOutcome
 from uncanny.graphs.ugda import PairContext, PairState, pair_graph
 from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
-from uncanny.images import PreparedImage, RecordedFile, changed_files, prepare
+from uncanny.images import PreparedImage, RecordedFile, prepare
 from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from uncanny.eval.realism.result import RealismScore
     from uncanny.runs.engine import Engine
 
-MOST_PAIRS_AT_ONCE = 64
 # One where the first answer is no, else three.
 CALLS_A_PAIR = 2
 STATUSES = ("ok", "refused", "undetermined", "failed", "unusable")
@@ -142,11 +141,6 @@ class RealismRun(RunResult[Verdict]):
             "warnings": end.progress.warnings if end else [],
             "error": None if end is None or end.error is None else str(end.error),
         }
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One a verdict."""
-        for verdict in self.records:
-            yield {name: getattr(verdict, name) for name in self.columns}
 
 
 @overload
@@ -250,16 +244,11 @@ class RealismTask(Task[PairFiles, Verdict]):
     pairs: PairSet
     config: RealismConfig = field(default_factory=RealismConfig)
     prompts: PromptSet = field(default_factory=lambda: prompt_set("realism"))
-    _recorded: set[str] = field(init=False, repr=False, default_factory=set)
     _being_judged: dict[str, OpenPair] = field(init=False, repr=False, default_factory=dict)
 
     @property
     def sampling(self) -> Sampling:
         return self.config.sampling
-
-    @property
-    def inputs_at_once(self) -> int:
-        return min(MOST_PAIRS_AT_ONCE, self.options.concurrency + 2)
 
     def config_json(self) -> dict[str, Any]:
         return asdict(self.config)
@@ -277,32 +266,15 @@ class RealismTask(Task[PairFiles, Verdict]):
                 progress.pixel_changes[change.partition(":")[0]] += 1
 
     def load_pending(self, records: RecordFile[Verdict], progress: Progress) -> Sequence[PairFiles]:
-        pairs = {pair.id: pair for pair in self.pairs.pairs[: self.options.limit]}
-        standing: dict[str, Verdict] = {}
-        for verdict in records.load():
-            self._recorded.add(verdict.id)
-            standing.pop(verdict.id, None)
-            pair = pairs.get(verdict.id)
-            if pair is not None and self._stands(verdict, pair):
-                standing[verdict.id] = verdict
-        files = {name: set(_files(pairs[name], verdict)) for name, verdict in standing.items()}
-        changed = changed_files(set[RecordedFile]().union(*files.values()))
-        standing = {name: each for name, each in standing.items() if changed.isdisjoint(files[name])}
-        progress.total = len(pairs)
         if self.pairs.skipped is not None:
             note_skipped(progress, self.pairs.skipped)
-        for verdict in standing.values():
-            self.note(progress, verdict)
-        progress.resumed = progress.done
-        return [pair for pair in pairs.values() if pair.id not in standing]
+        pairs = {pair.id: pair for pair in self.pairs.pairs[: self.options.limit]}
+        return self.standing(pairs, records, progress, stands=self._stands, files=_files)
 
-    def _stands(self, verdict: Verdict, pair: PairFiles) -> bool:
+    def _stands(self, pair: PairFiles, verdict: Verdict) -> bool:
         if verdict.asked != self._digest(pair):
             return False
         return not (self.options.retry_failed and verdict.outcome in ("failed", "unusable"))
-
-    def recorded(self, records: RecordFile[Verdict]) -> Callable[[str], bool]:  # noqa: ARG002
-        return self._recorded.__contains__
 
     async def process(self, item: PairFiles, engine: Engine, calls: list[CallRecord]) -> Sequence[Verdict]:
         # Both sides are read before anything is asked: a pair that cannot be judged costs nothing.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from uncanny.errors import RunError, StorageError, UsageError
-from uncanny.prompts import PromptSet, prompt_set
+from uncanny.prompts import PromptSet, current_set
 from uncanny.records.record_file import CallFile, RecordFile
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import RunManifest, Totals
@@ -141,7 +141,7 @@ def _load(task: Task[Item, R], stop: Stop, observer: Observer) -> Run[Item, R]:
     """The run as far as it can be told before a model is opened. Blocking."""
     folder, options = task.folder, task.options
     before = _binding(folder)
-    own = prompt_set(task.prompts.name)
+    own = current_set(task.prompts)
     if before is not None:
         task.prompts = begun_with(before, own)
     settings = task.settings()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from uncanny.images import PixelPolicy
+from uncanny.images import PixelPolicy, RecordedFile, changed_files
 from uncanny.prompts import PromptSet
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 R = TypeVar("R", bound=BaseModel)
+MOST_INPUTS_AT_ONCE = 64
+# So many more than calls at once, so that slots do not stand empty while pictures are read.
+INPUTS_AHEAD = 2
 
 
 @dataclass(kw_only=True)
@@ -65,9 +68,9 @@ class Task(ABC, Generic[Item, R]):
         """What `run.json` shows as sent, as far as each model takes it."""
 
     @property
-    @abstractmethod
     def inputs_at_once(self) -> int:
-        """How many inputs are worked on side by side."""
+        """How many inputs are worked on side by side: enough to keep every slot of a model busy."""
+        return min(MOST_INPUTS_AT_ONCE, self.options.concurrency + INPUTS_AHEAD)
 
     @property
     @abstractmethod
@@ -86,7 +89,7 @@ class Task(ABC, Generic[Item, R]):
     def load_pending(self, records: RecordFile[R], progress: Progress) -> Sequence[Item]:
         """Load `records`, count what stands into `progress`, and return the inputs still to be done.
 
-        Raises UsageError.
+        Raises UsageError. Most tasks do it with `standing`.
         """
 
     @abstractmethod
@@ -112,6 +115,35 @@ class Task(ABC, Generic[Item, R]):
     def records(self) -> RecordFile[R]:
         """The run's record file, not opened yet."""
         return RecordFile(self.folder.path / self.record_file, self.record_type, self.key)
+
+    def standing(
+        self,
+        items: Mapping[str, Item],
+        records: RecordFile[R],
+        progress: Progress,
+        *,
+        stands: Callable[[Item, R], bool],
+        files: Callable[[Item, R], Iterable[RecordedFile]] = lambda _item, _record: (),
+    ) -> Sequence[Item]:
+        """What `load_pending` does where one record answers for one item; `items` are by `key`.
+
+        A record stands where `stands` says so and all the `files` it is about hold the bytes they had then;
+        other records are made anew. Records of other items are left as they are.
+        """
+        standing: dict[str, R] = {}
+        for record in records.load():
+            key = self.key(record)
+            standing.pop(key, None)
+            if key in items and stands(items[key], record):
+                standing[key] = record
+        about = {key: set(files(items[key], record)) for key, record in standing.items()}
+        changed = changed_files(set[RecordedFile]().union(*about.values()))
+        standing = {key: record for key, record in standing.items() if changed.isdisjoint(about[key])}
+        progress.total = len(items)
+        for record in standing.values():
+            self.note(progress, record)
+        progress.resumed = progress.done
+        return [item for key, item in items.items() if key not in standing]
 
     def recorded(self, records: RecordFile[R]) -> Callable[[str], bool]:
         """Whether an input, as call records name it, has a record."""

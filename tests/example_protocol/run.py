@@ -1,0 +1,148 @@
+"""Checking captions: `run` takes them to a finished, or resumable, run with a record each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from tests.example_protocol.agent import ROLES, check_caption
+from tests.example_protocol.data import STATUSES, Caption, CaptionCheck
+from uncanny.agents.context import ImageContext, StepFailedError
+from uncanny.client.calls import CallRecord, usage
+from uncanny.errors import ImageError
+from uncanny.eval.common.run_result import RunResult
+from uncanny.images import RecordedFile, prepare
+from uncanny.models.base import Sampling
+from uncanny.prompts import PromptSet, load_prompt_set
+from uncanny.records.record_file import RecordFile
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import AskOptions, SamplingConfig, read_limits, read_models
+from uncanny.runs.image_task import sent_image
+from uncanny.runs.inputs import Names
+from uncanny.runs.progress import Progress
+from uncanny.runs.run import run_with
+from uncanny.runs.sync import blocking
+from uncanny.runs.task import Task, asking
+from uncanny.schema import StepError
+
+if TYPE_CHECKING:
+    from uncanny.runs.engine import Engine
+
+
+class CaptionRun(RunResult[CaptionCheck]):
+    """A run: a check a caption, which is a row of the data frame."""
+
+    record_file = "checks.jsonl"
+    record_type = CaptionCheck
+    record_key = ("id",)
+    statuses = STATUSES
+    columns = ("id", "image", "caption", "status", "fits", "why", "model")
+
+
+async def run_async(
+    captions: Sequence[Caption],
+    *,
+    model: str,
+    out: str | Path,
+    temperature: float | None = 0.0,
+    top_p: float | None = None,
+    max_output_tokens: int = 500,
+    **options: Unpack[AskOptions],
+) -> CaptionRun:
+    """Ask of every caption whether it describes its image. Results go to the folder `out` as they come; the
+    same call goes on where it stopped."""
+    task = CaptionTask(
+        folder=RunFolder(Path(out)),
+        models=read_models(model, options),
+        options=read_limits(options),
+        captions=captions,
+        config=SamplingConfig(temperature, top_p, max_output_tokens),
+    )
+    return CaptionRun(out, await run_with(task, options))
+
+
+run = blocking(run_async)
+
+
+@dataclass(kw_only=True)
+class CaptionTask(Task[Caption, CaptionCheck]):
+    """The task of checking captions."""
+
+    name = "captions"
+    unit = "captions"
+    statuses = STATUSES
+    record_file = CaptionRun.record_file
+    record_type = CaptionCheck
+    roles = ROLES
+    calls_per_input = 1
+
+    captions: Sequence[Caption]
+    config: SamplingConfig
+    prompts: PromptSet = field(
+        default_factory=lambda: load_prompt_set("captions", Path(__file__).parent / "prompts")
+    )
+
+    @property
+    def sampling(self) -> Sampling:
+        return self.config.sampling
+
+    def config_json(self) -> dict[str, Any]:
+        return asdict(self.config)
+
+    def key(self, record: CaptionCheck) -> str:
+        return record.id
+
+    def note(self, progress: Progress, record: CaptionCheck) -> None:
+        progress.statuses[record.status] += 1
+
+    def load_pending(self, records: RecordFile[CaptionCheck], progress: Progress) -> Sequence[Caption]:
+        captions = {caption.id: caption for caption in self.captions[: self.options.limit]}
+        return self.standing(captions, records, progress, stands=self._stands, files=_files)
+
+    def _stands(self, caption: Caption, record: CaptionCheck) -> bool:
+        same = (record.caption, record.image) == (caption.caption, self._name(caption))
+        return same and (record.status == "ok" or not self.options.retry_failed)
+
+    async def process(self, item: Caption, engine: Engine, calls: list[CallRecord]) -> Sequence[CaptionCheck]:
+        try:
+            image = await asyncio.to_thread(prepare, Path(item.image), self.policy, engine.limits)
+        except ImageError as error:
+            why = StepError(agent="image", step=0, kind=error.kind, message=str(error))
+            return [self._record(item, "unreadable", errors=[why])]
+        file = {"sha256": image.source_sha256, "file_stamp": image.stamp}
+        with asking(engine, item.id, calls) as scope:
+            context = ImageContext(engine.model_client, scope, self.config, self.prompts, sent_image(image))
+            try:
+                fit = await check_caption(item.caption, context)
+            except StepFailedError as error:
+                return [self._record(item, "failed", errors=[error.record], usage=usage(scope.calls), **file)]
+        return [self._record(item, "ok", **fit._asdict(), usage=usage(scope.calls), **file)]
+
+    def failed(self, item: Caption, error: StepError) -> Sequence[CaptionCheck]:
+        return [self._record(item, "failed", errors=[error])]
+
+    def _record(self, caption: Caption, status: str, **more: Any) -> CaptionCheck:
+        return CaptionCheck.model_validate(
+            {
+                "id": caption.id,
+                "image": self._name(caption),
+                "caption": caption.caption,
+                "status": status,
+                "model": str(self.models.model),
+                "prompts": self.prompts.id,
+                **more,
+            }
+        )
+
+    def _name(self, caption: Caption) -> str:
+        """How records call an image: by its path from the run folder."""
+        return Names(self.folder.path).of(Path(caption.image))
+
+
+def _files(caption: Caption, record: CaptionCheck) -> Iterator[RecordedFile]:
+    """The file that a record is about, as it was read for it."""
+    if record.sha256 is not None:
+        yield RecordedFile(Path(caption.image), record.sha256, record.file_stamp)
