@@ -33,8 +33,8 @@ def folder_source(file: Path, paths: Sequence[Path]) -> Source | None:
     in `real/old/fake`, say nothing.
     """
     names = [name.casefold() for name in _folders(file, paths)]
-    said = {FOLDERS[name] for name in names if name in FOLDERS}
-    return said.pop() if len(said) == 1 else None
+    sources = {FOLDERS[name] for name in names if name in FOLDERS}
+    return sources.pop() if len(sources) == 1 else None
 
 
 def _folders(file: Path, paths: Sequence[Path]) -> tuple[str, ...]:
@@ -78,8 +78,8 @@ def find_truth(name: str | None, files: Sequence[ImageFile], paths: Sequence[Pat
     or has none of the images.
     """
     if name is None:
-        said = {file.image: folder_source(file.path, paths) for file in files}
-        known = {image: source for image, source in said.items() if source is not None}
+        sources = {file.image: folder_source(file.path, paths) for file in files}
+        known = {image: source for image, source in sources.items() if source is not None}
         return SourceTruth(known, "folders") if known else None
     truth, has_anomalies = load_sources(name)
     return _paired(name, truth, has_anomalies, files)

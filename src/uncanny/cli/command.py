@@ -20,14 +20,14 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
-            values, _, given = self.make_parser(ctx).parse_args(list(args))
+            values, _, parameters = self.make_parser(ctx).parse_args(list(args))
             for parameter in self.get_params(ctx):
                 if isinstance(parameter.type, click.Path) and _is_empty(values.get(parameter.name or "")):
                     raise UsageError(
                         f"{_shown(parameter)} is empty",
                         remedy="Is a variable unset? The folder here is called `.`.",
                     )
-            for parameter, times in Counter(given).items():
+            for parameter, times in Counter(parameters).items():
                 if times > 1 and isinstance(parameter, click.Option) and _takes_one_value(parameter):
                     advice = _ADVICE.get(parameter.name or "", "Give it once.")
                     raise UsageError(f"{parameter.opts[0]} is given {times} times", remedy=advice)

@@ -200,8 +200,8 @@ class DetectSummary:
 
     def text(self, end: RunEnd, page: Path | None) -> str:
         lines = [*self._failures(), *self._totals(end), *spending_lines(end), ""]
-        if (found := self.scores()) is not None:
-            lines += [*score_lines(found), ""]
+        if (scores := self.scores()) is not None:
+            lines += [*score_lines(scores), ""]
         lines.append(f"Records  {self.task.folder.annotations}")
         if page is not None:
             lines.append(f"Report   {page}")
@@ -260,9 +260,9 @@ def scores_of_runs(summaries: Sequence[DetectSummary]) -> Scores:
     """The table and the JSON of several runs over the same images; accuracy where the truth is known."""
     if not summaries:
         return Scores((), None)
-    names = [str(one.task.models.model) for one in summaries]
+    names = [str(summary.task.models.model) for summary in summaries]
     width = max(len("model"), *map(len, names))
-    known = any(one.truth is not None for one in summaries)
+    known = any(summary.truth is not None for summary in summaries)
     truth_heads = (*(f"recall {true}" for true in SOURCES), "accuracy, 95 % interval") if known else ()
     lines = [_table_line("model", width, [*JUDGED, *truth_heads])]
     scores: dict[str, Any] = {}
@@ -270,12 +270,12 @@ def scores_of_runs(summaries: Sequence[DetectSummary]) -> Scores:
     for name, summary in zip(names, summaries, strict=True):
         verdicts = summary.verdicts()
         cells = [f"{verdicts[judged]:,}" for judged in JUDGED]
-        found = summary.scores()
-        scores[name] = None if found is None else score_json(found)
-        if found is not None:
-            scored = found.scored
-            cells += [*(_percent(scored.recall(true)) for true in SOURCES), _accuracy(found)]
-            notes += [f"{name}: {note}" for note in [_left_out(found)] if note]
+        score = summary.scores()
+        scores[name] = None if score is None else score_json(score)
+        if score is not None:
+            scored = score.scored
+            cells += [*(_percent(scored.recall(true)) for true in SOURCES), _accuracy(score)]
+            notes += [f"{name}: {note}" for note in [_left_out(score)] if note]
         lines.append(_table_line(name, width, cells))
     return Scores([*lines, *notes], scores)
 
@@ -284,41 +284,41 @@ def _table_line(name: str, width: int, cells: Sequence[str]) -> str:
     return f"{name:<{width}}" + "".join(f"  {cell:>16}" for cell in cells)
 
 
-def _accuracy(found: DetectScore) -> str:
-    ends = found.scored.interval()
+def _accuracy(score: DetectScore) -> str:
+    ends = score.scored.interval()
     interval = "" if ends is None else f", {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %"
-    return f"{_percent(found.scored.accuracy)}{interval}"
+    return f"{_percent(score.scored.accuracy)}{interval}"
 
 
 def _verdicts(records: Iterator[Detection]) -> Counter[str]:
     return Counter(record.source or "unparseable" for record in records if record.verdict is not None)
 
 
-def score_lines(found: DetectScore) -> list[str]:
+def score_lines(score: DetectScore) -> list[str]:
     """The scores for people: accuracy first, then a line a class with what its images were taken for."""
-    scored = found.scored
+    scored = score.scored
     interval = scored.interval()
     ends = "" if interval is None else f" (95 % interval {_percent(interval[0])} to {_percent(interval[1])})"
     lines = [
         f"Accuracy {_percent(scored.accuracy)}{ends}, {scored.right:,} of {scored.images:,} right, "
-        f"truth by {found.truth.origin}"
+        f"truth by {score.truth.origin}"
     ]
     for true in SOURCES:
         taken = ", ".join(f"{scored.counts[true, judged]:,} {judged}" for judged in JUDGED)
         precision, recall = _percent(scored.precision(true)), _percent(scored.recall(true))
         lines.append(f"  {true:<10} precision {precision}, recall {recall}; taken for: {taken}")
-    said = _left_out(found)
-    return [*lines, f"  {said}"] if said else lines
+    left_out = _left_out(score)
+    return [*lines, f"  {left_out}"] if left_out else lines
 
 
-def _left_out(found: DetectScore) -> str:
+def _left_out(score: DetectScore) -> str:
     """Images that are in no score, or count as wrong without being taken for the other class."""
     notes = [
-        (found.scored.unparseable, "unparseable, counted as wrong"),
-        (found.missing or 0, "not judged yet, in no score"),
-        (found.without_answer, "without an answer, in no score"),
-        (found.without_truth, "without a known truth, in no score"),
-        (found.truth.unused, "of the truth not in this run"),
+        (score.scored.unparseable, "unparseable, counted as wrong"),
+        (score.missing or 0, "not judged yet, in no score"),
+        (score.without_answer, "without an answer, in no score"),
+        (score.without_truth, "without a known truth, in no score"),
+        (score.truth.unused, "of the truth not in this run"),
     ]
     return "; ".join(f"{number:,} {what}" for number, what in notes if number)
 

@@ -61,13 +61,13 @@ def scores_json(path: Path, *known: Iterable[str]) -> Output:
 
     def ours(file: Path) -> bool:
         try:
-            held = orjson.loads(file.read_bytes())
+            content = orjson.loads(file.read_bytes())
         except orjson.JSONDecodeError:
             return False
-        models = held.get("models") if isinstance(held, dict) else None
-        each = list(models.values()) if isinstance(models, dict) else [held]
+        models = content.get("models") if isinstance(content, dict) else None
+        each = list(models.values()) if isinstance(models, dict) else [content]
         return bool(each) and all(
-            isinstance(one, dict) and any(set(keys) <= one.keys() for keys in known) for one in each
+            isinstance(record, dict) and any(set(keys) <= record.keys() for keys in known) for record in each
         )
 
     return Output(path, "JSON of these scores", ours)
@@ -156,10 +156,10 @@ def check_run_folder(
 
 def _is_manifest(file: Path) -> bool:
     try:
-        held = orjson.loads(file.read_bytes())
+        content = orjson.loads(file.read_bytes())
     except (OSError, orjson.JSONDecodeError):
         return True  # a damaged one is told apart by whoever reads it
-    return isinstance(held, dict) and held.keys() >= _MANIFEST
+    return isinstance(content, dict) and content.keys() >= _MANIFEST
 
 
 def _is_ours(output: Output) -> bool:

@@ -139,10 +139,10 @@ def routes(
 ) -> dict[str, list[Endpoint]]:
     """Lanes of each agent, its own model first, then the fallback."""
     after = [endpoints[models.fallback]] if models.fallback else []
-    found = {"": [endpoints[models.model], *after]}
+    endpoints_by_agent = {"": [endpoints[models.model], *after]}
     for role, model in models.roles.items():
-        found[agents[role]] = [endpoints[model], *after]
-    return found
+        endpoints_by_agent[agents[role]] = [endpoints[model], *after]
+    return endpoints_by_agent
 
 
 def common_limits(capabilities: list[Capabilities]) -> SendLimits:

@@ -46,17 +46,18 @@ def find_inputs(
 
     Raises UsageError when a path does not exist or no image is found.
     """
-    found = discover(paths)
-    if not found.files:
-        passed_over = skipped_words(found.skipped.counts)
+    discovered = discover(paths)
+    if not discovered.files:
+        passed_over = skipped_words(discovered.skipped.counts)
         raise UsageError(
             f"No images in {', '.join(display_path(path) for path in paths)}"
             + (f", only {passed_over}" if passed_over else ""),
             remedy="Files with the usual image extensions are found; name other files one by one.",
         )
     names = Names(root if root is not None else run)
-    files = sorted((ImageFile(path, names.of(path)) for path in found.files), key=lambda file: file.image)
-    return Inputs(tuple(files[:limit]), found.skipped)
+    images = (ImageFile(path, names.of(path)) for path in discovered.files)
+    files = sorted(images, key=lambda file: file.image)
+    return Inputs(tuple(files[:limit]), discovered.skipped)
 
 
 class Names:

@@ -169,13 +169,13 @@ def begun_with(manifest: RunManifest, own: PromptSet) -> PromptSet:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in _LIBRARIES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _iso(moment: float) -> str:
