@@ -219,7 +219,7 @@ def build_graph(
     async def perceive_image(state: AnnotateState, runtime: Runtime[ContextT]) -> AnnotateState:
         image = await open_image(state["image"], runtime.context, True)
         try:
-            return await _run("perceive", active["perceive"], state, image)
+            return _checked("perceive", active, await active["perceive"](state, image))
         except StepFailedError as failed:
             return {"failure": failed.record}
 
@@ -239,9 +239,9 @@ def build_graph(
         }
         with image.scope.branch():
             try:
-                known = {**known, **await _run("attributes", active["attributes"], known, image)}
-                known = {**known, **await _run("relations", active["relations"], known, image)}
-                known = {**known, **await _run("integrate", active["integrate"], known, image)}
+                known = {**known, **_checked("attributes", active, await active["attributes"](known, image))}
+                known = {**known, **_checked("relations", active, await active["relations"](known, image))}
+                known = {**known, **_checked("integrate", active, await active["integrate"](known, image))}
             except StepFailedError as failed:
                 return _examined(state["order"], (), failed.record)
             return _examined(state["order"], known["findings"])
@@ -254,7 +254,7 @@ def build_graph(
         begin: ScanState = {"image": state["image"], "order": number}
         with image.scope.branch():
             try:
-                done = await _run("scan", active["scan"], begin, image)
+                done = _checked("scan", active, await active["scan"](begin, image))
             except StepFailedError as failed:
                 return _examined(after_objects, (), failed.record)
             return _examined(after_objects, done["findings"])
@@ -264,7 +264,7 @@ def build_graph(
         image = await open_image(state["image"], runtime.context, False)
         image.scope.check()  # raises what ended one of the branches: by now all of them are back
         try:
-            return await _run("format", active["format"], state, image)
+            return _checked("format", active, await active["format"](state, image))
         except StepFailedError as failed:
             return {"failure": failed.record}
 
@@ -314,7 +314,7 @@ def _object_graph(
             image = await open_image(state["image"], runtime.context, False)
             with image.scope.branch():
                 try:
-                    return await _run(name, node, state, image)
+                    return _checked(name, nodes, await node(state, image))
                 except StepFailedError as failed:
                     return {"error": failed.record}
             return {}
@@ -344,10 +344,9 @@ def _object_graph(
     return graph.compile(name="object")
 
 
-async def _run(name: NodeName, node: Node[S], state: S, image: Context) -> S:
-    update = await node(state, image)
+def _checked(name: NodeName, nodes: AnnotateNodes, update: S) -> S:
     if RESULTS[name] not in update:
-        raise TypeError(f"node {name!r} ({qualified_name(node)}) sets no {RESULTS[name]!r}")
+        raise TypeError(f"node {name!r} ({qualified_name(nodes[name])}) sets no {RESULTS[name]!r}")
     return update
 
 

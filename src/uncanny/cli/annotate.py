@@ -63,7 +63,7 @@ def command(
     Keys: OPENAI_API_KEY, ANTHROPIC_API_KEY, VLLM_API_KEY, OPENAI_COMPATIBLE_API_KEY.
     Roles: perceiver, attributes, relations, integrator, formatter, scanner.
     """
-    from uncanny.cli.session import run_and_show, show_forecast
+    from uncanny.cli.session import run_here, show_end, show_forecast
     from uncanny.errors import UsageError
     from uncanny.eval.annotate.forecast import forecast
     from uncanny.eval.annotate.run import AnnotateTask
@@ -86,7 +86,8 @@ def command(
         code = show_forecast(forecast(task), forecast_text, as_json=options["as_json"])
     else:
         summary = AnnotateSummary(task, report)
-        code = run_and_show(summary, as_json=options["as_json"], quiet=options["quiet"])
+        end = run_here(task, quiet=options["quiet"])
+        code = show_end(summary, end, as_json=options["as_json"], quiet=options["quiet"])
     raise click.exceptions.Exit(code)
 
 

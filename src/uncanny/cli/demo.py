@@ -29,7 +29,7 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     on purpose, so that what it finds is neither perfect nor empty.
     """
     from uncanny.cli.annotate import AnnotateSummary
-    from uncanny.cli.session import run_and_show
+    from uncanny.cli.session import run_here, show_end
     from uncanny.demo.scenes import scenes
     from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.models.registry import ModelId
@@ -39,6 +39,7 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     check_run_folder(run, force=force)
     images = copy_into(run / "images", (scene.image_path for scene in scenes()))
     task = AnnotateTask(folder=RunFolder(run), paths=[images], models=ModelOptions(ModelId("demo", "")))
+    end = run_here(task, quiet=quiet)
     raise click.exceptions.Exit(
-        run_and_show(AnnotateSummary(task, report=True), as_json=as_json, quiet=quiet)
+        show_end(AnnotateSummary(task, report=True), end, as_json=as_json, quiet=quiet)
     )

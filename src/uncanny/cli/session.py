@@ -77,11 +77,6 @@ class Summary(Protocol):
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]: ...
 
 
-def run_and_show(summary: Summary, *, as_json: bool, quiet: bool) -> int:
-    """Run the summary's task with live progress and tell about it. Returns the exit code."""
-    return show_end(summary, run_here(summary.task, quiet=quiet), as_json=as_json, quiet=quiet)
-
-
 def run_here(task: Task[Any, Any], *, quiet: bool) -> RunEnd:
     """Run to the end, stopped by Ctrl-C and SIGTERM, and show how far it is meanwhile.
 

@@ -294,7 +294,12 @@ class ChatModel(ModelProvider):
             left_out, parameters = self._left_out, self.sent(request.sampling)
             body = chat_body(request, self._context.model, self._variant, parameters, left_out)
             try:
-                content, headers = await self._exchange(body)
+                if self._in_doubt:
+                    content, headers = await self._exchange(body)
+                else:
+                    content, headers = await exchange(
+                        self._client, OWN_PATH, body, context=self._context, timeout_s=self._timeout_s
+                    )
             except Flagged as flagged:
                 return ModelResponse("", "refusal", Tokens(), reason=flagged.reason)
             except Rejection as rejection:
@@ -309,6 +314,7 @@ class ChatModel(ModelProvider):
                 return read_chat(content, headers.get("x-request-id"), self._context)
 
     async def _exchange(self, body: bytes) -> Exchanged:
+        """One call while it is in doubt whether the address lacks its version."""
         client = self._client
         try:
             exchanged = await exchange(

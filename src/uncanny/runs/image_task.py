@@ -80,17 +80,11 @@ class ImageTask(Task[ImageFile, A]):
         except ImageError as error:
             why = StepError(agent="image", step=0, kind=error.kind, message=str(error))
             return (self.record(item, None, "unreadable", errors=(why,), usage=usage([])),)
-        return (await self._once(item, image, engine, calls),)
-
-    async def _once(
-        self, item: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
-    ) -> A:
-        """The record of an image, examined or taken over from another file with the same bytes."""
         digest = image.source_sha256
         while (other := self._running.get(digest)) is not None:
             await other.wait()
         if (first := self._by_digest.get(digest)) is not None:
-            return self._duplicate(item, image, first)
+            return (self._duplicate(item, image, first),)
         finished = self._running[digest] = asyncio.Event()
         self._examined[item.image] = image
         try:
@@ -100,7 +94,7 @@ class ImageTask(Task[ImageFile, A]):
         finally:
             del self._running[digest]
             finished.set()
-        return record
+        return (record,)
 
     def failed(self, item: ImageFile, error: StepError) -> Sequence[A]:
         return (self.record(item, self._examined.pop(item.image, None), "failed", errors=(error,)),)
