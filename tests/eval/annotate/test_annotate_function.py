@@ -103,6 +103,14 @@ def test_rows_are_anomalies_and_an_image_without_any_has_one(run: AnnotateRun) -
     assert len(frame) == 1 + sum(len(record.anomalies) for record in run.annotations)
 
 
+def test_the_same_rows_are_a_hugging_face_data_set(run: AnnotateRun) -> None:
+    datasets = pytest.importorskip("datasets")
+    dataset = run.to_dataset()
+    assert isinstance(dataset, datasets.Dataset)
+    assert tuple(dataset.column_names) == run.columns
+    assert list(dataset) == list(run.rows())
+
+
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(uncanny.errors.UsageError, match=r"annotations\.jsonl"):
         AnnotateRun(tmp_path)
