@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, Unpack
 
 from uncanny.agents.config import AnnotateConfig
-from uncanny.demo.scenes import scenes
+from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.annotate.run import AnnotateTask, make_config
 from uncanny.eval.audit.data.aggregate import MOST_WORST
@@ -25,7 +25,7 @@ from uncanny.eval.audit.data.load import (
     settings_of,
     together,
 )
-from uncanny.eval.audit.data.sources import SCENES, AnnotationSource, Source, read_sources
+from uncanny.eval.audit.data.sources import AnnotationSource, Source, read_sources
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
 from uncanny.eval.metrics.intervals import RESAMPLES

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, Protocol, TypeVar
 import orjson
 from pydantic import StringConstraints
 
-from uncanny.demo.scenes import scenes
+from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError, Problem, parse_records
 from uncanny.images import SkippedInputs, discover, display_path
@@ -24,7 +24,6 @@ from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
 from uncanny.schema import Record
 
-SCENES = "scenes"
 PAIR_FILE = "pairs.jsonl"
 
 NonEmpty = Annotated[str, StringConstraints(min_length=1)]
@@ -182,7 +181,7 @@ def scene_pairs() -> PairSet:
         PairFiles(pair, sides["clean"], sides["anomalous"], styles[pair])
         for pair, sides in sorted(by_pair.items())
     )
-    return PairSet(tuple(pairs), "scenes")
+    return PairSet(tuple(pairs), SCENES)
 
 
 def pairs_of_run(pairs: PairSet, run: Path, *, store: bool) -> PairSet:
@@ -192,7 +191,7 @@ def pairs_of_run(pairs: PairSet, run: Path, *, store: bool) -> PairSet:
     that such a run can be moved like any other. Raises UsageError where what lies there is something else.
     """
     folder = run / "pairs"
-    if pairs.source != "scenes" or not (store or (folder / PAIR_FILE).is_file()):
+    if pairs.source != SCENES or not (store or (folder / PAIR_FILE).is_file()):
         return pairs
     check_no_links(folder)
     file = store_scene_pairs(folder)

@@ -12,6 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from uncanny.demo.scenes import SCENES
 from uncanny.errors import UsageError
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.schema import Annotation
@@ -19,7 +20,6 @@ from uncanny.schema import Annotation
 AnnotationSource: TypeAlias = str | PathLike[str] | Iterable[Annotation]
 SourceKind = Literal["file", "run", "images", "annotations"]
 
-SCENES = "scenes"
 STYLES = ("rendered", "drawn")
 _REMEDY = "Name a run folder, a JSON Lines file of annotations, or a folder of images."
 

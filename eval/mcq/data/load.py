@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from uncanny.demo.scenes import Scene, scenes
+from uncanny.demo.scenes import SCENES, Scene, scenes
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError, Problem, parse_records
 from uncanny.eval.mcq.data.items import Item, ItemSet
@@ -21,7 +21,6 @@ from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import RunFolder, check_no_links, check_within
 from uncanny.records.run_manifest import RunManifest
 
-SCENES = "scenes"
 ITEMS_FILE = "items.jsonl"
 _COPY = "items"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -17,7 +17,7 @@ from uncanny.schema import Anomaly, Name, Severity, Text
 
 DATA = Path(str(files("uncanny.demo"))) / "data"
 # The word by which a command or function takes the bundled set, where no file is called so.
-SCENES = "scenes"
+SCENES: Final = "scenes"
 
 Region = Literal["A", "B", "C", "D"]
 Answer = Literal["A", "B", "C", "D", "E"]
