@@ -1,112 +1,102 @@
-"""What a run would ask and roughly cost, from the files' sizes and the prompts' lengths alone."""
+"""What annotating images would ask and roughly cost, from the files' sizes and the prompts' lengths alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from uncanny.agents.steps import ROLES, Step
 from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import InputEstimate, image_tokens, text_tokens
+from uncanny.client.tokens import image_tokens, text_tokens
 from uncanny.eval.annotate.run import OBJECTS_AN_IMAGE, AnnotateTask
-from uncanny.models.base import Tokens
-from uncanny.models.registry import missing_addresses
 from uncanny.prompts import prompt_set
-from uncanny.runs.image_task import still_pending
-from uncanny.runs.inputs import mean_size, sample_sizes, skipped_figures
+from uncanny.runs.forecast import (
+    CACHED_PREFIX,
+    ImagesForecast,
+    PendingImages,
+    Usage,
+    UsageCounter,
+    input_words,
+    pending_images,
+    total_usage,
+)
 from uncanny.schema import Annotation
+from uncanny.wording import cost, count
 
-# Providers whose prefix cache lowers the price; True where a schema is rendered ahead of the messages.
-CACHED_PREFIX: Final[Mapping[str, bool]] = {"openai": True, "anthropic": True, "vllm": False}
 _ROLE_OF: Final[Mapping[str, str]] = {agent: role for role, agent in ROLES.items()}
 
 
-def forecast(job: AnnotateTask) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotateForecast(ImagesForecast):
+    """What is left of an annotation run. Usual is an image with `objects_per_image` objects to examine."""
+
+    objects_per_image: int
+
+    def to_json(self) -> dict[str, Any]:
+        inputs = self.inputs_json()
+        return {
+            **inputs,
+            "objects_per_image": self.objects_per_image,
+            **ImagesForecast.to_json(self),
+        }
+
+    def lines(self) -> list[str]:
+        return [
+            self.images_line(),
+            *self.skipped_lines(),
+            f"Calls    about {self.calls_usual:,} at {self.objects_per_image} objects an image "
+            f"(between {self.calls_least:,} and {self.calls_most:,})",
+            f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out",
+            f"Cost     {cost(self.cost_usd)}, {cost(self.cost_usd_uncached)} without the prefix cache",
+        ]
+
+
+def forecast_task(task: AnnotateTask) -> AnnotateForecast:
     """Calls, tokens and cost of what is left to do. Opens no model and needs no key.
 
-    Where a model's image tokens are not known, tokens and cost are None and what is known stands beside them
-    (`InputEstimate`); the cost is also None where the price is not known. Raises UsageError.
+    Where a model's image tokens are not known, tokens and cost are None and what is known stands beside them;
+    the cost is also None where the price is not known. Raises UsageError.
     """
-    prices = PriceTable.load(job.models.prices)
-    inputs = job.inputs()
-    pending = still_pending(job.folder, inputs.files, job.options, Annotation)
-    sizes, unreadable = sample_sizes(pending)
-    images = len(pending) - unreadable
-    objects = min(OBJECTS_AN_IMAGE, job.config.max_objects)
-    size = mean_size(sizes)
-    tokens = InputEstimate()
-    times = job.config.times(objects)
-    totals = [
-        _used(job, prices, step, times[step.per] * images, size, tokens)
-        for step in job.config.schedule.steps
+    prices = PriceTable.load(task.models.prices)
+    images = pending_images(task, Annotation)
+    objects = min(OBJECTS_AN_IMAGE, task.config.max_objects)
+    times = task.config.times(objects)
+    steps = [
+        _usage(task, prices, step, times[step.per] * images.readable, images)
+        for step in task.config.schedule.steps
         if times[step.per]
     ]
-    return {
-        "images": len(inputs.files),
-        "pending": len(pending),
-        "unreadable": unreadable,
-        **skipped_figures(inputs.skipped),
-        "objects_per_image": objects,
-        "calls": images * job.config.calls(objects),
-        "calls_least": images * (job.config.repeats + job.config.scene_scans),
-        "calls_most": images * job.config.calls(job.config.max_objects),
-        **tokens.as_json(),
-        "output_tokens": sum(used.output for used in totals),
-        "cost_usd": _sum(used.cost for used in totals),
-        "cost_usd_uncached": _sum(used.cost_uncached for used in totals),
-        "image_tokens_unknown": sorted(tokens.models),
-        "missing": missing_addresses(job.models.all_models(), job.models.base_urls),
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class _Used:
-    output: int
-    cost: float | None
-    cost_uncached: float | None
-
-
-def _used(
-    job: AnnotateTask,
-    prices: PriceTable,
-    step: Step,
-    calls: int,
-    size: tuple[int, int],
-    tokens: InputEstimate,
-) -> _Used:
-    """Output and cost of all calls of one step; their input is added to `tokens`."""
-    model = job.models.roles.get(_ROLE_OF[step.agent], job.models.model)
-    name, texts = str(model), prompt_set("annotate")
-    system = text_tokens(texts["system"].template.template)
-    question = text_tokens(texts[step.prompt_name()].template.template) + step.data_tokens
-    picture = image_tokens(name, *size) if step.sees_image else 0
-    tokens.add(name, system + question, *([picture] if step.sees_image else []), calls=calls)
-    output = calls * step.output_tokens
-    if picture is None:
-        return _Used(output, None, None)
-    total = calls * (system + picture + question)
-    cached = 0.0
-    if model.provider in CACHED_PREFIX and step.sees_image:
-        cached = calls * (system + picture) * _cached_share(job, CACHED_PREFIX[model.provider])
-    return _Used(
-        output,
-        prices.cost(name, Tokens(total, output, int(cached), 0)),
-        prices.cost(name, Tokens(total, output, 0, 0)),
+    return AnnotateForecast(
+        **images.fields,
+        objects_per_image=objects,
+        calls_least=images.readable * (task.config.repeats + task.config.scene_scans),
+        calls_usual=images.readable * task.config.calls(objects),
+        calls_most=images.readable * task.config.calls(task.config.max_objects),
+        usage=total_usage(steps),
     )
 
 
-def _cached_share(job: AnnotateTask, schema_in_prefix: bool) -> float:
+def _usage(task: AnnotateTask, prices: PriceTable, step: Step, calls: int, images: PendingImages) -> Usage:
+    """What all calls of one step would use."""
+    model = task.models.roles.get(_ROLE_OF[step.agent], task.models.model)
+    texts = prompt_set("annotate")
+    system = text_tokens(texts["system"].template.template)
+    question = text_tokens(texts[step.prompt_name()].template.template) + step.data_tokens
+    counter = UsageCounter(model)
+    if step.sees_image:
+        image = image_tokens(str(model), *images.size)
+        cached = calls * (system + (image or 0)) * _cached_share(task, CACHED_PREFIX.get(model.provider))
+        counter.add(system + question, image, output=step.output_tokens, calls=calls, cached=int(cached))
+    else:
+        counter.add(system + question, output=step.output_tokens, calls=calls)
+    return counter.usage(prices)
+
+
+def _cached_share(task: AnnotateTask, schema_in_prefix: bool | None) -> float:
     """Of the calls of an image that see it: those that find its prefix computed, since others went before."""
-    schedule = job.config.schedule
-    calls = schedule.image_calls(job.config.times(OBJECTS_AN_IMAGE))
+    if schema_in_prefix is None:
+        return 0.0
+    schedule = task.config.schedule
+    calls = schedule.image_calls(task.config.times(OBJECTS_AN_IMAGE))
     return 1 - schedule.prefixes(schema_in_prefix=schema_in_prefix) / max(2, calls)
-
-
-def _sum(values: Iterator[float | None]) -> float | None:
-    total = 0.0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return round(total, 6)

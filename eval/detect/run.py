@@ -12,25 +12,16 @@ from uncanny.agents.config import DetectConfig
 from uncanny.agents.context import ImageContext
 from uncanny.agents.source_detector import ROLES
 from uncanny.client.calls import usage
-from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import InputEstimate, image_tokens, text_tokens
-from uncanny.eval.annotate.forecast import CACHED_PREFIX
 from uncanny.eval.annotate.run import AnnotateRun, Images, image_paths, make_config
 from uncanny.eval.common.run_result import Records
 from uncanny.eval.metrics.detection import JUDGED
 from uncanny.images import PixelPolicy, PreparedImage
-from uncanny.models.base import Sampling, Tokens
-from uncanny.models.registry import missing_addresses
+from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import AskOptions, read_limits, read_models
-from uncanny.runs.image_task import (
-    ImageTask,
-    other_models,
-    sent_image,
-    still_pending,
-)
-from uncanny.runs.inputs import ImageFile, mean_size, sample_sizes, skipped_figures
+from uncanny.runs.image_task import ImageTask, other_models, sent_image
+from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
@@ -190,53 +181,3 @@ class DetectTask(ImageTask[Detection]):
             description=state.get("description"),
             **other_models(calls, str(self.models.model)),
         )
-
-
-# One word, then a list of some anomalies or a few sentences; reasoning models use far more.
-VERDICT_TOKENS = 5
-SECOND_TOKENS = 350
-
-
-def forecast_detect(job: DetectTask) -> dict[str, Any]:
-    """Calls, tokens and cost of what is left to do: two turns an image. Opens no model and needs no key.
-
-    An image without a clear verdict takes one call only: `calls_least` is for all of them like that. Repair
-    questions and reasoning are not counted. Tokens and cost are None where a model's image tokens are not
-    known (see `InputEstimate`), the cost also where its price is not. Raises UsageError.
-    """
-    prices = PriceTable.load(job.models.prices)
-    inputs = job.inputs()
-    files = inputs.files
-    pending = still_pending(job.folder, files, job.options, Detection)
-    sizes, unreadable = sample_sizes(pending)
-    images = len(pending) - unreadable
-    model = job.models.roles.get("detector", job.models.model)
-    name = str(model)
-    picture = image_tokens(name, *mean_size(sizes))
-    first = _length("system") + _length("source")
-    second = first + VERDICT_TOKENS + max(_length("anomalies"), _length("content"))
-    tokens = InputEstimate()
-    tokens.add(name, first, picture, calls=images)
-    tokens.add(name, second, picture, calls=images)
-    output = images * (VERDICT_TOKENS + SECOND_TOKENS)
-    total = tokens.total
-    cached = images * (first + (picture or 0)) if model.provider in CACHED_PREFIX else 0
-    return {
-        "images": len(files),
-        "pending": len(pending),
-        "unreadable": unreadable,
-        **skipped_figures(inputs.skipped),
-        "calls": 2 * images,
-        "calls_least": images,
-        "calls_most": 2 * images,
-        **tokens.as_json(),
-        "output_tokens": output,
-        "cost_usd": None if total is None else prices.cost(name, Tokens(total, output, cached, 0)),
-        "cost_usd_uncached": None if total is None else prices.cost(name, Tokens(total, output, 0, 0)),
-        "image_tokens_unknown": sorted(tokens.models),
-        "missing": missing_addresses(job.models.all_models(), job.models.base_urls),
-    }
-
-
-def _length(prompt: str) -> int:
-    return text_tokens(prompt_set("detect")[prompt].template.template)

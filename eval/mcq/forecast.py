@@ -2,69 +2,84 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import InputEstimate, image_tokens, input_words, notes_of, text_tokens
+from uncanny.client.tokens import image_tokens, text_tokens
 from uncanny.eval.mcq.data.texts import question_text, system_text
 from uncanny.eval.mcq.run import McqTask
 from uncanny.images import stored_size
-from uncanny.models.base import Tokens
-from uncanny.models.registry import missing_addresses
 from uncanny.prompts import prompt_set
+from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs, input_words
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import prompts_of
+from uncanny.wording import NOT_PRICED
 
 # A letter, or a letter in a short JSON object; reasoning models use far more.
 ANSWER_TOKENS = 10
 
 
-def forecast(task: McqTask) -> dict[str, Any]:
-    """Questions left, tokens and cost; None where those of the model are not known (see `InputEstimate`).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McqForecast(Forecast):
+    """What is left of a run of questions, a call each.
 
-    The prefix cache is left out: how much of an image's four questions it covers depends on the provider.
-    Reasoning is not counted. Raises UsageError.
+    `pending` are the items with a question to ask. An image that is `unreadable` counts with its text only.
+    The prefix cache is not counted on: how much of an image's four questions it covers depends on the
+    provider.
     """
+
+    unit = "items"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            self.unit: self.inputs,
+            "calls": self.usage.calls,
+            **self.usage.input_json(),
+            "output_tokens": self.output_tokens,
+            "cost_usd": self.cost_usd,
+            **self.unknowns_json(),
+        }
+
+    def lines(self) -> list[str]:
+        tokens = input_words("{:,}".format, self.usage)
+        cost = NOT_PRICED if self.cost_usd is None else f"${self.cost_usd:.2f}"
+        return [
+            f"Items    {self.inputs:,}, {self.usage.calls:,} questions to ask, a call each",
+            f"Tokens   about {tokens}, {self.output_tokens:,} out without reasoning",
+            f"Cost     {cost} without the prefix cache",
+        ]
+
+
+def forecast_task(task: McqTask) -> McqForecast:
+    """Questions left, tokens and cost; None where those of the model are not known. Raises UsageError."""
     prices = PriceTable.load(task.models.prices)
     task.prompts = texts = prompts_of(task.folder, prompt_set("mcq"))
     task.folder.check_links()
-    model, items = str(task.models.model), task.items
-    tokens, questions = InputEstimate(), 0
-    image: dict[str, int | None] = {}
-    for pending in task.load_pending(task.records(), Progress()):
-        item = pending.item
-        for question in pending.questions:
-            questions += 1
+    pending = task.load_pending(task.records(), Progress())
+    counter, unreadable = UsageCounter(task.models.model), 0
+    images: dict[str, int | None] = {}
+    for each in pending:
+        item = each.item
+        for question in each.questions:
             text = text_tokens(system_text(item, texts)) + text_tokens(question_text(item, question, texts))
             if question == "q4_no_image":
-                tokens.add(model, text)
+                counter.add(text, output=ANSWER_TOKENS)
                 continue
-            if item.image not in image:
-                size = stored_size(items.image_path(item))
-                image[item.image] = 0 if size is None else image_tokens(model, *size)
-            tokens.add(model, text, image[item.image])
-    total, output = tokens.total, questions * ANSWER_TOKENS
-    return {
-        "items": len(items[: task.options.limit]),
-        "calls": questions,
-        **tokens.as_json(),
-        "output_tokens": output,
-        "cost_usd": None if total is None else prices.cost(model, Tokens(total, output, 0, 0)),
-        "image_tokens_unknown": sorted(tokens.models),
-        "missing": missing_addresses(task.models.all_models(), task.models.base_urls),
-    }
-
-
-def forecast_text(content: dict[str, Any]) -> str:
-    """The forecast for people."""
-    tokens = input_words(content, "{:,}".format)
-    cost = "not priced" if content["cost_usd"] is None else f"${content['cost_usd']:.2f}"
-    return "\n".join(
-        [
-            f"Items    {content['items']:,}, {content['calls']:,} questions to ask, a call each",
-            f"Tokens   about {tokens}, {content['output_tokens']:,} out without reasoning",
-            f"Cost     {cost} without the prefix cache",
-            *notes_of(content),
-            "Nothing was asked. These are estimates; --limit 5 gives real figures.",
-        ]
+            if item.image not in images:
+                size = stored_size(task.items.image_path(item))
+                unreadable += size is None
+                images[item.image] = 0 if size is None else image_tokens(str(counter.model), *size)
+            counter.add(text, images[item.image], output=ANSWER_TOKENS)
+    return McqForecast(
+        **forecast_inputs(
+            task.models,
+            inputs=len(task.items[: task.options.limit]),
+            pending=len(pending),
+            unreadable=unreadable,
+        ),
+        calls_least=counter.calls,
+        calls_usual=counter.calls,
+        calls_most=counter.calls,
+        usage=counter.usage(prices),
     )

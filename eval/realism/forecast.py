@@ -1,121 +1,109 @@
-"""What a realism run would ask and roughly cost, without opening a model."""
+"""What judging pairs would ask and roughly cost, without opening a model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import InputEstimate, image_tokens, input_words, notes_of, text_tokens
-from uncanny.eval.realism.data import PairFiles
+from uncanny.client.tokens import image_tokens, text_tokens
 from uncanny.eval.realism.run import RealismTask
-from uncanny.images import SkippedInputs, stored_size
-from uncanny.models.base import Tokens
-from uncanny.models.registry import missing_addresses
-from uncanny.prompts import PromptSet, prompt_set
-from uncanny.runs.inputs import skipped_figures, skipped_line
+from uncanny.images import stored_size
+from uncanny.prompts import prompt_set
+from uncanny.runs.forecast import (
+    Forecast,
+    Usage,
+    UsageCounter,
+    forecast_inputs,
+    input_words,
+    range_words,
+)
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import prompts_of
+from uncanny.wording import NOT_PRICED
 
 # A few sentences and a verdict; reasoning models use far more.
 ANSWER_TOKENS = 150
 
 
-def forecast(task: RealismTask) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealismForecast(Forecast):
+    """What is left of a realism run: one call a pair at the least, three at the most.
+
+    Where the truth lies depends on how many edits pass the first check: nothing is usual, so `usage` is that
+    of the most, `usage_least` that of the least. The prefix cache is not counted on.
+    """
+
+    unit = "pairs"
+
+    usage_least: Usage
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.inputs_json(),
+            **_usage_json(self.usage_least, "_least"),
+            **_usage_json(self.usage, "_most"),
+            **self.unknowns_json(),
+        }
+
+    def lines(self) -> list[str]:
+        ends = self.usage_least, self.usage
+        unreadable = f", {self.unreadable:,} of them unreadable" if self.unreadable else ""
+        costs = [NOT_PRICED if end.cost_usd is None else f"${end.cost_usd:.2f}" for end in ends]
+        return [
+            f"Pairs    {self.inputs:,}, {self.pending:,} to judge{unreadable}",
+            *self.skipped_lines(),
+            f"Calls    {range_words(f'{end.calls:,}' for end in ends)}, by how many edits pass the first "
+            "check",
+            f"Tokens   about {input_words('{:,}'.format, *ends)}, "
+            f"{range_words(f'{end.output_tokens:,}' for end in ends)} out without reasoning",
+            f"Cost     {range_words(costs)} without the prefix cache",
+        ]
+
+
+def forecast_task(task: RealismTask) -> RealismForecast:
     """Calls, tokens and cost of what is left: at least one call a pair, at most three.
 
-    Where the truth lies depends on how many images pass the first check. Tokens and cost are None where
-    the model's are not known (see `InputEstimate`). Repair questions, reasoning and the prefix cache are
-    not counted. Raises UsageError.
+    Tokens and cost are None where the model's are not known. Raises UsageError.
     """
     prices = PriceTable.load(task.models.prices)
     texts = prompts_of(task.folder, prompt_set("realism"))
-    pending = _pending(task)
-    model = str(task.models.model)
-    least, most, unreadable = _Bound(), _Bound(), 0
+    task.folder.read_manifest()  # a run that this version cannot go on with is refused
+    pending = task.load_pending(task.records(), Progress())
+    model = task.models.model
+    system = text_tokens(texts["system"].template.template)
+    first_check = system + text_tokens(texts["first_check"].fill())
+    second_check = system + text_tokens(texts["second_check"].fill())
+    least, most, unreadable = UsageCounter(model), UsageCounter(model), 0
     for pair in pending:
         sizes = stored_size(pair.original), stored_size(pair.edited)
         if sizes[0] is None or sizes[1] is None:
             unreadable += 1
             continue
-        _add_pair(model, texts, sizes[0], sizes[1], least, most)
-    return {
-        "pairs": len(task.pairs.pairs[: task.options.limit]),
-        "pending": len(pending),
-        "unreadable": unreadable,
-        **skipped_figures(task.pairs.skipped or SkippedInputs()),
-        **least.to_json("least", model, prices),
-        **most.to_json("most", model, prices),
-        "image_tokens_unknown": sorted(most.input.models),
-        "missing": missing_addresses(task.models.all_models(), task.models.base_urls),
-    }
-
-
-def forecast_text(content: dict[str, Any]) -> str:
-    """The forecast for people."""
-    unreadable = f", {content['unreadable']:,} of them unreadable" if content["unreadable"] else ""
-    return "\n".join(
-        [
-            f"Pairs    {content['pairs']:,}, {content['pending']:,} to judge{unreadable}",
-            *skipped_line(content["skipped"]),
-            f"Calls    {_range(content, 'calls', '{:,}')}, by how many edits pass the first check",
-            f"Tokens   about {input_words(content, '{:,}'.format, '_least', '_most')}, "
-            f"{_range(content, 'output_tokens', '{:,}')} out without reasoning",
-            f"Cost     {_range(content, 'cost_usd', '${:.2f}', 'not priced')} without the prefix cache",
-            *notes_of(content),
-            "Nothing was asked. These are estimates; --limit 5 gives real figures.",
-        ]
+        original, edited = (image_tokens(str(model), *size) for size in (sizes[0], sizes[1]))
+        for counter in (least, most):
+            counter.add(first_check, edited, output=ANSWER_TOKENS)
+        most.add(second_check, edited, original, output=ANSWER_TOKENS, calls=2)
+    return RealismForecast(
+        **forecast_inputs(
+            task.models,
+            inputs=len(task.pairs.pairs[: task.options.limit]),
+            pending=len(pending),
+            unreadable=unreadable,
+            skipped=task.pairs.skipped,
+        ),
+        calls_least=least.calls,
+        calls_usual=None,
+        calls_most=most.calls,
+        usage=most.usage(prices),
+        usage_least=least.usage(prices),
     )
 
 
-class _Bound:
-    """What all pairs take at the least, or at the most."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self.input = InputEstimate()
-
-    def add(self, model: str, text: int, *images: int | None) -> None:
-        self.calls += 1
-        self.input.add(model, text, *images)
-
-    def to_json(self, name: str, model: str, prices: PriceTable) -> dict[str, Any]:
-        total, output = self.input.total, self.calls * ANSWER_TOKENS
-        cost = None if total is None else prices.cost(model, Tokens(total, output, 0, 0))
-        return {
-            f"calls_{name}": self.calls,
-            **self.input.as_json(f"_{name}"),
-            f"output_tokens_{name}": output,
-            f"cost_usd_{name}": cost,
-        }
-
-
-def _add_pair(
-    model: str,
-    texts: PromptSet,
-    original_size: tuple[int, int],
-    edited_size: tuple[int, int],
-    least: _Bound,
-    most: _Bound,
-) -> None:
-    original, edited = image_tokens(model, *original_size), image_tokens(model, *edited_size)
-    system = text_tokens(texts["system"].template.template)
-    first_check = system + text_tokens(texts["first_check"].fill())
-    second_check = system + text_tokens(texts["second_check"].fill())
-    for bound in (least, most):
-        bound.add(model, first_check, edited)
-    for _ in range(2):
-        most.add(model, second_check, edited, original)
-
-
-def _pending(task: RealismTask) -> Sequence[PairFiles]:
-    task.folder.read_manifest()  # a run that this version cannot go on with is refused
-    return task.load_pending(task.records(), Progress())
-
-
-def _range(content: Mapping[str, Any], name: str, form: str, unknown: str = "?") -> str:
-    least, most = content[f"{name}_least"], content[f"{name}_most"]
-    if least is None or most is None:
-        return unknown
-    ends = form.format(least), form.format(most)
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+def _usage_json(usage: Usage, suffix: str) -> dict[str, Any]:
+    return {
+        f"calls{suffix}": usage.calls,
+        **usage.input_json(suffix),
+        f"output_tokens{suffix}": usage.output_tokens,
+        f"cost_usd{suffix}": usage.cost_usd,
+    }

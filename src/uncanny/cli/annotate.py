@@ -21,7 +21,6 @@ from uncanny.cli.options import (
 )
 from uncanny.cli.outputs import check_run_folder, force_option
 from uncanny.cli.terminal import cost, count, duration, layout, share
-from uncanny.client.tokens import input_words, notes_of
 from uncanny.records.jsonl import read_records
 from uncanny.runs.inputs import skipped_line
 from uncanny.runs.run import RunEnd
@@ -65,7 +64,7 @@ def command(
     """
     from uncanny.cli.session import run_here, show_end, show_forecast
     from uncanny.errors import UsageError
-    from uncanny.eval.annotate.forecast import forecast
+    from uncanny.eval.annotate.forecast import forecast_task
     from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.records.run_folder import RunFolder
 
@@ -83,7 +82,7 @@ def command(
         config=read_config(**options),
     )
     if options["dry_run"]:
-        code = show_forecast(forecast(task), forecast_text, as_json=options["as_json"])
+        code = show_forecast(forecast_task(task), as_json=options["as_json"])
     else:
         summary = AnnotateSummary(task, report)
         end = run_here(task, quiet=options["quiet"])
@@ -208,18 +207,3 @@ def spending_lines(end: RunEnd) -> list[str]:
         f"Time     {duration(progress.seconds_before + progress.seconds())}"
         + (f", {duration(progress.seconds())} of it now" if progress.seconds_before else ""),
     ]
-
-
-def forecast_text(found: dict[str, Any]) -> str:
-    """A dry run in words."""
-    lines = [
-        f"Images   {found['images']:,}, {found['pending']:,} to do"
-        + (f", {found['unreadable']:,} unreadable" if found["unreadable"] else ""),
-        *skipped_line(found["skipped"]),
-        f"Calls    about {found['calls']:,} at {found['objects_per_image']} objects an image "
-        f"(between {found['calls_least']:,} and {found['calls_most']:,})",
-        f"Tokens   about {input_words(found, count)}, {count(found['output_tokens'])} out",
-        f"Cost     {cost(found['cost_usd'])}, {cost(found['cost_usd_uncached'])} without the prefix cache",
-    ]
-    lines += notes_of(found)
-    return layout([*lines, "Nothing was asked. These are estimates; --limit 5 gives real figures."])

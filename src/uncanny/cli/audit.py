@@ -139,11 +139,10 @@ def _warn_of_others(source: Source, run: RunFolder, images: int) -> None:
 
 def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:
     """Print what annotating each would ask and roughly cost; leaves nothing behind. Returns the exit code."""
-    from uncanny.cli.annotate import forecast_text
-    from uncanny.eval.annotate.forecast import forecast
+    from uncanny.eval.annotate.forecast import forecast_task
 
-    forecasts = {source.name: forecast(annotating.task(source, images, dry=True)) for source in images}
-    return max(show_forecast(each, forecast_text, name=name) for name, each in forecasts.items())
+    forecasts = {source.name: forecast_task(annotating.task(source, images, dry=True)) for source in images}
+    return max(show_forecast(forecast, name=name) for name, forecast in forecasts.items())
 
 
 def read_annotating(source: Source, out: Path | None, options: dict[str, Any]) -> Annotating:

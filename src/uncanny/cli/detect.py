@@ -26,8 +26,7 @@ from uncanny.cli.options import (
 )
 from uncanny.cli.outputs import check_run_folder, force_option
 from uncanny.cli.several import Scores
-from uncanny.cli.terminal import cost, count, layout
-from uncanny.client.tokens import input_words, notes_of
+from uncanny.cli.terminal import layout
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import UsageError
 from uncanny.eval.detect.data import SourceTruth
@@ -36,7 +35,6 @@ from uncanny.eval.detect.score import DetectScore, score, score_json
 from uncanny.eval.metrics.detection import JUDGED, SOURCES
 from uncanny.records.jsonl import read_records
 from uncanny.records.run_folder import copy_into
-from uncanny.runs.inputs import skipped_line
 from uncanny.runs.run import RunEnd
 from uncanny.schema import Detection
 
@@ -104,7 +102,8 @@ def command(
     from uncanny.cli.options import checked
     from uncanny.cli.several import Prepared, ask_models
     from uncanny.eval.detect.data import find_truth
-    from uncanny.eval.detect.run import DetectTask, forecast_detect
+    from uncanny.eval.detect.forecast import forecast_task
+    from uncanny.eval.detect.run import DetectTask
     from uncanny.records.run_folder import RunFolder
 
     dry = options["dry_run"]
@@ -137,7 +136,7 @@ def command(
         known = find_truth(truth or images.truth, files, task.paths)
         summary = DetectSummary(task, frozenset(file.image for file in files), known, report)
         summaries[target.path] = summary
-        return Prepared(summary, partial(forecast_detect, task), forecast_detect_text)
+        return Prepared(summary, partial(forecast_task, task))
 
     def score(folders: Sequence[Path]) -> Scores:
         return scores_of_runs([summaries[folder] for folder in folders])
@@ -325,21 +324,3 @@ def _left_out(score: DetectScore) -> str:
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f} %"
-
-
-def forecast_detect_text(found: dict[str, Any]) -> str:
-    """A dry run in words."""
-    uncached = cost(found["cost_usd_uncached"])
-    return layout(
-        [
-            f"Images   {found['images']:,}, {found['pending']:,} to do"
-            + (f", {found['unreadable']:,} unreadable" if found["unreadable"] else ""),
-            *skipped_line(found["skipped"]),
-            f"Calls    {found['calls']:,}, two an image; one where the first answer is not clear",
-            f"Tokens   about {input_words(found, count)}, {count(found['output_tokens'])} out "
-            "without reasoning",
-            f"Cost     {cost(found['cost_usd'])}, {uncached} without the prefix cache",
-            *notes_of(found),
-            "Nothing was asked. These are estimates; --limit 5 gives real figures.",
-        ]
-    )

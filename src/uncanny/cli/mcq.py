@@ -66,7 +66,7 @@ def run_command(items: str, run: Path | None, root: Path | None, force: bool, **
     """
     from uncanny.cli.mcq_score import McqSummary, scores_of_runs
     from uncanny.cli.several import Prepared, Scores, ask_models
-    from uncanny.eval.mcq.forecast import forecast, forecast_text
+    from uncanny.eval.mcq.forecast import forecast_task
     from uncanny.eval.mcq.run import McqConfig, McqTask
     from uncanny.records.run_folder import RunFolder
 
@@ -86,7 +86,7 @@ def run_command(items: str, run: Path | None, root: Path | None, force: bool, **
             options=limits,
             config=config,
         )
-        return Prepared(McqSummary(task, items), partial(forecast, task), forecast_text)
+        return Prepared(McqSummary(task, items), partial(forecast_task, task))
 
     def score(folders: Sequence[Path]) -> Scores:
         return scores_of_runs(load(items, root=root)[: options["limit"]], items, folders)

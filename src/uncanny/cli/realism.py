@@ -29,7 +29,7 @@ from uncanny.cli.several import Prepared, Scores, ask_models
 from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.errors import UsageError
 from uncanny.eval.realism.data import pairs_of_run
-from uncanny.eval.realism.forecast import forecast, forecast_text
+from uncanny.eval.realism.forecast import forecast_task
 from uncanny.eval.realism.run import RealismConfig, RealismRun, RealismTask
 from uncanny.eval.realism.verdicts import VERDICTS, Verdict
 from uncanny.records.jsonl import write_atomically
@@ -109,7 +109,7 @@ def run_command(
             root=root,
             config=config,
         )
-        return Prepared(RealismSummary(task), partial(forecast, task), forecast_text)
+        return Prepared(RealismSummary(task), partial(forecast_task, task))
 
     check = partial(
         check_run_folder, inputs=[] if pairs is None else [Path(pairs)], report=False, force=force

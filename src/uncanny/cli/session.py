@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
@@ -17,6 +17,9 @@ from uncanny.runs.display import live_progress
 from uncanny.runs.run import Observer, RunEnd, run
 from uncanny.runs.stop import Stop
 from uncanny.runs.task import Task
+
+if TYPE_CHECKING:
+    from uncanny.runs.forecast import Forecast
 
 INTERRUPTED = 130
 RUN_CODES = {"usage": 2, "failures": 1, "storage": 1, "budget": 3, "interrupt": INTERRUPTED}
@@ -158,21 +161,15 @@ def complain_all(end: RunEnd, name: str | None = None) -> None:
         complain(layout([line if name is None else f"{name}: {line}"]))
 
 
-def show_forecast(
-    found: dict[str, Any],
-    text: Callable[[dict[str, Any]], str],
-    *,
-    as_json: bool = False,
-    name: str | None = None,
-) -> int:
-    """Print a forecast, `text` as people read it. Returns the exit code: 1 where a folder cannot be read.
+def show_forecast(forecast: Forecast, *, as_json: bool = False, name: str | None = None) -> int:
+    """Print a forecast. Returns the exit code: 1 where a folder cannot be read.
 
     `name` stands before it where there are several.
     """
     if as_json:
-        say_json(found)
+        say_json(forecast.to_json())
     else:
-        say(text(found) if name is None else f"{harmless(name)}\n{text(found)}")
-    for warning in found.get("warnings", ()):
+        say(forecast.text() if name is None else f"{harmless(name)}\n{forecast.text()}")
+    for warning in forecast.warnings:
         complain(layout([f"Warning: {warning}" if name is None else f"{name}: Warning: {warning}"]))
-    return RUN_CODES["failures"] if found.get("skipped", {}).get("unreadable_folder") else 0
+    return RUN_CODES["failures"] if forecast.skipped.get("unreadable_folder") else 0

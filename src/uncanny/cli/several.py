@@ -6,10 +6,10 @@ What a command asks is the same for all of them; it comes as a function from a m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uncanny.cli.options import read_models, read_run_options
 from uncanny.cli.session import (
@@ -29,14 +29,16 @@ from uncanny.runs.progress import what_is_left
 from uncanny.runs.run import RunEnd
 from uncanny.runs.several import check_folders, model_folders
 
+if TYPE_CHECKING:
+    from uncanny.runs.forecast import Forecast
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A run that can be started, forecast, and told about."""
 
     summary: Summary
-    forecast: Callable[[], dict[str, Any]]
-    forecast_text: Callable[[dict[str, Any]], str]
+    forecast: Callable[[], Forecast]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +198,14 @@ def _forecast(
 ) -> int:
     if len(models) == 1:
         prepared = prepare(models[0], folders[0], limits)
-        return show_forecast(prepared.forecast(), prepared.forecast_text, as_json=as_json)
+        return show_forecast(prepared.forecast(), as_json=as_json)
     code = 0
-    forecasts: dict[str, Mapping[str, Any]] = {}
+    forecasts: dict[str, Forecast] = {}
     for model, folder in zip(models, folders, strict=True):
-        prepared = prepare(model, folder, limits)
-        found = prepared.forecast()
-        forecasts[str(model.model)] = found
+        name = str(model.model)
+        forecasts[name] = prepare(model, folder, limits).forecast()
         if not as_json:
-            code = max(code, show_forecast(found, prepared.forecast_text, name=str(model.model)))
+            code = max(code, show_forecast(forecasts[name], name=name))
     if as_json:
-        say_json({"models": forecasts})
+        say_json({"models": {name: forecast.to_json() for name, forecast in forecasts.items()}})
     return code

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from uncanny.errors import UsageError
 from uncanny.images import (
@@ -118,12 +117,6 @@ def note_skipped(progress: Progress, skipped: SkippedInputs) -> None:
     warning = unreadable_warning(skipped)
     if warning is not None:
         progress.warnings.append(warning)
-
-
-def skipped_figures(skipped: SkippedInputs) -> dict[str, Any]:
-    """What was passed over as forecasts have it: numbers by reason, and the warnings."""
-    warning = unreadable_warning(skipped)
-    return {"skipped": dict(skipped.counts), "warnings": [] if warning is None else [warning]}
 
 
 MOST_OPENED = 200

@@ -11,7 +11,7 @@ import pytest
 from tests.runs.e2e import pictures
 from uncanny.agents.config import AnnotateConfig
 from uncanny.errors import UsageError
-from uncanny.eval.annotate.forecast import forecast
+from uncanny.eval.annotate.forecast import forecast_task
 from uncanny.eval.annotate.run import AnnotateTask
 from uncanny.models.registry import parse_model
 from uncanny.records.run_folder import RunFolder
@@ -21,7 +21,7 @@ from uncanny.runs.run import run
 GPT = ModelOptions(parse_model("openai/gpt-4o"))
 
 
-def job(
+def annotation(
     folder: Path, models: ModelOptions = GPT, options: RunOptions | None = None, **config: Any
 ) -> AnnotateTask:
     return AnnotateTask(
@@ -41,86 +41,104 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_calls_are_counted_by_the_plan_and_nothing_is_made(folder: Path) -> None:
-    found = forecast(job(folder, repeats=2, scene_scans=1, max_objects=5))
-    assert (found["images"], found["pending"], found["unreadable"], found["objects_per_image"]) == (
+    forecast = forecast_task(annotation(folder, repeats=2, scene_scans=1, max_objects=5))
+    assert (
+        forecast.inputs,
+        forecast.pending,
+        forecast.unreadable,
+        forecast.objects_per_image,
+    ) == (
         4,
         4,
         0,
         5,
     )
-    assert found["calls"] == found["calls_most"] == 4 * (2 + 1 + 30 + 1)
-    assert found["calls_least"] == 4 * 3
+    assert forecast.calls_usual == forecast.calls_most == 4 * (2 + 1 + 30 + 1)
+    assert forecast.calls_least == 4 * 3
     assert not (folder / "run").exists()
 
 
 def test_the_usual_image_has_eight_objects(folder: Path) -> None:
-    found = forecast(job(folder))
-    assert found["calls"] == 4 * AnnotateConfig().calls(8)
-    assert found["calls_least"] < found["calls"] < found["calls_most"]
+    forecast = forecast_task(annotation(folder))
+    assert forecast.calls_usual == 4 * AnnotateConfig().calls(8)
+    assert forecast.calls_least < forecast.calls_usual < forecast.calls_most
 
 
 def test_cost_is_below_that_without_a_prefix_cache(folder: Path) -> None:
-    found = forecast(job(folder))
-    assert 0 < found["cost_usd"] < found["cost_usd_uncached"]
-    assert found["input_tokens"] > found["output_tokens"] > 0
+    forecast = forecast_task(annotation(folder))
+    assert forecast.cost_usd is not None
+    assert forecast.cost_usd_uncached is not None
+    assert 0 < forecast.cost_usd < forecast.cost_usd_uncached
+    assert forecast.usage.input_tokens_known > forecast.output_tokens > 0
 
 
 def test_twice_the_images_are_twice_the_cost(folder: Path) -> None:
-    half = forecast(job(folder, options=RunOptions(limit=2)))
-    whole = forecast(job(folder))
-    for name in ("calls", "input_tokens", "output_tokens", "cost_usd", "cost_usd_uncached"):
-        assert whole[name] == pytest.approx(2 * half[name], rel=1e-5)
+    half = forecast_task(annotation(folder, options=RunOptions(limit=2)))
+    whole = forecast_task(annotation(folder))
+    for name in ("calls_usual", "input_tokens", "output_tokens", "cost_usd", "cost_usd_uncached"):
+        assert getattr(whole, name) == pytest.approx(2 * getattr(half, name), rel=1e-5)
 
 
 def test_what_is_not_known_is_none_and_not_nought(folder: Path) -> None:
-    found = forecast(job(folder, ModelOptions(parse_model("openai-compatible/any"))))
-    assert (found["input_tokens"], found["cost_usd"], found["cost_usd_uncached"]) == (None, None, None)
-    assert found["calls"] > 0
-    assert found["output_tokens"] > 0
-    known = forecast(job(folder))
-    assert 0 < found["input_tokens_known"] < known["input_tokens"] == known["input_tokens_known"]
-    assert found["images_uncounted"] == 4 * (3 + 8 * 4 + 1)
-    assert (known["images_uncounted"], known["image_tokens_unknown"]) == (0, [])
-    assert found["image_tokens_unknown"] == ["openai-compatible/any"]
+    forecast = forecast_task(annotation(folder, ModelOptions(parse_model("openai-compatible/any"))))
+    assert (forecast.input_tokens, forecast.cost_usd, forecast.cost_usd_uncached) == (
+        None,
+        None,
+        None,
+    )
+    assert forecast.calls_usual > 0
+    assert forecast.output_tokens > 0
+    known = forecast_task(annotation(folder))
+    assert known.input_tokens == known.usage.input_tokens_known
+    assert 0 < forecast.usage.input_tokens_known < known.usage.input_tokens_known
+    assert forecast.usage.images_uncounted == 4 * (3 + 8 * 4 + 1)
+    assert (known.usage.images_uncounted, known.image_tokens_unknown) == (0, [])
+    assert forecast.image_tokens_unknown == ["openai-compatible/any"]
 
 
 def test_models_without_known_image_tokens_leave_those_of_others_counted(folder: Path) -> None:
     mixed = ModelOptions(GPT.model, roles={"attributes": parse_model("vllm/any")})
-    found = forecast(job(folder, mixed))
-    assert found["input_tokens"] is None
-    assert found["images_uncounted"] == 4 * 8 * 2
-    assert found["image_tokens_unknown"] == ["vllm/any"]
+    forecast = forecast_task(annotation(folder, mixed))
+    assert forecast.input_tokens is None
+    assert forecast.usage.images_uncounted == 4 * 8 * 2
+    assert forecast.image_tokens_unknown == ["vllm/any"]
 
 
 def test_an_address_that_is_missing_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_COMPATIBLE_BASE_URL", raising=False)
     model = parse_model("openai-compatible/any")
-    (missing,) = forecast(job(folder, ModelOptions(GPT.model, fallback=model)))["missing"]
+    (missing,) = forecast_task(annotation(folder, ModelOptions(GPT.model, fallback=model))).missing
     assert "--base-url or set OPENAI_COMPATIBLE_BASE_URL" in missing
     there = ModelOptions(model, base_urls={"openai-compatible": "http://gpu/v1"})
-    assert forecast(job(folder, there))["missing"] == []
+    assert forecast_task(annotation(folder, there)).missing == ()
     monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", "http://gpu/v1")
-    assert forecast(job(folder, ModelOptions(model)))["missing"] == []
+    assert forecast_task(annotation(folder, ModelOptions(model))).missing == ()
 
 
 def test_a_model_for_one_role_changes_the_cost(folder: Path) -> None:
     cheap = ModelOptions(GPT.model, roles={"attributes": parse_model("openai/gpt-4.1-nano")})
-    assert forecast(job(folder, cheap))["cost_usd"] < forecast(job(folder))["cost_usd"]
+    cost, usual_cost = (
+        forecast_task(annotation(folder, cheap)).cost_usd,
+        forecast_task(annotation(folder)).cost_usd,
+    )
+    assert cost is not None
+    assert usual_cost is not None
+    assert cost < usual_cost
 
 
 def test_broken_images_are_not_asked_about(folder: Path) -> None:
     (folder / "in" / "broken.png").write_bytes(b"no picture")
-    found = forecast(job(folder))
-    assert (found["images"], found["unreadable"]) == (5, 1)
-    assert found["calls"] == 4 * AnnotateConfig().calls(8)
+    forecast = forecast_task(annotation(folder))
+    assert (forecast.inputs, forecast.unreadable) == (5, 1)
+    assert forecast.calls_usual == 4 * AnnotateConfig().calls(8)
 
 
 def test_of_a_run_half_done_only_the_rest_counts(folder: Path) -> None:
     noop = ModelOptions(parse_model("noop"))
-    assert asyncio.run(run(job(folder, noop, RunOptions(limit=3)))).reason is None
+    assert asyncio.run(run(annotation(folder, noop, RunOptions(limit=3)))).reason is None
     before = (folder / "run" / "annotations.jsonl").stat()
-    found = forecast(job(folder, noop))
-    assert (found["images"], found["pending"]) == (4, 1)
+    forecast = forecast_task(annotation(folder, noop))
+    assert (forecast.inputs, forecast.pending) == (4, 1)
     after = (folder / "run" / "annotations.jsonl").stat()
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
@@ -129,4 +147,4 @@ def test_no_images_is_an_error(folder: Path) -> None:
     (folder / "in").rename(folder / "other")
     (folder / "in").mkdir()
     with pytest.raises(UsageError, match="No images"):
-        forecast(job(folder))
+        forecast_task(annotation(folder))

@@ -1,0 +1,63 @@
+"""What telling generated images from real ones would ask and roughly cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uncanny.client.prices import PriceTable
+from uncanny.client.tokens import image_tokens, text_tokens
+from uncanny.eval.detect.run import DetectTask
+from uncanny.prompts import prompt_set
+from uncanny.runs.forecast import ImagesForecast, UsageCounter, input_words, pending_images
+from uncanny.schema import Detection
+from uncanny.wording import cost, count
+
+# One word, then a list of some anomalies or a few sentences; reasoning models use far more.
+VERDICT_TOKENS = 5
+SECOND_TOKENS = 350
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectForecast(ImagesForecast):
+    """What is left of a detection run: two calls an image, one where the first answer is not clear."""
+
+    def lines(self) -> list[str]:
+        uncached = cost(self.cost_usd_uncached)
+        return [
+            self.images_line(),
+            *self.skipped_lines(),
+            f"Calls    {self.calls_usual:,}, two an image; one where the first answer is not clear",
+            f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
+            "without reasoning",
+            f"Cost     {cost(self.cost_usd)}, {uncached} without the prefix cache",
+        ]
+
+
+def forecast_task(task: DetectTask) -> DetectForecast:
+    """Calls, tokens and cost of what is left to do: two turns an image. Opens no model and needs no key.
+
+    An image without a clear verdict takes one call only: `calls_least` is for all of them like that. Tokens
+    and cost are None where a model's image tokens are not known, the cost also where its price is not.
+    Raises UsageError.
+    """
+    prices = PriceTable.load(task.models.prices)
+    images = pending_images(task, Detection)
+    model = task.models.roles.get("detector", task.models.model)
+    image = image_tokens(str(model), *images.size)
+    first = _length("system") + _length("source")
+    second = first + VERDICT_TOKENS + max(_length("anomalies"), _length("content"))
+    cached = images.readable * (first + (image or 0))
+    counter = UsageCounter(model)
+    counter.add(first, image, output=VERDICT_TOKENS, calls=images.readable)
+    counter.add(second, image, output=SECOND_TOKENS, calls=images.readable, cached=cached)
+    return DetectForecast(
+        **images.fields,
+        calls_least=images.readable,
+        calls_usual=counter.calls,
+        calls_most=counter.calls,
+        usage=counter.usage(prices),
+    )
+
+
+def _length(prompt: str) -> int:
+    return text_tokens(prompt_set("detect")[prompt].template.template)

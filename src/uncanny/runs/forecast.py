@@ -1,0 +1,329 @@
+"""What a run would ask and roughly cost, before anything is asked: what every protocol's forecast is made of.
+
+A protocol counts its calls with a `UsageCounter` for each model and makes of them its own kind of `Forecast`,
+which prints as `--dry-run` does. All of it is estimated from the files' sizes and the prompts' lengths; no
+model is opened and no key needed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Final, TypedDict, TypeVar
+
+from uncanny.client.prices import PriceTable
+from uncanny.images import SkippedInputs, SkipReason
+from uncanny.models.base import Tokens
+from uncanny.models.registry import ModelId, missing_addresses
+from uncanny.runs.config import ModelOptions
+from uncanny.runs.image_task import ImageTask, still_pending
+from uncanny.runs.inputs import mean_size, sample_sizes, skipped_line, unreadable_warning
+from uncanny.schema import Annotation
+from uncanny.wording import layout
+
+# Where no run folder is named; a forecast leaves nothing there.
+UNNAMED: Final = Path("runs/unnamed")
+# Providers whose prefix cache lowers the price; True where a schema is rendered ahead of the messages.
+CACHED_PREFIX: Final[Mapping[str, bool]] = {"openai": True, "anthropic": True, "vllm": False}
+A = TypeVar("A", bound=Annotation)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What so many calls would use, in tokens and US dollars.
+
+    How many tokens an image takes is not known for every model: images of the models in
+    `image_tokens_unknown` are only counted, in `images_uncounted`. `cost_usd` counts on the provider's prefix
+    cache where the protocol does, `cost_usd_uncached` does not; both are None where a price or the number of
+    tokens is not known.
+    """
+
+    calls: int
+    text_tokens: int
+    image_tokens: int
+    images_uncounted: int
+    image_tokens_unknown: frozenset[str]
+    output_tokens: int
+    cost_usd: float | None
+    cost_usd_uncached: float | None
+
+    @property
+    def input_tokens_known(self) -> int:
+        """Those of texts, and of the images whose tokens are known."""
+        return self.text_tokens + self.image_tokens
+
+    @property
+    def input_tokens(self) -> int | None:
+        """All of them; None where those of some images are not known."""
+        return None if self.images_uncounted else self.input_tokens_known
+
+    def input_json(self, suffix: str = "") -> dict[str, int | None]:
+        """The three figures of the input, their keys with `suffix`."""
+        return {
+            f"input_tokens{suffix}": self.input_tokens,
+            f"input_tokens_known{suffix}": self.input_tokens_known,
+            f"images_uncounted{suffix}": self.images_uncounted,
+        }
+
+
+@dataclass(slots=True)
+class UsageCounter:
+    """Calls to one model, counted up and priced in the end."""
+
+    model: ModelId
+    calls: int = 0
+    text_tokens: int = 0
+    image_tokens: int = 0
+    images_uncounted: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+    def add(self, text: int, *images: int | None, output: int, calls: int = 1, cached: int = 0) -> None:
+        """So many calls with `text` tokens of text, `output` tokens back, and an image for each of `images`.
+
+        An image is its tokens, None where they are not known. `cached` of the input tokens of all these calls
+        together come from the provider's prefix cache, if it has one.
+        """
+        self.calls += calls
+        self.text_tokens += calls * text
+        for tokens in images:
+            if tokens is None:
+                self.images_uncounted += calls
+            else:
+                self.image_tokens += calls * tokens
+        self.output_tokens += calls * output
+        if self.model.provider in CACHED_PREFIX:
+            self.cached_tokens += cached
+
+    def usage(self, prices: PriceTable) -> Usage:
+        name, cost, uncached = str(self.model), None, None
+        if not self.images_uncounted:
+            total = self.text_tokens + self.image_tokens
+            cost = prices.cost(name, Tokens(total, self.output_tokens, self.cached_tokens, 0))
+            uncached = prices.cost(name, Tokens(total, self.output_tokens, 0, 0))
+        return Usage(
+            self.calls,
+            self.text_tokens,
+            self.image_tokens,
+            self.images_uncounted,
+            frozenset([name] if self.images_uncounted else []),
+            self.output_tokens,
+            cost,
+            uncached,
+        )
+
+
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    """All of them together; a cost is None where that of one is not known, else rounded to a millionth."""
+    parts = tuple(usages)
+    return Usage(
+        sum(part.calls for part in parts),
+        sum(part.text_tokens for part in parts),
+        sum(part.image_tokens for part in parts),
+        sum(part.images_uncounted for part in parts),
+        frozenset[str]().union(*(part.image_tokens_unknown for part in parts)),
+        sum(part.output_tokens for part in parts),
+        _total_cost(part.cost_usd for part in parts),
+        _total_cost(part.cost_usd_uncached for part in parts),
+    )
+
+
+def _total_cost(costs: Iterable[float | None]) -> float | None:
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return round(total, 6)
+
+
+class ForecastInputs(TypedDict):
+    """The fields of a `Forecast` that are about its inputs and not about calls; see there."""
+
+    inputs: int
+    pending: int
+    unreadable: int
+    skipped: Mapping[SkipReason, int]
+    warnings: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast(ABC):
+    """What is left of a run, and what it would roughly use; printed, it is what `--dry-run` prints.
+
+    Of `inputs`, called `unit`, `pending` are still to do, and so many of these are `unreadable`. `skipped`
+    is what lay beside them, by reason, and `warnings` say which inputs are missing for it. It takes
+    `calls_least` to `calls_most` calls, usually `calls_usual`; None where nothing is usual. `usage` is that
+    of the usual calls, or else of the most. `missing` are addresses that the run could not start without, a
+    sentence each.
+
+    Repair questions and reasoning are not counted.
+    """
+
+    unit: ClassVar[str]
+
+    inputs: int
+    pending: int
+    unreadable: int
+    skipped: Mapping[SkipReason, int]
+    warnings: tuple[str, ...]
+    missing: tuple[str, ...]
+    calls_least: int
+    calls_usual: int | None
+    calls_most: int
+    usage: Usage
+
+    @property
+    def input_tokens(self) -> int | None:
+        """Those of `usage`; None where a model's image tokens are not known."""
+        return self.usage.input_tokens
+
+    @property
+    def output_tokens(self) -> int:
+        """Those of `usage`."""
+        return self.usage.output_tokens
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars of `usage`, with the prefix cache where it is counted on; None where not known."""
+        return self.usage.cost_usd
+
+    @property
+    def cost_usd_uncached(self) -> float | None:
+        """US dollars of `usage` without the provider's prefix cache; None where not known."""
+        return self.usage.cost_usd_uncached
+
+    @property
+    def image_tokens_unknown(self) -> list[str]:
+        """Models of which it is not known how many tokens an image takes, in order of their names."""
+        return sorted(self.usage.image_tokens_unknown)
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """What the command prints with `--dry-run --json`."""
+
+    @abstractmethod
+    def lines(self) -> list[str]:
+        """What is particular to the protocol, for people: inputs, calls, tokens and cost."""
+
+    def text(self) -> str:
+        """What the command prints with `--dry-run`."""
+        models = ", ".join(self.image_tokens_unknown)
+        why = f"How many tokens an image takes is not known for {models}; the cost is not, either."
+        return layout(
+            [
+                *self.lines(),
+                *([why] if models else []),
+                *self.missing,
+                "Nothing was asked. These are estimates; --limit 5 gives real figures.",
+            ]
+        )
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def inputs_json(self) -> dict[str, Any]:
+        """Inputs and what lay beside them, as JSON has them."""
+        return {
+            self.unit: self.inputs,
+            "pending": self.pending,
+            "unreadable": self.unreadable,
+            "skipped": dict(self.skipped),
+            "warnings": list(self.warnings),
+        }
+
+    def unknowns_json(self) -> dict[str, Any]:
+        """What the estimate leaves open, as JSON has it."""
+        return {"image_tokens_unknown": self.image_tokens_unknown, "missing": list(self.missing)}
+
+    def skipped_lines(self) -> list[str]:
+        """The line about what lay beside the inputs; none where there was nothing."""
+        return skipped_line(self.skipped)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImagesForecast(Forecast):
+    """The forecast of a run over images; `calls_usual` of its calls are counted."""
+
+    unit = "images"
+
+    calls_usual: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.inputs_json(),
+            "calls": self.calls_usual,
+            "calls_least": self.calls_least,
+            "calls_most": self.calls_most,
+            **self.usage.input_json(),
+            "output_tokens": self.output_tokens,
+            "cost_usd": self.cost_usd,
+            "cost_usd_uncached": self.cost_usd_uncached,
+            **self.unknowns_json(),
+        }
+
+    def images_line(self) -> str:
+        unreadable = f", {self.unreadable:,} unreadable" if self.unreadable else ""
+        return f"Images   {self.inputs:,}, {self.pending:,} to do{unreadable}"
+
+
+def forecast_inputs(
+    models: ModelOptions,
+    *,
+    inputs: int,
+    pending: int,
+    unreadable: int,
+    skipped: SkippedInputs | None = None,
+) -> ForecastInputs:
+    """The fields of a forecast that are about its inputs, with the warnings that follow from them."""
+    skipped = skipped or SkippedInputs()
+    warning = unreadable_warning(skipped)
+    return {
+        "inputs": inputs,
+        "pending": pending,
+        "unreadable": unreadable,
+        "skipped": skipped.counts,
+        "warnings": () if warning is None else (warning,),
+        "missing": tuple(missing_addresses(models.all_models(), models.base_urls)),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class PendingImages:
+    """Images that are left to do: how many can be read, and their mean width and height in pixels."""
+
+    readable: int
+    size: tuple[int, int]
+    fields: ForecastInputs
+
+
+def pending_images(task: ImageTask[A], record_type: type[A]) -> PendingImages:
+    """What of the images of `task` is left to do. Raises UsageError."""
+    inputs = task.inputs()
+    pending = still_pending(task.folder, inputs.files, task.options, record_type)
+    sizes, unreadable = sample_sizes(pending)
+    fields = forecast_inputs(
+        task.models,
+        inputs=len(inputs.files),
+        pending=len(pending),
+        unreadable=unreadable,
+        skipped=inputs.skipped,
+    )
+    return PendingImages(len(pending) - unreadable, mean_size(sizes), fields)
+
+
+def input_words(form: Callable[[int], str], *usages: Usage) -> str:
+    """Input tokens as they are shown; of two usages, from the least to the most."""
+    known = range_words([form(usage.input_tokens_known) for usage in usages])
+    if not any(usage.images_uncounted for usage in usages):
+        return f"{known} in"
+    images = range_words([f"{usage.images_uncounted:,}" for usage in usages])
+    return f"{known} in, and {images} images on top"
+
+
+def range_words(ends: Iterable[str]) -> str:
+    """`10 to 30`, or the one figure where both ends read the same."""
+    return " to ".join(dict.fromkeys(ends))
