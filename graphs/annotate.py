@@ -345,6 +345,11 @@ def _object_graph(
 
 
 def _checked(name: NodeName, nodes: AnnotateNodes, update: S) -> S:
+    if not isinstance(update, Mapping):
+        raise TypeError(
+            f"node {name!r} ({qualified_name(nodes[name])}) returned {type(update).__name__}, not a mapping "
+            f"with {RESULTS[name]!r}"
+        )
     if RESULTS[name] not in update:
         raise TypeError(f"node {name!r} ({qualified_name(nodes[name])}) sets no {RESULTS[name]!r}")
     return update
@@ -357,6 +362,11 @@ def _examined(order: int, findings: Sequence[Finding], error: StepError | None =
 def node_names(nodes: AnnotateNodes) -> dict[str, str]:
     """What stands in the place of which node, as `module:qualname`. Raises UsageError as `annotate_graph`."""
     names: dict[str, str] = {}
+    if not isinstance(nodes, Mapping):
+        raise UsageError(
+            f"nodes must be a mapping from the name of a node to a function, not {nodes!r}",
+            remedy=f"The names are {', '.join(sorted(RESULTS))}.",
+        )
     for name, node in nodes.items():
         if name not in RESULTS:
             raise UsageError(
@@ -376,6 +386,10 @@ def graph_names(graph: CompiledStateGraph[StateT, ContextT, InputT, OutputT]) ->
 
     Of a graph made by `annotate_graph` those alone that are not its own.
     """
+    if not isinstance(graph, CompiledStateGraph):
+        raise UsageError(
+            f"graph must be a compiled LangGraph, not {graph!r}", remedy="Give what `.compile()` returns."
+        )
     names: dict[str, str] = {}
     for name, spec in graph.builder.nodes.items():
         replaced = (spec.metadata or {}).get(REPLACED)

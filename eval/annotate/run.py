@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast
 
@@ -17,17 +18,18 @@ from pydantic import BaseModel, ValidationError
 
 from uncanny.agents import ROLES, AnnotateConfig, ImageContext
 from uncanny.client.calls import usage
-from uncanny.errors import UsageError
+from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.images import PixelPolicy, PreparedImage
 from uncanny.images.prepared import prepare, prepare_bytes
 from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import AskOptions, read_limits, read_models
+from uncanny.runs.config import AskOptions, check_options, read_limits, read_models
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
+from uncanny.runs.stop import Stop
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
 from uncanny.schema import Annotation
@@ -161,6 +163,15 @@ async def annotate_async(
 
     Source: AnomReason, section 2 and appendix D.
     """
+    check_options(
+        options,
+        out=out,
+        root=root,
+        on_image=on_image,
+        max_side=max_side,
+        jpeg_quality=jpeg_quality,
+        max_pixels=max_pixels,
+    )
     config = make_config(
         AnnotateConfig,
         repeats=repeats,
@@ -205,8 +216,9 @@ async def annotate_image_async(
     are the parameters that `annotate` takes one by one, `nodes` and `graph` the same as there. Of `options`
     those about records and resuming mean nothing here.
 
-    Raises ImageError where it cannot be read, UsageError, and ModelUnusableError or BudgetError where the
-    model cannot be asked any more. A record with `status` `failed` says in `errors` what went wrong.
+    Raises ImageError where it cannot be read, UsageError, StoppedError by `stop`, and ModelUnusableError or
+    BudgetError where the model cannot be asked any more. A record with `status` `failed` says in `errors`
+    what went wrong.
 
     `annotate_image_async` is the same for programs with an event loop.
 
@@ -216,9 +228,10 @@ async def annotate_image_async(
     >>> asyncio.run(uncanny.annotate_image_async(image, model="demo")).model
     'demo'
     """
-    from uncanny.client.budget import Budget
-    from uncanny.runs.engine import open_engine
-
+    check_options(options)
+    for parameter, value, kind in (("config", config, AnnotateConfig), ("policy", policy, PixelPolicy)):
+        if value is not None and not isinstance(value, kind):
+            raise UsageError(f"{parameter} must be an uncanny.{kind.__name__}, not {value!r}")
     path = Path(image) if isinstance(image, str | Path) else None
     task = AnnotateTask(
         folder=RunFolder(Path()),
@@ -230,14 +243,43 @@ async def annotate_image_async(
         nodes=nodes,
         graph=graph,
     )
-    limits, on_call = task.options, options.get("on_call")
+    work = asyncio.ensure_future(_annotation(image, path, name, task, options.get("on_call") or _ignore))
+    stop = options.get("stop") or Stop()
+
+    def cancel() -> None:
+        work.cancel()
+
+    try:
+        with stop.listening(cancel):
+            return await work
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if not stop.requested or (current is not None and current.cancelling()):
+            raise
+        raise StoppedError("The image was not annotated: a stop was requested") from None
+
+
+annotate_image = blocking(annotate_image_async)
+
+
+async def _annotation(
+    image: str | Path | bytes | PIL.Image.Image,
+    path: Path | None,
+    name: str | None,
+    task: AnnotateTask,
+    on_call: Callable[[CallRecord], None],
+) -> Annotation:
+    from uncanny.client.budget import Budget
+    from uncanny.runs.engine import open_engine
+
+    limits = task.options
     async with open_engine(
         task.models,
         limits,
         answers=limits.answers if limits.cache else None,
         budget=Budget(limits.max_cost_usd, limits.max_tokens_total, usual_calls=task.calls_per_input),
         agents=task.roles,
-        on_call=on_call or _ignore,
+        on_call=on_call,
     ) as engine:
         if path is not None:
             opened = await asyncio.to_thread(prepare, path, task.policy, engine.limits)
@@ -246,9 +288,6 @@ async def annotate_image_async(
             opened = await asyncio.to_thread(prepare_bytes, data, task.policy, engine.limits)
         file = ImageFile(path or Path(), name or (str(image) if path else "image"))
         return await task.examine(file, opened, engine, [])
-
-
-annotate_image = blocking(annotate_image_async)
 
 
 def _ignore(_call: CallRecord) -> None:
@@ -262,13 +301,30 @@ def _png(image: Any) -> bytes:
             remedy="Open it with PIL.Image.open, or give its path.",
         )
     file = io.BytesIO()
-    image.save(file, "PNG")
+    try:
+        image.save(file, "PNG")
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"A Pillow image of mode {image.mode}, {image.width}x{image.height}, cannot be sent: {error}",
+            remedy='Give image.convert("RGB"), or the path of its file.',
+        ) from error
     return file.getvalue()
 
 
 def image_paths(images: Images) -> tuple[Path, ...]:
-    """One path or several, as paths."""
-    return (Path(images),) if isinstance(images, str | Path) else tuple(Path(path) for path in images)
+    """One path or several, as paths. Raises UsageError for anything else, and where there are none."""
+    if isinstance(images, str | PathLike):
+        return (Path(images),)
+    paths = tuple(images) if isinstance(images, Iterable) and not isinstance(images, bytes) else (images,)
+    for path in paths:
+        if not isinstance(path, str | PathLike):
+            raise UsageError(
+                f"Images of a run are paths of files and folders, not {type(path).__name__}",
+                remedy="Save it first, or give it to annotate_image.",
+            )
+    if not paths:
+        raise UsageError("There are no images", remedy="Give one path at least.")
+    return tuple(Path(path) for path in paths)
 
 
 def make_config(kind: type[C], **values: Any) -> C:

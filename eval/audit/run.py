@@ -32,7 +32,7 @@ from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.images import PixelPolicy
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder, copy_into
-from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, read_limits, read_models
+from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, check_options, read_limits, read_models
 from uncanny.runs.progress import what_is_left
 from uncanny.runs.run import prompts_of, run_with
 from uncanny.runs.sync import blocking
@@ -106,6 +106,9 @@ async def audit_async(
 
     Source: AnomReason, section 4.3; see `eval.metrics.audit`.
     """
+    check_options(options, AnnotateOptions)
+    if out is not None:
+        check_options({}, out=out)
     if not sources:
         raise UsageError("There is nothing to audit", remedy="Name at least one generator.")
     generators, second = read_sources(sources), read_sources(against or {})

@@ -19,7 +19,7 @@ from uncanny.images import PixelPolicy, PreparedImage
 from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import AskOptions, read_limits, read_models
+from uncanny.runs.config import AskOptions, check_options, read_limits, read_models
 from uncanny.runs.image_task import ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
@@ -106,6 +106,15 @@ async def detect_async(
 
     Source: AnomReason, section 4 (detection in two turns).
     """
+    check_options(
+        options,
+        out=out,
+        root=root,
+        on_image=on_image,
+        max_side=max_side,
+        jpeg_quality=jpeg_quality,
+        max_pixels=max_pixels,
+    )
     task = DetectTask(
         folder=RunFolder(Path(out)),
         paths=image_paths(images),

@@ -39,8 +39,7 @@ from uncanny.runs.config import (
     ModelOptions,
     RunOptions,
     SamplingConfig,
-    read_limits,
-    read_models,
+    check_options,
 )
 from uncanny.runs.image_task import sent_image
 from uncanny.runs.progress import Progress
@@ -203,6 +202,9 @@ async def run_async(
 
     Source: SalArt-VQA, section 4.1.
     """
+    check_options(
+        options, out=out, root=root, temperature=temperature, top_p=top_p, max_output_tokens=max_output_tokens
+    )
     config = McqConfig(temperature, top_p, max_output_tokens, control)
     item_set = load(items, root=root)
 
@@ -211,8 +213,6 @@ async def run_async(
         task = McqTask(folder=RunFolder(folder), items=asked, models=models, options=limits, config=config)
         return McqRun(folder, await run_with(task, options), asked)
 
-    if isinstance(model, str):
-        return await ask(read_models(model, options), Path(out), read_limits(options))
     return await run_models(model, Path(out), options, ask)
 
 

@@ -33,7 +33,7 @@ from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunSettings
-from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, SamplingConfig, read_limits, read_models
+from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, SamplingConfig, check_options
 from uncanny.runs.image_task import sent_image
 from uncanny.runs.inputs import Names, note_skipped
 from uncanny.runs.progress import Progress
@@ -189,6 +189,9 @@ async def run_async(
 
     Source: SAGI, supplementary, sections 1.5 and 1.6.
     """
+    check_options(
+        options, out=out, root=root, temperature=temperature, top_p=top_p, max_output_tokens=max_output_tokens
+    )
     config = RealismConfig(temperature, top_p, max_output_tokens)
     pair_set = load(pairs, root=root)
 
@@ -203,8 +206,6 @@ async def run_async(
         )
         return RealismRun(folder, await run_with(task, options))
 
-    if isinstance(model, str):
-        return await judge(read_models(model, options), Path(out), read_limits(options))
     return await run_models(model, Path(out), options, judge)
 
 

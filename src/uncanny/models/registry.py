@@ -81,8 +81,13 @@ def register_provider(name: str, factory: ProviderFactory, *, replace: bool = Fa
         >>> uncanny.annotate_image(image, model="constant/b").model
         'constant/b'
     """
-    if NAME.fullmatch(name) is None:
+    if not isinstance(name, str) or NAME.fullmatch(name) is None:
         raise UsageError(f"{name!r} cannot name a provider", remedy="Use letters, digits, '.', '_' and '-'.")
+    if not callable(factory):
+        raise UsageError(
+            f"The factory of the provider {name!r} cannot be called: {factory!r}",
+            remedy="Give the class itself, or a function that makes a provider.",
+        )
     if name in PROVIDERS:
         raise UsageError(f"The provider {name!r} is uncanny's own", remedy="Choose another name.")
     if name in _REGISTERED and not replace:
@@ -105,6 +110,11 @@ def is_provider(name: str) -> bool:
 
 def parse_model(text: str) -> ModelId:
     """`openai/gpt-4o`, `vllm/Qwen/Qwen3-VL-8B-Instruct`, `demo`. Raises UsageError."""
+    if not isinstance(text, str):
+        raise UsageError(
+            f"A model is one name, not {text!r}",
+            remedy="Write provider/model, as openai/gpt-4o.",
+        )
     provider, _, name = text.strip().partition("/")
     if not is_provider(provider):
         names = ", ".join([*PROVIDERS, *_REGISTERED])

@@ -1,13 +1,17 @@
 """What a run is started with, apart from what its task asks: models, limits, sampling, callbacks.
 
-`AskOptions` are the keyword options of every public function that asks models; `read_options` makes of them
-what the machinery of a run takes."""
+`AskOptions` are the keyword options of every public function that asks models; `check_options` refuses what
+is none of them, `read_models` and `read_limits` make of them what the machinery of a run takes."""
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -52,6 +56,66 @@ class AskOptions(TypedDict, total=False):
     on_record: Callable[[Any], None] | None
     on_call: Callable[[Any], None] | None
     progress: bool
+
+
+_PATH = ((str, PathLike), "a path")
+_WHOLE_NUMBER = ((Integral,), "a whole number")
+_NUMBER = ((Real,), "a number")
+_YES_OR_NO = ((bool,), "True or False")
+_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "roles": ((Mapping,), "a mapping from role to model"),
+    "fallback": ((str,), "the name of a model"),
+    "base_url": ((str, Mapping), "the address of a server, or a mapping from provider to address"),
+    "concurrency": _WHOLE_NUMBER,
+    "timeout_s": _NUMBER,
+    "patience_s": _NUMBER,
+    "max_cost_usd": _NUMBER,
+    "max_tokens_total": _WHOLE_NUMBER,
+    "limit": _WHOLE_NUMBER,
+    "prices": _PATH,
+    "cache": _YES_OR_NO,
+    "cache_dir": _PATH,
+    "retry_failed": _YES_OR_NO,
+    "stop": ((Stop,), "an uncanny.Stop"),
+    "progress": _YES_OR_NO,
+    "out": _PATH,
+    "root": _PATH,
+    "temperature": _NUMBER,
+    "top_p": _NUMBER,
+    "max_output_tokens": _WHOLE_NUMBER,
+    "max_side": _WHOLE_NUMBER,
+    "jpeg_quality": _WHOLE_NUMBER,
+    "max_pixels": _WHOLE_NUMBER,
+}
+
+
+def check_options(options: Mapping[str, object], known: type[AskOptions] = AskOptions, **own: object) -> None:
+    """Refuse what no option is called, and values of another kind than an option's.
+
+    `own` are the function's own parameters. A limit that is misspelt would be no limit, and a coroutine
+    function as a callback would never run. Raises UsageError that names the option.
+    """
+    for name, value in {**options, **own}.items():
+        if name in options and name not in known.__annotations__:
+            near = difflib.get_close_matches(name, known.__annotations__, n=1)
+            remedy = f"Did you mean {near[0]}?" if near else "Leave it out."
+            raise UsageError(f"There is no option {name}", remedy=remedy)
+        if value is None:
+            continue
+        if name.startswith("on_"):
+            if not callable(value):
+                raise UsageError(f"{name} must be a function, not {value!r}")
+            if inspect.iscoroutinefunction(value):
+                raise UsageError(
+                    f"{name} is an async function, and callbacks are called, not awaited",
+                    remedy="Give a plain function; it may start a task.",
+                )
+        elif name in _KINDS:
+            kinds, words = _KINDS[name]
+            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+                raise UsageError(f"{name} must be {words}, not {value!r}")
+    if own.get("out", ".") in (None, ""):
+        raise UsageError("out names no folder", remedy="Name the folder that the results go to.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +185,9 @@ def read_models(model: str, options: AskOptions) -> ModelOptions:
         base_urls: dict[str, str] = {}
     else:
         base_urls = {main.provider: base_url} if isinstance(base_url, str) else dict(base_url)
-    for url in base_urls.values():
+    for provider, url in base_urls.items():
+        if not isinstance(url, str):
+            raise UsageError(f"base_url of {provider} must be the address of a server, not {url!r}")
         parse_address(url)
     fallback, prices = options.get("fallback"), options.get("prices")
     timeout_s, patience_s = options.get("timeout_s"), options.get("patience_s")

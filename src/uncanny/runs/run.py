@@ -127,7 +127,7 @@ async def open_run(
                 async with opened.models_open():
                     with stop.listening(opened.ending.interrupt):
                         yield opened
-            except asyncio.CancelledError:
+            except BaseException:
                 if opened.begun:
                     opened.ending.interrupt()
                     opened.conclude()
@@ -187,13 +187,14 @@ class Run(Generic[Item, R]):
     begun: bool = False
     worked: bool = False
     _engine: Engine | None = None
+    _callback_error: Exception | None = None
 
     @contextlib.asynccontextmanager
     async def models_open(self) -> AsyncIterator[None]:
         """With nothing left to do no model is opened, and no key needed."""
         if not self.pending:
-            self.begun = True
             self.observer.on_start(self.progress)
+            self.begun = True
             yield
             return
         from uncanny.runs.engine import open_engine
@@ -231,12 +232,18 @@ class Run(Generic[Item, R]):
         task, folder = self.task, self.task.folder
         calls = CallFile(folder.calls, task.recorded(self.records))
         recorder = Recorder(task, self._engine, self.records, calls, self.progress, self.observer.on_record)
+
+        async def work(item: Item) -> None:
+            await recorder.work(item)
+            if self._callback_error is not None:
+                raise self._callback_error
+
         keeper = asyncio.create_task(self._keep_manifest())
         try:
             with self.stop.while_working():
                 await work_through(
                     self.pending,
-                    recorder.work,
+                    work,
                     at_once=task.inputs_at_once,
                     ending=self.ending,
                     model_client=self._engine.model_client,
@@ -305,7 +312,10 @@ class Run(Generic[Item, R]):
         self.progress.add_call(call)
         if not call.replayed:
             self.spending.append(call, self.progress.spending.calls)
-        self.observer.on_call(call)
+        try:
+            self.observer.on_call(call)
+        except Exception as error:  # raised between inputs: here it would pass for a failure of this one
+            self._callback_error = self._callback_error or error
 
     async def _keep_manifest(self) -> None:
         """Keep `run.json` fresh; where it cannot be written for a while, say so and go on trying."""

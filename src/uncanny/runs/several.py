@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,17 +19,25 @@ _LONGEST_NAME = 120
 
 
 async def run_models(
-    models: Sequence[str],
+    models: str | Iterable[str],
     out: Path,
     options: AskOptions,
     start: Callable[[ModelOptions, Path, RunOptions], Awaitable[T]],
-) -> dict[str, T]:
-    """The run of each model by its name, as `start` makes it from a model, its folder and its limits.
+) -> T | dict[str, T]:
+    """The run of one model, or of each of several by its name, as `start` makes it from a model, its folder
+    and its limits.
 
     A model that cannot be asked keeps the others from nothing; its error is raised when they are through. No
     further model is asked once the `stop` of the options is requested. Raises UsageError before anything is
     asked where models or folders do not go together.
     """
+    if isinstance(models, str):
+        one_model = read_models(models, options)
+        check_folders(out, [one_model.model])
+        return await start(one_model, out, read_limits(options))
+    if models is not None and not isinstance(models, Iterable):
+        raise UsageError(f"model must be the name of a model or a list of names, not {models!r}")
+    models = tuple(models or ())
     if not models:
         raise UsageError("No models are named", remedy="Give one at least.")
     chosen = [read_models(name, options) for name in models]

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
 
+from uncanny.errors import StoppedError, UsageError
 from uncanny.runs.stop import Stop
 
 P = ParamSpec("P")
@@ -24,7 +25,8 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     @wraps(function)
     def twin(*args: P.args, **kwargs: P.kwargs) -> T:
         stop = kwargs.get("stop") or Stop()
-        assert isinstance(stop, Stop)
+        if not isinstance(stop, Stop):
+            raise UsageError(f"stop must be an uncanny.Stop, not {stop!r}")
         kwargs["stop"] = stop
         return run_sync(partial(function, *args, **kwargs), stop)
 
@@ -72,7 +74,7 @@ def run_sync(start: Callable[[], Coroutine[Any, Any, T]], stop: Stop | None = No
             elif running:
                 loop, task = running[0]
                 loop.call_soon_threadsafe(task.cancel)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, StoppedError):
             if interrupt is None:
                 raise
             break

@@ -1,0 +1,168 @@
+"""Mistakes of who calls from Python: each is answered with what to do, before anything is asked or made."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+import pytest
+
+import uncanny
+from tests.runs.e2e import KEYS, serving
+from uncanny.demo.scenes import scenes
+from uncanny.errors import StoppedError, UsageError
+
+IMAGE = next(iter(scenes())).image_path
+
+
+async def _callback(_record: object) -> None:
+    """What nobody would await."""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_cost": 1}, "no option max_cost. Did you mean max_cost_usd?"),
+        ({"model": ["demo", "noop"]}, "one name, not"),
+        ({"model": None}, "one name, not None"),
+        ({"out": None}, "out names no folder"),
+        ({"out": ""}, "out names no folder"),
+        ({"concurrency": "4"}, "concurrency must be a whole number, not '4'"),
+        ({"limit": 1.5}, "limit must be a whole number"),
+        ({"limit": True}, "limit must be a whole number"),
+        ({"max_cost_usd": "20"}, "max_cost_usd must be a number"),
+        ({"retry_failed": "no"}, "retry_failed must be True or False"),
+        ({"roles": "formatter=demo"}, "roles must be a mapping"),
+        ({"base_url": 8000}, "base_url must be"),
+        ({"base_url": {"openai": 3}}, "base_url of openai must be"),
+        ({"stop": threading.Event()}, r"stop must be an uncanny\.Stop"),
+        ({"on_image": "print"}, "on_image must be a function"),
+        ({"on_image": _callback}, "on_image is an async function"),
+        ({"on_call": _callback}, "on_call is an async function"),
+        ({"max_side": "512"}, "max_side must be a whole number"),
+        ({"root": 3}, "root must be a path"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("function", [uncanny.annotate, uncanny.detect])
+def test_a_wrong_option_is_named(
+    function: Callable[..., Any], options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        function(IMAGE, **{"model": "demo", "out": tmp_path / "run"} | options)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "images", [3, None, [], b"bytes", [b"bytes"], PIL.Image.new("RGB", (8, 8))], ids=repr
+)
+def test_images_of_a_run_are_paths(images: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"paths of files and folders|There are no images"):
+        uncanny.annotate(images, model="demo", out=tmp_path / "run")
+
+
+@pytest.mark.parametrize("function", [uncanny.mcq.run, uncanny.realism.run])
+def test_runs_of_one_and_of_several_models_do_not_share_a_folder(
+    function: Callable[..., Any], tmp_path: Path
+) -> None:
+    assert set(function("scenes", model=(name for name in ("demo", "noop")), out=tmp_path)) == {
+        "demo",
+        "noop",
+    }
+    with pytest.raises(UsageError, match="holds runs of several models"):
+        function("scenes", model="demo", out=tmp_path)
+    with pytest.raises(UsageError, match="list of names"):
+        function("scenes", model=3, out=tmp_path)
+    with pytest.raises(UsageError, match="Did you mean max_cost_usd"):
+        function("scenes", model="demo", out=tmp_path / "other", max_cost=1)
+    with pytest.raises(UsageError, match="temperature must be a number"):
+        function("scenes", model="demo", out=tmp_path / "other", temperature="hot")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"out": "run"}, "no option out"),
+        ({"config": {"repeats": 1}}, r"config must be an uncanny\.AnnotateConfig"),
+        ({"policy": {"max_side": 512}}, r"policy must be an uncanny\.PixelPolicy"),
+    ],
+    ids=str,
+)
+def test_one_image_takes_no_folder(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        uncanny.annotate_image(IMAGE, model="demo", **options)
+
+
+@pytest.mark.parametrize("mode", ["CMYK", "HSV", "F"])
+def test_a_pillow_image_that_is_no_png_is_told_of(mode: str) -> None:
+    with pytest.raises(UsageError, match="convert"):
+        uncanny.annotate_image(PIL.Image.new(mode, (8, 8)), model="noop")
+
+
+def test_an_audit_names_a_wrong_option(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="Did you mean max_cost_usd"):
+        uncanny.audit({"drawn": "scenes:drawn"}, model="demo", out=tmp_path, max_cost=1)  # type: ignore[call-arg]
+
+
+def test_what_a_callback_for_calls_raises_ends_the_run_and_costs_no_record(tmp_path: Path) -> None:
+    def fail(_call: object) -> None:
+        raise ValueError("my own")
+
+    with pytest.raises(ValueError, match="my own"):
+        uncanny.annotate(IMAGE, model="demo", out=tmp_path, on_call=fail)
+    assert uncanny.AnnotateRun(tmp_path).summary.state == "interrupted"
+    assert uncanny.annotate(IMAGE, model="demo", out=tmp_path).summary.statuses["ok"] == 1
+
+
+def test_a_stop_ends_one_image_while_its_model_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEYS["OPENAI_API_KEY"])
+    stop = uncanny.Stop()
+
+    async def stopped(url: str) -> None:
+        work = asyncio.create_task(
+            uncanny.annotate_image_async(IMAGE, model="openai/any", base_url=url, stop=stop)
+        )
+        while not server.requests():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        stop.request()
+        with pytest.raises(StoppedError):
+            await work
+
+    with serving(latency_ms=600_000.0) as server:
+        asyncio.run(stopped(server.v1))
+    with pytest.raises(StoppedError):
+        uncanny.annotate_image(IMAGE, model="demo", stop=stop)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"nodes": ["perceive"]}, "nodes must be a mapping"),
+        ({"graph": "graph"}, "graph must be a compiled LangGraph"),
+    ],
+    ids=str,
+)
+def test_nodes_and_graphs_of_another_kind_are_refused(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        uncanny.annotate(IMAGE, model="demo", out=tmp_path, **options)
+
+
+def test_a_node_that_returns_nothing_is_named_in_the_record(tmp_path: Path) -> None:
+    async def forgetful(_state: object, _image: object) -> None:
+        """Nothing is returned."""
+
+    nodes: Any = {"format": forgetful}
+    run = uncanny.annotate(IMAGE, model="demo", out=tmp_path, nodes=nodes)
+    assert "returned NoneType, not a mapping with 'anomalies'" in run.annotations[0].errors[0].message
+
+
+@pytest.mark.parametrize(("name", "factory"), [(3, dict), ("mine", 3)], ids=str)
+def test_a_provider_has_a_name_and_a_factory(name: Any, factory: Any) -> None:
+    with pytest.raises(UsageError, match="cannot"):
+        uncanny.register_provider(name, factory)
