@@ -19,6 +19,14 @@ from uncanny.errors import StoppedError, UsageError
 IMAGE = next(iter(scenes())).image_path
 
 
+def _option(value: object) -> str:
+    return next(iter(value)) if isinstance(value, dict) else ""
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
 async def _callback(_record: object) -> None:
     """What nobody would await."""
 
@@ -46,7 +54,7 @@ async def _callback(_record: object) -> None:
         ({"max_side": "512"}, "max_side must be a whole number"),
         ({"root": 3}, "root must be a path"),
     ],
-    ids=str,
+    ids=_option,
 )
 @pytest.mark.parametrize("function", [uncanny.annotate, uncanny.detect])
 def test_a_wrong_option_is_named(
@@ -65,7 +73,7 @@ def test_images_of_a_run_are_paths(images: Any, tmp_path: Path) -> None:
         uncanny.annotate(images, model="demo", out=tmp_path / "run")
 
 
-@pytest.mark.parametrize("function", [uncanny.mcq.run, uncanny.realism.run])
+@pytest.mark.parametrize("function", [uncanny.mcq.run, uncanny.realism.run], ids=["mcq", "realism"])
 def test_runs_of_one_and_of_several_models_do_not_share_a_folder(
     function: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -90,7 +98,7 @@ def test_runs_of_one_and_of_several_models_do_not_share_a_folder(
         ({"config": {"repeats": 1}}, r"config must be an uncanny\.AnnotateConfig"),
         ({"policy": {"max_side": 512}}, r"policy must be an uncanny\.PixelPolicy"),
     ],
-    ids=str,
+    ids=_option,
 )
 def test_one_image_takes_no_folder(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
@@ -144,7 +152,7 @@ def test_a_stop_ends_one_image_while_its_model_hangs(monkeypatch: pytest.MonkeyP
         ({"nodes": ["perceive"]}, "nodes must be a mapping"),
         ({"graph": "graph"}, "graph must be a compiled LangGraph"),
     ],
-    ids=str,
+    ids=_option,
 )
 def test_nodes_and_graphs_of_another_kind_are_refused(
     options: dict[str, Any], message: str, tmp_path: Path
@@ -162,7 +170,7 @@ def test_a_node_that_returns_nothing_is_named_in_the_record(tmp_path: Path) -> N
     assert "returned NoneType, not a mapping with 'anomalies'" in run.annotations[0].errors[0].message
 
 
-@pytest.mark.parametrize(("name", "factory"), [(3, dict), ("mine", 3)], ids=str)
+@pytest.mark.parametrize(("name", "factory"), [(3, dict), ("mine", 3)])
 def test_a_provider_has_a_name_and_a_factory(name: Any, factory: Any) -> None:
     with pytest.raises(UsageError, match="cannot"):
         uncanny.register_provider(name, factory)
