@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
 from uncanny.cli.command import Group
-from uncanny.cli.options import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P, several_models_options
+from uncanny.cli.options import (
+    OUTPUT_TOKENS,
+    RESAMPLES,
+    SEED,
+    TEMPERATURE,
+    TOP_P,
+    SampledKeywords,
+    several_models_options,
+)
 from uncanny.cli.outputs import Output, check_outputs, check_run_folder, force_option
 from uncanny.cli.terminal import complain, harmless, layout, say
 from uncanny.errors import UsageError
@@ -26,6 +34,22 @@ _ROOT = click.option(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Where image paths start. [default: the item file's folder]",
 )
+
+
+class ScoreKeywords(TypedDict):
+    """The options of `uncanny mcq score`."""
+
+    human: tuple[Path, ...]
+    report: Path | None
+    no_report: bool
+    json_file: Path | None
+    published: bool
+    force: bool
+    parser: Literal["exact", "lenient"]
+    resamples: int
+    seed: int
+    baselines: bool
+    require_complete: bool
 
 
 @click.group("mcq", cls=Group)
@@ -59,7 +83,15 @@ def command() -> None:
 )
 @force_option
 @click.option("--control", is_flag=True, help="Ask Q4 again without the image.")
-def run_command(items: str, run: Path | None, root: Path | None, force: bool, **options: Any) -> None:
+def run_command(
+    items: str,
+    run: Path | None,
+    models: tuple[str, ...],
+    root: Path | None,
+    control: bool,
+    force: bool,
+    **options: Unpack[SampledKeywords],
+) -> None:
     """Ask every question of ITEMS, each in a call of its own; the same command goes on where it stopped.
 
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
@@ -72,9 +104,7 @@ def run_command(items: str, run: Path | None, root: Path | None, force: bool, **
 
     if run is None and not options["dry_run"]:
         raise UsageError("No run folder is named", remedy="Say where answers go with -o runs/NAME.")
-    config = McqConfig(
-        options["temperature"], options["top_p"], options["max_output_tokens"], options["control"]
-    )
+    config = McqConfig(options["temperature"], options["top_p"], options["max_output_tokens"], control)
 
     def prepare(model: ModelOptions, folder: Path | None, limits: RunOptions) -> Prepared:
         # A dry run leaves nothing behind, so the bundled set goes to a temporary place.
@@ -92,9 +122,7 @@ def run_command(items: str, run: Path | None, root: Path | None, force: bool, **
         return scores_of_runs(load(items, root=root)[: options["limit"]], items, folders)
 
     check = partial(check_run_folder, inputs=[Path(items)], report=False, force=force)
-    raise click.exceptions.Exit(
-        ask_models(options.pop("models"), run, prepare, score, check=check, **options)
-    )
+    raise click.exceptions.Exit(ask_models(models, run, prepare, score, check=check, **options))
 
 
 @command.command("score")
@@ -128,14 +156,16 @@ def run_command(items: str, run: Path | None, root: Path | None, force: bool, **
 @click.option("--no-report", is_flag=True, help="Write no page.")
 @force_option
 @_ROOT
-def score_command(items: str, answers: tuple[Path, ...], **options: Any) -> None:
+def score_command(
+    items: str, answers: tuple[Path, ...], root: Path | None, **options: Unpack[ScoreKeywords]
+) -> None:
     """Score answers of any number of models against ITEMS, offline.
 
     ANSWERS are answers.jsonl files, predictions with one line an image, or run folders.
     """
     from uncanny.cli.mcq_score import score_and_show
 
-    score_and_show(load(items, root=options.pop("root")), answers, **options)
+    score_and_show(load(items, root=root), answers, **options)
 
 
 @command.command("check")

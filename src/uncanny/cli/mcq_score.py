@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
@@ -33,9 +33,13 @@ def score_and_show(
     json_file: Path | None,
     published: bool,
     force: bool,
-    **options: Any,
+    parser: Literal["exact", "lenient"],
+    resamples: int,
+    seed: int,
+    baselines: bool,
+    require_complete: bool,
 ) -> None:
-    """Score as `score` does with `options`; print a table, write JSON and page. Raises UsageError."""
+    """Score as `score` does; print a table, write JSON and page. Raises UsageError."""
     piped = json_file == STANDARD_OUTPUT
     target = None if no_report or piped else report or _beside(answers[0]) / "mcq.html"
     check_outputs(
@@ -48,7 +52,16 @@ def score_and_show(
         [items.file, *answers, *human],
         force=force,
     )
-    scores = score(items, [*map(at_rest, answers)], human=[*map(at_rest, human)], **options)
+    scores = score(
+        items,
+        [*map(at_rest, answers)],
+        human=[*map(at_rest, human)],
+        parser=parser,
+        resamples=resamples,
+        seed=seed,
+        baselines=baselines,
+        require_complete=require_complete,
+    )
     if piped:
         say_json(scores.to_json())
         return

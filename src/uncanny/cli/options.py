@@ -45,6 +45,14 @@ class AskKeywords(TypedDict):
     quiet: bool
 
 
+class SampledKeywords(AskKeywords):
+    """The same, for a command whose models are sampled with options of their own."""
+
+    temperature: float | None
+    top_p: float | None
+    max_output_tokens: int
+
+
 class PixelKeywords(TypedDict):
     """What is done to images before they are sent."""
 
@@ -54,25 +62,18 @@ class PixelKeywords(TypedDict):
     max_pixels: int
 
 
-class AnnotateKeywords(AskKeywords, PixelKeywords):
+class AnnotateKeywords(SampledKeywords, PixelKeywords):
     """What `annotate_options` and `model_options` bring."""
 
     model: str
     repeats: int
     max_objects: int
     scene_scans: int
-    temperature: float | None
-    top_p: float | None
-    max_output_tokens: int
     formatter_output_tokens: int
 
 
-class DetectKeywords(AskKeywords, PixelKeywords):
+class DetectKeywords(SampledKeywords, PixelKeywords):
     """What `uncanny detect` has besides its own options."""
-
-    temperature: float | None
-    top_p: float | None
-    max_output_tokens: int
 
 
 class Whole(click.ParamType[int]):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 import orjson
@@ -15,7 +15,15 @@ import orjson
 from uncanny import realism
 from uncanny.cli.annotate import MOST_FAILURES, skipped_lines, spending_lines
 from uncanny.cli.command import Group
-from uncanny.cli.options import OUTPUT_TOKENS, RESAMPLES, SEED, TEMPERATURE, TOP_P, several_models_options
+from uncanny.cli.options import (
+    OUTPUT_TOKENS,
+    RESAMPLES,
+    SEED,
+    TEMPERATURE,
+    TOP_P,
+    SampledKeywords,
+    several_models_options,
+)
 from uncanny.cli.outputs import (
     STANDARD_OUTPUT,
     check_outputs,
@@ -82,11 +90,12 @@ def command() -> None:
 def run_command(
     pairs: str | None,
     run: Path | None,
+    models: tuple[str, ...],
     original: Path | None,
     edited: Path | None,
     root: Path | None,
     force: bool,
-    **options: Any,
+    **options: Unpack[SampledKeywords],
 ) -> None:
     """Judge every pair of PAIRS, in one call or three each; the same command goes on where it stopped.
 
@@ -114,7 +123,7 @@ def run_command(
     check = partial(
         check_run_folder, inputs=[] if pairs is None else [Path(pairs)], report=False, force=force
     )
-    code = ask_models(options.pop("models"), run, prepare, scores_of_runs, check=check, **options)
+    code = ask_models(models, run, prepare, scores_of_runs, check=check, **options)
     raise click.exceptions.Exit(code)
 
 

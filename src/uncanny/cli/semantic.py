@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 import orjson
@@ -35,6 +35,22 @@ def _thresholds(_ctx: click.Context, _option: click.Parameter, value: str) -> tu
     if not thresholds or not all(0 <= threshold <= 1 for threshold in thresholds):
         raise click.BadParameter(f"{value!r} is no list of numbers from 0 to 1 such as 0.7,0.8,0.9")
     return thresholds
+
+
+class ScoreKeywords(TypedDict):
+    """The options that are those of `uncanny.semantic.score`."""
+
+    similarity: Literal["bertscore", "chrf"]
+    backbone: str | None
+    num_layers: int | None
+    device: str | None
+    batch_tokens: int | None
+    keep_all: bool
+    thresholds: tuple[float, ...]
+    balance: float
+    resamples: int
+    seed: int
+    published: bool
 
 
 @click.command("semantic", cls=Command)
@@ -99,7 +115,7 @@ def command(
     no_report: bool,
     force: bool,
     quiet: bool,
-    **options: Any,
+    **options: Unpack[ScoreKeywords],
 ) -> None:
     """Score predicted anomalies against the true ones, by meaning: SemAP, SemF1, cSemAP, cSemF1.
 
