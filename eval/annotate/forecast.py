@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Unpack
 
+from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import ROLES, Step
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import image_tokens, text_tokens
-from uncanny.eval.annotate.run import OBJECTS_AN_IMAGE, AnnotateTask
+from uncanny.eval.annotate.run import (
+    OBJECTS_AN_IMAGE,
+    AnnotateOptions,
+    AnnotateTask,
+    Images,
+    image_paths,
+    read_config,
+    read_policy,
+)
 from uncanny.prompts import prompt_set
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import check_options, read_limits, read_models
 from uncanny.runs.forecast import (
     CACHED_PREFIX,
+    UNNAMED,
     ImagesForecast,
     PendingImages,
     Usage,
@@ -50,6 +63,44 @@ class AnnotateForecast(ImagesForecast):
             f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out",
             f"Cost     {cost(self.cost_usd)}, {cost(self.cost_usd_uncached)} without the prefix cache",
         ]
+
+
+def annotate_forecast(
+    images: Images,
+    *,
+    model: str,
+    out: str | Path | None = None,
+    root: str | Path | None = None,
+    **options: Unpack[AnnotateOptions],
+) -> AnnotateForecast:
+    """What `annotate` would ask and roughly cost, with the same parameters.
+
+    `images`, `model` and the options are those of `annotate`. Without `out` nothing is done yet; with it,
+    what is done there already is not counted. Nothing is written, no model is opened, no key needed;
+    callbacks and `stop` have nothing to do here.
+
+    Returns an `AnnotateForecast`, with `cost_usd` and the numbers of calls; printed, it is what `--dry-run`
+    prints. Tokens and cost are None where a model's image tokens are not known, the cost also where its
+    price is not. Raises UsageError.
+
+    >>> forecast = uncanny.annotate_forecast(images, model="openai/gpt-4o", repeats=2)
+    >>> forecast.pending, forecast.calls_usual
+    (1, 51)
+    >>> 0 < forecast.cost_usd < forecast.cost_usd_uncached
+    True
+    """
+    check_options(options, AnnotateOptions, out=UNNAMED if out is None else out, root=root)
+    return forecast_task(
+        AnnotateTask(
+            folder=RunFolder(UNNAMED if out is None else Path(out)),
+            paths=image_paths(images),
+            models=read_models(model, options),
+            options=read_limits(options),
+            policy=read_policy(options),
+            root=None if root is None else Path(root),
+            config=read_config(AnnotateConfig, options),
+        )
+    )
 
 
 def forecast_task(task: AnnotateTask) -> AnnotateForecast:

@@ -25,7 +25,7 @@ from uncanny.images.prepared import prepare, prepare_bytes
 from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import AskOptions, check_options, read_limits, read_models
+from uncanny.runs.config import AskOptions, check_options, chosen, read_limits, read_models
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
@@ -108,6 +108,27 @@ class AnnotateRun(RunResult[Annotation]):
                 yield image | {
                     name: None if anomaly is None else getattr(anomaly, name) for name in self.columns[3:]
                 }
+
+
+class ImageOptions(AskOptions, total=False):
+    """How images are read and asked about: sampling and pixels, as keyword options."""
+
+    temperature: float | None
+    top_p: float | None
+    max_output_tokens: int
+    max_side: int | None
+    image_format: Literal["keep", "png", "jpeg"]
+    jpeg_quality: int
+    max_pixels: int
+
+
+class AnnotateOptions(ImageOptions, total=False):
+    """The parameters of `annotate` that say how images are annotated, for functions that hand them on."""
+
+    repeats: int
+    max_objects: int
+    scene_scans: int
+    formatter_output_tokens: int
 
 
 async def annotate_async(
@@ -325,6 +346,22 @@ def image_paths(images: Images) -> tuple[Path, ...]:
     if not paths:
         raise UsageError("There are no images", remedy="Give one path at least.")
     return tuple(Path(path) for path in paths)
+
+
+def read_config(kind: type[C], options: ImageOptions) -> C:
+    """What of `options` is in a configuration. Raises UsageError that names what is out of range."""
+    return make_config(kind, **chosen(options, kind.model_fields))
+
+
+def read_policy(options: ImageOptions) -> PixelPolicy:
+    """What of `options` is about pixels. Raises UsageError."""
+    pixels = PixelPolicy()
+    return PixelPolicy(
+        options.get("max_side", pixels.max_side),
+        options.get("image_format", pixels.format),
+        options.get("jpeg_quality", pixels.jpeg_quality),
+        options.get("max_pixels", pixels.max_pixels),
+    )
 
 
 def make_config(kind: type[C], **values: Any) -> C:

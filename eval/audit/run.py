@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Unpack
 
 from uncanny.agents.config import AnnotateConfig
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import StoppedError, UsageError
-from uncanny.eval.annotate.run import AnnotateTask, make_config
+from uncanny.eval.annotate.run import AnnotateOptions, AnnotateTask, read_config, read_policy
 from uncanny.eval.audit.data.aggregate import MOST_WORST
 from uncanny.eval.audit.data.alike import Provenance, check_alike
 from uncanny.eval.audit.data.load import (
@@ -32,27 +32,16 @@ from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.images import PixelPolicy
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder, copy_into
-from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, check_options, read_limits, read_models
+from uncanny.runs.config import ModelOptions, RunOptions, check_options, read_limits, read_models
 from uncanny.runs.progress import what_is_left
 from uncanny.runs.run import prompts_of, run_with
 from uncanny.runs.sync import blocking
 from uncanny.schema import Annotation
 
 
-class AnnotateOptions(AskOptions, total=False):
+class AuditOptions(AnnotateOptions, total=False):
     """How images are annotated for an audit: the parameters of `annotate`, with its defaults."""
 
-    repeats: int
-    max_objects: int
-    scene_scans: int
-    temperature: float | None
-    top_p: float | None
-    max_output_tokens: int
-    formatter_output_tokens: int
-    max_side: int | None
-    image_format: Literal["keep", "png", "jpeg"]
-    jpeg_quality: int
-    max_pixels: int
     on_image: Callable[[Annotation], None] | None
 
 
@@ -69,7 +58,7 @@ async def audit_async(
     seed: int = 0,
     worst: int = MOST_WORST,
     root: str | PathLike[str] | None = None,
-    **options: Unpack[AnnotateOptions],
+    **options: Unpack[AuditOptions],
 ) -> AuditResult:
     """How plausible is what generators make? A leaderboard with MAI, AF and CAP; lower is better, 0 flawless.
 
@@ -106,7 +95,7 @@ async def audit_async(
 
     Source: AnomReason, section 4.3; see `eval.metrics.audit`.
     """
-    check_options(options, AnnotateOptions)
+    check_options(options, AuditOptions)
     if out is not None:
         check_options({}, out=out)
     if not sources:
@@ -176,20 +165,12 @@ class Scoring:
         )
 
 
-def _annotating(out: Path, model: str, options: AnnotateOptions) -> Annotating:
-    parameters: dict[str, object] = {**options}
-    config = {name: parameters[name] for name in AnnotateConfig.model_fields if name in parameters}
-    pixels = PixelPolicy()
+def _annotating(out: Path, model: str, options: AuditOptions) -> Annotating:
     return Annotating(
         out,
         read_models(model, options),
-        make_config(AnnotateConfig, **config),
-        PixelPolicy(
-            options.get("max_side", pixels.max_side),
-            options.get("image_format", pixels.format),
-            options.get("jpeg_quality", pixels.jpeg_quality),
-            options.get("max_pixels", pixels.max_pixels),
-        ),
+        read_config(AnnotateConfig, options),
+        read_policy(options),
         read_limits(options),
     )
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
 
+from uncanny.agents.config import DetectConfig
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import image_tokens, text_tokens
+from uncanny.eval.annotate.run import ImageOptions, Images, image_paths, read_config, read_policy
 from uncanny.eval.detect.run import DetectTask
 from uncanny.prompts import prompt_set
-from uncanny.runs.forecast import ImagesForecast, UsageCounter, input_words, pending_images
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import check_options, read_limits, read_models
+from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
 from uncanny.schema import Detection
 from uncanny.wording import cost, count
 
@@ -31,6 +37,42 @@ class DetectForecast(ImagesForecast):
             "without reasoning",
             f"Cost     {cost(self.cost_usd)}, {uncached} without the prefix cache",
         ]
+
+
+def detect_forecast(
+    images: Images,
+    *,
+    model: str,
+    out: str | Path | None = None,
+    root: str | Path | None = None,
+    **options: Unpack[ImageOptions],
+) -> DetectForecast:
+    """What `detect` would ask and roughly cost, with the same parameters.
+
+    `images`, `model` and the options are those of `detect`. Without `out` nothing is done yet; with it,
+    what is done there already is not counted. Nothing is written, no model is opened, no key needed;
+    callbacks and `stop` have nothing to do here.
+
+    Returns a `DetectForecast`, with `cost_usd` and the numbers of calls; printed, it is what `--dry-run`
+    prints. Tokens and cost are None where a model's image tokens are not known, the cost also where its
+    price is not. Raises UsageError.
+
+    >>> forecast = uncanny.detect_forecast(images, model="openai/gpt-4o")
+    >>> forecast.calls_least, forecast.calls_most
+    (1, 2)
+    """
+    check_options(options, ImageOptions, out=UNNAMED if out is None else out, root=root)
+    return forecast_task(
+        DetectTask(
+            folder=RunFolder(UNNAMED if out is None else Path(out)),
+            paths=image_paths(images),
+            models=read_models(model, options),
+            options=read_limits(options),
+            policy=read_policy(options),
+            root=None if root is None else Path(root),
+            config=read_config(DetectConfig, options),
+        )
+    )
 
 
 def forecast_task(task: DetectTask) -> DetectForecast:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Unpack
 
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import image_tokens, text_tokens
+from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import question_text, system_text
-from uncanny.eval.mcq.run import McqTask
+from uncanny.eval.mcq.run import McqConfig, McqOptions, McqTask
 from uncanny.images import stored_size
 from uncanny.prompts import prompt_set
-from uncanny.runs.forecast import Forecast, UsageCounter, forecast_inputs, input_words
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import check_options, chosen, read_limits, read_models
+from uncanny.runs.forecast import UNNAMED, Forecast, UsageCounter, forecast_inputs, input_words
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import prompts_of
 from uncanny.wording import NOT_PRICED
@@ -49,6 +54,40 @@ class McqForecast(Forecast):
             f"Tokens   about {tokens}, {self.output_tokens:,} out without reasoning",
             f"Cost     {cost} without the prefix cache",
         ]
+
+
+def forecast(
+    items: ItemSource,
+    *,
+    model: str,
+    out: str | os.PathLike[str] | None = None,
+    **options: Unpack[McqOptions],
+) -> McqForecast:
+    """What `run` would ask and roughly cost, with the same parameters but one model.
+
+    Without `out` nothing is done yet, with it what is done there already is not counted. Nothing is
+    written, no model is opened, no key needed; callbacks and `stop` have nothing to do here.
+
+    Returns a `McqForecast`, with `cost_usd` and the numbers of calls; printed, it is what `--dry-run`
+    prints. Tokens and cost are None where a model's image tokens are not known, the cost also where its
+    price is not. Raises UsageError.
+
+    >>> forecast = uncanny.mcq.forecast("scenes", model="openai/gpt-4o")
+    >>> forecast.inputs, forecast.calls_usual
+    (20, 76)
+    >>> forecast.cost_usd > 0
+    True
+    """
+    check_options(options, McqOptions, out=UNNAMED if out is None else out)
+    return forecast_task(
+        McqTask(
+            folder=RunFolder(UNNAMED if out is None else Path(out)),
+            items=load(items, root=options.get("root")),
+            models=read_models(model, options),
+            options=read_limits(options),
+            config=McqConfig(**chosen(options, [field.name for field in fields(McqConfig)])),
+        )
+    )
 
 
 def forecast_task(task: McqTask) -> McqForecast:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import os
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Unpack
 
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import image_tokens, text_tokens
-from uncanny.eval.realism.run import RealismTask
+from uncanny.eval.realism.data import PairSource, load, pairs_of_run
+from uncanny.eval.realism.run import RealismConfig, RealismOptions, RealismTask
 from uncanny.images import stored_size
 from uncanny.prompts import prompt_set
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import check_options, chosen, read_limits, read_models
 from uncanny.runs.forecast import (
+    UNNAMED,
     Forecast,
     Usage,
     UsageCounter,
@@ -59,6 +65,43 @@ class RealismForecast(Forecast):
             f"{range_words(f'{end.output_tokens:,}' for end in ends)} out without reasoning",
             f"Cost     {range_words(costs)} without the prefix cache",
         ]
+
+
+def forecast(
+    pairs: PairSource,
+    *,
+    model: str,
+    out: str | os.PathLike[str] | None = None,
+    **options: Unpack[RealismOptions],
+) -> RealismForecast:
+    """What `run` would ask and roughly cost, with the same parameters but one model.
+
+    Without `out` nothing is done yet, with it what is done there already is not counted. Nothing is
+    written, no model is opened, no key needed; callbacks and `stop` have nothing to do here.
+
+    Returns a `RealismForecast`, with `cost_usd` and the numbers of calls; printed, it is what `--dry-run`
+    prints. Tokens and cost are None where a model's image tokens are not known, the cost also where its
+    price is not. Raises UsageError.
+
+    >>> forecast = uncanny.realism.forecast("scenes", model="openai/gpt-4o")
+    >>> forecast.calls_least, forecast.calls_most
+    (10, 30)
+    >>> forecast.usage_least.cost_usd < forecast.cost_usd
+    True
+    """
+    check_options(options, RealismOptions, out=UNNAMED if out is None else out)
+    root = options.get("root")
+    pair_set = load(pairs, root=root)
+    return forecast_task(
+        RealismTask(
+            folder=RunFolder(UNNAMED if out is None else Path(out)),
+            pairs=pair_set if out is None else pairs_of_run(pair_set, Path(out), store=False),
+            models=read_models(model, options),
+            options=read_limits(options),
+            root=None if root is None else Path(root),
+            config=RealismConfig(**chosen(options, [field.name for field in fields(RealismConfig)])),
+        )
+    )
 
 
 def forecast_task(task: RealismTask) -> RealismForecast:

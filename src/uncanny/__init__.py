@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from uncanny import errors, mcq, realism, semantic
     from uncanny.agents import AnnotateConfig
     from uncanny.errors import UncannyError
+    from uncanny.eval.annotate.forecast import AnnotateForecast, annotate_forecast
     from uncanny.eval.annotate.run import (
         AnnotateRun,
         annotate,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )
     from uncanny.eval.audit.run import audit, audit_async
     from uncanny.eval.audit.score.result import AuditResult
+    from uncanny.eval.detect.forecast import DetectForecast, detect_forecast
     from uncanny.eval.detect.run import DetectRun, detect, detect_async
     from uncanny.eval.report import report
     from uncanny.images import PixelPolicy
@@ -42,11 +44,13 @@ if TYPE_CHECKING:
 # Where each public name is; a name without a second part is a module.
 _HOMES = {
     "AnnotateConfig": "uncanny.agents:AnnotateConfig",
+    "AnnotateForecast": "uncanny.eval.annotate.forecast:AnnotateForecast",
     "AnnotateRun": "uncanny.eval.annotate.run:AnnotateRun",
     "Annotation": "uncanny.schema:Annotation",
     "Anomaly": "uncanny.schema:Anomaly",
     "AuditResult": "uncanny.eval.audit.score.result:AuditResult",
     "Capabilities": "uncanny.models.base:Capabilities",
+    "DetectForecast": "uncanny.eval.detect.forecast:DetectForecast",
     "DetectRun": "uncanny.eval.detect.run:DetectRun",
     "Detection": "uncanny.schema:Detection",
     "ModelRequest": "uncanny.models.base:ModelRequest",
@@ -57,12 +61,14 @@ _HOMES = {
     "UncannyError": "uncanny.errors:UncannyError",
     "annotate": "uncanny.eval.annotate.run:annotate",
     "annotate_async": "uncanny.eval.annotate.run:annotate_async",
+    "annotate_forecast": "uncanny.eval.annotate.forecast:annotate_forecast",
     "annotate_image": "uncanny.eval.annotate.run:annotate_image",
     "annotate_image_async": "uncanny.eval.annotate.run:annotate_image_async",
     "audit": "uncanny.eval.audit.run:audit",
     "audit_async": "uncanny.eval.audit.run:audit_async",
     "detect": "uncanny.eval.detect.run:detect",
     "detect_async": "uncanny.eval.detect.run:detect_async",
+    "detect_forecast": "uncanny.eval.detect.forecast:detect_forecast",
     "errors": "uncanny.errors",
     "mcq": "uncanny.mcq",
     "realism": "uncanny.realism",
@@ -73,11 +79,13 @@ _HOMES = {
 
 __all__ = [
     "AnnotateConfig",
+    "AnnotateForecast",
     "AnnotateRun",
     "Annotation",
     "Anomaly",
     "AuditResult",
     "Capabilities",
+    "DetectForecast",
     "DetectRun",
     "Detection",
     "ModelRequest",
@@ -88,12 +96,14 @@ __all__ = [
     "UncannyError",
     "annotate",
     "annotate_async",
+    "annotate_forecast",
     "annotate_image",
     "annotate_image_async",
     "audit",
     "audit_async",
     "detect",
     "detect_async",
+    "detect_forecast",
     "errors",
     "mcq",
     "realism",

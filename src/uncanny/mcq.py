@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.data.overlay import overlay
     from uncanny.eval.mcq.data.released import import_table
+    from uncanny.eval.mcq.forecast import McqForecast, forecast
     from uncanny.eval.mcq.run import McqRun, run, run_async
     from uncanny.eval.mcq.score.box_models import BoxScores, box_answers, choose_box, read_mask, score_boxes
     from uncanny.eval.mcq.score.controls import NoImageScore, baseline_answers, random_expectation
@@ -34,6 +35,7 @@ _HOMES = {
     "Item": "mcq.data.items",
     "ItemSet": "mcq.data.items",
     "McNemar": "mcq.score.result",
+    "McqForecast": "mcq.forecast",
     "McqRun": "mcq.run",
     "McqScores": "mcq.score.result",
     "ModelScore": "mcq.score.result",
@@ -46,6 +48,7 @@ _HOMES = {
     "check": "mcq.data.checks",
     "choose_box": "mcq.score.box_models",
     "export_table": "mcq.data.export",
+    "forecast": "mcq.forecast",
     "import_table": "mcq.data.released",
     "load": "mcq.data.load",
     "overlay": "mcq.data.overlay",
@@ -63,6 +66,7 @@ __all__ = [
     "Item",
     "ItemSet",
     "McNemar",
+    "McqForecast",
     "McqRun",
     "McqScores",
     "ModelScore",
@@ -75,6 +79,7 @@ __all__ = [
     "check",
     "choose_box",
     "export_table",
+    "forecast",
     "import_table",
     "load",
     "overlay",

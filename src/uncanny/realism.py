@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uncanny.eval.realism.data import Pair, PairFiles, PairSet, load
+    from uncanny.eval.realism.forecast import RealismForecast, forecast
     from uncanny.eval.realism.humans import HumanAnswer
     from uncanny.eval.realism.result import GroupScore, RealismScore, SetScore
     from uncanny.eval.realism.run import RealismRun, run, run_async
@@ -21,10 +22,12 @@ __all__ = [
     "Pair",
     "PairFiles",
     "PairSet",
+    "RealismForecast",
     "RealismRun",
     "RealismScore",
     "SetScore",
     "Verdict",
+    "forecast",
     "load",
     "run",
     "run_async",
@@ -37,10 +40,12 @@ _MODULES = {
     "Pair": "data",
     "PairFiles": "data",
     "PairSet": "data",
+    "RealismForecast": "forecast",
     "RealismRun": "run",
     "RealismScore": "result",
     "SetScore": "result",
     "Verdict": "verdicts",
+    "forecast": "forecast",
     "load": "data",
     "run": "run",
     "run_async": "run",

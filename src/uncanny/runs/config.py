@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from os import PathLike
@@ -215,6 +215,11 @@ def read_limits(options: AskOptions) -> RunOptions:
         options.get("cache", True),
         Path(cache_dir) if cache_dir else settings().cache_dir,
     )
+
+
+def chosen(options: Mapping[str, object], names: Iterable[str]) -> dict[str, Any]:
+    """Those of `options` that are among `names`: what is left out keeps its default."""
+    return {name: options[name] for name in names if name in options}
 
 
 @dataclass(frozen=True, slots=True)
