@@ -14,7 +14,8 @@ import pytest
 import uncanny
 from tests.runs.e2e import KEYS, serving
 from uncanny.demo.scenes import scenes
-from uncanny.errors import StoppedError, UsageError
+from uncanny.errors import StoppedError, TransientError, UsageError
+from uncanny.models.registry import Access, open_model, parse_model
 
 IMAGE = next(iter(scenes())).image_path
 
@@ -174,3 +175,51 @@ def test_a_node_that_returns_nothing_is_named_in_the_record(tmp_path: Path) -> N
 def test_a_provider_has_a_name_and_a_factory(name: Any, factory: Any) -> None:
     with pytest.raises(UsageError, match="cannot"):
         uncanny.register_provider(name, factory)
+
+
+class Provider:
+    """A provider whose answer is never what was asked for."""
+
+    capabilities = uncanny.Capabilities()
+
+    def __init__(self, model: str) -> None:
+        self.name = f"mistaken/{model}"
+
+    async def generate(self, _request: uncanny.ModelRequest) -> uncanny.ModelResponse:
+        if self.name.endswith("/hangs"):
+            await asyncio.Event().wait()
+        return uncanny.ModelResponse('["\ud800"]')
+
+
+def test_a_call_that_hangs_in_a_provider_is_ended_after_the_time_limit() -> None:
+    uncanny.register_provider("mistaken", Provider, replace=True)
+    model = open_model(parse_model("mistaken/hangs"), Access(timeout_s=0.05))
+    request: Any = None
+    with pytest.raises(TransientError, match=r"no answer within 0\.05 s"):
+        asyncio.run(model.generate(request))
+
+
+def test_text_that_no_file_takes_costs_no_run(tmp_path: Path) -> None:
+    uncanny.register_provider("mistaken", Provider, replace=True)
+    run = uncanny.annotate(IMAGE, model="mistaken/surrogates", out=tmp_path)
+    assert run.summary.state == "finished"
+    assert len(run.annotations) == 1
+    assert uncanny.ModelResponse("\ud800").text == "\ufffd"
+    assert uncanny.ModelResponse("\U0001f600é").text == "\U0001f600é"
+
+
+def test_a_run_of_another_kind_is_no_run_without_records(tmp_path: Path) -> None:
+    uncanny.annotate(IMAGE, model="demo", out=tmp_path)
+    with pytest.raises(UsageError, match="a run of another kind"):
+        uncanny.mcq.McqRun(tmp_path)
+
+
+@pytest.mark.parametrize("sources", [["runs/a"], "runs/a", {"a": None}, {"a": [1]}], ids=_kind)
+def test_an_audit_is_of_annotations_by_name(sources: Any) -> None:
+    with pytest.raises(UsageError, match=r"mapping from name|is no Annotation"):
+        uncanny.audit(sources)
+
+
+def test_a_folder_of_any_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    run = uncanny.annotate(IMAGE, model="demo", out=tmp_path / "out\x1b[31m")
+    assert "\x1b" not in repr(run) + repr(run.annotations) + str(run)

@@ -15,7 +15,7 @@ from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
 from uncanny.records.jsonl import open_to_read, parse_line
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest, Totals
-from uncanny.wording import cost, count
+from uncanny.wording import cost, count, harmless
 
 if TYPE_CHECKING:
     import datasets
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from uncanny.runs.run import RunEnd
 
 R = TypeVar("R", bound=BaseModel)
+RECORD_FILES = ("annotations.jsonl", "answers.jsonl", "verdicts.jsonl")
 
 
 class Records(Sequence[R]):
@@ -69,7 +70,7 @@ class Records(Sequence[R]):
                 yield parse_line(file.readline(), self._type, self._path, number)
 
     def __repr__(self) -> str:
-        return f"<{len(self):,} records of {self._path}>"
+        return f"<{len(self):,} records of {harmless(str(self._path))}>"
 
 
 def _key(line: bytes, key: tuple[str, ...], number: int) -> tuple[Any, ...]:
@@ -116,6 +117,13 @@ class RunResult(TableResult, Generic[R]):
     def __init__(self, path: str | Path, end: RunEnd | None = None) -> None:
         self.path = Path(path)
         self.end = end
+        others = (name for name in RECORD_FILES if name != self.record_file)
+        other = next((name for name in others if (self.path / name).is_file()), None)
+        if end is None and other is not None and not (self.path / self.record_file).is_file():
+            raise UsageError(
+                f"{self.path} has no {self.record_file}, but {other}: it is a run of another kind",
+                remedy="Open it as that, or name the folder of a run of this kind.",
+            )
         if end is None and not any((self.path / name).is_file() for name in (self.record_file, "run.json")):
             raise UsageError(
                 f"{self.path} has no {self.record_file}", remedy="Name the folder of a run of this kind."
@@ -201,4 +209,4 @@ class RunResult(TableResult, Generic[R]):
         return (Table(columns, (row,), notes=summary.warnings),)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.path}: {self.summary.state}>"
+        return f"<{type(self).__name__} {harmless(str(self.path))}: {harmless(self.summary.state)}>"

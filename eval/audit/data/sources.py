@@ -47,12 +47,21 @@ class Source:
 
 def read_sources(sources: Mapping[str, AnnotationSource]) -> tuple[Source, ...]:
     """In the order given. Raises UsageError for what is not there or holds no annotations and no images."""
+    if not isinstance(sources, Mapping):
+        raise UsageError(
+            f"The generators of an audit are a mapping from name to annotations, not {sources!r}",
+            remedy='Write {"name": "runs/a"}.',
+        )
     return tuple(_source(name, source) for name, source in sources.items())
 
 
 def _source(name: str, source: AnnotationSource) -> Source:
     if not isinstance(source, str | PathLike):
-        return Source(name, None, "annotations", annotations=tuple(source))
+        annotations = tuple(source) if isinstance(source, Iterable) else (source,)
+        for annotation in annotations:
+            if not isinstance(annotation, Annotation):
+                raise UsageError(f"{name}: {type(annotation).__name__} is no Annotation", remedy=_REMEDY)
+        return Source(name, None, "annotations", annotations=annotations)
     place = fspath(source)
     path = Path(place)
     scenes, colon, style = place.partition(":")

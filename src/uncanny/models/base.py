@@ -122,7 +122,8 @@ class ModelResponse:
     """What came back from one call. `text` is empty when the model refused without words.
 
     `model` is the one that answered, `request_id` the server's name of the call. `reason` is why the server
-    refused in the model's place, in the server's words. None is what it did not say.
+    refused in the model's place, in the server's words. None is what it did not say. Lone surrogates in the
+    text, which no file takes, become U+FFFD.
     """
 
     text: str
@@ -131,6 +132,13 @@ class ModelResponse:
     model: str | None = None
     request_id: str | None = None
     reason: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("text", "model", "request_id", "reason"):
+            value = getattr(self, name)
+            if isinstance(value, str) and not value.isascii():
+                whole = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+                object.__setattr__(self, name, whole)
 
 
 def masked(response: ModelResponse, mask: Callable[[str], str]) -> ModelResponse:

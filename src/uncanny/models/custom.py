@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -83,7 +84,10 @@ def create(
         provider = factory(
             *arguments, **{option: value for option, value in options.items() if option in taken}
         )
-        return provider if isinstance(provider, ModelProvider) else CustomModel(provider, model, base_url)
+        if isinstance(provider, ModelProvider):
+            return provider
+        limit_s = None if "timeout_s" in taken else timeout_s
+        return CustomModel(provider, model, base_url, limit_s)
     except UncannyError:
         raise
     except Exception as error:
@@ -105,12 +109,15 @@ class CustomModel(ModelProvider):
     """A provider that a user brought, with what it lacks of a `ModelProvider`.
 
     `endpoint`, `secrets`, `notices`, `sent` and `close` are taken over where it has them. `base_url` is its
-    endpoint where it names none. Whatever it raises becomes an error of ours, so that a run goes on: errors
+    endpoint where it names none. A call that takes longer than `limit_s` seconds is ended; with None the
+    provider sees to that itself. Whatever it raises becomes an error of ours, so that a run goes on: errors
     of sockets and time limits may pass, all others are that request's. Raises `UsageError` for what is no
     provider, or one that answers under another name than `model`.
     """
 
-    def __init__(self, provider: Provider, model: str, base_url: str | None) -> None:
+    def __init__(
+        self, provider: Provider, model: str, base_url: str | None, limit_s: float | None = None
+    ) -> None:
         self._provider = provider
         kind = type(provider).__name__
         missing = [name for name in _REQUIRED if getattr(provider, name, None) is None]
@@ -131,7 +138,7 @@ class CustomModel(ModelProvider):
             )
         if not callable(provider.generate):
             raise UsageError(f"{model} cannot be used: `generate` of {kind} cannot be called")
-        self.name, self.capabilities = model, provider.capabilities
+        self.name, self.capabilities, self._limit_s = model, provider.capabilities, limit_s
         self.endpoint = getattr(provider, "endpoint", None) or base_url
         self.notices = getattr(provider, "notices", ())
 
@@ -148,13 +155,23 @@ class CustomModel(ModelProvider):
             response: object = self._provider.generate(request)
             if not inspect.isawaitable(response):
                 raise ModelUnusableError(f"{self.name} cannot be used: its `generate` is not async")
-            response = await response
+            response = await self._in_time(response)
         if not isinstance(response, ModelResponse) or not isinstance(response.text, str):
             raise ModelUnusableError(
                 f"{self.name} cannot be used: its `generate` returned {type(response).__name__}",
                 remedy="Return a `ModelResponse` with a text.",
             )
         return response
+
+    async def _in_time(self, response: Awaitable[object]) -> object:
+        try:
+            async with asyncio.timeout(self._limit_s) as limit:
+                return await response
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            message = f"{self.name}: no answer within {self._limit_s:g} s"
+            raise TransientError(message, kind="timeout", overloaded=True) from error
 
     def sent(self, sampling: Sampling) -> dict[str, Any]:
         sent: Callable[[Sampling], dict[str, Any]] | None = getattr(self._provider, "sent", None)
