@@ -67,7 +67,7 @@ def test_a_wrong_option_is_named(
 
 
 @pytest.mark.parametrize(
-    "images", [3, None, [], b"bytes", [b"bytes"], PIL.Image.new("RGB", (8, 8))], ids=repr
+    "images", [3, None, [], b"bytes", [b"bytes"], PIL.Image.new("RGB", (8, 8))], ids=_kind
 )
 def test_images_of_a_run_are_paths(images: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"paths of files and folders|There are no images"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uncanny.client.prices import Price, PriceTable
+from uncanny.client.prices import LongContext, Price, PriceTable
 from uncanny.models.registry import parse_model
 from uncanny.runs.forecast import UsageCounter, input_words, range_words, total_usage
 
@@ -61,3 +61,12 @@ def test_input_reads_as_one_figure_or_as_a_range() -> None:
     assert input_words("{:,}".format, less) == "10,070 in"
     assert input_words("{:,}".format, less, more) == "10,070 to 10,080 in, and 0 to 10 images on top"
     assert range_words(["5", "5"]) == "5"
+
+
+def test_rates_for_long_inputs_are_those_of_calls_not_of_their_sum() -> None:
+    dearer = LongContext(above=2_000, input=20, output=40)
+    prices = PriceTable([Price(model="openai/priced", input=2, output=4, long_context=(dearer,))])
+    short = counter("openai/priced", 100).usage(prices)
+    assert short.cost_usd == (11_000 * 2 + 5_000 * 4) / 1e6
+    long = counter("openai/priced", 2_000).usage(prices)
+    assert long.cost_usd == (30_000 * 20 + 5_000 * 40) / 1e6

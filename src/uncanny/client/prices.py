@@ -72,8 +72,9 @@ class Price(Rates):
     as_of: datetime.date | None = None
     source: str | None = None
 
-    def cost(self, tokens: Tokens) -> float | None:
-        size = tokens.input or 0
+    def cost(self, tokens: Tokens, calls: int = 1) -> float | None:
+        """US dollars of so many calls, which use `tokens` together and about as many each."""
+        size = (tokens.input or 0) / max(calls, 1)
         fitting = [rates for rates in self.long_context if size > rates.above]
         if fitting:
             return Rates.cost(max(fitting, key=lambda rates: rates.above), tokens)
@@ -107,8 +108,9 @@ class PriceTable:
             self._listed[model] = list_price(model)
         return self._listed[model]
 
-    def cost(self, model: str, tokens: Tokens) -> float | None:
-        """US dollars for one call; None where the price or the number of tokens is not known.
+    def cost(self, model: str, tokens: Tokens, calls: int = 1) -> float | None:
+        """US dollars of a call, or of `calls` that use `tokens` together and are about alike; None where the
+        price or the number of tokens is not known.
 
         Tokens the provider does not report as cached are billed in full, so a cost may be too high, never
         too low. Models in this process cost 0.
@@ -116,7 +118,7 @@ class PriceTable:
         if model.partition("/")[0] in FREE:
             return 0.0
         price = self.find(model)
-        return None if price is None else price.cost(tokens)
+        return None if price is None else price.cost(tokens, calls)
 
 
 def list_price(model: str) -> Price | None:

@@ -101,8 +101,8 @@ class UsageCounter:
         name, cost, uncached = str(self.model), None, None
         if not self.images_uncounted:
             total = self.text_tokens + self.image_tokens
-            cost = prices.cost(name, Tokens(total, self.output_tokens, self.cached_tokens, 0))
-            uncached = prices.cost(name, Tokens(total, self.output_tokens, 0, 0))
+            cost = prices.cost(name, Tokens(total, self.output_tokens, self.cached_tokens, 0), self.calls)
+            uncached = prices.cost(name, Tokens(total, self.output_tokens, 0, 0), self.calls)
         return Usage(
             self.calls,
             self.text_tokens,
