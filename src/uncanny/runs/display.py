@@ -48,7 +48,8 @@ class _Log:
         if self._about is not None:
             before = f" · {progress.resumed:,} done before" if progress.resumed else ""
             calls = f" · about {progress.calls_expected:,} calls" if progress.calls_expected else ""
-            _write(harmless(f"{progress.total:,} {progress.unit} · {self._about}{before}{calls}"))
+            unit = progress.unit.removesuffix("s") if progress.total == 1 else progress.unit
+            _write(harmless(f"{progress.total:,} {unit} · {self._about}{before}{calls}"))
         self._thread = threading.Thread(target=self._run, args=(progress,), daemon=True)
         self._thread.start()
 
