@@ -21,13 +21,11 @@ from uncanny.cli.options import (
 )
 from uncanny.cli.outputs import check_run_folder, force_option
 from uncanny.cli.terminal import cost, count, duration, layout, share
-from uncanny.records.jsonl import read_records
-from uncanny.runs.inputs import skipped_line
-from uncanny.runs.run import RunEnd
-from uncanny.schema import Annotation
 
 if TYPE_CHECKING:
     from uncanny.eval.annotate.run import AnnotateTask
+    from uncanny.runs.run import RunEnd
+    from uncanny.schema import Annotation
 
 
 @click.command("annotate", cls=Command)
@@ -120,6 +118,9 @@ class AnnotateSummary:
 
 
 def _summary_text(task: AnnotateTask, end: RunEnd, page: Path | None) -> str:
+    from uncanny.records.jsonl import read_records
+    from uncanny.schema import Annotation
+
     progress = end.progress
 
     def where(image: str) -> str:
@@ -183,6 +184,8 @@ def _totals(end: RunEnd) -> list[str]:
 
 def skipped_lines(end: RunEnd) -> list[str]:
     """What lay beside the inputs, on one line; none where there was nothing."""
+    from uncanny.runs.inputs import skipped_line
+
     skipped = end.progress.skipped
     return [f"{line}; listed in run.json" for line in skipped_line(skipped.counts)] if skipped else []
 
