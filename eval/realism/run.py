@@ -25,7 +25,6 @@ from uncanny.errors import ImageError
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.realism.data import PairFiles, PairSet, PairSource, load, pairs_of_run
 from uncanny.eval.realism.verdicts import VERDICTS, CheckError, Side, Verdict, VerdictOutcome
-from uncanny.graphs.ugda import PairContext, PairState, pair_graph
 from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
 from uncanny.images import PreparedImage, RecordedFile, prepare
 from uncanny.models.base import Sampling
@@ -45,6 +44,7 @@ from uncanny.schema import StepError
 
 if TYPE_CHECKING:
     from uncanny.eval.realism.result import RealismScore
+    from uncanny.graphs.ugda import PairState
     from uncanny.runs.engine import Engine
 
 # One where the first answer is no, else three.
@@ -283,6 +283,8 @@ class RealismTask(Task[PairFiles, Verdict]):
         if pair.original is None or pair.edited is None or pair.errors:
             return (self._verdict(item, pair, calls, {"outcome": "unusable", "errors": pair.errors}),)
         self._being_judged[item.id] = pair
+        from uncanny.graphs.ugda import PairContext, pair_graph  # LangGraph takes half a second to import
+
         with asking(engine, item.id, calls) as scope:
             images = sent_image(pair.original), sent_image(pair.edited)
             context = PairContext(engine.model_client, scope, self.config, self.prompts, *images)

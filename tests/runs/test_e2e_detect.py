@@ -121,8 +121,9 @@ def test_servers_that_misbehave_cost_nothing_but_what_they_spoil(
     assert all(number > 0 for number in stats["faults"].values()), "make it longer: not all faults struck"
     found = detections(run)
     assert len(found) == 40
-    assert any(record.refused for record in found)
-    assert any(record.verdict == " \n" for record in found)
+    # Which image a fault strikes is chance: a refused or blank verdict is asked for once more.
+    assert all(record.source is None or record.verdict for record in found)
+    assert sum(record.source is not None for record in found) > 20
     totals = run.manifest()["totals"]
     assert totals["calls"] == stats["requests"]
     assert totals["outcomes"]["refused"] == stats["faults"]["refusal"]
