@@ -9,6 +9,8 @@ from typing import Any
 
 import orjson
 import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -160,3 +162,21 @@ def test_a_number_of_calls_that_cannot_be_true_is_an_invalid_line(tmp_path: Path
     check_no_traceback(done)
     assert (done.code, done.out) == (2, "")
     assert "calls" in done.err
+
+
+def test_an_answer_that_serves_two_images_is_paid_once(
+    httpserver: HTTPServer, tmp_path: Path, run: Run
+) -> None:
+    image = pictures(tmp_path / "in", 1) / "p00.png"
+    with Image.open(image) as opened:
+        note = PngInfo()
+        note.add_text("Comment", "other bytes, the same pixels")
+        opened.save(image.with_name("again.png"), pnginfo=note)
+    # As sent, in one format and without what is not pixels, both images are one.
+    asked = answering(httpserver, "openai", "1000")
+    done = uncanny_here("detect", image.parent, *asked, "-o", run.path, "--image-format", "jpeg")
+    assert done.code == 0, done
+    # A verdict that is not clear is asked for once more.
+    assert (len(httpserver.log), len(run.calls())) == (2, 4)
+    totals = run.manifest()["totals"]
+    assert (totals["calls"], totals["replayed"], totals["input_tokens"]) == (2, 2, 2000)

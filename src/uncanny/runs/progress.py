@@ -354,7 +354,8 @@ class Recount:
 
     Those of finished images stand in `calls.jsonl`. Those of unfinished ones come back from the run's own
     answer cache as replays; they were paid for by this run, so each is counted once, by the moment it
-    started. With a cache shared between runs a replay may be another run's expense and counts as none.
+    started. A replay of what was asked after this object was made was counted when it was asked. With a
+    cache shared between runs a replay may be another run's expense and counts as none.
     `served` is what `run.json` knew of who answered. `first` is when the first call started, in seconds since
     the epoch, None where there is none. `unread` counts lines of `calls.jsonl` that are no calls.
     """
@@ -366,7 +367,7 @@ class Recount:
         self.spending = Spending(served=served)
         self.first: float | None = None
         self.unread = 0
-        self._since, self._own_cache = since, own_cache
+        self._since, self._until, self._own_cache = since, time.time(), own_cache
         self._seen: set[float] = set()
         for call in read_paid(calls, self._note_unread):
             self._count(call)
@@ -392,7 +393,7 @@ class Recount:
         self.spending.add(call, paid=True)
 
     def _first_time(self, moment: float) -> bool:
-        if not self._own_cache or moment < self._since or moment in self._seen:
+        if not self._own_cache or not self._since <= moment < self._until or moment in self._seen:
             return False
         self._seen.add(moment)
         return True
