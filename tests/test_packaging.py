@@ -73,7 +73,6 @@ def imported_with(module: str) -> set[str]:
         ("uncanny.agents", "torch vllm ray openai anthropic langgraph langchain_core"),
         ("uncanny.eval.mcq.run", "torch vllm ray openai anthropic langgraph langchain_core scipy"),
         ("uncanny.eval.realism.run", "torch vllm ray openai anthropic langgraph langchain_core scipy"),
-        ("uncanny.cli.annotate", "torch vllm ray openai anthropic langgraph langchain_core PIL numpy"),
         ("uncanny.client.client", "openai anthropic langgraph pydantic_settings PIL"),
         ("uncanny.demo.scenes", "openai anthropic langgraph PIL"),
     ],
@@ -82,3 +81,42 @@ def test_importing_a_part_does_not_import_what_only_others_need(module: str, too
     found = imported_with(module)
     assert module.partition(".")[0] in found
     assert not found & set(too_heavy.split())
+
+
+# Asks for the help of every command and subcommand in turn, and prints a line for each: what it was called,
+# then the modules that were loaded by then.
+HELP_OF_ALL = """
+import contextlib, io, sys
+import click
+from uncanny.cli import uncanny
+
+def walk(group, path):
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        yield (*path, name)
+        if isinstance(command, click.Group):
+            yield from walk(command, (*path, name))
+
+for path in ((), *walk(uncanny, ())):
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        code = uncanny.main([*path, "--help"], standalone_mode=False)
+    assert text.getvalue().startswith("Usage: "), path
+    print(" ".join(path), *sys.modules, sep="\\t")
+"""
+
+
+def test_no_help_loads_what_only_a_run_or_a_score_needs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HELP_OF_ALL], check=True, capture_output=True, text=True, timeout=60
+    )
+    heavy = set(
+        f"{CLIENTS} aiohttp asyncio httpx jinja2 matplotlib numpy pandas PIL pyarrow pydantic".split()
+    )
+    heavy |= {"rich", "scipy", "transformers"}
+    loaded = {}
+    for line in done.stdout.splitlines():
+        path, *modules = line.split("\t")
+        loaded[path] = heavy & {module.partition(".")[0] for module in modules}
+    assert {"", "annotate", "mcq run", "mcq score", "realism run", "realism score"} <= loaded.keys()
+    assert {path: modules for path, modules in loaded.items() if modules} == {}

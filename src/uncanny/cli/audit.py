@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import orjson
@@ -35,14 +35,14 @@ from uncanny.cli.outputs import (
     scores_json,
     table_csv,
 )
-from uncanny.cli.session import RUN_CODES, complain_all, exit_code, run_here, show_forecast
 from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UsageError
-from uncanny.eval.audit.data.sources import AnnotationSource, Source, read_sources
-from uncanny.eval.audit.run import Annotating, Scoring, check_against, check_named
-from uncanny.eval.audit.score.result import COLUMNS, AuditResult
-from uncanny.records.jsonl import write_atomically
-from uncanny.records.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from uncanny.eval.audit.data.sources import AnnotationSource, Source
+    from uncanny.eval.audit.run import Annotating
+    from uncanny.eval.audit.score.result import AuditResult
+    from uncanny.records.run_folder import RunFolder
 
 PATH = click.Path(path_type=Path)
 
@@ -111,6 +111,8 @@ def command(generators: tuple[str, ...], **options: Any) -> None:
 
 def annotate_images(images: Sequence[Source], annotating: Annotating, *, quiet: bool) -> int:
     """An exit code: past 1 the audit has to wait for a next time."""
+    from uncanny.cli.session import RUN_CODES, complain_all, exit_code, run_here
+
     code = 0
     for source in images:
         end = run_here(annotating.task(source, images), quiet=quiet)
@@ -139,6 +141,7 @@ def _warn_of_others(source: Source, run: RunFolder, images: int) -> None:
 
 def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:
     """Print what annotating each would ask and roughly cost; leaves nothing behind. Returns the exit code."""
+    from uncanny.cli.session import show_forecast
     from uncanny.eval.annotate.forecast import forecast_task
 
     forecasts = {source.name: forecast_task(annotating.task(source, images, dry=True)) for source in images}
@@ -147,6 +150,8 @@ def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:
 
 def read_annotating(source: Source, out: Path | None, options: dict[str, Any]) -> Annotating:
     """How all images are annotated. Raises UsageError where no model or folder is named for `source`."""
+    from uncanny.eval.audit.run import Annotating, check_named
+
     check_named(source, options["model"], out)
     assert out is not None
     return Annotating(
@@ -170,6 +175,10 @@ def audit_and_show(
     **options: Any,
 ) -> int:
     """Returns the exit code. Raises UsageError before anything is asked or written."""
+    from uncanny.cli.session import RUN_CODES
+    from uncanny.eval.audit.data.sources import read_sources
+    from uncanny.eval.audit.run import Scoring, check_against
+
     sources, second = read_sources(named_sources(generators)), read_sources(named_sources(against))
     check_against(second)
     if options["json_file"] == options["csv_file"] == STANDARD_OUTPUT:
@@ -234,6 +243,8 @@ def _prints(options: Mapping[str, Any]) -> bool:
 def _outputs(
     *, json_file: Path | None, csv_file: Path | None, report: Path | None, out: Path | None, **options: Any
 ) -> list[Output | None]:
+    from uncanny.eval.audit.score.result import COLUMNS
+
     target = _page(report, out, {**options, "json_file": json_file, "csv_file": csv_file})
     named = [None if file == STANDARD_OUTPUT else file for file in (json_file, csv_file)]
     return [
@@ -254,6 +265,8 @@ def _write(
     quiet: bool,
     **_: object,
 ) -> None:
+    from uncanny.records.jsonl import write_atomically
+
     if json_file == STANDARD_OUTPUT:
         say_json(result.to_json())
     elif json_file is not None:

@@ -25,21 +25,17 @@ from uncanny.cli.options import (
     several_models_options,
 )
 from uncanny.cli.outputs import check_run_folder, force_option
-from uncanny.cli.several import Scores
 from uncanny.cli.terminal import layout
-from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import UsageError
-from uncanny.eval.detect.data import SourceTruth
-from uncanny.eval.detect.run import DetectRun, DetectTask
-from uncanny.eval.detect.score import DetectScore, score, score_json
-from uncanny.eval.metrics.detection import JUDGED, SOURCES
-from uncanny.records.jsonl import read_records
-from uncanny.records.run_folder import copy_into
-from uncanny.runs.run import RunEnd
-from uncanny.schema import Detection
 
 if TYPE_CHECKING:
+    from uncanny.cli.several import Prepared, Scores
+    from uncanny.eval.detect.data import SourceTruth
+    from uncanny.eval.detect.run import DetectTask
+    from uncanny.eval.detect.score import DetectScore
     from uncanny.runs.config import ModelOptions, RunOptions
+    from uncanny.runs.run import RunEnd
+    from uncanny.schema import Detection
 
 
 @click.command("detect", cls=Command)
@@ -160,6 +156,9 @@ def named_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> Name
     They are then those of an earlier copy in `run`, or else the package's own. Raises UsageError where they
     cannot be copied, or stand beside other paths.
     """
+    from uncanny.demo.scenes import SCENES, scenes
+    from uncanny.records.run_folder import copy_into
+
     bundled = [path for path in paths if str(path) == SCENES and not path.exists()]
     if not bundled:
         return NamedImages(tuple(paths), None)
@@ -191,6 +190,9 @@ class DetectSummary:
         return write_report(folder.path)
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
+        from uncanny.eval.detect.run import DetectRun
+        from uncanny.eval.detect.score import score_json
+
         scores = self.scores()
         return DetectRun(self.task.folder.path, end).to_json(self.images) | {
             "report": None if page is None else str(page),
@@ -198,6 +200,8 @@ class DetectSummary:
         }
 
     def text(self, end: RunEnd, page: Path | None) -> str:
+        from uncanny.demo.scenes import SCENES
+
         lines = [*self._failures(), *self._totals(end), *spending_lines(end), ""]
         if (scores := self.scores()) is not None:
             lines += [*score_lines(scores), ""]
@@ -218,9 +222,14 @@ class DetectSummary:
 
     def scores(self) -> DetectScore | None:
         """None where the truth is not known."""
+        from uncanny.eval.detect.score import score
+
         return None if self.truth is None else score(self._records(), self.truth, len(self.images))
 
     def _records(self) -> Iterator[Detection]:
+        from uncanny.records.jsonl import read_records
+        from uncanny.schema import Detection
+
         records = read_records(self.task.folder.annotations, Detection)
         return (record for record in records if record.image in self.images)
 
@@ -238,6 +247,8 @@ class DetectSummary:
         return ["Not judged, or in part only:", *shown, *more, ""]
 
     def _totals(self, end: RunEnd) -> list[str]:
+        from uncanny.eval.metrics.detection import JUDGED
+
         progress = end.progress
         images = ", ".join(
             f"{progress.statuses[kind]:,} {kind}" for kind in progress.kinds if progress.statuses[kind]
@@ -257,6 +268,10 @@ class DetectSummary:
 
 def scores_of_runs(summaries: Sequence[DetectSummary]) -> Scores:
     """The table and the JSON of several runs over the same images; accuracy where the truth is known."""
+    from uncanny.cli.several import Scores
+    from uncanny.eval.detect.score import score_json
+    from uncanny.eval.metrics.detection import JUDGED, SOURCES
+
     if not summaries:
         return Scores((), None)
     names = [str(summary.task.models.model) for summary in summaries]
@@ -295,6 +310,8 @@ def _verdicts(records: Iterator[Detection]) -> Counter[str]:
 
 def score_lines(score: DetectScore) -> list[str]:
     """The scores for people: accuracy first, then a line a class with what its images were taken for."""
+    from uncanny.eval.metrics.detection import JUDGED, SOURCES
+
     scored = score.scored
     interval = scored.interval()
     ends = "" if interval is None else f" (95 % interval {_percent(interval[0])} to {_percent(interval[1])})"

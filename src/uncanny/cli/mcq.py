@@ -22,9 +22,9 @@ from uncanny.cli.options import (
 from uncanny.cli.outputs import Output, check_outputs, check_run_folder, force_option
 from uncanny.cli.terminal import complain, harmless, layout, say
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.data.load import ITEMS_FILE, load
 
 if TYPE_CHECKING:
+    from uncanny.cli.several import Prepared, Scores
     from uncanny.runs.config import ModelOptions, RunOptions
 
 
@@ -97,7 +97,8 @@ def run_command(
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
     """
     from uncanny.cli.mcq_score import McqSummary, scores_of_runs
-    from uncanny.cli.several import Prepared, Scores, ask_models
+    from uncanny.cli.several import Prepared, ask_models
+    from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.forecast import forecast_task
     from uncanny.eval.mcq.run import McqConfig, McqTask
     from uncanny.records.run_folder import RunFolder
@@ -164,6 +165,7 @@ def score_command(
     ANSWERS are answers.jsonl files, predictions with one line an image, or run folders.
     """
     from uncanny.cli.mcq_score import score_and_show
+    from uncanny.eval.mcq.data.load import load
 
     score_and_show(load(items, root=root), answers, **options)
 
@@ -191,6 +193,7 @@ def check_command(items: str, root: Path | None, images: bool) -> None:
 @force_option
 def overlay_command(items: str, out: Path, root: Path | None, force: bool) -> None:
     """Draw the boxes of Q3 and write OUT/items.jsonl, which names the drawn images."""
+    from uncanny.eval.mcq.data.load import ITEMS_FILE, load
     from uncanny.eval.mcq.data.overlay import drawn_before, overlay
 
     item_set = load(items, root=root, folder=out)
@@ -224,6 +227,7 @@ def import_command(source: Path, out: Path) -> None:
 def export_command(items: str, out: Path, root: Path | None, force: bool) -> None:
     """Write ITEMS as a flat table like the released one, option E added."""
     from uncanny.eval.mcq.data.export import export_table, exported_before
+    from uncanny.eval.mcq.data.load import load
 
     item_set = load(items, root=root)
     check_outputs([Output(out, "table of these items", exported_before)], [item_set.file], force=force)

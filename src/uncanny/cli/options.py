@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 import click
-from pydantic import BaseModel, ValidationError
 
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from uncanny.agents.config import AnnotateConfig
     from uncanny.images import PixelPolicy
     from uncanny.models.registry import ModelId
@@ -410,11 +411,13 @@ def read_policy(
     )
 
 
-T = TypeVar("T", bound=BaseModel)
+T = TypeVar("T", bound="BaseModel")
 
 
 def checked(model: type[T], values: dict[str, Any]) -> T:
     """Build `model`. Raises UsageError that names the option."""
+    from pydantic import ValidationError
+
     try:
         return model(**values)
     except ValidationError as error:

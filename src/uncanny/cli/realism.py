@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 import orjson
 
-from uncanny import realism
 from uncanny.cli.annotate import MOST_FAILURES, skipped_lines, spending_lines
 from uncanny.cli.command import Group
 from uncanny.cli.options import (
@@ -33,19 +32,15 @@ from uncanny.cli.outputs import (
     scores_json,
     table_csv,
 )
-from uncanny.cli.several import Prepared, Scores, ask_models
 from uncanny.cli.terminal import harmless, layout, say, say_json
 from uncanny.errors import UsageError
-from uncanny.eval.realism.data import pairs_of_run
-from uncanny.eval.realism.forecast import forecast_task
-from uncanny.eval.realism.run import RealismConfig, RealismRun, RealismTask
-from uncanny.eval.realism.verdicts import VERDICTS, Verdict
-from uncanny.records.jsonl import write_atomically
-from uncanny.records.run_folder import RunFolder
-from uncanny.runs.run import RunEnd
 
 if TYPE_CHECKING:
+    from uncanny.cli.several import Prepared, Scores
+    from uncanny.eval.realism.run import RealismTask
+    from uncanny.eval.realism.verdicts import Verdict
     from uncanny.runs.config import ModelOptions, RunOptions
+    from uncanny.runs.run import RunEnd
 
 PATH = click.Path(path_type=Path)
 
@@ -101,13 +96,19 @@ def run_command(
 
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
     """
+    from uncanny.cli.several import Prepared, ask_models
+    from uncanny.eval.realism.data import load, pairs_of_run
+    from uncanny.eval.realism.forecast import forecast_task
+    from uncanny.eval.realism.run import RealismConfig, RealismTask
+    from uncanny.records.run_folder import RunFolder
+
     dry = options["dry_run"]
     if run is None and not dry:
         raise UsageError("No run folder is named", remedy="Say where verdicts go with -o runs/NAME.")
     config = RealismConfig(options["temperature"], options["top_p"], options["max_output_tokens"])
 
     def prepare(model: ModelOptions, folder: Path | None, limits: RunOptions) -> Prepared:
-        pair_set = realism.load(pairs, original=original, edited=edited, root=root)
+        pair_set = load(pairs, original=original, edited=edited, root=root)
         if folder is not None:
             pair_set = pairs_of_run(pair_set, folder, store=not dry)
         task = RealismTask(
@@ -129,11 +130,15 @@ def run_command(
 
 def scores_of_runs(folders: Sequence[Path]) -> Scores:
     """The table and the JSON of several runs; nothing where none has a verdict."""
+    from uncanny.cli.several import Scores
+    from uncanny.eval.realism.score import score
+    from uncanny.eval.realism.verdicts import VERDICTS
+
     files = [folder / VERDICTS for folder in folders]
     judged = [file for file in files if file.is_file() and file.stat().st_size]
     if not judged:
         return Scores((), None)
-    scores = realism.score(judged)
+    scores = score(judged)
     command = shlex.join(["uncanny", "realism", "score", *(str(file.parent) for file in judged)])
     return Scores([*str(scores).splitlines(), "", f"Score    {command}"], scores.to_json())
 
@@ -188,6 +193,8 @@ def score_command(
     VERDICTS are verdicts.jsonl files or run folders. Labels are derived again from the answers.
     """
     from uncanny.eval.realism.result import COLUMNS, PAGE
+    from uncanny.eval.realism.score import score
+    from uncanny.records.jsonl import write_atomically
 
     piped = json_file == STANDARD_OUTPUT
     # Whoever pipes scores on wants no page unless one is named.
@@ -203,9 +210,7 @@ def score_command(
         [*verdicts, *human],
         force=force,
     )
-    scores = realism.score(
-        verdicts, humans=human or None, published=published, resamples=resamples, seed=seed
-    )
+    scores = score(verdicts, humans=human or None, published=published, resamples=resamples, seed=seed)
     if csv_file is not None:
         write_atomically(csv_file, [scores.to_csv().encode()])
     if piped:
@@ -234,9 +239,14 @@ class RealismSummary:
         return None
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  there is none
+        from uncanny.eval.realism.run import RealismRun
+
         return RealismRun(self.task.folder.path, end).to_json()
 
     def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002
+        from uncanny.eval.realism.run import RealismRun
+        from uncanny.eval.realism.verdicts import VERDICTS
+
         run, progress = RealismRun(self.task.folder.path, end), end.progress
         left = progress.total - progress.done
         counts = ", ".join(

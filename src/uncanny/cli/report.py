@@ -10,8 +10,6 @@ from uncanny.cli.command import Command
 from uncanny.cli.options import Whole
 from uncanny.cli.outputs import check_outputs, force_option, page
 from uncanny.cli.terminal import harmless, say
-from uncanny.eval.common.runs import page_of_run
-from uncanny.eval.report import report
 
 
 @click.command("report", cls=Command)
@@ -30,5 +28,8 @@ def command(run: Path, max_images: int, force: bool) -> None:
     Of a run of `mcq run` or `realism run` it is the page of its scores, as `uncanny mcq score` and
     `uncanny realism score` write it with their defaults. Of a file of annotations the page goes beside it.
     """
+    from uncanny.eval.common.runs import page_of_run
+    from uncanny.eval.report import report
+
     check_outputs([page(page_of_run(run))] if run.exists() else [], [run], force=force)
     say(harmless(str(report(run, max_images=max_images))))

@@ -14,10 +14,8 @@ from uncanny.cli.command import Command
 from uncanny.cli.inputs import at_rest
 from uncanny.cli.options import RESAMPLES, SEED, Real, Whole
 from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, force_option, page, rows_jsonl, scores_json
-from uncanny.cli.session import RUN_CODES
 from uncanny.cli.terminal import harmless, on_terminal, say, say_json
 from uncanny.errors import UsageError
-from uncanny.records.jsonl import write_atomically
 
 if TYPE_CHECKING:
     from uncanny.eval.semantic.score.image import MatchedImage
@@ -129,6 +127,7 @@ def command(
 
     Exit code 1 if there are records that failed; they are in no score.
     """
+    from uncanny.cli.session import RUN_CODES
     from uncanny.eval.semantic.data.load import name_paths
     from uncanny.eval.semantic.score.result import page_beside
     from uncanny.semantic import score
@@ -223,4 +222,6 @@ def _write_json(scores: SemanticScore, json_file: Path | None) -> None:
     if json_file == STANDARD_OUTPUT:
         say_json(scores.to_json())
     elif json_file is not None:
+        from uncanny.records.jsonl import write_atomically
+
         write_atomically(json_file, [orjson.dumps(scores.to_json(), option=orjson.OPT_INDENT_2)])
