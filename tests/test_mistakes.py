@@ -35,25 +35,25 @@ async def _callback(_record: object) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"max_cost": 1}, "no option max_cost. Did you mean max_cost_usd?"),
+        ({"max_cost": 1}, "no option `max_cost`. Did you mean `max_cost_usd`?"),
         ({"model": ["demo", "noop"]}, "one name, not"),
         ({"model": None}, "one name, not None"),
-        ({"out": None}, "out names no folder"),
-        ({"out": ""}, "out names no folder"),
-        ({"concurrency": "4"}, "concurrency must be a whole number, not '4'"),
-        ({"limit": 1.5}, "limit must be a whole number"),
-        ({"limit": True}, "limit must be a whole number"),
-        ({"max_cost_usd": "20"}, "max_cost_usd must be a number"),
-        ({"retry_failed": "no"}, "retry_failed must be True or False"),
-        ({"roles": "formatter=demo"}, "roles must be a mapping"),
-        ({"base_url": 8000}, "base_url must be"),
-        ({"base_url": {"openai": 3}}, "base_url of openai must be"),
-        ({"stop": threading.Event()}, r"stop must be an uncanny\.Stop"),
-        ({"on_image": "print"}, "on_image must be a function"),
-        ({"on_image": _callback}, "on_image is an async function"),
-        ({"on_call": _callback}, "on_call is an async function"),
-        ({"max_side": "512"}, "max_side must be a whole number"),
-        ({"root": 3}, "root must be a path"),
+        ({"out": None}, "`out` names no folder"),
+        ({"out": ""}, "`out` names no folder"),
+        ({"concurrency": "4"}, "`concurrency` must be a whole number, not '4'"),
+        ({"limit": 1.5}, "`limit` must be a whole number"),
+        ({"limit": True}, "`limit` must be a whole number"),
+        ({"max_cost_usd": "20"}, "`max_cost_usd` must be a number"),
+        ({"retry_failed": "no"}, "`retry_failed` must be True or False"),
+        ({"roles": "formatter=demo"}, "`roles` must be a mapping"),
+        ({"base_url": 8000}, "`base_url` must be"),
+        ({"base_url": {"openai": 3}}, "`base_url` of openai must be"),
+        ({"stop": threading.Event()}, r"`stop` must be an uncanny\.Stop"),
+        ({"on_image": "print"}, "`on_image` must be a function"),
+        ({"on_image": _callback}, "`on_image` is an async function"),
+        ({"on_call": _callback}, "`on_call` is an async function"),
+        ({"max_side": "512"}, "`max_side` must be a whole number"),
+        ({"root": 3}, "`root` must be a path"),
     ],
     ids=_option,
 )
@@ -86,18 +86,18 @@ def test_runs_of_one_and_of_several_models_do_not_share_a_folder(
         function("scenes", model="demo", out=tmp_path)
     with pytest.raises(UsageError, match="list of names"):
         function("scenes", model=3, out=tmp_path)
-    with pytest.raises(UsageError, match="Did you mean max_cost_usd"):
+    with pytest.raises(UsageError, match="Did you mean `max_cost_usd`"):
         function("scenes", model="demo", out=tmp_path / "other", max_cost=1)
-    with pytest.raises(UsageError, match="temperature must be a number"):
+    with pytest.raises(UsageError, match="`temperature` must be a number"):
         function("scenes", model="demo", out=tmp_path / "other", temperature="hot")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"out": "run"}, "no option out"),
-        ({"config": {"repeats": 1}}, r"config must be an uncanny\.AnnotateConfig"),
-        ({"policy": {"max_side": 512}}, r"policy must be an uncanny\.PixelPolicy"),
+        ({"out": "run"}, "no option `out`"),
+        ({"config": {"repeats": 1}}, r"`config` must be an uncanny\.AnnotateConfig"),
+        ({"policy": {"max_side": 512}}, r"`policy` must be an uncanny\.PixelPolicy"),
     ],
     ids=_option,
 )
@@ -113,7 +113,7 @@ def test_a_pillow_image_that_is_no_png_is_told_of(mode: str) -> None:
 
 
 def test_an_audit_names_a_wrong_option(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Did you mean max_cost_usd"):
+    with pytest.raises(UsageError, match="Did you mean `max_cost_usd`"):
         uncanny.audit({"drawn": "scenes:drawn"}, model="demo", out=tmp_path, max_cost=1)  # type: ignore[call-arg]
 
 

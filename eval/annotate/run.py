@@ -33,6 +33,7 @@ from uncanny.runs.stop import Stop
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
 from uncanny.schema import Annotation
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -252,7 +253,7 @@ async def annotate_image_async(
     check_options(options)
     for parameter, value, kind in (("config", config, AnnotateConfig), ("policy", policy, PixelPolicy)):
         if value is not None and not isinstance(value, kind):
-            raise UsageError(f"{parameter} must be an uncanny.{kind.__name__}, not {value!r}")
+            raise UsageError(f"{option(parameter)} must be an uncanny.{kind.__name__}, not {value!r}")
     path = Path(image) if isinstance(image, str | Path) else None
     task = AnnotateTask(
         folder=RunFolder(Path()),
@@ -370,7 +371,7 @@ def make_config(kind: type[C], **values: Any) -> C:
         return kind(**values)
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"{first['loc'][0]} {first['input']!r}: {first['msg']}") from error
+        raise UsageError(f"{option(str(first['loc'][0]))}: {first['msg']}, not {first['input']!r}") from error
 
 
 @dataclass(kw_only=True)

@@ -37,6 +37,7 @@ from uncanny.runs.progress import what_is_left
 from uncanny.runs.run import prompts_of, run_with
 from uncanny.runs.sync import blocking
 from uncanny.schema import Annotation
+from uncanny.wording import option
 
 
 class AuditOptions(AnnotateOptions, total=False):
@@ -180,13 +181,13 @@ def check_named(source: Source, model: str | None, out: str | PathLike[str] | No
     if model is None:
         raise UsageError(
             f"{source.name}: {source.place} holds images without annotations, and no model is named",
-            remedy="Say which one annotates them with --model.",
+            remedy=f"Say which one annotates them with {option('model')}.",
         )
     if out is None:
         raise UsageError(
             f"{source.name}: {source.place} holds images without annotations, and no folder is named for "
             "them",
-            remedy="Say where the annotations go with -o runs/NAME.",
+            remedy=f"Say where the annotations go with {option('out', 'runs/NAME')}.",
         )
 
 
@@ -195,8 +196,8 @@ def check_against(sources: Sequence[Source]) -> None:
     for source in sources:
         if source.kind == "images":
             raise UsageError(
-                f"--against {source.name} holds images without annotations",
-                remedy="Annotate them first, with `uncanny annotate` and the second model.",
+                f"{option('against')}: {source.name} holds images without annotations",
+                remedy="Annotate them first, with the second model.",
             )
 
 
@@ -247,7 +248,9 @@ class Annotating:
         """Raises UsageError for a name that cannot be a folder's."""
         name = source.name
         if name in (".", "..") or any(mark in name for mark in ("/", "\\", "\0")):
-            raise UsageError(f"{name!r} cannot name a folder", remedy="Leave out slashes in NAME=FOLDER.")
+            raise UsageError(
+                f"{name!r} cannot name a folder", remedy="Leave out slashes in the names of generators."
+            )
         return RunFolder(self.out / name)
 
     def annotated(self, sources: Sequence[Source]) -> tuple[Source, ...]:

@@ -60,7 +60,7 @@ def open_run(path: Path) -> ReadRun:
     if manifest is None and not folder.annotations.is_file():
         raise UsageError(
             f"{path} is not a run folder: it has neither run.json nor annotations.jsonl",
-            remedy="Name the folder that was given to `uncanny annotate -o`.",
+            remedy="Name the folder that the annotations went to.",
         )
     return ReadRun(folder, manifest or RunManifest(), manifest is not None, folder.annotations)
 

@@ -426,7 +426,7 @@ class McqTask(Task[PendingItem, Answer]):
         except OSError as error:
             raise StorageError(
                 f"{error.filename or folder} cannot be written: {error.strerror or error}",
-                remedy="Free some disk space and run the same command again.",
+                remedy="Free some disk space and run the same again.",
             ) from error
 
     def _record(self, item: Item, answer: RawAnswer, files: Mapping[AskedQuestion, RecordedFile]) -> Answer:

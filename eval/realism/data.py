@@ -23,6 +23,7 @@ from uncanny.images import SkippedInputs, discover, display_path
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
 from uncanny.schema import Record
+from uncanny.wording import option
 
 PAIR_FILE = "pairs.jsonl"
 
@@ -99,11 +100,13 @@ def load(
     10
     """
     if (original is None) != (edited is None):
-        raise UsageError("--original and --edited go together", remedy="Name both folders.")
+        raise UsageError(
+            f"{option('original')} and {option('edited')} go together", remedy="Name both folders."
+        )
     if (source is None) == (original is None):
         raise UsageError(
             "No pairs are named" if source is None else "Pairs are named twice",
-            remedy="Give either PAIRS or both --original and --edited.",
+            remedy=f"Give a source, or both {option('original')} and {option('edited')}.",
         )
     if original is not None and edited is not None:
         return folder_pairs(Path(original), Path(edited))
@@ -114,7 +117,7 @@ def load(
     if source != SCENES or path.exists():
         return load_pairs(path, None if root is None else Path(root))
     if root is not None:
-        raise UsageError("--root does not go with the bundled pairs", remedy="Leave it out.")
+        raise UsageError(f"{option('root')} does not go with the bundled pairs", remedy="Leave it out.")
     return scene_pairs()
 
 
@@ -150,8 +153,8 @@ def folder_pairs(original: Path, edited: Path) -> PairSet:
         if not folder.is_dir():
             raise UsageError(
                 f"{folder} is no folder",
-                remedy="Give a pair file, a folder with original/ and edited/ in it, or both with --original "
-                "and --edited.",
+                remedy="Give a pair file, a folder with original/ and edited/ in it, or both with "
+                f"{option('original')} and {option('edited')}.",
             )
     (originals, beside_originals), (edits, beside_edits) = _images(original), _images(edited)
     pairs: list[PairFiles] = []
@@ -196,7 +199,7 @@ def pairs_of_run(pairs: PairSet, run: Path, *, store: bool) -> PairSet:
     check_no_links(folder)
     file = store_scene_pairs(folder)
     stored = load_pairs(file)
-    remedy = f"It is not the bundled set: remove {folder}, or name another run with -o."
+    remedy = f"It is not the bundled set: remove {folder}, or name another run with {option('out')}."
     check_within(run, file, (side for pair in stored for side in (pair.original, pair.edited)), remedy=remedy)
     return stored
 

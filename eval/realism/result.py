@@ -19,6 +19,7 @@ from uncanny.eval.metrics.significance import PositionBias
 from uncanny.eval.realism.humans import HUMAN_LABELS, HumanScore, published_humans
 from uncanny.eval.realism.verdicts import VerdictOutcome, VerdictSet
 from uncanny.graphs.ugda_cases import CASES, LABELS, Case, Label
+from uncanny.wording import either
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -234,7 +235,8 @@ class RealismScore(TableResult):
             yield CAVEATS["inpainting_scores"]
         for name, each in self.sets.items():
             if each.verdicts.unfinished is not None:
-                yield f"{name}: {each.verdicts.unfinished}; the same `uncanny realism run` goes on"
+                run = either(python="realism.run", command_line="uncanny realism run")
+                yield f"{name}: {each.verdicts.unfinished}; the same `{run}` goes on"
             without = [f"{n:,} {kind}" for kind, n in each.overall.outcomes.items() if kind != "judged" and n]
             if without:
                 yield (

@@ -5,7 +5,7 @@
     UncannyError
     ├── UsageError                 the user asked for something that cannot be done; nothing was started
     │   ├── RecordError            a record file has an invalid line: file, line, field
-    │   ├── RunLockedError         another process works on the same run folder
+    │   ├── RunLockedError         another process, or call, works on the same run folder
     │   └── RunMismatchError       the run folder was made with other settings
     ├── ImageError                 one image cannot be used; becomes a record `unreadable`
     ├── AnswerError                one answer could not be read as what was asked for
@@ -79,7 +79,7 @@ class RecordError(UsageError):
 
 
 class RunLockedError(UsageError):
-    """Another live process holds the lock of the run folder."""
+    """Another live process, or another call in this one, holds the lock of the run folder."""
 
 
 class RunMismatchError(UsageError):

@@ -1,9 +1,11 @@
-"""Text and figures as people read them: on one line, nothing a terminal would obey, never a false 0."""
+"""Text and figures as people read them: on one line, nothing a terminal would obey, never a false 0, and in
+the words of the interface they use."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 # Controls, separators of lines, directions, invisible and tag characters, lone surrogates. What joins letters
 # and emoji (U+200C, U+200D) stays.
@@ -29,6 +31,39 @@ def escaped(char: str) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that is no UTF-8
         return f"\\x{code - 0xDC00:02x}"
     return char.encode("unicode_escape").decode()
+
+
+# Of the whole process and all its threads: the command line owns its process, programs never set it.
+_command_line = False
+_FLAGS = {"out": "-o"}
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """What is said within is for people at a command line; else it is for those who call from Python."""
+    global _command_line
+    before, _command_line = _command_line, True
+    try:
+        yield
+    finally:
+        _command_line = before
+
+
+def option(name: str, value: object = None) -> str:
+    """The parameter `name` as whoever is told of it writes it, with a value where one is advised.
+
+    `--max-cost-usd`, `--limit 5` at a command line; `` `max_cost_usd` ``, `` `limit=5` `` in Python. True is
+    the value of a switch.
+    """
+    if not _command_line:
+        return f"`{name}`" if value is None else f"`{name}={value!r}`"
+    flag = _FLAGS.get(name) or f"--{name.replace('_', '-')}"
+    return flag if value is None or value is True else f"{flag} {value}"
+
+
+def either(*, python: str, command_line: str) -> str:
+    """What is called differently in both interfaces."""
+    return command_line if _command_line else python
 
 
 NOT_PRICED = "not priced"

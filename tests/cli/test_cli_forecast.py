@@ -11,6 +11,7 @@ import pytest
 import uncanny
 from tests.runs.e2e import pictures, uncanny_here
 from uncanny.runs.forecast import Forecast
+from uncanny.wording import on_command_line
 
 FORECASTS: dict[str, Callable[..., Forecast]] = {
     "annotate": uncanny.annotate_forecast,
@@ -27,7 +28,9 @@ def test_a_dry_run_prints_the_public_forecast(command: str, tmp_path: Path) -> N
     forecast = FORECASTS[command](source, model="openai/gpt-4o", limit=2)
     words = (*command.split(), source, "--limit", "2", "--dry-run")
     dry = uncanny_here(*words, "--model", "openai/gpt-4o")
-    assert dry.out.rstrip("\n") == forecast.text() == str(forecast)
+    with on_command_line():
+        assert dry.out.rstrip("\n") == forecast.text() == str(forecast)
+    assert str(forecast).endswith("`limit=5` gives real figures.")
     json = uncanny_here(*words, "--model", "openai/gpt-4o", "--json").json()
     assert list(json.items()) == list(forecast.to_json().items())
 
@@ -52,5 +55,5 @@ def test_parameters_out_of_range_are_refused() -> None:
 
 @pytest.mark.parametrize("command", FORECASTS)
 def test_an_option_that_is_misspelt_is_refused(command: str) -> None:
-    with pytest.raises(uncanny.UncannyError, match="no option limits"):
+    with pytest.raises(uncanny.UncannyError, match="no option `limits`"):
         FORECASTS[command]("scenes", model="demo", limits=3)

@@ -97,7 +97,7 @@ def test_a_server_never_reached_is_given_up_soon(model: Patient) -> None:
     model.now += UNREACHED_S
     with pytest.raises(ModelDownError, match="cannot be reached: connection refused") as caught:
         model.fails(UNREACHED, 1)
-    assert "--base-url" in str(caught.value)
+    assert "`base_url`" in str(caught.value)
 
 
 def test_a_server_that_is_still_starting_gets_a_few_seconds(model: Patient) -> None:

@@ -116,5 +116,5 @@ async def test_its_own_key_is_sent(httpserver: HTTPServer, monkeypatch: pytest.M
 
 def test_an_address_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_COMPATIBLE_BASE_URL")
-    with pytest.raises(UsageError, match="--base-url"):
+    with pytest.raises(UsageError, match="`base_url`"):
         CompatibleProvider("gemma")

@@ -88,7 +88,7 @@ async def test_nothing_is_sent_where_a_server_redirects_to(
         assert other.received == []
     assert isinstance(error, ModelUnusableError)
     assert f"redirects to {other.url}/v1/elsewhere (HTTP {status})" in str(error)
-    assert "--base-url" in str(error)
+    assert "`base_url`" in str(error)
     assert len(httpserver.log) == 1
 
 

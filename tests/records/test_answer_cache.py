@@ -161,7 +161,7 @@ def test_a_full_disk_fails_the_calls_that_wait_and_not_the_writer(folder: Path) 
 def test_a_folder_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    with pytest.raises(UsageError, match=r"The answer cache in .*file cannot be opened.*--cache"):
+    with pytest.raises(UsageError, match=r"The answer cache in .*file cannot be opened.*`cache_dir`"):
         AnswerCache(blocked)
 
 

@@ -45,7 +45,7 @@ def test_the_lock_makes_the_folder_and_can_be_taken_again(folder: RunFolder) -> 
 def test_only_one_holds_it(folder: RunFolder) -> None:
     with (
         folder.locked(),
-        pytest.raises(RunLockedError, match=r"Another process is working on .*run\. .*-o"),
+        pytest.raises(RunLockedError, match=r"This process is already working on .*run\. .*`out`"),
         RunFolder(folder.path).locked(),
     ):
         pass
@@ -65,7 +65,7 @@ def test_a_holder_that_is_killed_leaves_no_lock(folder: RunFolder) -> None:
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(RunLockedError), folder.locked():
+        with pytest.raises(RunLockedError, match="Another process is working on"), folder.locked():
             pass
     finally:
         holder.send_signal(signal.SIGKILL)
@@ -77,7 +77,7 @@ def test_a_holder_that_is_killed_leaves_no_lock(folder: RunFolder) -> None:
 def test_a_file_in_the_folders_place_is_explained(folder: RunFolder) -> None:
     folder.path.parent.mkdir()
     folder.path.write_text("x")
-    with pytest.raises(UsageError, match=r"cannot be used as a run folder: .*-o"), folder.locked():
+    with pytest.raises(UsageError, match=r"cannot be used as a run folder: .*`out`"), folder.locked():
         pass
 
 

@@ -53,7 +53,7 @@ def check_stopped(done: Done, *words: str) -> None:
     check_no_traceback(done)
     assert done.code == 1, done.err
     (line,) = [line for line in done.told.splitlines() if line.startswith("Stopped, ")]
-    for word in (*words, "same command"):
+    for word in (*words, "run the same again"):
         assert word in line
 
 

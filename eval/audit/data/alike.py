@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from uncanny.errors import UsageError
+from uncanny.wording import option
 
 Aspect = Literal["model", "prompts", "pixels", "settings"]
 
@@ -83,7 +84,7 @@ class NotAlikeError(UsageError):
     def __init__(self, mismatches: Sequence[Mismatch]) -> None:
         self.mismatches = tuple(mismatches)
         what = "The annotations are not made alike, so the figures cannot be compared:"
-        remedy = "Annotate all alike, or say --allow-mixed."
+        remedy = f"Annotate all alike, or say {option('allow_mixed', True)}."
         self._lines = (what, *(f"  {mismatch}" for mismatch in mismatches), remedy)
         super().__init__("\n".join(self._lines[:-1]), remedy=remedy)
 

@@ -17,6 +17,7 @@ from uncanny.eval.common.problems import ItemsError, Problem, of_validation
 from uncanny.eval.common.runs import ReadRun, open_run
 from uncanny.records.run_folder import Unfinished, unfinished
 from uncanny.schema import Annotation
+from uncanny.wording import option
 
 FINISHED = "finished"
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -107,7 +108,8 @@ def _open(source: Source, root: Path | None) -> _Records:
     if source.kind == "images":
         raise UsageError(
             f"{source.name}: {source.place} holds no annotations",
-            remedy="Name a model with --model and a folder with -o to annotate its images first.",
+            remedy=f"Name a model with {option('model')} and a folder with {option('out')} to annotate its "
+            "images first.",
         )
     if source.path is None:
         return _Records(source, None, None, root or Path())
@@ -131,7 +133,7 @@ def _read(records: _Records, aggregate: Aggregate, pair_by: str | None) -> list[
         try:
             aggregate.add(record)
         except ValueError as error:
-            message = f"{error}; --pair-by needs it in every record"
+            message = f"{error}; {option('pair_by')} needs it in every record"
             problems.append(Problem(record.image, pair_by, message, line=line))
     return problems
 

@@ -32,6 +32,7 @@ from uncanny.eval.common.published import published as published_figures
 from uncanny.eval.metrics.audit import RANKED, AuditMetrics, audit_metrics
 from uncanny.eval.metrics.intervals import LEVEL, RESAMPLES
 from uncanny.eval.metrics.significance import rank_agreement
+from uncanny.wording import option
 
 PAPER = "the AnomReason paper, table 3: 246 prompts a generator"
 ASSESSORS = ("AnomReasonor", "AnomAgent")
@@ -73,7 +74,7 @@ def agreement(leaderboard: Leaderboard, against: Leaderboard) -> tuple[Agreement
     if len(shared) < 2:
         raise UsageError(
             f"The two assessors have {len(shared)} of the generators in common",
-            remedy="Give --against the same names, at least two of them.",
+            remedy=f"Give {option('against')} the same names, at least two of them.",
         )
     agreements = []
     for metric in RANKED:

@@ -21,6 +21,7 @@ from uncanny.eval.mcq.data.load import item_lines, write_items
 from uncanny.records.jsonl import read_records
 from uncanny.records.run_folder import RunFolder
 from uncanny.schema import Annotation, Anomaly, Record
+from uncanny.wording import option
 
 Source = Literal["verified anomaly", "rejected anomaly", "other image", "other object", "wrong part"]
 
@@ -167,7 +168,7 @@ def build(
     if not force and _differs(target, b"".join(item_lines(drafts))):
         raise UsageError(
             f"{target} is there already and is no file of just these drafts",
-            remedy="Name another file, or replace it with --force.",
+            remedy=f"Name another file, or replace it with {option('force', True)}.",
         )
     write_items(drafts, target)
     return drafts

@@ -20,6 +20,7 @@ from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import RunFolder, check_no_links, check_within
 from uncanny.records.run_manifest import RunManifest
+from uncanny.wording import either, option
 
 ITEMS_FILE = "items.jsonl"
 _COPY = "items"
@@ -66,14 +67,20 @@ def load_run_items(run: Path) -> ItemSet:
     file = run / (manifest.items or "")
     if not file.is_file():
         raise UsageError(
-            f"{run} is a run of `mcq run`, and its items are not where it has them from",
-            remedy=f"Name them: uncanny mcq score ITEMS {run}",
+            f"{run} is a run of questions, and its items are not where it has them from",
+            remedy=f"Name them: {_score_call(run)}",
         )
     items = load(file, root=manifest.root)
     if file.resolve().is_relative_to(run.resolve()):
-        remedy = f"Name them yourself: uncanny mcq score ITEMS {run}"
+        remedy = f"Name them yourself: {_score_call(run)}"
         check_within(run, file, items.image_files(), remedy=remedy)
     return items
+
+
+def _score_call(run: Path) -> str:
+    return either(
+        python=f"uncanny.mcq.score(items, {str(run)!r})", command_line=f"uncanny mcq score ITEMS {run}"
+    )
 
 
 def is_bundled(source: str | os.PathLike[str]) -> bool:
@@ -166,7 +173,9 @@ def _repeated_ids(numbered: Sequence[tuple[int, Item]]) -> Iterator[Problem]:
 
 
 def _inside(items: ItemSet, folder: Path) -> ItemSet:
-    remedy = f"It is not the bundled set: remove {items.file.parent}, or name another run with -o."
+    remedy = (
+        f"It is not the bundled set: remove {items.file.parent}, or name another run with {option('out')}."
+    )
     check_within(folder, items.file, items.image_files(), remedy=remedy)
     return items
 

@@ -20,6 +20,7 @@ from uncanny.eval.common.problems import ItemsError, Problem, of_validation
 from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Box, Item, ItemSet, Letter, Option, Split
 from uncanny.eval.mcq.data.load import ITEMS_FILE, write_items
 from uncanny.eval.mcq.data.released_rows import CellError, read_type
+from uncanny.wording import option
 
 
 class _Part(BaseModel):
@@ -124,7 +125,7 @@ def import_payloads(path: Path, folder: Path) -> ItemSet:
     """
     target = folder / ITEMS_FILE
     if target.exists():
-        raise UsageError(f"{target} is there already", remedy="Name another folder with -o.")
+        raise UsageError(f"{target} is there already", remedy=f"Name another folder with {option('out')}.")
     items: list[Item] = []
     problems: list[Problem] = []
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):

@@ -21,6 +21,7 @@ from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, response_ma
 from uncanny.eval.mcq.score.parser import Parser
 from uncanny.eval.mcq.score.result import McqScores, ModelScore
 from uncanny.eval.metrics.intervals import RESAMPLES
+from uncanny.wording import option
 
 # A run folder, a folder with runs of several models, a file of answers or of predictions.
 AnswerFile = str | os.PathLike[str]
@@ -141,5 +142,5 @@ def _require_all(matrices: Iterable[ResponseMatrix]) -> None:
             why = ", ".join(f"{reason}: {count}" for reason, count in matrix.reasons.most_common(5))
             raise UsageError(
                 f"{missing} of {int(matrix.key.asked.sum())} answers of {matrix.model!r} are missing ({why})",
-                remedy="Finish the run, or score without --require-complete.",
+                remedy=f"Finish the run, or score without {option('require_complete', True)}.",
             )

@@ -14,6 +14,7 @@ from uncanny.eval.common.published import published as published_tables
 from uncanny.eval.common.tables import MISSING, Table
 from uncanny.eval.mcq.data.items import Item
 from uncanny.eval.mcq.data.texts import whose_texts
+from uncanny.wording import either
 
 if TYPE_CHECKING:
     from uncanny.eval.mcq.score.result import McqScores, ModelScore
@@ -64,9 +65,10 @@ def changed_note(changed: Sequence[tuple[str, str]]) -> str:
     answers = "1 answer was" if len(changed) == 1 else f"{len(changed):,} answers were"
     named = ", ".join(f"{item} {question}" for item, question in changed[:MOST_NAMED])
     more = f", and {len(changed) - MOST_NAMED:,} more in the JSON" if len(changed) > MOST_NAMED else ""
+    run = either(python="mcq.run", command_line="uncanny mcq run")
     return (
         f"{answers} given before the question was changed, and left out ({named}{more}). "
-        "The same `uncanny mcq run` asks again; or score against the items as they were."
+        f"The same `{run}` asks again; or score against the items as they were."
     )
 
 

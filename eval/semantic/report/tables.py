@@ -21,6 +21,7 @@ from uncanny.eval.semantic.report.rows import (
 )
 from uncanny.eval.semantic.report.words import METRICS, measure_words
 from uncanny.eval.semantic.score.result import Metric, PredictionScore, SemanticScore
+from uncanny.wording import option
 
 # Up to so many pairs of files have a table of their differences; all are in the JSON.
 MOST_PAIRS = 6
@@ -167,7 +168,7 @@ def _notes(score: SemanticScore) -> Iterator[str]:
     yield f"Truth: {truth.path}: {truth.images:,} images, {truth.anomalies:,} anomalies"
     yield f"Signature: {score.signature}"
     if score.no_comparison is not None:
-        left = " --published shows none." if score.published else ""
+        left = f" {option('published', True)} shows none." if score.published else ""
         yield f"Published figures do not compare: {score.no_comparison}.{left}"
     elif score.published:
         yield CAVEATS["semantic_scores"]
@@ -188,7 +189,7 @@ def _prediction_notes(prediction: PredictionScore) -> Iterator[str]:
     if by_file := prediction.paired_by.get("file"):
         yield f"{by_file:,} images are paired by file name alone: all folders differ"
     if prediction.unfinished is not None:
-        yield f"{prediction.unfinished}; the same command goes on with it"
+        yield f"{prediction.unfinished}; annotate with the same settings to go on"
     if left.only_truth:
         missing = _count(left.only_truth, "image")
         yield f"{missing} without a prediction: not in release, empty in paper{_names(left.only_truth)}"

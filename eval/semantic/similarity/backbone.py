@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from uncanny.errors import UsageError
 from uncanny.eval.semantic.similarity.weights import first_line
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     import torch
@@ -177,7 +178,8 @@ def _check_layers(config: Any, name: str, num_layers: int) -> None:
     layers = getattr(config, "encoder_layers", None) or getattr(config, "num_hidden_layers", None)
     if num_layers < 0 or (layers is not None and num_layers > layers):
         raise UsageError(
-            f"Backbone {name!r} has {layers} layers, not {num_layers}", remedy=f"--num-layers 0 to {layers}"
+            f"Backbone {name!r} has {layers} layers, not {num_layers}",
+            remedy=f"Give {option('num_layers')} from 0 to {layers}.",
         )
 
 
@@ -242,7 +244,7 @@ def _fitting(backbone: Backbone, batch: Sequence[Ids]) -> torch.Tensor:
         if len(batch) == 1:
             raise UsageError(
                 f"{backbone.model.device} has no memory for a text of {len(batch[0])} tokens",
-                remedy="Score on another device, with --device cpu for instance.",
+                remedy=f"Score on another device, with {option('device', 'cpu')} for instance.",
             ) from error
     half = len(batch) // 2
     return torch.cat([_fitting(backbone, batch[:half]), _fitting(backbone, batch[half:])])

@@ -24,6 +24,7 @@ from uncanny.eval.semantic.similarity.backbone import Backbone, Ids, embed, load
 from uncanny.eval.semantic.similarity.base import Matrix, MeasureOptions, TextPairs
 from uncanny.eval.semantic.similarity.embeddings import EmbeddingStore, Packed
 from uncanny.settings import settings
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     import torch
@@ -238,7 +239,8 @@ def open_measure(options: MeasureOptions) -> BertScore:
     if absent:
         raise UsageError(
             f"BERTScore needs {', '.join(absent)}, which is not installed",
-            remedy="pip install 'uncanny[semantic]', or use --similarity chrf, which needs no model.",
+            remedy="pip install 'uncanny[semantic]', or use "
+            f"{option('similarity', 'chrf')}, which needs no model.",
         )
     chosen = options.backbone or weights.DEFAULT_BACKBONE
     path = weights.local_folder(chosen)

@@ -14,6 +14,7 @@ import numpy as np
 
 from uncanny.errors import UsageError
 from uncanny.eval.semantic.similarity.base import Matrix, MeasureOptions, TextPairs
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.chrf import CHRF
@@ -62,6 +63,6 @@ def open_measure(options: MeasureOptions) -> ChrfSimilarity:
     if options != MeasureOptions():
         raise UsageError(
             "chrf has no backbone, layers or device",
-            remedy="Leave these options out, or use --similarity bertscore.",
+            remedy=f"Leave these options out, or use {option('similarity', 'bertscore')}.",
         )
     return ChrfSimilarity()

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from uncanny.errors import UsageError
+from uncanny.wording import option
 
 DEFAULT_BACKBONE = "distilbert-base-uncased"
 # Backbones with a published table (eval/published/semantic_scores.json), at the layer bert-score gives them.
@@ -65,7 +66,8 @@ def layer_of(backbone: str, num_layers: int | None, *, is_path: bool) -> int:
     if default is None:
         raise UsageError(
             f"Backbone {backbone!r}: which layer?",
-            remedy="Say it with --num-layers; bert-score knows the layer only of backbones it lists by name.",
+            remedy=f"Say it with {option('num_layers')}; bert-score knows the layer only of backbones it "
+            "lists by name.",
         )
     return default
 
@@ -144,8 +146,8 @@ def _download(name: str, layer: int) -> Path:
 
     remedy = (
         "Run once with a connection to huggingface.co, or get the model elsewhere with "
-        f"`hf download {name}` and copy the folder: --backbone FOLDER --num-layers {layer}. "
-        "Without any weights: --similarity chrf."
+        f"`hf download {name}` and give its folder: {option('backbone', 'FOLDER')} "
+        f"and {option('num_layers', layer)}. Without any weights: {option('similarity', 'chrf')}."
     )
     try:
         known = HfApi().model_info(name, timeout=HUB_TIMEOUT_S)

@@ -15,6 +15,7 @@ from uncanny import __version__
 from uncanny.cli.command import Group
 from uncanny.cli.terminal import close_output, complain, layout, open_streams
 from uncanny.errors import UncannyError
+from uncanny.wording import on_command_line
 
 # name: (module, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -48,7 +49,8 @@ class LazyGroup(Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with on_command_line():
+                return super().invoke(ctx)
         except KeyboardInterrupt as error:
             # click would print an empty line for it.
             raise click.Abort from error

@@ -118,7 +118,7 @@ class Budget:
                     return
                 # What is left for others may be left for ever: whoever is first has it when nothing runs.
                 if not self._fits(worst):
-                    remedy = "Raise the limit and run the same command to go on."
+                    remedy = "Raise the limit and run the same again to go on."
                     waiter.granted.set_exception(BudgetError(self._says(), remedy=remedy))
                     continue
             self._grant(worst, waiter.ticket)

@@ -18,6 +18,7 @@ from uncanny.client.budget import Spend
 from uncanny.client.waiting import Ticket, WaitingQueue
 from uncanny.errors import ModelDownError, ModelUnusableError, RequestRejectedError, TransientError
 from uncanny.models.base import ModelProvider, ModelRequest, Tokens
+from uncanny.wording import option
 
 PATIENCE_S = 120.0
 
@@ -254,12 +255,12 @@ class Breaker:
     def _give_up_unreached(self, error: TransientError) -> NoReturn:
         raise ModelDownError(
             f"{self._model} cannot be reached: {error.message}",
-            remedy="Check that the server is up and --base-url right, then run the command again.",
+            remedy=f"Check that the server is up and {option('base_url')} right, then run the same again.",
         ) from error
 
     def _give_up(self, error: TransientError) -> NoReturn:
         how = f"{self._failures} times in a row over {self._lasted():.0f} s"
         raise ModelDownError(
             f"{self._model} failed {how}: {error.message}",
-            remedy="Run the same command again when it is back; no answer is asked for twice.",
+            remedy="Run the same again when it is back; no answer is asked for twice.",
         ) from error

@@ -52,7 +52,7 @@ CAPABILITIES: Final = Capabilities(
 )
 
 _REMEDY = (
-    "For your own images use a real model: --model openai/NAME, anthropic/NAME, vllm/NAME or "
+    "For your own images use a real model: openai/NAME, anthropic/NAME, vllm/NAME or "
     "openai-compatible/NAME; for a dry run, `uncanny fake-server` answers any image with made-up content."
 )
 _REMARK = f"This is a {SYNTHETIC_MARK}: it answers the questions of uncanny's own prompts only."

@@ -290,7 +290,7 @@ def explain(error: Exception, data: bytes, suffix: str = "") -> ImageError:
             "the file declares far more pixels than the limit", kind="bomb", remedy=_RAISE_PIXELS
         )
     if isinstance(error, MemoryError):
-        remedy = "Run the same command again with more of it, or make the picture smaller."
+        remedy = "Run the same again with more of it, or make the picture smaller."
         return ImageError("the picture needs more memory than there is", kind="memory", remedy=remedy)
     name = sniff(data)
     if name is None:
@@ -331,7 +331,7 @@ def _load_extra(name: Format) -> None:
         raise ImageError(
             f"{name} needs a plugin that is not installed",
             kind="unsupported",
-            remedy=f"Run `pip install {package}` and the same command again, or convert it to {_READABLE}.",
+            remedy=f"Run `pip install {package}` and run the same again, or convert it to {_READABLE}.",
         ) from error
 
 

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from uncanny.errors import ImageError, ImageFault, StorageError
 from uncanny.images.discover import short_path
+from uncanny.wording import option
 
 _FAULTS: dict[int, tuple[ImageFault, str, str | None]] = {
     errno.ENOENT: ("missing", "the file does not exist", "Was it moved, or is it a link to nowhere?"),
@@ -26,7 +27,7 @@ _FAULTS: dict[int, tuple[ImageFault, str, str | None]] = {
     errno.EACCES: ("permission", "no permission to read the file", "Check its mode and its folder's."),
     errno.EPERM: ("permission", "no permission to read the file", "Check its mode and its folder's."),
     errno.EISDIR: ("not_a_file", "this is a folder, not a file", None),
-    errno.ENOMEM: ("memory", "there is no memory left to read the file", "Run the same command again."),
+    errno.ENOMEM: ("memory", "there is no memory left to read the file", "Run the same again."),
 }
 # That too many files are open says nothing of this one: others will be closed.
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
@@ -144,9 +145,8 @@ def _open(path: Path) -> BufferedReader:
             if error.errno not in _TOO_MANY:
                 raise
             if time.monotonic() >= until:
-                remedy = (
-                    "Allow more of them (ulimit -n) or lower --concurrency, and run the same command again."
-                )
+                less = option("concurrency")
+                remedy = f"Allow more of them (ulimit -n) or lower {less}, and run the same again."
                 raise StorageError(
                     f"{short_path(path)} cannot be opened: {error.strerror}", remedy=remedy
                 ) from error
@@ -180,7 +180,7 @@ def _from_os(error: OSError) -> ImageError:
     other: tuple[ImageFault, str, str | None] = (
         "io_error",
         f"the file cannot be read: {error.strerror or error}",
-        "Check the disk or the drive on the network, and run the same command again.",
+        "Check the disk or the drive on the network, and run the same again.",
     )
     kind, message, remedy = _FAULTS.get(error.errno or 0, other)
     return ImageError(message, kind=kind, remedy=remedy)

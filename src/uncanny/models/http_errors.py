@@ -25,6 +25,7 @@ from uncanny.errors import (
 )
 from uncanny.models.addresses import Address, redacted
 from uncanny.models.error_body import ErrorBody, one_line, read_error_body
+from uncanny.wording import option
 
 LONGEST_WAIT_S = 120.0
 _MOST_OF_DOTENV = 1 << 20
@@ -229,7 +230,7 @@ def _redirected(status: int, location: str | None, context: ErrorContext) -> Mod
     return ModelUnusableError(
         f"{context.name}: {context.endpoint} redirects to {target or 'nowhere'} (HTTP {status}), and "
         "redirects are not followed: image and key would go there",
-        remedy="If that is the right server, give its address as --base-url.",
+        remedy=f"If that is the right server, give its address as {option('base_url')}.",
     )
 
 

@@ -32,6 +32,7 @@ from uncanny.models.base import (
 from uncanny.models.error_body import ErrorBody, one_line
 from uncanny.models.http import Exchanged, exchange
 from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, Rejection, bad_body
+from uncanny.wording import option
 
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 
@@ -356,7 +357,8 @@ class ChatModel(ModelProvider):
         if self._in_doubt:
             self._in_doubt = False
             self.notices.append(
-                f"{context.name}: nothing is at {self._address}; {address} was used: give that as --base-url"
+                f"{context.name}: nothing is at {self._address}; {address} was used: give that as "
+                f"{option('base_url')}"
             )
             self._address, self._client, self._context = address, client, context
 

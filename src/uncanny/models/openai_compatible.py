@@ -18,6 +18,7 @@ from uncanny.models.http_errors import ErrorContext
 from uncanny.models.openai import MEDIA_TYPES
 from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel
 from uncanny.models.registry import COMPATIBLE_URL_VARIABLE
+from uncanny.wording import option
 
 URL_VARIABLE = COMPATIBLE_URL_VARIABLE
 KEY_VARIABLE = "OPENAI_COMPATIBLE_API_KEY"
@@ -44,7 +45,8 @@ class CompatibleProvider(ChatModel):
         text = base_url or os.environ.get(URL_VARIABLE, "").strip()
         if not text:
             raise UsageError(
-                f"{name} needs the server's address", remedy=f"Give --base-url or set {URL_VARIABLE}."
+                f"{name} needs the server's address",
+                remedy=f"Give {option('base_url')} or set {URL_VARIABLE}.",
             )
         address = parse_address(text, without=(OWN_PATH,))
         key = optional_key(address, api_key, KEY_VARIABLE)

@@ -16,6 +16,7 @@ from uncanny.models.custom import (
     find_entry_point,
     load_entry_point,
 )
+from uncanny.wording import option
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,5 +158,5 @@ def missing_addresses(models: Iterable[ModelId], base_urls: Mapping[str, str]) -
         return []
     if base_urls.get("openai-compatible") or os.environ.get(COMPATIBLE_URL_VARIABLE, "").strip():
         return []
-    remedy = f"give --base-url or set {COMPATIBLE_URL_VARIABLE}"
+    remedy = f"give {option('base_url')} or set {COMPATIBLE_URL_VARIABLE}"
     return [f"openai-compatible needs the server's address before a run: {remedy}."]

@@ -17,6 +17,7 @@ from uncanny.records import answer_store
 from uncanny.records.answer_journal import AnswerJournal, in_use, take_over
 from uncanny.records.answer_store import AnswerStore, DamagedError
 from uncanny.records.run_folder import check_no_links
+from uncanny.wording import option
 
 log = logging.getLogger("uncanny")
 
@@ -49,7 +50,8 @@ class AnswerCache:
         except (OSError, sqlite3.Error, StorageError, DamagedError) as error:
             raise UsageError(
                 f"The answer cache in {folder} cannot be opened: {error.__cause__ or error}",
-                remedy="Check the folder's permissions and free space, or name another with --cache-dir. "
+                remedy="Check the folder's permissions and free space, or name another with "
+                f"{option('cache_dir')}. "
                 "It may also be deleted; then what was in it is asked again.",
             ) from error
         self._waiting: dict[str, bytes] = {}

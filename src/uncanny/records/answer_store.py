@@ -223,7 +223,7 @@ def _damage_told_apart() -> Iterator[None]:
             raise DamagedError(str(error)) from error
         raise StorageError(
             f"The answer cache cannot be written: {error}",
-            remedy="Free some disk space and run the same command again.",
+            remedy="Free some disk space and run the same again.",
         ) from error
 
 

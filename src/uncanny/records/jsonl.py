@@ -13,6 +13,7 @@ from typing import BinaryIO, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from uncanny.errors import RecordError, StorageError, UsageError
+from uncanny.wording import option
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -44,7 +45,7 @@ def open_to_read(path: Path) -> BinaryIO | None:
     except OSError as error:
         raise UsageError(
             f"{path} cannot be opened: {error.strerror}",
-            remedy="Move what is in the way, or name another run with -o.",
+            remedy=f"Move what is in the way, or name another run with {option('out')}.",
         ) from error
 
 
@@ -55,7 +56,7 @@ def open_to_append(path: Path) -> FileIO:
     except OSError as error:
         raise UsageError(
             f"{path} cannot be opened: {error.strerror}",
-            remedy="Move what is in the way, or name another run with -o.",
+            remedy=f"Move what is in the way, or name another run with {option('out')}.",
         ) from error
 
 
@@ -69,7 +70,7 @@ def append_whole(file: FileIO, data: bytes) -> None:
         os.ftruncate(file.fileno(), end)
         raise StorageError(
             f"{file.name} cannot be written: {error.strerror}",
-            remedy="Free some disk space and run the same command again.",
+            remedy="Free some disk space and run the same again.",
         ) from error
 
 

@@ -23,6 +23,7 @@ from uncanny.records.jsonl import (
     parse_line,
     write_atomically,
 )
+from uncanny.wording import option
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -138,7 +139,8 @@ class RecordFile(Generic[T]):
                 raise RunMismatchError(
                     f"{self.path}:{number} was made with other settings ({field}: {own!r} before, "
                     f"{value!r} now)",
-                    remedy="Give the same settings to go on with it, or another folder with -o.",
+                    remedy="Give the same settings to go on with it, or another folder with "
+                    f"{option('out')}.",
                 )
 
     def _line(self, place: _Place) -> bytes:

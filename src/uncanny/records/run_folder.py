@@ -18,6 +18,7 @@ from uncanny.errors import RunLockedError, RunMismatchError, StorageError, Usage
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_manifest import FORMAT, RunManifest
 from uncanny.schema import MOST_COUNTED
+from uncanny.wording import either, option
 
 MOST_SHOWN = 60
 MOST_DIFFERENCES = 4
@@ -25,6 +26,8 @@ UNITS = ("images", "questions", "pairs")
 # What the task of a run is called on the command line.
 COMMANDS = {"mcq": "mcq run", "realism": "realism run"}
 LOCK = ".lock"
+# The run folders that this process holds.
+_HELD_HERE: set[Path] = set()
 # What runs write and read. `report.html` is not among them: it is replaced as a whole, and never read.
 _FILES = (
     LOCK,
@@ -52,6 +55,7 @@ class RunFolder:
         self.report = path / "report.html"
         self.answers = path / "answers"
         self._lock: FileLock | None = None
+        self._real = path
         # Held open, so that the folder is known again even where another one has taken its name.
         self._descriptor: int | None = None
 
@@ -63,14 +67,16 @@ class RunFolder:
             self.check_links()
             self._take()
         except Timeout as error:
+            where = self.path.resolve()
+            who = "This process is already" if where in _HELD_HERE else "Another process is"
             raise RunLockedError(
-                f"Another process is working on {self.path}",
-                remedy="Wait for it, stop it, or name another run with -o.",
+                f"{who} working on {self.path}",
+                remedy=f"Wait for it, stop it, or name another run with {option('out')}.",
             ) from error
         except OSError as error:
             raise UsageError(
                 f"{self.path} cannot be used as a run folder: {error.strerror or error}",
-                remedy="Name a folder that can be written with -o.",
+                remedy=f"Name a folder that can be written with {option('out')}.",
             ) from error
         try:
             yield
@@ -100,10 +106,13 @@ class RunFolder:
             return None
         except (OSError, orjson.JSONDecodeError) as error:
             raise UsageError(
-                f"{self.manifest} cannot be read: {error}", remedy="Restore it, or name another run with -o."
+                f"{self.manifest} cannot be read: {error}",
+                remedy=f"Restore it, or name another run with {option('out')}.",
             ) from error
         if not isinstance(content, dict):
-            raise UsageError(f"{self.manifest} is not a run's manifest", remedy="Name another run with -o.")
+            raise UsageError(
+                f"{self.manifest} is not a run's manifest", remedy=f"Name another run with {option('out')}."
+            )
         return self._checked(content)
 
     def _checked(self, content: dict[str, Any]) -> RunManifest:
@@ -112,7 +121,7 @@ class RunFolder:
             raise UsageError(
                 f"{self.path} was made by a newer version of uncanny (format {made_by} in run.json; this "
                 f"version knows {FORMAT})",
-                remedy="Update uncanny, or name another run with -o.",
+                remedy=f"Update uncanny, or name another run with {option('out')}.",
             )
         try:
             return RunManifest.model_validate(content)
@@ -121,7 +130,7 @@ class RunFolder:
             field = ".".join(str(part) for part in first["loc"])
             raise UsageError(
                 f"{self.manifest}, field {field!r}: {first['msg']}",
-                remedy="Restore it, or name another run with -o.",
+                remedy=f"Restore it, or name another run with {option('out')}.",
             ) from error
 
     def write_manifest(self, content: dict[str, Any]) -> None:
@@ -129,7 +138,7 @@ class RunFolder:
         if self.lost():
             raise StorageError(
                 f"{self.path} was deleted or moved while the run was going on",
-                remedy="Look for it, and go on with the same command and the folder's name after -o.",
+                remedy=f"Look for it, and run the same again with its name as {option('out')}.",
             )
         write_atomically(self.manifest, [orjson.dumps(content, option=orjson.OPT_INDENT_2)])
 
@@ -161,6 +170,8 @@ class RunFolder:
         lock = FileLock(self.path / LOCK)
         lock.acquire(blocking=False)
         self._lock = lock
+        self._real = self.path.resolve()
+        _HELD_HERE.add(self._real)
         if os.name == "posix":
             self._descriptor = os.open(self.path, os.O_RDONLY)
 
@@ -171,6 +182,7 @@ class RunFolder:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+            _HELD_HERE.discard(self._real)
 
 
 def check_no_links(folder: Path) -> None:
@@ -200,7 +212,7 @@ def copy_into(folder: Path, files: Iterable[Path]) -> Path:
     except OSError as error:
         raise UsageError(
             f"{folder} cannot be written: {error.strerror or error}",
-            remedy="Free some disk space, or name a folder that can be written with -o.",
+            remedy=f"Free some disk space, or name a folder that can be written with {option('out')}.",
         ) from error
     return folder
 
@@ -276,11 +288,12 @@ def unfinished(folder: Path, recorded: int) -> Unfinished | None:
 
 def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str, Any]) -> None:
     """Raises RunMismatchError naming the settings in which `now` differs from what the run was made with."""
-    held, wanted = (COMMANDS.get(str(each.get("task")), each.get("task")) for each in (before, now))
-    if held is not None and held != wanted:
+    task, wanted = before.get("task"), now.get("task")
+    if task is not None and task != wanted:
         raise RunMismatchError(
-            f"{folder.path} holds a run of another task, `{held}`, and `{wanted}` cannot go on with it",
-            remedy="Name another folder with -o.",
+            f"{folder.path} holds a run of another task, `{_command(task)}`, and `{_command(wanted)}` cannot "
+            "go on with it",
+            remedy=f"Name another folder with {option('out')}.",
         )
     differing = [difference for key in now for difference in _differences(key, before.get(key), now[key])]
     if differing:
@@ -288,8 +301,15 @@ def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str
         shown = "; ".join([*differing[:MOST_DIFFERENCES], *more])
         raise RunMismatchError(
             f"{folder.path} was made with other settings ({shown})",
-            remedy="Give the same settings to go on with it, or another folder with -o.",
+            remedy=f"Give the same settings to go on with it, or another folder with {option('out')}.",
         )
+
+
+def _command(task: object) -> str:
+    """What a run's task is started with."""
+    name = str(task)
+    command = COMMANDS.get(name, name)
+    return either(python=command.replace(" ", "."), command_line=command)
 
 
 def _differences(name: str, before: object, now: object) -> Iterator[str]:

@@ -22,6 +22,7 @@ from uncanny.models.base import Sampling
 from uncanny.models.registry import ModelId, parse_model
 from uncanny.runs.stop import Stop
 from uncanny.settings import settings
+from uncanny.wording import option
 
 
 class AskOptions(TypedDict, total=False):
@@ -98,24 +99,24 @@ def check_options(options: Mapping[str, object], known: type[AskOptions] = AskOp
     for name, value in {**options, **own}.items():
         if name in options and name not in known.__annotations__:
             near = difflib.get_close_matches(name, known.__annotations__, n=1)
-            remedy = f"Did you mean {near[0]}?" if near else "Leave it out."
-            raise UsageError(f"There is no option {name}", remedy=remedy)
+            remedy = f"Did you mean {option(near[0])}?" if near else "Leave it out."
+            raise UsageError(f"There is no option {option(name)}", remedy=remedy)
         if value is None:
             continue
         if name.startswith("on_"):
             if not callable(value):
-                raise UsageError(f"{name} must be a function, not {value!r}")
+                raise UsageError(f"{option(name)} must be a function, not {value!r}")
             if inspect.iscoroutinefunction(value):
                 raise UsageError(
-                    f"{name} is an async function, and callbacks are called, not awaited",
+                    f"{option(name)} is an async function, and callbacks are called, not awaited",
                     remedy="Give a plain function; it may start a task.",
                 )
         elif name in _KINDS:
             kinds, words = _KINDS[name]
             if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-                raise UsageError(f"{name} must be {words}, not {value!r}")
+                raise UsageError(f"{option(name)} must be {words}, not {value!r}")
     if own.get("out", ".") in (None, ""):
-        raise UsageError("out names no folder", remedy="Name the folder that the results go to.")
+        raise UsageError(f"{option('out')} names no folder", remedy="Name the folder that the results go to.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class ModelOptions:
         """Raises UsageError for a value out of range."""
         for name, value in (("timeout_s", self.timeout_s), ("patience_s", self.patience_s)):
             if not 0 < value < math.inf:
-                raise UsageError(f"{name} must be above 0, not {value!r}")
+                raise UsageError(f"{option(name)} must be above 0, not {value!r}")
 
     def all_models(self) -> tuple[ModelId, ...]:
         models = [self.model, *self.roles.values(), *([self.fallback] if self.fallback else [])]
@@ -171,9 +172,9 @@ class RunOptions:
             ("limit", self.limit),
         ):
             if value is not None and value < 1:
-                raise UsageError(f"{name} must be at least 1, not {value!r}")
+                raise UsageError(f"{option(name)} must be at least 1, not {value!r}")
         if self.max_cost_usd is not None and not 0 < self.max_cost_usd < math.inf:
-            raise UsageError(f"max_cost_usd must be above 0, not {self.max_cost_usd!r}")
+            raise UsageError(f"{option('max_cost_usd')} must be above 0, not {self.max_cost_usd!r}")
 
 
 def read_models(model: str, options: AskOptions) -> ModelOptions:
@@ -187,7 +188,9 @@ def read_models(model: str, options: AskOptions) -> ModelOptions:
         base_urls = {main.provider: base_url} if isinstance(base_url, str) else dict(base_url)
     for provider, url in base_urls.items():
         if not isinstance(url, str):
-            raise UsageError(f"base_url of {provider} must be the address of a server, not {url!r}")
+            raise UsageError(
+                f"{option('base_url')} of {provider} must be the address of a server, not {url!r}"
+            )
         parse_address(url)
     fallback, prices = options.get("fallback"), options.get("prices")
     timeout_s, patience_s = options.get("timeout_s"), options.get("patience_s")
@@ -237,11 +240,11 @@ class SamplingConfig:
         """Raises UsageError for a value out of range."""
         temperature, top_p, limit = self.temperature, self.top_p, self.max_output_tokens
         if temperature is not None and not 0 <= temperature <= 2:
-            raise UsageError(f"temperature must be 0 to 2, not {temperature!r}")
+            raise UsageError(f"{option('temperature')} must be 0 to 2, not {temperature!r}")
         if top_p is not None and not 0 < top_p <= 1:
-            raise UsageError(f"top-p must be above 0, at most 1, not {top_p!r}")
+            raise UsageError(f"{option('top_p')} must be above 0, at most 1, not {top_p!r}")
         if limit < 1:
-            raise UsageError(f"max-output-tokens must be at least 1, not {limit!r}")
+            raise UsageError(f"{option('max_output_tokens')} must be at least 1, not {limit!r}")
 
     @property
     def sampling(self) -> Sampling:

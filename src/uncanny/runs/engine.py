@@ -23,6 +23,7 @@ from uncanny.models.registry import Access, ModelId, open_model
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.settings import settings
+from uncanny.wording import option
 
 log = logging.getLogger("uncanny")
 
@@ -162,8 +163,9 @@ def check_prices(models: ModelOptions, run: RunOptions, prices: PriceTable) -> N
         only_fallback = model == models.fallback and model.provider in SELF_HOSTED
         if not known and not only_fallback:
             raise UsageError(
-                f"--max-cost-usd needs the price of {model}, and none is known",
-                remedy="Give one with --prices, or limit tokens with --max-tokens-total.",
+                f"{option('max_cost_usd')} needs the price of {model}, and none is known",
+                remedy=f"Give one with {option('prices')}, or limit tokens with "
+                f"{option('max_tokens_total')}.",
             )
 
 

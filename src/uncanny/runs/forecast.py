@@ -21,7 +21,7 @@ from uncanny.runs.config import ModelOptions
 from uncanny.runs.image_task import ImageTask, still_pending
 from uncanny.runs.inputs import mean_size, sample_sizes, skipped_line, unreadable_warning
 from uncanny.schema import Annotation
-from uncanny.wording import layout
+from uncanny.wording import layout, option
 
 # Where no run folder is named; a forecast leaves nothing there.
 UNNAMED: Final = Path("runs/unnamed")
@@ -218,7 +218,7 @@ class Forecast(ABC):
                 *self.lines(),
                 *([why] if models else []),
                 *self.missing,
-                "Nothing was asked. These are estimates; --limit 5 gives real figures.",
+                f"Nothing was asked. These are estimates; {option('limit', 5)} gives real figures.",
             ]
         )
 

@@ -298,7 +298,7 @@ class SpendingFile:
             if is_deleted(self._file):
                 raise StorageError(
                     f"{self.path.parent} was deleted while the run was going on",
-                    remedy="The same command goes on with what is there.",
+                    remedy="To go on with what is there, run the same again.",
                 )
             lines = (orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in self._unwritten)
             append_whole(self._file, b"".join(lines))

@@ -27,6 +27,7 @@ from uncanny.runs.manifest import Manifest, State, begun_with
 from uncanny.runs.progress import Progress, Recount, SpendingFile
 from uncanny.runs.stop import Ending, Reason, Stop
 from uncanny.runs.task import Task
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.budget import Budget
@@ -159,7 +160,7 @@ def _load(task: Task[Item, R], stop: Stop, observer: Observer) -> Run[Item, R]:
     if pending and before is not None and task.prompts.id != own.id:
         progress.warnings.append(
             f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
-            f"Name another folder with -o to ask with those of this version, {own.id}."
+            f"Name another folder with {option('out')} to ask with those of this version, {own.id}."
         )
     if before is None and len(records):
         progress.warnings.append(
@@ -292,7 +293,7 @@ class Run(Generic[Item, R]):
         except OSError as error:
             raise UsageError(
                 _unwritten_manifest(self.manifest, error),
-                remedy="Free some disk space, or name a folder that can be written with -o.",
+                remedy=f"Free some disk space, or name a folder that can be written with {option('out')}.",
             ) from error
         self.spending.clear()
         self.begun = True

@@ -13,6 +13,7 @@ from uncanny.models.registry import ModelId
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, read_limits, read_models
 from uncanny.runs.progress import what_is_left
+from uncanny.wording import option
 
 T = TypeVar("T")
 _LONGEST_NAME = 120
@@ -36,7 +37,7 @@ async def run_models(
         check_folders(out, [one_model.model])
         return await start(one_model, out, read_limits(options))
     if models is not None and not isinstance(models, Iterable):
-        raise UsageError(f"model must be the name of a model or a list of names, not {models!r}")
+        raise UsageError(f"{option('model')} must be the name of a model or a list of names, not {models!r}")
     models = tuple(models or ())
     if not models:
         raise UsageError("No models are named", remedy="Give one at least.")
@@ -47,7 +48,7 @@ async def run_models(
     providers = {each.model.provider for each in chosen}
     if isinstance(options.get("base_url"), str) and len(providers) > 1:
         raise UsageError(
-            f"base_url is for one provider, and {', '.join(sorted(providers))} are asked",
+            f"{option('base_url')} is for one provider, and {', '.join(sorted(providers))} are asked",
             remedy="Give a mapping from provider to server.",
         )
     runs: dict[str, T] = {}
@@ -72,12 +73,14 @@ def check_folders(out: Path, models: Sequence[ModelId]) -> None:
     """
     if len(models) > 1 and (out / "run.json").exists():
         raise UsageError(
-            f"{out} holds a run of one model", remedy="Name another folder with -o for several models."
+            f"{out} holds a run of one model",
+            remedy=f"Name another folder with {option('out')} for several models.",
         )
     inner = out / folder_name(models[0])
     if len(models) == 1 and not (out / "run.json").exists() and (inner / "run.json").exists():
         raise UsageError(
-            f"{out} holds runs of several models", remedy=f"Name {inner} with -o to go on with this one."
+            f"{out} holds runs of several models",
+            remedy=f"Name {inner} with {option('out')} to go on with this one.",
         )
 
 
@@ -96,7 +99,7 @@ def model_folders(models: Sequence[ModelId], out: Path | None) -> list[Path]:
         if first < number:
             raise UsageError(
                 f"{models[first]} and {models[number]} would share the folder {parent / name}",
-                remedy="Name each model once, or give them folders of their own in commands of their own.",
+                remedy="Name each model once, or ask each by itself, into a folder of its own.",
             )
     return [parent / name for name in names]
 

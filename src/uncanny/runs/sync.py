@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from uncanny.errors import StoppedError, UsageError
 from uncanny.runs.stop import Stop
+from uncanny.wording import option
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,7 +27,7 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     def twin(*args: P.args, **kwargs: P.kwargs) -> T:
         stop = kwargs.get("stop") or Stop()
         if not isinstance(stop, Stop):
-            raise UsageError(f"stop must be an uncanny.Stop, not {stop!r}")
+            raise UsageError(f"{option('stop')} must be an uncanny.Stop, not {stop!r}")
         kwargs["stop"] = stop
         return run_sync(partial(function, *args, **kwargs), stop)
 

@@ -108,7 +108,7 @@ def test_an_address_that_is_missing_is_said(folder: Path, monkeypatch: pytest.Mo
     monkeypatch.delenv("OPENAI_COMPATIBLE_BASE_URL", raising=False)
     model = parse_model("openai-compatible/any")
     (missing,) = forecast_task(annotation(folder, ModelOptions(GPT.model, fallback=model))).missing
-    assert "--base-url or set OPENAI_COMPATIBLE_BASE_URL" in missing
+    assert "`base_url` or set OPENAI_COMPATIBLE_BASE_URL" in missing
     there = ModelOptions(model, base_urls={"openai-compatible": "http://gpu/v1"})
     assert forecast_task(annotation(folder, there)).missing == ()
     monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", "http://gpu/v1")

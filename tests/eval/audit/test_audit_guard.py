@@ -54,7 +54,7 @@ def test_other_models_and_prompts(tmp_path: Path) -> None:
     message = refused(places)
     assert "models: a, c: openai/any; b: vllm/other" in message
     assert "prompts: a, b: annotate@0123456789ab; c: annotate@ffff" in message
-    assert "--allow-mixed" in message
+    assert "`allow_mixed=True`" in message
     assert [(one.aspect, one.what) for one in mixed(places)] == [("model", "models"), ("prompts", "prompts")]
     result = audit(places, resamples=0, allow_mixed=True)
     assert result.allow_mixed

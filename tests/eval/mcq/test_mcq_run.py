@@ -92,7 +92,7 @@ def test_a_model_that_cannot_be_asked_keeps_no_other_from_running(
 
 
 def test_wrong_use_starts_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="temperature must be 0 to 2"):
+    with pytest.raises(UsageError, match="`temperature` must be 0 to 2"):
         mcq.run("scenes", model="demo", out=tmp_path / "run", temperature=3)
     with pytest.raises(UsageError, match="cannot be read"):
         mcq.run(tmp_path / "none.jsonl", model="demo", out=tmp_path / "run")

@@ -95,12 +95,12 @@ def test_models_and_folders_that_do_not_go_together(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="would share the folder"):
         realism.run("scenes", model=["demo", "demo"], out=tmp_path)
     both = ["openai/a", "anthropic/b"]
-    with pytest.raises(UsageError, match="base_url is for one provider"):
+    with pytest.raises(UsageError, match="`base_url` is for one provider"):
         realism.run("scenes", model=both, out=tmp_path, base_url="http://127.0.0.1:1/v1")
     realism.run("scenes", model="demo", out=tmp_path / "one", limit=1)
     with pytest.raises(UsageError, match="holds a run of one model"):
         realism.run("scenes", model=["demo", "noop"], out=tmp_path / "one")
-    with pytest.raises(UsageError, match="temperature must be 0 to 2"):
+    with pytest.raises(UsageError, match="`temperature` must be 0 to 2"):
         realism.run("scenes", model="demo", out=tmp_path / "two", temperature=3)
     assert not (tmp_path / "two").exists()
 

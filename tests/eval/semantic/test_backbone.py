@@ -29,7 +29,7 @@ def copied(backbone_folder: Made, tmp_path: Path) -> Path:
 
 
 def test_a_folder_needs_a_layer(copied: Path) -> None:
-    assert "--num-layers" in refused(copied, None)
+    assert "`num_layers`" in refused(copied, None)
 
 
 @pytest.mark.parametrize("layer", [5, 99, -1])
@@ -118,8 +118,8 @@ def test_weights_that_are_not_here_and_a_hub_that_is_not_there(
     assert str(tmp_path) == constants.HF_HUB_CACHE
     message = refused("distilbert-base-uncased", None)
     assert "cannot be reached" in message
-    assert "--backbone" in message
-    assert "--similarity chrf" in message
+    assert "`backbone=" in message
+    assert "`similarity='chrf'`" in message
     assert capfd.readouterr() == ("", "")
 
 

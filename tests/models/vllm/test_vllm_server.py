@@ -177,7 +177,7 @@ def test_the_command_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.delenv(COMMAND_VARIABLE, raising=False)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    with pytest.raises(UsageError, match=r"uncanny\[vllm\].*--base-url"):
+    with pytest.raises(UsageError, match=r"uncanny\[vllm\].*`base_url`"):
         vllm_command()
     for place in (tmp_path / "bin" / "vllm", tmp_path / "vllm"):
         place.parent.mkdir(exist_ok=True)
@@ -202,7 +202,7 @@ async def test_counters_that_are_not_exposed_are_none(tmp_path: Path) -> None:
 async def test_nobody_there_to_list_models(tmp_path: Path) -> None:
     async with server(tmp_path) as running:
         base_url = running.base_url
-    with pytest.raises(ModelUnusableError, match="--base-url"):
+    with pytest.raises(ModelUnusableError, match="`base_url`"):
         await served_models(base_url)
 
 

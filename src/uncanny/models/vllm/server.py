@@ -35,6 +35,7 @@ from uncanny.models.http import http_client
 from uncanny.models.http_errors import HTTP_ERRORS
 from uncanny.models.vllm import watcher as vllm_watch
 from uncanny.models.vllm.watcher import cause_lines
+from uncanny.wording import option
 
 COMMAND_VARIABLE = "UNCANNY_VLLM_COMMAND"
 
@@ -63,7 +64,8 @@ def vllm_command() -> tuple[str, ...]:
         return (path,)
     raise UsageError(
         "vLLM is not installed here",
-        remedy="pip install 'uncanny[vllm]', or start a server yourself and pass its --base-url",
+        remedy="pip install 'uncanny[vllm]', or start a server yourself and pass its address as "
+        f"{option('base_url')}",
     )
 
 
@@ -163,7 +165,8 @@ class VllmServer:
         causes = " | ".join(cause_lines(lines)) or "nothing"
         return ModelUnusableError(
             f"The vLLM server for {self.model!r} {what}; its log {self.log_path} says: {causes}",
-            remedy="Mend what it names, or start a server by hand and pass its --base-url",
+            remedy="Mend what it names, or start a server by hand and pass its address as "
+            f"{option('base_url')}",
         )
 
     async def _stop(self) -> None:
@@ -219,7 +222,8 @@ async def served_models(server: str | Address, *, api_key: str | None = None) ->
     except (*HTTP_ERRORS, ValueError, KeyError, TypeError) as error:
         reason = one_line(f"{type(error).__name__}: {error}", (api_key or "", *address.secrets))
     raise ModelUnusableError(
-        f"{address} does not list its models: {reason}", remedy="Check --base-url and that the server runs"
+        f"{address} does not list its models: {reason}",
+        remedy=f"Check {option('base_url')} and that the server runs",
     )
 
 

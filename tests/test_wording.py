@@ -1,0 +1,56 @@
+"""Messages are in the words of the interface that was used: options at a command line, else parameters."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import uncanny
+from tests.runs.e2e import uncanny_here
+from uncanny.errors import UsageError
+from uncanny.wording import either, on_command_line, option
+
+SOURCE = Path(uncanny.__file__).parent
+# The mechanism itself, and the options of another program.
+MENTIONS = ("wording.py", "models/vllm/server.py")
+
+
+def test_an_option_is_called_as_it_is_written() -> None:
+    assert (option("max_cost_usd"), option("limit", 5)) == ("`max_cost_usd`", "`limit=5`")
+    assert option("allow_mixed", True) == "`allow_mixed=True`"
+    with on_command_line():
+        assert (option("max_cost_usd"), option("limit", 1)) == ("--max-cost-usd", "--limit 1")
+        assert (option("out"), option("allow_mixed", True)) == ("-o", "--allow-mixed")
+        assert either(python="f()", command_line="f") == "f"
+    assert either(python="f()", command_line="f") == "f()"
+
+
+def test_the_same_mistake_is_answered_in_the_words_of_its_interface() -> None:
+    scenes = {"drawn": "scenes:drawn"}
+    with pytest.raises(UsageError, match=r"no model is named\. .* with `model`\."):
+        uncanny.audit(scenes)
+    done = uncanny_here("audit", "drawn=scenes:drawn")
+    assert "with --model." in done.err
+    with pytest.raises(UsageError, match=r"`original` and `edited` go together"):
+        uncanny.realism.load(original="a")
+
+
+def test_no_message_is_in_the_words_of_the_command_line_alone() -> None:
+    """Options stand in `option(…)`; documentation of modules and functions may name them."""
+    rooms = [room for room in SOURCE.iterdir() if room.is_dir() and room.name != "cli"]
+    for file in [*SOURCE.glob("*.py"), *(file for room in rooms for file in (room / ".").rglob("*.py"))]:
+        if str(file.relative_to(SOURCE)) in MENTIONS:
+            continue
+        tree = ast.parse(file.read_text())
+        documentation = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                option_named = re.search(r"(?<![\w-])(-o|--[a-z][a-z-]+)\b", node.value)
+                assert option_named is None or id(node) in documentation, f"{file}:{node.lineno}"
