@@ -34,7 +34,8 @@ from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder, copy_into
 from uncanny.runs.config import ModelOptions, RunOptions, check_options, read_limits, read_models
 from uncanny.runs.progress import what_is_left
-from uncanny.runs.run import prompts_of, run_with
+from uncanny.runs.resume import prompts_of
+from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.schema import Annotation
 from uncanny.wording import option

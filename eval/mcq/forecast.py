@@ -18,7 +18,7 @@ from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import check_options, chosen, read_limits, read_models
 from uncanny.runs.forecast import UNNAMED, Forecast, UsageCounter, forecast_inputs, input_words
 from uncanny.runs.progress import Progress
-from uncanny.runs.run import prompts_of
+from uncanny.runs.resume import prompts_of
 from uncanny.wording import NOT_PRICED
 
 # A letter, or a letter in a short JSON object; reasoning models use far more.

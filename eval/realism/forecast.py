@@ -25,7 +25,7 @@ from uncanny.runs.forecast import (
     range_words,
 )
 from uncanny.runs.progress import Progress
-from uncanny.runs.run import prompts_of
+from uncanny.runs.resume import prompts_of
 from uncanny.wording import NOT_PRICED
 
 # A few sentences and a verdict; reasoning models use far more.

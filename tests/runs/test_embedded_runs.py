@@ -162,7 +162,7 @@ async def test_an_opened_run_that_is_not_worked_on_is_interrupted(tmp_path: Path
         folder=RunFolder(tmp_path / "run"), paths=IMAGES[:2], models=ModelOptions(parse_model("demo"))
     )
     async with open_run(task, observer=Observer()) as opened:
-        assert len(opened.pending) == 2
+        assert len(opened.loaded.pending) == 2
         with pytest.raises(uncanny.errors.RunLockedError):
             await uncanny.annotate_async(IMAGES[:2], model="demo", out=tmp_path / "run")
     assert opened.end is not None

@@ -1,42 +1,47 @@
 """A run that any program can hold: opened, worked on and concluded under the program's own event loop.
 
-Lock, manifest, resuming, models, queue and the end are the same for every task (`uncanny.runs.task`). Nothing
-here touches signal handlers, the garbage collector, event loops or logging of the host; the command line adds
-what a terminal needs.
+Lock, manifest, models, queue and the end are the same for every task (`uncanny.runs.task`). Nothing here
+touches signal handlers, the garbage collector, event loops or logging of the host; the command line adds what
+a terminal needs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
-from uncanny.errors import RunError, StorageError, UsageError
-from uncanny.prompts import PromptSet, current_set
-from uncanny.records.record_file import CallFile, RecordFile
-from uncanny.records.run_folder import RunFolder, check_same_protocol
-from uncanny.records.run_manifest import RunManifest, Totals
-from uncanny.runs.config import AskOptions, RunOptions
+from uncanny.client.calls import CallRecord, dump_calls
+from uncanny.errors import ENDS_RUN, RunError, StorageError, UsageError
+from uncanny.records.record_file import CallFile
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import AskOptions
 from uncanny.runs.display import live_progress
-from uncanny.runs.manifest import Manifest, State, begun_with
-from uncanny.runs.progress import Progress, Recount, SpendingFile
+from uncanny.runs.manifest import Manifest, State
+from uncanny.runs.progress import Progress
+from uncanny.runs.resume import LoadedRun, load_run, nothing_left_behind
 from uncanny.runs.stop import Ending, Reason, Stop
 from uncanny.runs.task import Task
+from uncanny.schema import StepError
 from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.budget import Budget
-    from uncanny.client.calls import CallRecord
     from uncanny.runs.engine import Engine
+
+log = logging.getLogger("uncanny")
 
 Item = TypeVar("Item")
 R = TypeVar("R", bound=BaseModel)
 MANIFEST_EVERY_S = 5.0
+# How long calls in flight are waited for when a run ends early.
+GRACE_S = 60.0
 _STATES: dict[Reason | None, State] = {
     None: "finished",
     "interrupt": "interrupted",
@@ -122,8 +127,9 @@ async def open_run(
     """
     stop = stop or Stop()
     with task.folder.locked():
-        opened = await asyncio.to_thread(_load, task, stop, observer or Observer())
-        with _nothing_left_behind(opened.records):
+        loaded = await asyncio.to_thread(load_run, task)
+        opened = Run(task, loaded, stop, observer or Observer())
+        with nothing_left_behind(loaded.records):
             try:
                 async with opened.models_open():
                     with stop.listening(opened.ending.interrupt):
@@ -138,62 +144,30 @@ async def open_run(
         opened.conclude()
 
 
-def _load(task: Task[Item, R], stop: Stop, observer: Observer) -> Run[Item, R]:
-    """The run as far as it can be told before a model is opened. Blocking."""
-    folder, options = task.folder, task.options
-    before = _binding(folder)
-    own = current_set(task.prompts)
-    if before is not None:
-        task.prompts = begun_with(before, own)
-    settings = task.settings()
-    if before is not None:
-        check_same_protocol(folder, before.comparable(), settings.comparable())
-    manifest = Manifest(folder, settings, before)
-    spending = SpendingFile(folder.spending)
-    progress = Progress(unit=task.unit, kinds=task.statuses, seconds_before=manifest.seconds_before)
-    _load_spending(folder, options, manifest, spending, progress, known=before is not None)
-    records = task.records()
-    records.made_with = {"model": str(task.models.model), "prompts": task.prompts.id}
-    with _nothing_left_behind(records):
-        pending = task.load_pending(records, progress)
-        records.open()
-    if pending and before is not None and task.prompts.id != own.id:
-        progress.warnings.append(
-            f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
-            f"Name another folder with {option('out')} to ask with those of this version, {own.id}."
-        )
-    if before is None and len(records):
-        progress.warnings.append(
-            f"{folder.manifest} is missing; model and prompts of the records are those of now, other "
-            "settings they were made with are not known"
-        )
-    progress.calls_expected = len(pending) * task.calls_per_input
-    return Run(task, pending, records, manifest, spending, progress, stop, observer)
-
-
 @dataclass(slots=True)
 class Run(Generic[Item, R]):
-    """One session of a run, from `open_run`. `progress` is live; `end` is set when it is concluded."""
+    """One session of a run, from `open_run`. `end` is set when it is concluded."""
 
     task: Task[Item, R]
-    pending: Sequence[Item]
-    records: RecordFile[R]
-    manifest: Manifest
-    spending: SpendingFile
-    progress: Progress
+    loaded: LoadedRun[Item, R]
     stop: Stop
     observer: Observer
     ending: Ending = field(default_factory=Ending)
     end: RunEnd | None = None
     begun: bool = False
     worked: bool = False
-    _engine: Engine | None = None
+    engine: Engine | None = None
     _callback_error: Exception | None = None
+
+    @property
+    def progress(self) -> Progress:
+        """Live counters."""
+        return self.loaded.progress
 
     @contextlib.asynccontextmanager
     async def models_open(self) -> AsyncIterator[None]:
         """With nothing left to do no model is opened, and no key needed."""
-        if not self.pending:
+        if not self.loaded.pending:
             self.observer.on_start(self.progress)
             self.begun = True
             yield
@@ -213,50 +187,91 @@ class Run(Generic[Item, R]):
             server_log=folder.path / "vllm.log",
             on_ready=lambda: self.observer.on_start(self.progress),
         ) as engine:
-            self.manifest.sent(task.models, engine.sent(task.sampling))
+            self.loaded.manifest.sent(task.models, engine.sent(task.sampling))
             self._begin()
-            self._engine = engine
+            self.engine = engine
             try:
                 yield
             finally:
                 warnings.extend(engine.notices())
                 # A server may have turned out not to take a parameter.
-                self.manifest.sent(task.models, engine.sent(task.sampling))
+                self.loaded.manifest.sent(task.models, engine.sent(task.sampling))
 
     async def work(self) -> None:
-        """Work through what is pending, until it is done or the run ends early."""
+        """Work through what is pending, many inputs at a time, until it is done or the run ends early.
+
+        Once it is ending no input is taken up, and work is cancelled when the calls in flight have come back
+        (after `GRACE_S` seconds at most), or at once after a second request. Raises what a callback raised.
+        """
         self.worked = True
-        if self._engine is None:
+        if (engine := self.engine) is None:
             return
-        from uncanny.runs.queue import Recorder, work_through
-
         task, folder = self.task, self.task.folder
-        calls = CallFile(folder.calls, task.recorded(self.records))
-        recorder = Recorder(task, self._engine, self.records, calls, self.progress, self.observer.on_record)
+        calls = CallFile(folder.calls, task.recorded(self.loaded.records))
+        queue = iter(self.loaded.pending)
+        with self.stop.while_working():
+            workers = [
+                asyncio.create_task(self._worker(queue, engine, calls)) for _ in range(task.inputs_at_once)
+            ]
+            keepers = [
+                asyncio.create_task(self._keep_manifest()),
+                asyncio.create_task(self._cancel_when_ending(workers, engine)),
+            ]
+            try:
+                done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+                for worker in done:
+                    if not worker.cancelled() and (defect := worker.exception()) is not None:
+                        raise defect
+            finally:
+                for each in (*keepers, *workers):
+                    each.cancel()
+                await asyncio.gather(*keepers, *workers, return_exceptions=True)
+                try:
+                    calls.close(write=_in_place(folder, self.progress))
+                except OSError as error:
+                    self.progress.warnings.append(
+                        f"{calls.path} could not be put back: {error.strerror or error}"
+                    )
 
-        async def work(item: Item) -> None:
-            await recorder.work(item)
+    async def _worker(self, queue: Iterator[Item], engine: Engine, file: CallFile) -> None:
+        """Take one input after the other to its records on disk; whatever goes wrong with it is in them."""
+        task, records = self.task, self.loaded.records
+        for item in queue:
+            if self.ending.reason is not None:
+                return
+            calls: list[CallRecord] = []
+            try:
+                try:
+                    finished = await task.process(item, engine, calls)
+                except ENDS_RUN:
+                    raise
+                except Exception as defect:  # a defect of ours must cost one input, not the run
+                    log.exception("%s: an input failed", task.name)
+                    message = f"{type(defect).__name__}: {defect}"
+                    error = StepError(agent="uncanny", step=0, kind="defect", message=message)
+                    finished = task.failed(item, error)
+                # Calls first: an input with a record is never worked on again.
+                if calls:
+                    file.append(dump_calls(calls))
+                for record in finished:
+                    records.append(record)
+                    task.note(self.progress, record)
+                    self.observer.on_record(record)
+            except ENDS_RUN as error:
+                self.ending.because(error)
             if self._callback_error is not None:
                 raise self._callback_error
 
-        keeper = asyncio.create_task(self._keep_manifest())
-        try:
-            with self.stop.while_working():
-                await work_through(
-                    self.pending,
-                    work,
-                    at_once=task.inputs_at_once,
-                    ending=self.ending,
-                    model_client=self._engine.model_client,
-                )
-        finally:
-            keeper.cancel()
-            try:
-                calls.close(write=_in_place(folder, self.progress))
-            except OSError as error:
-                self.progress.warnings.append(
-                    f"{calls.path} could not be put back: {error.strerror or error}"
-                )
+    async def _cancel_when_ending(self, workers: list[asyncio.Task[None]], engine: Engine) -> None:
+        await self.ending.changed.wait()
+        client = engine.model_client
+        client.drain()
+        deadline = asyncio.get_running_loop().time() + GRACE_S
+        # Polled: an event for every call that comes back would cost more than this does.
+        while client.in_flight() and not self.ending.now and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        for worker in workers:
+            worker.cancel()
 
     def conclude(self) -> None:
         """Write down how it ended, as far as the disk takes it: what is in the records stands in any case."""
@@ -266,36 +281,38 @@ class Run(Generic[Item, R]):
         warnings = self.progress.warnings
         in_place = _in_place(self.task.folder, self.progress)
         try:
-            self.records.finish(write=in_place)
+            self.loaded.records.finish(write=in_place)
         except OSError as error:
-            unwritten.append(self.records.path)
-            warnings.append(f"{self.records.path} could not be put in order: {error.strerror or error}")
+            unwritten.append(self.loaded.records.path)
+            warnings.append(
+                f"{self.loaded.records.path} could not be put in order: {error.strerror or error}"
+            )
         try:
-            self.manifest.write(_STATES[self.ending.reason], self.progress)
+            self.loaded.manifest.write(_STATES[self.ending.reason], self.progress)
         except (OSError, StorageError) as error:
-            unwritten.append(self.manifest.path)
-            warnings.append(_unwritten_manifest(self.manifest, error))
-        self.spending.close(counted=self.manifest.path not in unwritten)
+            unwritten.append(self.loaded.manifest.path)
+            warnings.append(_unwritten_manifest(self.loaded.manifest, error))
+        self.loaded.spending.close(counted=self.loaded.manifest.path not in unwritten)
         self.end = RunEnd(
             self.progress,
             self.ending.reason,
             self.ending.error,
-            self.manifest.content,
+            self.loaded.manifest.content,
             tuple(unwritten),
             lost=not in_place,
         )
 
     def _begin(self) -> None:
         """Raises UsageError where nothing can be written: better now than after the first answers."""
-        self.spending.open(self.ending.because)
+        self.loaded.spending.open(self.ending.because)
         try:
-            self.manifest.write("running", self.progress)
+            self.loaded.manifest.write("running", self.progress)
         except OSError as error:
             raise UsageError(
-                _unwritten_manifest(self.manifest, error),
+                _unwritten_manifest(self.loaded.manifest, error),
                 remedy=f"Free some disk space, or name a folder that can be written with {option('out')}.",
             ) from error
-        self.spending.clear()
+        self.loaded.spending.clear()
         self.begun = True
 
     def _budget(self) -> Budget:
@@ -312,7 +329,7 @@ class Run(Generic[Item, R]):
     def _note_call(self, call: CallRecord) -> None:
         self.progress.add_call(call)
         if not call.replayed:
-            self.spending.append(call, self.progress.spending.calls)
+            self.loaded.spending.append(call, self.progress.spending.calls)
         try:
             self.observer.on_call(call)
         except Exception as error:  # raised between inputs: here it would pass for a failure of this one
@@ -324,77 +341,15 @@ class Run(Generic[Item, R]):
         while True:
             await asyncio.sleep(MANIFEST_EVERY_S)
             try:
-                self.manifest.write("running", self.progress)
-                self.spending.clear()
+                self.loaded.manifest.write("running", self.progress)
+                self.loaded.spending.clear()
             except StorageError as error:
                 self.ending.because(error)
             except OSError as error:
                 if not warned:
                     more = "; the run goes on, and so does trying"
-                    self.progress.warnings.append(_unwritten_manifest(self.manifest, error) + more)
+                    self.progress.warnings.append(_unwritten_manifest(self.loaded.manifest, error) + more)
                 warned = True
-
-
-def prompts_of(folder: RunFolder, own: PromptSet) -> PromptSet:
-    """The texts that a run in `folder` is asked with: those it was begun with, else `own`."""
-    before = _binding(folder)
-    return own if before is None else begun_with(before, own)
-
-
-def _binding(folder: RunFolder) -> RunManifest | None:
-    """The manifest of the run that goes on; one that never got an answer, after a typo say, binds nobody."""
-    before = folder.read_manifest()
-    return before if before is not None and (folder.begun() or _paid(before)) else None
-
-
-def _paid(before: RunManifest) -> bool:
-    """Whether a session got answers before its first record was due: they count towards the budget."""
-    totals = before.totals or Totals()
-    answers = sum(number for outcome, number in (totals.outcomes or {}).items() if outcome != "error")
-    # Of a killed session the manifest may not know them yet.
-    return bool(answers or totals.replayed or before.state == "running")
-
-
-def _load_spending(
-    folder: RunFolder,
-    options: RunOptions,
-    manifest: Manifest,
-    spending: SpendingFile,
-    progress: Progress,
-    *,
-    known: bool,
-) -> None:
-    """What earlier sessions spent, a killed one too; `known` is False where `run.json` is missing."""
-    if known and not (manifest.was_killed and not spending.path.exists()):
-        progress.spending = manifest.spending
-        for call in spending.uncounted(progress.spending.calls):
-            progress.spending.add(call)
-        return
-    own_cache = options.cache and options.answers is None
-    since = manifest.started if known else 0.0
-    served = manifest.spending.served
-    recount = Recount(folder.calls, folder.spending, since=since, own_cache=own_cache, served=served)
-    progress.spending, progress.paid_before = recount.spending, recount.paid_here
-    if recount.unread:
-        lines = (
-            "1 line that is no call" if recount.unread == 1 else f"{recount.unread:,} lines that are no calls"
-        )
-        progress.warnings.append(f"{folder.calls} has {lines}; what they cost is not counted")
-    if not known and recount.first is not None:
-        manifest.began(min(max(recount.first, 0.0), manifest.started))
-
-
-@contextlib.contextmanager
-def _nothing_left_behind(records: RecordFile[Any]) -> Iterator[None]:
-    """A run that could not start leaves no empty file that would look like one without inputs."""
-    try:
-        yield
-    except BaseException:
-        records.close()
-        with contextlib.suppress(OSError):
-            if not len(records) and not records.path.stat().st_size:
-                records.path.unlink()
-        raise
 
 
 def _in_place(folder: RunFolder, progress: Progress) -> bool:

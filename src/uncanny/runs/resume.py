@@ -1,0 +1,129 @@
+"""What stands of a run before it goes on: its records, what it has spent, and the texts it was begun with."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from uncanny.prompts import PromptSet, current_set
+from uncanny.records.record_file import RecordFile
+from uncanny.records.run_folder import RunFolder, check_same_protocol
+from uncanny.records.run_manifest import RunManifest, Totals
+from uncanny.runs.config import RunOptions
+from uncanny.runs.manifest import Manifest, begun_with
+from uncanny.runs.progress import Progress, Recount, SpendingFile
+from uncanny.runs.task import Task
+from uncanny.wording import option
+
+Item = TypeVar("Item")
+R = TypeVar("R", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRun(Generic[Item, R]):
+    """A run as far as it is known before a model is opened; `pending` inputs are to be worked on."""
+
+    pending: Sequence[Item]
+    records: RecordFile[R]
+    manifest: Manifest
+    spending: SpendingFile
+    progress: Progress
+
+
+def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
+    """What stands of the run of `task`, and with what it goes on. Blocking. Raises UsageError."""
+    folder, options = task.folder, task.options
+    before = _binding(folder)
+    own = current_set(task.prompts)
+    if before is not None:
+        task.prompts = begun_with(before, own)
+    settings = task.settings()
+    if before is not None:
+        check_same_protocol(folder, before.comparable(), settings.comparable())
+    manifest = Manifest(folder, settings, before)
+    spending = SpendingFile(folder.spending)
+    progress = Progress(unit=task.unit, kinds=task.statuses, seconds_before=manifest.seconds_before)
+    _load_spending(folder, options, manifest, spending, progress, known=before is not None)
+    records = task.records()
+    records.made_with = {"model": str(task.models.model), "prompts": task.prompts.id}
+    with nothing_left_behind(records):
+        pending = task.load_pending(records, progress)
+        records.open()
+    if pending and before is not None and task.prompts.id != own.id:
+        progress.warnings.append(
+            f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
+            f"Name another folder with {option('out')} to ask with those of this version, {own.id}."
+        )
+    if before is None and len(records):
+        progress.warnings.append(
+            f"{folder.manifest} is missing; model and prompts of the records are those of now, other "
+            "settings they were made with are not known"
+        )
+    progress.calls_expected = len(pending) * task.calls_per_input
+    return LoadedRun(pending, records, manifest, spending, progress)
+
+
+def prompts_of(folder: RunFolder, own: PromptSet) -> PromptSet:
+    """The texts that a run in `folder` is asked with: those it was begun with, else `own`."""
+    before = _binding(folder)
+    return own if before is None else begun_with(before, own)
+
+
+def _binding(folder: RunFolder) -> RunManifest | None:
+    """The manifest of the run that goes on; one that never got an answer, after a typo say, binds nobody."""
+    before = folder.read_manifest()
+    return before if before is not None and (folder.begun() or _paid(before)) else None
+
+
+def _paid(before: RunManifest) -> bool:
+    """Whether a session got answers before its first record was due: they count towards the budget."""
+    totals = before.totals or Totals()
+    answers = sum(number for outcome, number in (totals.outcomes or {}).items() if outcome != "error")
+    # Of a killed session the manifest may not know them yet.
+    return bool(answers or totals.replayed or before.state == "running")
+
+
+def _load_spending(
+    folder: RunFolder,
+    options: RunOptions,
+    manifest: Manifest,
+    spending: SpendingFile,
+    progress: Progress,
+    *,
+    known: bool,
+) -> None:
+    """What earlier sessions spent, a killed one too; `known` is False where `run.json` is missing."""
+    if known and not (manifest.was_killed and not spending.path.exists()):
+        progress.spending = manifest.spending
+        for call in spending.uncounted(progress.spending.calls):
+            progress.spending.add(call)
+        return
+    own_cache = options.cache and options.answers is None
+    since = manifest.started if known else 0.0
+    served = manifest.spending.served
+    recount = Recount(folder.calls, folder.spending, since=since, own_cache=own_cache, served=served)
+    progress.spending, progress.paid_before = recount.spending, recount.paid_here
+    if recount.unread:
+        lines = (
+            "1 line that is no call" if recount.unread == 1 else f"{recount.unread:,} lines that are no calls"
+        )
+        progress.warnings.append(f"{folder.calls} has {lines}; what they cost is not counted")
+    if not known and recount.first is not None:
+        manifest.began(min(max(recount.first, 0.0), manifest.started))
+
+
+@contextlib.contextmanager
+def nothing_left_behind(records: RecordFile[Any]) -> Iterator[None]:
+    """A run that could not start leaves no empty file that would look like one without inputs."""
+    try:
+        yield
+    except BaseException:
+        records.close()
+        with contextlib.suppress(OSError):
+            if not len(records) and not records.path.stat().st_size:
+                records.path.unlink()
+        raise
