@@ -5,20 +5,16 @@ Source: AnomReason, section 2.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import ImageContext, as_json
+from uncanny.agents.context import as_json
+from uncanny.agents.state import AnnotateState, Context, findings_of
 from uncanny.agents.steps import FORMAT
-from uncanny.answers import Finding
-from uncanny.schema import Anomaly
 
 
-async def format_anomalies(
-    image: ImageContext[AnnotateConfig], findings: Sequence[Finding]
-) -> tuple[Anomaly, ...]:
-    """Merged and verified quadruples. Without findings no call is made, and the answer is empty."""
+async def format_anomalies(state: AnnotateState, image: Context) -> AnnotateState:
+    """`anomalies`: merged and verified quadruples. Without findings no call is made, and there are none."""
+    findings = findings_of(state)
     if not findings:
-        return ()
+        return {"anomalies": []}
     limit = image.config.formatter_output_tokens
-    return await image.items(FORMAT, max_output_tokens=limit, findings=as_json(findings))
+    verified = await image.items(FORMAT, max_output_tokens=limit, findings=as_json(findings))
+    return {"anomalies": list(verified)}

@@ -5,29 +5,21 @@ It works on the findings alone and does not see the picture. Source: AnomReason,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import ImageContext, as_json
+from uncanny.agents.context import as_json
+from uncanny.agents.state import Context, ObjectState
 from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE
-from uncanny.answers import AttributeFinding, Finding, RelationFinding
-from uncanny.schema import SceneObject
 
 
-async def integrate(
-    image: ImageContext[AnnotateConfig],
-    subject: SceneObject,
-    attributes: Sequence[AttributeFinding],
-    relations: Sequence[RelationFinding],
-) -> tuple[Finding, ...]:
-    """The merged findings.
+async def integrate(state: ObjectState, image: Context) -> ObjectState:
+    """`findings`: the attributes and relations of one object, merged.
 
     Without findings there is nothing to merge, and no call is made: an integrator that sees neither picture
     nor findings could only invent some.
     """
+    attributes, relations = state["attributes"], state["relations"]
     if not attributes and not relations:
-        return ()
-    name, description = subject.name, as_json(subject)
+        return {"findings": []}
+    name, description = state["subject"].name, as_json(state["subject"])
     notes = await image.text(
         INTEGRATE_MERGE,
         subject=name,
@@ -35,4 +27,5 @@ async def integrate(
         attributes=as_json(attributes),
         relations=as_json(relations),
     )
-    return await image.items(INTEGRATE_LIST, subject=name, object=description, notes=notes)
+    merged = await image.items(INTEGRATE_LIST, subject=name, object=description, notes=notes)
+    return {"findings": list(merged)}

@@ -11,16 +11,15 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import ImageContext
+from uncanny.agents.state import AnnotateState, Context
 from uncanny.agents.steps import PERCEIVE
 from uncanny.schema import SceneObject
 
 _ARTICLE = re.compile(r"^(?:the|an?)\s+")
 
 
-async def perceive(image: ImageContext[AnnotateConfig]) -> tuple[SceneObject, ...]:
-    """All objects of any draft; empty when every draft is. Raises when one of the drafts fails."""
+async def perceive(_state: AnnotateState, image: Context) -> AnnotateState:
+    """`objects` of any draft up to the limit, and those above it, `cut`. Raises when one draft fails."""
     drafts = await asyncio.gather(
         *(_draft(image, number) for number in range(image.config.repeats)), return_exceptions=True
     )
@@ -28,10 +27,12 @@ async def perceive(image: ImageContext[AnnotateConfig]) -> tuple[SceneObject, ..
     for draft in drafts:
         if isinstance(draft, BaseException):
             raise draft
-    return merge_objects(draft for draft in drafts if not isinstance(draft, BaseException))
+    objects = merge_objects(draft for draft in drafts if not isinstance(draft, BaseException))
+    limit = image.config.max_objects
+    return {"objects": list(objects[:limit]), "cut": list(objects[limit:])}
 
 
-async def _draft(image: ImageContext[AnnotateConfig], number: int) -> tuple[SceneObject, ...]:
+async def _draft(image: Context, number: int) -> tuple[SceneObject, ...]:
     repeats = image.config.repeats
     return await image.items(PERCEIVE, sample=number, draft=str(number + 1), drafts=str(repeats))
 

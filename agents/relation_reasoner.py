@@ -5,26 +5,19 @@ It knows all objects and the findings about this one by itself. Source: AnomReas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import ImageContext, as_json
+from uncanny.agents.context import as_json
+from uncanny.agents.state import Context, ObjectState
 from uncanny.agents.steps import RELATION_LOOK, RELATION_VERIFY
-from uncanny.answers import AttributeFinding, RelationFinding
-from uncanny.schema import SceneObject
 
 
-async def reason_relations(
-    image: ImageContext[AnnotateConfig],
-    subject: SceneObject,
-    objects: Sequence[SceneObject],
-    attributes: Sequence[AttributeFinding],
-) -> tuple[RelationFinding, ...]:
-    """Verified findings about `subject` and others; empty when all relations are in order."""
+async def reason_relations(state: ObjectState, image: Context) -> ObjectState:
+    """`relations`: verified findings about the subject and others; empty when all is in order."""
     # The object list stands ahead of what differs: a second prefix, common to the calls about all objects.
-    scene = image.prompts["relation_context"].fill(objects=as_json(objects))
-    name, description, known = subject.name, as_json(subject), as_json(attributes)
+    scene = image.prompts["relation_context"].fill(objects=as_json(state["objects"]))
+    name, description = state["subject"].name, as_json(state["subject"])
+    known = as_json(state["attributes"])
     notes = await image.text(RELATION_LOOK, scene, subject=name, object=description, attributes=known)
-    return await image.items(
+    verified = await image.items(
         RELATION_VERIFY, scene, subject=name, object=description, attributes=known, notes=notes
     )
+    return {"relations": list(verified)}

@@ -5,13 +5,12 @@ Optional, off by default: the authors' released code runs three scans, the paper
 
 from __future__ import annotations
 
-from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import ImageContext
+from uncanny.agents.state import Context, ScanState
 from uncanny.agents.steps import SCAN
-from uncanny.answers import Finding
 
 
-async def scan_scene(image: ImageContext[AnnotateConfig], number: int) -> tuple[Finding, ...]:
-    """Findings of scan `number`, counted from 0."""
-    scans = image.config.scene_scans
-    return await image.items(SCAN, sample=number, scan=str(number + 1), scans=str(scans))
+async def scan_scene(state: ScanState, image: Context) -> ScanState:
+    """`findings` of one scan."""
+    number, scans = state["order"], image.config.scene_scans
+    findings = await image.items(SCAN, sample=number, scan=str(number + 1), scans=str(scans))
+    return {"findings": list(findings)}

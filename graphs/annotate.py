@@ -7,17 +7,15 @@
 
 `examine` is attributes → relations → integrate. In runs it is one node, since a node for each of the three
 costs more than the rest of the bookkeeping together; in Studio it is a subgraph of three. Any of the six can
-be replaced. The state holds names and findings only; image, models and log are in the context. There is no
-checkpointer: resuming is the answer cache's work, call by call.
+be replaced. There is no checkpointer: resuming is the answer cache's work, call by call.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
 from inspect import iscoroutinefunction
-from typing import Annotated, Final, Literal, TypedDict, TypeVar
+from typing import Final, Literal, TypedDict, TypeVar
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -28,71 +26,20 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from uncanny.agents.anomaly_formatter import format_anomalies
 from uncanny.agents.anomaly_integrator import integrate
 from uncanny.agents.attribute_analyzer import analyze_attributes
-from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.context import ImageContext, StepFailedError
 from uncanny.agents.object_perceiver import perceive
 from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.agents.scene_scanner import scan_scene
-from uncanny.answers import AttributeFinding, Finding, RelationFinding
+from uncanny.agents.state import AnnotateState, Context, Examined, ObjectState, ScanState
+from uncanny.answers import Finding
 from uncanny.errors import UsageError
-from uncanny.schema import Anomaly, SceneObject, StepError
-
-Context = ImageContext[AnnotateConfig]
+from uncanny.schema import SceneObject, StepError
 
 
 class AnnotateInput(TypedDict):
     """`image` is the image's name in records; in Studio a path."""
 
     image: str
-
-
-class Examined(TypedDict):
-    """What came of one object or one scan: `order` sorts findings as if nothing had run side by side."""
-
-    order: int
-    findings: list[Finding]
-    error: StepError | None
-
-
-class AnnotateState(TypedDict, total=False):
-    """One image on its way.
-
-    `image` is given. `objects`, `cut`: set by `perceive`, the objects to examine and those above the limit.
-    `examined`: one entry from each object and each scan. `anomalies`: set by `format`. `failure`: why
-    `perceive` or `format` failed, which ends the image.
-    """
-
-    image: str
-    objects: list[SceneObject]
-    cut: list[SceneObject]
-    examined: Annotated[list[Examined], operator.add]
-    anomalies: list[Anomaly]
-    failure: StepError | None
-
-
-class ObjectState(TypedDict, total=False):
-    """What is known about one object: `subject`, at place `order` of all `objects`.
-
-    `attributes`, `relations`, `findings`: each set by one node. `error`: why a node failed, which ends the
-    object.
-    """
-
-    image: str
-    order: int
-    subject: SceneObject
-    objects: list[SceneObject]
-    attributes: list[AttributeFinding]
-    relations: list[RelationFinding]
-    findings: list[Finding]
-    error: StepError | None
-
-
-class ScanState(TypedDict, total=False):
-    """One scene scan: `order` is its number, counted from 0; `findings` is set by `scan`."""
-
-    image: str
-    order: int
-    findings: list[Finding]
 
 
 class Branch(TypedDict):
@@ -123,46 +70,13 @@ class AnnotateNodes(TypedDict, total=False):
     format: Node[AnnotateState]
 
 
-async def perceive_node(_state: AnnotateState, image: Context) -> AnnotateState:
-    objects, limit = await perceive(image), image.config.max_objects
-    return {"objects": list(objects[:limit]), "cut": list(objects[limit:])}
-
-
-async def attributes_node(state: ObjectState, image: Context) -> ObjectState:
-    return {"attributes": list(await analyze_attributes(image, state["subject"]))}
-
-
-async def relations_node(state: ObjectState, image: Context) -> ObjectState:
-    relations = await reason_relations(image, state["subject"], state["objects"], state["attributes"])
-    return {"relations": list(relations)}
-
-
-async def integrate_node(state: ObjectState, image: Context) -> ObjectState:
-    findings = await integrate(image, state["subject"], state["attributes"], state["relations"])
-    return {"findings": list(findings)}
-
-
-async def scan_node(state: ScanState, image: Context) -> ScanState:
-    return {"findings": list(await scan_scene(image, state["order"]))}
-
-
-async def format_node(state: AnnotateState, image: Context) -> AnnotateState:
-    return {"anomalies": list(await format_anomalies(image, findings_of(state)))}
-
-
-def findings_of(state: AnnotateState) -> list[Finding]:
-    """All findings about an image, in the order of its objects, then of its scans."""
-    branches = sorted(state.get("examined", []), key=lambda branch: branch["order"])
-    return [finding for branch in branches for finding in branch["findings"]]
-
-
 NODES: Final[AnnotateNodes] = {
-    "perceive": perceive_node,
-    "attributes": attributes_node,
-    "relations": relations_node,
-    "integrate": integrate_node,
-    "scan": scan_node,
-    "format": format_node,
+    "perceive": perceive,
+    "attributes": analyze_attributes,
+    "relations": reason_relations,
+    "integrate": integrate,
+    "scan": scan_scene,
+    "format": format_anomalies,
 }
 # The key that a node has to set, or what comes after it has nothing to work on.
 RESULTS: Final[Mapping[NodeName, str]] = {

@@ -14,11 +14,12 @@ from pathlib import Path
 
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.context import ImageContext
+from uncanny.agents.state import Context
 from uncanny.client.budget import worst_case
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.client.endpoint import guarded_endpoint
-from uncanny.graphs.annotate import AnnotateGraph, Context, build_graph
+from uncanny.graphs.annotate import AnnotateGraph, build_graph
 from uncanny.images import PixelPolicy, SendLimits, prepare
 from uncanny.models.base import ModelProvider, Tokens, encode_image
 from uncanny.models.registry import Access, open_model, parse_model

@@ -38,8 +38,9 @@ from uncanny.wording import option
 if TYPE_CHECKING:
     import PIL.Image
 
+    from uncanny.agents.state import AnnotateState, Context
     from uncanny.client.calls import CallRecord
-    from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes, AnnotateState, Context
+    from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
     from uncanny.runs.engine import Engine
 
 CALLS_AN_IMAGE_AT_ONCE = 4

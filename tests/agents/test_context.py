@@ -36,7 +36,7 @@ async def test_each_kind_of_failure_names_step_object_and_reason(line: Line, kin
     specialists = Specialists("cup")
     specialists.answers["AttributeAnalyzer", 2, None] = lambda _: line
     with pytest.raises(StepFailedError) as caught:
-        await analyze_attributes(specialists.context(), scene_object("cup"))
+        await analyze_attributes({"subject": scene_object("cup")}, specialists.context())
     record = caught.value.record
     assert isinstance(record, StepError)
     assert (record.agent, record.step, record.object, record.kind) == ("AttributeAnalyzer", 2, "cup", kind)
@@ -48,14 +48,15 @@ async def test_a_model_that_cannot_be_used_is_no_failure_of_the_step(error: Mode
     specialists = Specialists("cup")
     specialists.answers["AttributeAnalyzer", 1, None] = lambda _: error
     with pytest.raises(type(error)):
-        await analyze_attributes(specialists.context(), scene_object("cup"))
+        await analyze_attributes({"subject": scene_object("cup")}, specialists.context())
 
 
 async def test_a_repair_is_worded_by_the_product() -> None:
     specialists = Specialists("cup")
     lines = iter([text_response("hm?"), text_response('{"attributes": []}')])
     specialists.answers["AttributeAnalyzer", 2, None] = lambda _: next(lines)
-    assert await analyze_attributes(specialists.context(), scene_object("cup")) == ()
+    state = await analyze_attributes({"subject": scene_object("cup")}, specialists.context())
+    assert state == {"attributes": []}
     repair = specialists.requests("AttributeAnalyzer", 2)[1].messages[-1].parts[0]
     assert isinstance(repair, str)
     assert repair.startswith("That answer could not be used: expected a JSON object")
@@ -74,5 +75,5 @@ async def test_one_failed_draft_fails_the_perceiver_once_the_others_have_come_ba
 
     specialists.answers["ObjectPerceiver", 1, None] = answer
     with pytest.raises(StepFailedError, match="no"):
-        await perceive(specialists.context())
+        await perceive({}, specialists.context())
     assert sorted(ended) == [0, 2]

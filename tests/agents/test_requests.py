@@ -14,6 +14,7 @@ from uncanny.agents.attribute_analyzer import analyze_attributes
 from uncanny.agents.object_perceiver import perceive
 from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.agents.scene_scanner import scan_scene
+from uncanny.agents.state import AnnotateState, ObjectState
 from uncanny.agents.steps import PERCEIVE, ROLES
 from uncanny.answers import AttributeFinding, Finding, RelationFinding
 from uncanny.graphs.annotate import annotate_graph
@@ -26,17 +27,22 @@ FINDING = Finding(object="cup", phenomenon="it floats", explanation="x")
 IMAGE = picture(b"one")
 
 
+def found(*findings: Finding) -> AnnotateState:
+    return {"examined": [{"order": 0, "findings": list(findings), "error": None}]}
+
+
 async def whole_walk() -> Specialists:
     """Every agent's work on one image, once."""
     specialists = Specialists("cup", "table")
     image = specialists.context(AnnotateConfig(scene_scans=2), IMAGE)
-    await perceive(image)
-    await analyze_attributes(image, CUP)
-    await reason_relations(image, CUP, [CUP, TABLE], [CRACKED])
-    await integrate(image, CUP, [CRACKED], [FLOATS])
-    await scan_scene(image, 0)
-    await scan_scene(image, 1)
-    await format_anomalies(image, [FINDING])
+    cup: ObjectState = {"subject": CUP, "objects": [CUP, TABLE]}
+    await perceive({}, image)
+    await analyze_attributes(cup, image)
+    await reason_relations({**cup, "attributes": [CRACKED]}, image)
+    await integrate({**cup, "attributes": [CRACKED], "relations": [FLOATS]}, image)
+    await scan_scene({"order": 0}, image)
+    await scan_scene({"order": 1}, image)
+    await format_anomalies(found(FINDING), image)
     return specialists
 
 
@@ -85,13 +91,14 @@ async def test_what_counts_as_shared_is_the_same_in_all_requests_of_a_kind() -> 
     assert len(prefixes[0]) == 2
     assert prefixes[0] == prefixes[1]
     other = Specialists()
-    await reason_relations(other.context(image=IMAGE), TABLE, [CUP, TABLE], [])
+    table: ObjectState = {"subject": TABLE, "objects": [CUP, TABLE], "attributes": []}
+    await reason_relations(table, other.context(image=IMAGE))
     assert [user_parts(request)[:2] for request in other.model.requests] == prefixes
 
 
 async def test_drafts_of_the_object_list_are_worded_differently_and_kept_apart() -> None:
     specialists = Specialists("cup")
-    await perceive(specialists.context(AnnotateConfig(repeats=PERCEIVE.wordings + 1)))
+    await perceive({}, specialists.context(AnnotateConfig(repeats=PERCEIVE.wordings + 1)))
     drafts = specialists.requests("ObjectPerceiver")
     assert [request.sample for request in drafts] == [0, 1, 2, 3]
     words = [texts(request, "user")[0] for request in drafts]
@@ -107,8 +114,8 @@ async def test_the_drafts_are_merged() -> None:
     specialists.answers["ObjectPerceiver", 1, None] = lambda request: listed(
         "objects", *(scene_object(name).model_dump() for name in names[request.sample])
     )
-    objects = await perceive(specialists.context())
-    assert [each.name for each in objects] == ["The Cat", "mat", "dog"]
+    state = await perceive({}, specialists.context())
+    assert [each.name for each in state["objects"]] == ["The Cat", "mat", "dog"]
 
 
 def data(request: ModelRequest, tag: str) -> str:
@@ -145,7 +152,7 @@ async def test_the_integrator_is_given_both_lists_and_then_its_own_text() -> Non
 async def test_the_formatter_is_given_all_findings_in_order() -> None:
     specialists = Specialists()
     findings = [FINDING, FINDING.model_copy(update={"object": "table"}), FINDING]
-    await format_anomalies(specialists.context(), findings)
+    await format_anomalies(found(*findings), specialists.context())
     (request,) = specialists.model.requests
     assert orjson.loads(data(request, "findings")) == [each.model_dump() for each in findings]
 
@@ -153,11 +160,12 @@ async def test_the_formatter_is_given_all_findings_in_order() -> None:
 async def test_without_findings_nobody_is_asked() -> None:
     specialists = Specialists("cup")
     image = specialists.context()
-    assert await integrate(image, CUP, [], []) == ()
-    assert await format_anomalies(image, []) == ()
+    cup: ObjectState = {"subject": CUP, "attributes": [], "relations": []}
+    assert await integrate(cup, image) == {"findings": []}
+    assert await format_anomalies({}, image) == {"anomalies": []}
     assert specialists.model.requests == []
-    await integrate(image, CUP, [CRACKED], [])
-    await integrate(image, CUP, [], [FLOATS])
+    await integrate({**cup, "attributes": [CRACKED]}, image)
+    await integrate({**cup, "relations": [FLOATS]}, image)
     assert len(specialists.model.requests) == 4
 
 
@@ -165,8 +173,8 @@ async def test_parameters_are_those_of_the_plan_and_the_formatter_gets_more_room
     specialists = Specialists("cup")
     config = AnnotateConfig(temperature=None, top_p=0.5, max_output_tokens=700, formatter_output_tokens=900)
     image = specialists.context(config)
-    await perceive(image)
-    await format_anomalies(image, [FINDING])
+    await perceive({}, image)
+    await format_anomalies(found(FINDING), image)
     assert {request.sampling for request in specialists.requests("ObjectPerceiver")} == {
         Sampling(None, 0.5, 700)
     }
@@ -178,7 +186,7 @@ async def test_parameters_are_those_of_the_plan_and_the_formatter_gets_more_room
 async def test_text_in_answers_cannot_pass_for_a_variable() -> None:
     specialists = Specialists()
     specialists.answers["AttributeAnalyzer", 1, None] = lambda _: listed("objects", "$object ${notes} $$ \\1")
-    await analyze_attributes(specialists.context(), scene_object("cup", "$notes"))
+    await analyze_attributes({"subject": scene_object("cup", "$notes")}, specialists.context())
     verify = specialists.requests("AttributeAnalyzer", 2)[0]
     assert "$object ${notes} $$" in data(verify, "notes")
     assert orjson.loads(data(verify, "object"))["description"] == "$notes"

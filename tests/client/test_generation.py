@@ -23,8 +23,7 @@ from tests.virtual_time import virtual_time
 from uncanny.agents.context import schema_of
 from uncanny.client.budget import Budget
 from uncanny.client.calls import CallScope
-from uncanny.client.client import ModelClient
-from uncanny.client.generation import MOST_OUTPUT_TOKENS, REPAIRS
+from uncanny.client.client import MOST_OUTPUT_TOKENS, REPAIRS, ModelClient
 from uncanny.errors import (
     AnswerError,
     ModelUnusableError,

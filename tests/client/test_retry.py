@@ -20,13 +20,14 @@ from tests.client.scripted import (
 from tests.virtual_time import virtual_time
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
-from uncanny.client.endpoint import FAILURES, Breaker
-from uncanny.client.generation import (
+from uncanny.client.endpoint import (
     ATTEMPTS,
+    FAILURES,
     FIRST_WAIT_S,
     LONGEST_ASKED_WAIT_S,
     LONGEST_WAIT_S,
     TOTAL_S,
+    Breaker,
     Retries,
 )
 from uncanny.errors import (

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import ast
+import asyncio
+import os
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from openai import AsyncOpenAI
+
+from tests.runs.e2e import serving, uncanny_here
+from uncanny.demo.scenes import scenes
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+CODE = ("agents", "eval", "graphs", "src")
+# The group of all commands, which is before the way of any.
+GROUP = "src/uncanny/cli/__init__.py"
 _HOP = re.compile(r"^\d+\. `([\w.]+)` in `([\w./]+)`", re.MULTILINE)
 
 
@@ -29,13 +44,61 @@ def test_every_function_on_the_way_is_in_its_file() -> None:
         assert function in functions(ROOT / file), f"{function} is not in {file}"
 
 
-def test_each_calls_the_next_one() -> None:
-    """By name: each file speaks of the next function, which it calls or hands on to be called."""
-    names = [function.rpartition(".")[2] for function, _ in _HOP.findall(PAGE)]
-    files = [ROOT / file for _, file in _HOP.findall(PAGE)]
-    for place, name in enumerate(names[1:]):
-        text = files[place].read_text(encoding="utf-8")
-        assert re.search(rf"\b{name}\b", text), (files[place], name)
+def stacks() -> Iterator[list[FrameType]]:
+    """That of the running task, with what runs the loop, and one of each task that waits for something."""
+    running: list[FrameType] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        running.append(frame)
+        frame = frame.f_back
+    yield running
+    for task in asyncio.all_tasks():
+        waiting: list[FrameType] = []
+        awaited: Any = task.get_coro()
+        while awaited is not None:
+            if (frame := getattr(awaited, "cr_frame", None)) is not None:
+                waiting.append(frame)
+            awaited = getattr(awaited, "cr_await", None)
+        yield waiting
+
+
+def ours(stack: list[FrameType]) -> dict[str, str]:
+    """Functions of ours in it, and their files."""
+    names = {frame.f_code.co_qualname.rpartition("<locals>.")[2]: frame for frame in stack}
+    files = {name: os.path.realpath(frame.f_code.co_filename) for name, frame in names.items()}
+    return {
+        name: os.path.relpath(file, ROOT)
+        for name, file in files.items()
+        if os.path.isfile(file) and any(file.startswith(f"{ROOT / top}{os.sep}") for top in CODE)
+    }
+
+
+def test_the_way_is_that_of_a_real_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions that are under way when the SDK is called for the second step of the AttributeAnalyzer."""
+    ways: list[dict[str, str]] = []
+    post = AsyncOpenAI.post
+
+    async def watched(client: AsyncOpenAI, *arguments: Any, **named: Any) -> Any:
+        running, *waiting = (ours(stack) for stack in stacks())
+        if {"analyze_attributes", "ImageContext.items"} <= running.keys():
+            for each in waiting:
+                # Neither what watches over the run nor what becomes of other objects.
+                if each.keys() & {"Run.work", "Run._worker"}:
+                    running |= each
+            ways.append(running)
+        return await post(client, *arguments, **named)
+
+    monkeypatch.setattr(AsyncOpenAI, "post", watched)
+    with serving() as server:
+        done = uncanny_here(
+            "annotate",
+            scenes()[0].image_path,
+            *("--model", "openai/gpt-4o", "--base-url", f"{server.url}/v1"),
+            *("-o", tmp_path / "run", "--concurrency", "1"),
+        )
+    assert done.code == 0, done
+    way = {(name, file) for name, file in ways[0].items() if file != GROUP}
+    assert way == set(_HOP.findall(PAGE))
 
 
 def test_the_count_is_that_of_the_list() -> None:

@@ -19,11 +19,11 @@ from uncanny.client.calls import CallRecord
 from uncanny.client.prices import Price, PriceTable
 from uncanny.errors import ImageFault
 from uncanny.models import anthropic, openai
-from uncanny.models import openai_compatible as compatible
 from uncanny.models.base import Outcome
+from uncanny.models.openai_compatible import CompatibleProvider
 from uncanny.models.registry import PROVIDERS, WITHOUT_NAME
-from uncanny.models.vllm import model as vllm
 from uncanny.models.vllm import server as vllm_server
+from uncanny.models.vllm.model import VLLMProvider
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.manifest import State
 from uncanny.schema import Annotation, Anomaly, Pixels, SentPixels, Status, StepError, Usage
@@ -69,9 +69,13 @@ def test_every_provider_has_its_rows() -> None:
 
 def test_every_variable_is_named() -> None:
     settings = {f"UNCANNY_{name}".upper() for name in Settings.model_fields}
-    modules = (openai, anthropic, compatible, vllm)
-    keys = {module.KEY_VARIABLE for module in modules}
-    urls = {compatible.URL_VARIABLE, vllm.URL_VARIABLE}
+    servers = (CompatibleProvider, VLLMProvider)
+    keys = {
+        openai.KEY_VARIABLE,
+        anthropic.KEY_VARIABLE,
+        *(server.key_variable for server in servers),
+    }
+    urls = {server.url_variable for server in servers}
     assert not missing("docs/providers.md", settings | keys | urls | {vllm_server.COMMAND_VARIABLE})
 
 

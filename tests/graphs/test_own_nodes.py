@@ -12,15 +12,12 @@ from langgraph.runtime import Runtime
 from tests.agents.specialists import Specialists, scene_object
 from tests.graphs.test_annotate_graph import errors, formatted
 from uncanny.agents import AnnotateConfig, ImageContext, Step
+from uncanny.agents.state import AnnotateState, Context, ObjectState, ScanState
 from uncanny.answers import AttributeFinding, Finding
 from uncanny.errors import RequestRejectedError, UsageError
 from uncanny.graphs.annotate import (
     AnnotateInput,
     AnnotateNodes,
-    AnnotateState,
-    Context,
-    ObjectState,
-    ScanState,
     annotate_graph,
     build_graph,
     graph_names,

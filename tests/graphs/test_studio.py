@@ -15,12 +15,13 @@ from tests.agents.specialists import Specialists
 from tests.agents.specialists import image_context as context_of
 from tests.client.scripted import guarded
 from uncanny.agents import Agent, AnnotateConfig
+from uncanny.agents.state import Context
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.demo.scenes import Scene, scenes
 from uncanny.errors import ImageError, RequestRejectedError, UsageError
 from uncanny.graphs import studio
-from uncanny.graphs.annotate import Context, annotate_graph
+from uncanny.graphs.annotate import annotate_graph
 from uncanny.graphs.studio import StudioContext, image_context
 
 

@@ -3,12 +3,14 @@
 The limiter says how many calls the model gets at once: additive increase, multiplicative decrease. It starts
 slowly from half the ceiling, at least `START`; a server that says it is overloaded takes the limit to 0.7 of
 what it was, at most once a second, and a Retry-After pauses all calls. Servers that queue (vLLM) get a fixed
-limit. Slots are given in order of tickets. The breaker says when to give up a model that only fails.
+limit. Slots are given in order of tickets. The breaker says when to give up a model that only fails, retries
+when to give up a request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -264,3 +266,49 @@ class Breaker:
             f"{self._model} failed {how}: {error.message}",
             remedy="Run the same again when it is back; no answer is asked for twice.",
         ) from error
+
+
+ATTEMPTS = 6
+TOTAL_S = 600.0
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 30.0
+LONGEST_ASKED_WAIT_S = 120.0
+
+
+class Retries:
+    """When a request is sent again after errors that may pass, and when that is over.
+
+    A failure is the request's own where the model answered another one since the last failure, as when one
+    image makes a server stumble. `ATTEMPTS` of them, or `TOTAL_S` seconds between them, are the end. While
+    the model answers nobody, it is an outage and its failures count for nothing here: the breaker bounds it.
+    """
+
+    def __init__(self, breaker: Breaker, image: str) -> None:
+        self._breaker, self._image = breaker, image
+        self._waits = 0
+        self._failures = 0
+        self._seconds = 0.0
+        self._answers = -1
+        self._failed_at = breaker.clock()
+
+    async def wait(self, error: TransientError) -> None:
+        """Sleep until the next attempt; raises `error` where there is none.
+
+        The time is random below a bound that doubles each time, but not less than the server asked for.
+        """
+        if self._over():
+            raise error
+        bound = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(self._waits, 10))
+        self._waits += 1
+        asked_s = min(error.retry_after or 0.0, LONGEST_ASKED_WAIT_S)
+        await asyncio.sleep(max(random.uniform(0, bound), asked_s))
+
+    def _over(self) -> bool:
+        moment, answers = self._breaker.clock(), self._breaker.answers
+        if answers > self._answers:
+            self._failures += 1
+            self._seconds += moment - self._failed_at
+        self._failed_at, self._answers = moment, answers
+        if self._failures >= ATTEMPTS or self._seconds >= TOTAL_S:
+            return True
+        return self._breaker.out_of_patience_with(self._image)

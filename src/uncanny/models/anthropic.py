@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import httpx2
 import orjson
 from anthropic import AsyncAnthropic
 
@@ -26,7 +27,7 @@ from uncanny.models.base import (
     Tokens,
 )
 from uncanny.models.error_body import one_line
-from uncanny.models.http import environment_key, exchange, http_client
+from uncanny.models.http import Exchange, environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, Flagged, Rejection, bad_body, missing_key
 from uncanny.models.openai_chat import count
 
@@ -114,13 +115,12 @@ class AnthropicProvider(ModelProvider):
         if not self._constrained:
             request = replace(request, schema=None)
         try:
-            content, headers = await exchange(
-                self._client,
-                "/v1/messages",
-                messages_body(request, self._context.model),
-                context=self._context,
-                timeout_s=self._timeout_s,
-            )
+            body = messages_body(request, self._context.model)
+            async with Exchange(self._context, self._timeout_s) as exchange:
+                exchange.response = await self._client.post(
+                    "/v1/messages", cast_to=httpx2.Response, content=body
+                )
+            content, headers = exchange.result()
             return read_message(content, headers.get("request-id"), self._context)
         except Flagged as flagged:
             return ModelResponse("", "refusal", Tokens(), reason=flagged.reason)

@@ -12,12 +12,12 @@ import math
 import os
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
+from types import TracebackType
 from typing import Any
 
 import httpx2
 import orjson
-from anthropic import AsyncAnthropic
-from openai import AsyncOpenAI, DefaultAioHttpClient
+from openai import DefaultAioHttpClient
 
 from uncanny.errors import ModelUnusableError, ProviderError
 from uncanny.models.addresses import Address
@@ -31,7 +31,6 @@ from uncanny.models.http_errors import (
     from_response,
 )
 
-Exchanged = tuple[dict[str, Any], httpx2.Headers]
 CONNECT_S = 15.0
 _MOST_DIGITS = 18
 # Below the 5 s after which common servers close idle connections: a reused one is not lost to that race.
@@ -133,22 +132,48 @@ def environment_key(variable: str) -> str | None:
     return key or None
 
 
-async def exchange(
-    client: AsyncOpenAI | AsyncAnthropic, path: str, body: bytes, *, context: ErrorContext, timeout_s: float
-) -> Exchanged:
-    """Post `body` and return the JSON object that comes back, with the headers.
+class Exchange:
+    """Around one post through an SDK: bounded in time, its failure an error of `http_errors`.
 
-    `timeout_s` is for the whole exchange: a server that sends a byte now and then does not keep a slot
-    for ever. Raises the errors of `http_errors`, with nothing of the SDK's (which carry the key) attached.
+    ::
+
+        async with Exchange(context, timeout_s) as exchange:
+            exchange.response = await client.post(path, cast_to=httpx2.Response, content=body)
+        content, headers = exchange.result()
+
+    `timeout_s` is for the whole exchange: a server that sends a byte now and then does not keep a slot for
+    ever. The error is raised by `result`, so that nothing of the SDK's, which carries the key, is attached.
     """
-    try:
-        async with asyncio.timeout(timeout_s):
-            response = await client.post(path, cast_to=httpx2.Response, content=body)
-    except HTTP_ERRORS as error:
-        fault = from_exception(error, context)
-    else:
-        return read_body(response.content, response.headers, context), response.headers
-    raise fault
+
+    __slots__ = ("_context", "_failure", "_timeout", "response")
+
+    def __init__(self, context: ErrorContext, timeout_s: float) -> None:
+        self._context, self._timeout = context, asyncio.timeout(timeout_s)
+        self._failure: ProviderError | None = None
+        self.response: httpx2.Response | None = None
+
+    async def __aenter__(self) -> Exchange:
+        await self._timeout.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError as timeout:
+            error = timeout
+        if not isinstance(error, HTTP_ERRORS):
+            return False
+        self._failure = from_exception(error, self._context)
+        return True
+
+    def result(self) -> tuple[dict[str, Any], httpx2.Headers]:
+        """The JSON object that came back, with the headers. Raises the errors of `http_errors`."""
+        if self._failure is not None:
+            raise self._failure
+        assert self.response is not None
+        return read_body(self.response.content, self.response.headers, self._context), self.response.headers
 
 
 def read_body(body: bytes, headers: Mapping[str, str], context: ErrorContext) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from uncanny.models.addresses import parse_address
 from uncanny.models.base import Capabilities, Detail
 from uncanny.models.http import environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, missing_key
-from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel
+from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel, Place
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -64,9 +64,7 @@ class OpenAIProvider(ChatModel):
         )
         sampling = takes_sampling(model)
         super().__init__(
-            client,
-            address=address,
-            context=ErrorContext.at(address, name, model, KEY_VARIABLE, key),
+            Place(address, client, ErrorContext.at(address, name, model, KEY_VARIABLE, key)),
             capabilities=Capabilities(
                 media_types=MEDIA_TYPES,
                 max_image_bytes=LARGEST_IMAGE,

@@ -11,6 +11,7 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import httpx2
 import orjson
 from openai import AsyncOpenAI
 
@@ -30,7 +31,7 @@ from uncanny.models.base import (
     Tokens,
 )
 from uncanny.models.error_body import ErrorBody, one_line
-from uncanny.models.http import Exchanged, exchange
+from uncanny.models.http import Exchange
 from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, Rejection, bad_body
 from uncanny.wording import option
 
@@ -241,6 +242,21 @@ def _may_be_the_path(error: ProviderError) -> bool:
     return isinstance(error, TransientError) and error.kind == "bad_body"
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where requests go: an address, the client that posts there, and how errors name it."""
+
+    address: Address
+    client: AsyncOpenAI
+    context: ErrorContext
+
+    def below_version(self) -> Place:
+        """The same server with `/v1` in the path."""
+        address = self.address.with_version()
+        client = self.client.with_options(base_url=address.url)
+        return Place(address, client, replace(self.context, endpoint=address.shown))
+
+
 class ChatModel(ModelProvider):
     """A provider over an SDK client; one HTTP call per request.
 
@@ -252,27 +268,25 @@ class ChatModel(ModelProvider):
 
     def __init__(
         self,
-        client: AsyncOpenAI,
+        place: Place,
         *,
-        address: Address,
-        context: ErrorContext,
         capabilities: Capabilities,
         variant: ApiVariant,
         timeout_s: float,
     ) -> None:
-        self.name, self.capabilities, self.endpoint = context.name, capabilities, address.identity
-        self._client, self._address, self._context = client, address, context
-        self._variant, self._timeout_s = variant, timeout_s
+        self.name, self.endpoint = place.context.name, place.address.identity
+        self.capabilities = capabilities
+        self._place, self._variant, self._timeout_s = place, variant, timeout_s
         self._left_out: frozenset[str] = frozenset()
-        self._in_doubt = not address.has_version
+        self._in_doubt = not place.address.has_version
         self.notices: list[str] = []
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._context.name!r} at {self._context.endpoint})"
+        return f"{type(self).__name__}({self.name!r} at {self._place.context.endpoint})"
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        return self._context.secrets
+        return self._place.context.secrets
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -291,19 +305,22 @@ class ChatModel(ModelProvider):
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
         """Make one call; see `ModelProvider.generate`."""
+        place = self._place
+        lost: ProviderError | None = None
         while True:
             left_out, parameters = self._left_out, self.sent(request.sampling)
-            body = chat_body(request, self._context.model, self._variant, parameters, left_out)
+            body = chat_body(request, place.context.model, self._variant, parameters, left_out)
             try:
-                if self._in_doubt:
-                    content, headers = await self._exchange(body)
-                else:
-                    content, headers = await exchange(
-                        self._client, OWN_PATH, body, context=self._context, timeout_s=self._timeout_s
+                async with Exchange(place.context, self._timeout_s) as exchange:
+                    exchange.response = await place.client.post(
+                        OWN_PATH, cast_to=httpx2.Response, content=body
                     )
+                content, headers = exchange.result()
             except Flagged as flagged:
+                self._someone_at(place)
                 return ModelResponse("", "refusal", Tokens(), reason=flagged.reason)
             except Rejection as rejection:
+                self._someone_at(place)
                 carried = (_OPTIONAL | parameters.keys()) - left_out
                 if request.schema is None:
                     carried -= {"response_format"}
@@ -311,59 +328,46 @@ class ChatModel(ModelProvider):
                 if refused is None:
                     raise
                 self._left_out |= {refused}
+            except ProviderError as error:
+                place, lost = self._elsewhere(place, lost, error), error
             else:
-                return read_chat(content, headers.get("x-request-id"), self._context)
+                self._someone_at(place)
+                self._in_doubt = False
+                return read_chat(content, headers.get("x-request-id"), place.context)
 
-    async def _exchange(self, body: bytes) -> Exchanged:
-        """One call while it is in doubt whether the address lacks its version."""
-        client = self._client
-        try:
-            exchanged = await exchange(
-                client, OWN_PATH, body, context=self._context, timeout_s=self._timeout_s
-            )
-        except (NothingThereError, TransientError) as error:
-            if not _may_be_the_path(error):
-                raise
-            first = error
-        else:
-            self._in_doubt = False
-            return exchanged
-        if self._client is not client:  # another call has seen meanwhile that it is below the version
-            return await exchange(
-                self._client, OWN_PATH, body, context=self._context, timeout_s=self._timeout_s
-            )
-        if not self._in_doubt:
-            raise first
-        return await self._below_version(body, first)
+    def _elsewhere(self, place: Place, before: ProviderError | None, error: ProviderError) -> Place:
+        """Where to post again after `error` at `place`, which came after `before` elsewhere.
 
-    async def _below_version(self, body: bytes, first: ProviderError) -> Exchanged:
-        """The same call with `/v1` in the path. Raises `first` if there is nothing either."""
-        address = self._address.with_version()
-        client = self._client.with_options(base_url=address.url)
-        context = replace(self._context, endpoint=address.shown)
-        try:
-            exchanged = await exchange(client, OWN_PATH, body, context=context, timeout_s=self._timeout_s)
-        except ProviderError as error:
+        Raises `error` where it is not about the path, and `before` where the path was no better.
+        """
+        if before is None:
+            if place.address.has_version or not _may_be_the_path(error):
+                raise error
+            if self._place is not place:  # another call has seen meanwhile that it is below the version
+                return self._place
+            if not self._in_doubt:
+                raise error
+            return place.below_version()
+        if place is not self._place:
             if _may_be_the_path(error):
-                first.message += f" ({address}, tried as well, is no better)"
-                raise first from None
+                before.message += f" ({place.address}, tried as well, is no better)"
+                raise before from None
             if not isinstance(error, TransientError):
-                self._move(address, client, context)
-            raise
-        self._move(address, client, context)
-        return exchanged
+                self._someone_at(place)
+        raise error
 
-    def _move(self, address: Address, client: AsyncOpenAI, context: ErrorContext) -> None:
-        if self._in_doubt:
+    def _someone_at(self, place: Place) -> None:
+        """There is a server at `place`: where that is below the version, it is used from now on."""
+        if self._in_doubt and place.address.has_version:
             self._in_doubt = False
             self.notices.append(
-                f"{context.name}: nothing is at {self._address}; {address} was used: give that as "
-                f"{option('base_url')}"
+                f"{self.name}: nothing is at {self._place.address}; {place.address} was used: "
+                f"give that as {option('base_url')}"
             )
-            self._address, self._client, self._context = address, client, context
+            self._place = place
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._place.client.close()
 
     def _limit(self) -> LimitName:
         first = self._variant.limit

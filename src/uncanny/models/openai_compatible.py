@@ -6,22 +6,19 @@ Such a server is not OpenAI and learns nothing of an OpenAI account: neither its
 from __future__ import annotations
 
 import os
-from typing import cast
+from typing import ClassVar, cast
 
 from openai import AsyncOpenAI, Omit
 
 from uncanny.errors import UsageError
 from uncanny.models.addresses import Address, parse_address
-from uncanny.models.base import Capabilities, Detail
+from uncanny.models.base import Capabilities
 from uncanny.models.http import environment_key, http_client
 from uncanny.models.http_errors import ErrorContext
 from uncanny.models.openai import MEDIA_TYPES
-from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel
+from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel, Place
 from uncanny.models.registry import COMPATIBLE_URL_VARIABLE
 from uncanny.wording import option
-
-URL_VARIABLE = COMPATIBLE_URL_VARIABLE
-KEY_VARIABLE = "OPENAI_COMPATIBLE_API_KEY"
 
 
 class CompatibleProvider(ChatModel):
@@ -30,7 +27,17 @@ class CompatibleProvider(ChatModel):
     `base_url` defaults to `OPENAI_COMPATIBLE_BASE_URL`. The key is in `OPENAI_COMPATIBLE_API_KEY` if the
     server wants one; OpenAI's own key is never sent. Answers are constrained until the server says that it
     cannot. Raises `UsageError` without a base URL.
+
+    A family of such servers is a subclass that says what is its own: how its models are named, where it is by
+    default, in which variables address and key are looked for, which variant of the API it speaks.
     """
+
+    provider: ClassVar[str] = "openai-compatible"
+    url_variable: ClassVar[str] = COMPATIBLE_URL_VARIABLE
+    key_variable: ClassVar[str] = "OPENAI_COMPATIBLE_API_KEY"
+    default_url: ClassVar[str | None] = None
+    variant: ClassVar[ApiVariant] = ApiVariant("max_tokens", "high", shared_schema=False)
+    takes: ClassVar[Capabilities] = Capabilities(media_types=MEDIA_TYPES, prefix_cache=True)
 
     def __init__(
         self,
@@ -39,33 +46,21 @@ class CompatibleProvider(ChatModel):
         base_url: str | None = None,
         api_key: str | None = None,
         timeout_s: float = 600.0,
-        detail: Detail = "high",
     ) -> None:
-        name = f"openai-compatible/{model}"
-        text = base_url or os.environ.get(URL_VARIABLE, "").strip()
+        name = f"{self.provider}/{model}"
+        text = base_url or os.environ.get(self.url_variable, "").strip() or self.default_url
         if not text:
             raise UsageError(
                 f"{name} needs the server's address",
-                remedy=f"Give {option('base_url')} or set {URL_VARIABLE}.",
+                remedy=f"Give {option('base_url')} or set {self.url_variable}.",
             )
         address = parse_address(text, without=(OWN_PATH,))
-        key = optional_key(address, api_key, KEY_VARIABLE)
-        client = compatible_client(address, key, timeout_s)
+        key = optional_key(address, api_key, self.key_variable)
+        context = ErrorContext.at(address, name, model, self.key_variable, key)
         super().__init__(
-            client,
-            address=address,
-            context=ErrorContext.at(address, name, model, KEY_VARIABLE, key),
-            capabilities=Capabilities(
-                media_types=MEDIA_TYPES,
-                max_image_bytes=None,
-                max_image_side=None,
-                temperature=True,
-                top_p=True,
-                structured=True,
-                schema_in_prefix=False,
-                prefix_cache=True,
-            ),
-            variant=ApiVariant("max_tokens", detail, shared_schema=False),
+            Place(address, compatible_client(address, key, timeout_s), context),
+            capabilities=self.takes,
+            variant=self.variant,
             timeout_s=timeout_s,
         )
 
