@@ -69,7 +69,7 @@ def ours(stack: list[FrameType]) -> dict[str, str]:
     return {
         name: os.path.relpath(file, ROOT)
         for name, file in files.items()
-        if os.path.isfile(file) and any(file.startswith(f"{ROOT / top}{os.sep}") for top in CODE)
+        if any(file.startswith(f"{ROOT / top}{os.sep}") for top in CODE)
     }
 
 
