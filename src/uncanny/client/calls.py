@@ -43,11 +43,6 @@ class RequestFields(TypedDict):
 
 def request_fields(request: ModelRequest, image: str, prompt: str) -> RequestFields:
     """`asked` is the text of the last user turn."""
-    sees_image = False
-    for message in request.messages:
-        for part in message.parts:
-            if not isinstance(part, str):
-                sees_image = True
     return {
         "image": image,
         "agent": request.agent,
@@ -56,7 +51,7 @@ def request_fields(request: ModelRequest, image: str, prompt: str) -> RequestFie
         "sample": request.sample,
         "prompt": prompt,
         "asked": "\n\n".join([part for part in request.messages[-1].parts if isinstance(part, str)]),
-        "sees_image": sees_image,
+        "sees_image": request.first_image() is not None,
     }
 
 
@@ -212,19 +207,12 @@ class CallScope:
         if self.ended is not None:
             raise self.ended
 
-    def generating(self) -> _Generating:
+    def generating(self) -> Generating:
         """Around one generation; all its time but that of its calls is waiting. Raises what `check` does.
 
         What ends the run ends the input.
         """
-        return _Generating(self)
-
-    def calling(self) -> _Calling:
-        """Around one call, from when it can begin to when its answer is kept. Raises what `check` does.
-
-        A failure is final where the input has ended meanwhile: another call would follow it.
-        """
-        return _Calling(self)
+        return Generating(self)
 
     @contextmanager
     def branch(self) -> Iterator[None]:
@@ -238,25 +226,30 @@ class CallScope:
             self.end(error)
 
 
-# Classes, not generators with `contextmanager`: they stand around every call and cost a third.
+class Generating:
+    """One generation of a scope, as a context; `with` it again, as `calling`, around each of its calls."""
 
-
-class _Generating:
-    __slots__ = ("_scope", "_task")
+    # A class, not a generator with `contextmanager`: it stands around every call and costs a third.
+    __slots__ = ("_scope", "_task", "calling")
 
     def __init__(self, scope: CallScope) -> None:
-        self._scope = scope
-        self._task = _current_task()
+        task = asyncio.current_task()
+        assert task is not None  # generations are coroutines
+        self._scope, self._task = scope, task
+        self.calling = _Calling(scope, task)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Generating:
         self._scope.check()
         self._scope.waiting.add(self._task)
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         scope, task = self._scope, self._task
         scope.waiting.discard(task)
+        if error is None:
+            return
         if isinstance(error, ENDS_RUN):
             scope.end(error)
         elif isinstance(error, asyncio.CancelledError) and task in scope.stopped:
@@ -267,11 +260,15 @@ class _Generating:
 
 
 class _Calling:
+    """Around one call, from when it can begin to when its answer is kept. Raises what `check` does.
+
+    A failure is final where the input has ended meanwhile: another call would follow it.
+    """
+
     __slots__ = ("_scope", "_task")
 
-    def __init__(self, scope: CallScope) -> None:
-        self._scope = scope
-        self._task = _current_task()
+    def __init__(self, scope: CallScope, task: asyncio.Task[Any]) -> None:
+        self._scope, self._task = scope, task
 
     def __enter__(self) -> None:
         self._scope.check()
@@ -284,9 +281,3 @@ class _Calling:
         ended = self._scope.ended
         if isinstance(error, ProviderError | AnswerError) and ended is not None and ended is not error:
             raise ended from error
-
-
-def _current_task() -> asyncio.Task[Any]:
-    task = asyncio.current_task()
-    assert task is not None  # generations are coroutines
-    return task

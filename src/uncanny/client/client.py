@@ -14,10 +14,10 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
+    AbstractContextManager,
     AsyncExitStack,
     asynccontextmanager,
     contextmanager,
-    nullcontext,
 )
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,7 +37,7 @@ from uncanny.errors import (
     TransientError,
     TruncatedError,
 )
-from uncanny.models.base import Message, ModelRequest, ModelResponse, SentImage, credible, masked
+from uncanny.models.base import Message, ModelRequest, ModelResponse, credible, masked
 from uncanny.models.error_body import KeyMask
 from uncanny.records.answer_cache import AnswerCache
 
@@ -121,17 +121,18 @@ class ModelClient:
         def replayed(key: str) -> Replayed[T] | None:
             return self._replay(key, request, read, prompt, scope)
 
-        with scope.generating():
+        with scope.generating() as generating:
             endpoints = self.endpoints(request.agent)
-            keys = [None if self._cache is None else cache_key(endpoint, request) for endpoint in endpoints]
+            keys = [] if self._cache is None else [cache_key(endpoint, request) for endpoint in endpoints]
             for key in keys:
-                if key is not None and (stored := replayed(key)) is not None:
+                if (stored := replayed(key)) is not None:
                     return stored.value
             reason: ModelUnusableError | BudgetError | None = None
-            for endpoint, key in zip(endpoints, keys, strict=True):
+            for place, endpoint in enumerate(endpoints):
                 if endpoint.unavailable is not None:
                     reason = endpoint.unavailable
                     continue
+                own_key = keys[place] if keys else None
                 generation = Generation(
                     endpoint=endpoint,
                     request=request,
@@ -139,15 +140,18 @@ class ModelClient:
                     prompt=prompt,
                     repair=repair,
                     scope=scope,
+                    calling=generating.calling,
                     mask=self._mask,
                     budget=self._budget,
-                    keep=self._keeper(key),
+                    keep=self._keeper(own_key),
                     on_call=self._on_call,
                     ticket=Ticket(scope.order),
                 )
                 try:
-                    async with self._single_flight(key, generation.ticket) as waited:
-                        if waited and key is not None and (stored := replayed(key)) is not None:
+                    if own_key is None:
+                        return await generation.answer()
+                    async with self._in_turn(own_key, generation.ticket) as waited:
+                        if waited and (stored := replayed(own_key)) is not None:
                             return stored.value
                         return await generation.answer()
                 except (ModelUnusableError, BudgetError) as error:
@@ -162,12 +166,9 @@ class ModelClient:
     def _keeper(self, key: str | None) -> Callable[[list[CallRecord]], Awaitable[None]] | None:
         return None if self._cache is None or key is None else partial(store_answer, self._cache, key)
 
-    def _single_flight(self, key: str | None, ticket: Ticket) -> AbstractAsyncContextManager[bool]:
-        """Of equal generations at the same time one runs; it is true where the others have waited for it."""
-        return nullcontext(False) if key is None else self._in_turn(key, ticket)
-
     @asynccontextmanager
     async def _in_turn(self, key: str, ticket: Ticket) -> AsyncIterator[bool]:
+        """Of equal generations at the same time one runs; it is true where the others have waited for it."""
         waited = False
         while (other := self._in_flight.get(key)) is not None:
             await other.passed(ticket)
@@ -198,7 +199,10 @@ class ModelClient:
 
 @dataclass(slots=True)
 class Generation(Generic[T]):
-    """The state of one generation. `mask` takes keys out of a response before anything else reads it.
+    """The state of one generation.
+
+    `calling` is the scope's context around each call. `mask` takes keys out of a response before anything
+    else reads it.
 
     `keep` makes a validated answer durable before its slot is given back: so at any moment no more answers
     can be lost to a kill than there are slots.
@@ -210,6 +214,7 @@ class Generation(Generic[T]):
     prompt: str
     repair: Callable[[AnswerError], str]
     scope: CallScope
+    calling: AbstractContextManager[None]
     mask: Callable[[str], str]
     budget: Budget | None
     keep: Callable[[list[CallRecord]], Awaitable[None]] | None
@@ -257,7 +262,7 @@ class Generation(Generic[T]):
         async with self._admission(request):
             if endpoint.unavailable is not None:
                 raise endpoint.unavailable
-            with self.scope.calling():
+            with self.calling:
                 record = self._record(request)
                 began = time.perf_counter()
                 try:
@@ -328,12 +333,9 @@ class Generation(Generic[T]):
         capabilities = self.endpoint.provider.capabilities
         if not capabilities.prefix_cache:
             return None
-        for message in request.messages:
-            for part in message.parts:
-                if isinstance(part, SentImage):
-                    constrained = capabilities.schema_in_prefix and request.schema is not None
-                    return self.endpoint.name, constrained, part.sha256
-        return None
+        image = request.first_image()
+        constrained = capabilities.schema_in_prefix and request.schema is not None
+        return None if image is None else (self.endpoint.name, constrained, image.sha256)
 
     def _settle(self, budget: Budget, worst: Spend, calls_before: int) -> None:
         """A response without usage counts as the worst case, or there would be no limit."""

@@ -90,6 +90,13 @@ class ModelRequest:
     step: int = 1
     subject: str | None = None
 
+    def first_image(self) -> SentImage | None:
+        for message in self.messages:
+            for part in message.parts:
+                if not isinstance(part, str):
+                    return part
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class Tokens:

@@ -87,7 +87,7 @@ def chat_body(
     uuid = variant.image_uuid and "uuid" not in left_out
     body["messages"] = [_message(message, detail, uuid) for message in request.messages]
     body |= parameters
-    image = _first_image(request)
+    image = request.first_image()
     if variant.cache_key and image is not None and "prompt_cache_key" not in left_out:
         # Half of the digest: keys of more than 64 characters are refused, this leaves room on all sides.
         body["prompt_cache_key"] = image.sha256[:32]
@@ -115,14 +115,6 @@ def _part(part: str | SentImage, detail: Detail | None, uuid: bool) -> dict[str,
         image_url["detail"] = detail
     content: dict[str, Any] = {"type": "image_url", "image_url": image_url}
     return content | {"uuid": part.sha256} if uuid else content
-
-
-def _first_image(request: ModelRequest) -> SentImage | None:
-    for message in request.messages:
-        for part in message.parts:
-            if isinstance(part, SentImage):
-                return part
-    return None
 
 
 def read_chat(content: dict[str, Any], request_id: str | None, context: ErrorContext) -> ModelResponse:
