@@ -115,10 +115,7 @@ async def audit_async(
     )
     images = [source for source in generators if source.kind == "images"]
     if images:
-        check_named(images[0], model, out)
-        assert model is not None
-        assert out is not None
-        annotating = _annotating(Path(out), model, options)
+        annotating = read_annotating(images[0], model, out, options)
         await asyncio.to_thread(annotating.check, generators, second, scoring)
         for source in images:
             task = await asyncio.to_thread(annotating.task, source, images)
@@ -167,18 +164,13 @@ class Scoring:
         )
 
 
-def _annotating(out: Path, model: str, options: AuditOptions) -> Annotating:
-    return Annotating(
-        out,
-        read_models(model, options),
-        read_config(AnnotateConfig, options),
-        read_policy(options),
-        read_limits(options),
-    )
+def read_annotating(
+    source: Source, model: str | None, out: str | PathLike[str] | None, options: AnnotateOptions
+) -> Annotating:
+    """How the images of `source` and all others are annotated.
 
-
-def check_named(source: Source, model: str | None, out: str | PathLike[str] | None) -> None:
-    """Raises UsageError where `source` is images and it is not said who annotates them, and where to."""
+    Raises UsageError, also where it is not said who annotates them, and where to.
+    """
     if model is None:
         raise UsageError(
             f"{source.name}: {source.place} holds images without annotations, and no model is named",
@@ -190,6 +182,13 @@ def check_named(source: Source, model: str | None, out: str | PathLike[str] | No
             "them",
             remedy=f"Say where the annotations go with {option('out', 'runs/NAME')}.",
         )
+    return Annotating(
+        Path(out),
+        read_models(model, options),
+        read_config(AnnotateConfig, options),
+        read_policy(options),
+        read_limits(options),
+    )
 
 
 def check_against(sources: Sequence[Source]) -> None:

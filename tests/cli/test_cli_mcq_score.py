@@ -45,6 +45,15 @@ def other_model(demo: McqRun, path: Path, drop: int = 0) -> Path:
     return path
 
 
+def test_who_pipes_scores_on_gets_the_page_that_is_named_and_no_other(tmp_path: Path, demo: McqRun) -> None:
+    command = ("mcq", "score", "scenes", demo.path, "--resamples", "0", "--json", "-")
+    before = set(demo.path.iterdir())
+    assert list(uncanny_here(*command).json()["splits"])
+    assert set(demo.path.iterdir()) == before
+    assert list(uncanny_here(*command, "--report", tmp_path / "page.html").json()["splits"])
+    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.slow
 def test_several_models_side_by_side(tmp_path: Path, demo: McqRun) -> None:
     other = other_model(demo, tmp_path / "other.jsonl")

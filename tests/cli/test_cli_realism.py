@@ -155,6 +155,8 @@ def test_score_shows_every_figure(demo: RealismRun, tmp_path: Path) -> None:
     assert orjson.loads(out.read_bytes()) == content
     with rows.open(encoding="utf-8") as lines:
         assert {row["set"] for row in csv.DictReader(lines)} == {"demo"}
+    piped = uncanny_here("realism", "score", demo.file, "--csv", "-")
+    assert (piped.out, piped.err) == (rows.read_text(encoding="utf-8"), "")
 
 
 def test_json_csv_and_table_are_those_of_the_function(demo: RealismRun, tmp_path: Path) -> None:

@@ -8,13 +8,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import click
 import orjson
 import pytest
 
 from uncanny.cli import uncanny
-from uncanny.cli.options import read_models, read_run_options
+from uncanny.cli.options import AnnotateKeywords, read_annotate_options
+from uncanny.runs.config import read_limits, read_models
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -55,8 +57,9 @@ def test_every_command_line_is_one(page: str, words: list[str]) -> None:
     assert command is not None, f"{page}: {' '.join(words)}"
     context = command.make_context(name, [each for each in arguments if each != "…"], parent=parent)
     if name == "annotate":
-        read_models(**context.params)
-        read_run_options(**context.params)
+        options = read_annotate_options(cast(AnnotateKeywords, context.params), context.params["model"])
+        read_models(context.params["model"], options)
+        read_limits(options)
         assert context.params["run"] or context.params["dry_run"]
 
 

@@ -1,4 +1,4 @@
-"""The `uncanny` command. Each subcommand is a module of this package, imported only when it is used."""
+"""The `uncanny` command. Each command is in a module of this package, imported only when it is used."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ from uncanny.cli.terminal import close_output, complain, layout, open_streams
 from uncanny.errors import UncannyError
 from uncanny.wording import on_command_line
 
-# name: (module, one line of help)
+# name: (module and name in it, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo", "Try it: annotate the bundled sample images. No key, no GPU, no network."),
-    "annotate": ("annotate", "Find what is wrong in a folder of images."),
-    "detect": ("detect", "Tell generated images from real ones, and say what gives them away."),
-    "mcq": ("mcq", "Benchmark models on four questions about an artifact."),
-    "realism": ("realism", "Find out which edited images would fool a viewer."),
-    "semantic": ("semantic", "Score predicted anomalies against the true ones: SemAP, SemF1."),
-    "audit": ("audit", "Rank generators by how plausible their images are: MAI, AF, CAP."),
-    "report": ("report", "Write the HTML report of a run."),
-    "fake-server": ("fake_server", "Serve made-up answers over the OpenAI and Anthropic protocols."),
+    "demo": ("demo:command", "Try it: annotate the bundled sample images. No key, no GPU, no network."),
+    "annotate": ("annotate:command", "Find what is wrong in a folder of images."),
+    "detect": ("detect:command", "Tell generated images from real ones, and say what gives them away."),
+    "mcq": ("mcq:command", "Benchmark models on four questions about an artifact."),
+    "realism": ("realism:command", "Find out which edited images would fool a viewer."),
+    "semantic": ("semantic:command", "Score predicted anomalies against the true ones: SemAP, SemF1."),
+    "audit": ("audit:command", "Rank generators by how plausible their images are: MAI, AF, CAP."),
+    "report": ("annotate:report_command", "Write the HTML report of a run."),
+    "fake-server": (
+        "demo:fake_server_command",
+        "Serve made-up answers over the OpenAI and Anthropic protocols.",
+    ),
 }
 
 INTERRUPTED = 130
@@ -43,8 +46,8 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _ = COMMANDS[cmd_name]
-        command: click.Command = import_module(f"uncanny.cli.{module}").command
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(f"uncanny.cli.{module}"), name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -1,4 +1,4 @@
-"""`uncanny annotate`: the command, and what a run says of itself in the end."""
+"""`uncanny annotate`, what its run says of itself in the end, and `uncanny report`, which writes its page."""
 
 from __future__ import annotations
 
@@ -10,44 +10,55 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from uncanny.cli.command import Command
+from uncanny.cli.files import check_outputs, check_run_folder, page
 from uncanny.cli.options import (
+    PATH,
     AnnotateKeywords,
+    Whole,
     annotate_options,
+    force_option,
+    images_root_option,
     model_options,
-    read_config,
-    read_models,
-    read_policy,
-    read_run_options,
+    read_annotate_options,
+    run_option,
+    run_page_option,
 )
-from uncanny.cli.outputs import check_run_folder, force_option
-from uncanny.cli.terminal import cost, count, duration, layout, share
+from uncanny.cli.summary import (
+    MOST_FAILURES,
+    anomalies_line,
+    failure_line,
+    failure_lines,
+    skipped_lines,
+    spending_lines,
+    status_line,
+)
+from uncanny.cli.terminal import harmless, layout, say
+from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncanny.eval.annotate.run import AnnotateTask
+    from uncanny.eval.annotate.run import AnnotateRun
     from uncanny.runs.run import RunEnd
     from uncanny.schema import Annotation
 
+MOST_SHOWN = 12
+
 
 @click.command("annotate", cls=Command)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--run", "run", type=click.Path(path_type=Path), help="The run folder. Needed to run.")
+@click.argument("paths", nargs=-1, required=True, type=PATH)
+@run_option
 @model_options
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Name images in records relative to this. [default: the run folder]",
-)
+@images_root_option
 @annotate_options
 @force_option
-@click.option(
-    "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
-)
+@run_page_option
 def command(
     paths: tuple[Path, ...],
     run: Path | None,
+    model: str,
     root: Path | None,
     report: bool,
     force: bool,
+    as_json: bool,
     **options: Unpack[AnnotateKeywords],
 ) -> None:
     """Annotate images: what is in them that cannot be, why, and how unreal it makes them.
@@ -60,153 +71,105 @@ def command(
     Keys: OPENAI_API_KEY, ANTHROPIC_API_KEY, VLLM_API_KEY, OPENAI_COMPATIBLE_API_KEY.
     Roles: perceiver, attributes, relations, integrator, formatter, scanner.
     """
-    from uncanny.cli.session import run_here, show_end, show_forecast
-    from uncanny.errors import UsageError
-    from uncanny.eval.annotate.forecast import forecast_task
-    from uncanny.eval.annotate.run import AnnotateTask
-    from uncanny.records.run_folder import RunFolder
+    import asyncio
 
-    if run is None and not options["dry_run"]:
-        raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
-    if run is not None and not options["dry_run"]:
-        check_run_folder(run, report=report, force=force)
-    task = AnnotateTask(
-        folder=RunFolder(run or Path("runs/unnamed")),
-        paths=paths,
-        models=read_models(**options),
-        options=read_run_options(**options),
-        policy=read_policy(**options),
-        root=root,
-        config=read_config(**options),
-    )
+    from uncanny.cli.session import TerminalStop, show_end, show_forecast
+    from uncanny.eval.annotate.forecast import annotate_forecast
+    from uncanny.eval.annotate.run import annotate_async
+
+    asking = read_annotate_options(options, model)
     if options["dry_run"]:
-        code = show_forecast(forecast_task(task), as_json=options["as_json"])
-    else:
-        summary = AnnotateSummary(task, report)
-        end = run_here(task, quiet=options["quiet"])
-        code = show_end(summary, end, as_json=options["as_json"], quiet=options["quiet"])
-    raise click.exceptions.Exit(code)
+        forecast = annotate_forecast(paths, model=model, out=run, root=root, **asking)
+        raise click.exceptions.Exit(show_forecast(forecast, as_json=as_json))
+    if run is None:
+        raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
+    check_run_folder(run, report=report, force=force)
+    asking["stop"] = TerminalStop()
+    annotated = asyncio.run(annotate_async(paths, model=model, out=run, root=root, **asking))
+    summary = AnnotateSummary(annotated, root, report)
+    raise click.exceptions.Exit(show_end(summary, as_json=as_json, quiet=options["quiet"]))
 
 
-MOST_SHOWN = 12
-MOST_FAILURES = 10
+@click.command("report", cls=Command)
+@click.argument("run", type=PATH)
+@click.option(
+    "--max-images",
+    type=Whole(0, 1_000_000),
+    default=300,
+    show_default=True,
+    help="Images shown; the page says so if not all.",
+)
+@force_option
+def report_command(run: Path, max_images: int, force: bool) -> None:
+    """Write RUN/report.html, one self-contained file, for a finished or unfinished run.
+
+    Of a run of `mcq run` or `realism run` it is the page of its scores, as `uncanny mcq score` and
+    `uncanny realism score` write it with their defaults. Of a file of annotations the page goes beside it.
+    """
+    from uncanny.eval.common.runs import page_of_run
+    from uncanny.eval.report import report
+
+    check_outputs([page(page_of_run(run))] if run.exists() else [], [run], force=force)
+    say(harmless(str(report(run, max_images=max_images))))
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotateSummary:
-    """What an annotation run says of itself; `report` False writes no page."""
+    """The worst of what was found, what failed, and totals; `report` False writes no page."""
 
-    task: AnnotateTask
-    report: bool
+    run: AnnotateRun
+    root: Path | None = None
+    report: bool = True
 
     def page(self) -> Path | None:
-        folder = self.task.folder
-        if not self.report or not folder.annotations.stat().st_size:
-            return None
-        from uncanny.eval.annotate.report.page import write_report
+        return write_page(self.run) if self.report else None
 
-        return write_report(folder.path)
-
-    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
-        from uncanny.eval.annotate.run import AnnotateRun
-
-        content = AnnotateRun(self.task.folder.path, end).to_json()
-        return content | {"report": None if page is None else str(page)}
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  the run knows it
+        return self.run.to_json() | {"report": None if page is None else str(page)}
 
     def text(self, end: RunEnd, page: Path | None) -> str:
-        return _summary_text(self.task, end, page)
+        return layout(
+            [
+                *self._findings(end),
+                status_line("Images", end),
+                *skipped_lines(end),
+                anomalies_line(end),
+                *spending_lines(end),
+                "",
+                f"Records  {self.run.path / self.run.record_file}",
+                *([] if page is None else [f"Report   {page}"]),
+            ]
+        )
+
+    def _findings(self, end: RunEnd) -> list[str]:
+        """The anomalies of the first images that have some, then the first failures."""
+        from uncanny.records.jsonl import read_records
+        from uncanny.schema import Annotation
+
+        file = self.run.path / self.run.record_file
+        shown: list[str] = []
+        failures: list[str] = []
+        with_anomalies = 0
+        for record in read_records(file, Annotation):
+            if record.status != "ok" and len(failures) < MOST_FAILURES:
+                failures.append(failure_line(record, place_of(record, self.run, self.root)))
+            if record.anomalies:
+                with_anomalies += 1
+                if with_anomalies <= MOST_SHOWN:
+                    worst_first = sorted(record.anomalies, key=lambda anomaly: anomaly.severity)
+                    shown.append(place_of(record, self.run, self.root))
+                    shown += [f"  {anomaly.severity:>3}/100  {anomaly.name}" for anomaly in worst_first]
+        if with_anomalies > MOST_SHOWN:
+            shown.append(f"  … and {with_anomalies - MOST_SHOWN:,} more images with anomalies")
+        heading, failed = "Not annotated, or in part only:", end.progress.failures
+        return [*shown, "", *failure_lines(heading, failures, total=failed, where=f", in {file}")]
 
 
-def _summary_text(task: AnnotateTask, end: RunEnd, page: Path | None) -> str:
-    from uncanny.records.jsonl import read_records
-    from uncanny.schema import Annotation
-
-    progress = end.progress
-
-    def where(image: str) -> str:
-        # Records name images from the run folder or the root, people from where they are.
-        return os.path.relpath(task.folder.path / image if task.root is None else task.root / image)
-
-    shown: list[str] = []
-    failed: list[str] = []
-    with_anomalies = 0
-    for record in read_records(task.folder.annotations, Annotation):
-        if record.status != "ok" and len(failed) <= MOST_FAILURES:
-            failed.append(f"  {record.status:<10}  {why_failed(record, where(record.image))}")
-        if record.anomalies:
-            with_anomalies += 1
-            if with_anomalies <= MOST_SHOWN:
-                shown += _findings(record, where(record.image))
-    lines = [*shown]
-    if with_anomalies > MOST_SHOWN:
-        lines.append(f"  … and {with_anomalies - MOST_SHOWN:,} more images with anomalies")
-    if failed:
-        lines += ["", "Not annotated, or in part only:", *failed[:MOST_FAILURES]]
-        if progress.failures > MOST_FAILURES:
-            lines.append(f"  … and {progress.failures - MOST_FAILURES:,} more, in {task.folder.annotations}")
-    lines += ["", *_totals(end), "", f"Records  {task.folder.annotations}"]
-    if page is not None:
-        lines.append(f"Report   {page}")
-    return layout(lines)
+def place_of(record: Annotation, run: AnnotateRun, root: Path | None) -> str:
+    """Where the image of a record is for people; records name it from the run folder or the root."""
+    return os.path.relpath((run.path if root is None else root) / record.image)
 
 
-def _findings(record: Annotation, place: str) -> list[str]:
-    worst_first = sorted(record.anomalies, key=lambda one: one.severity)
-    return [place, *(f"  {anomaly.severity:>3}/100  {anomaly.name}" for anomaly in worst_first)]
-
-
-def why_failed(record: Annotation, place: str) -> str:
-    """The first error of a record in words; `place` is where its image is."""
-    if not record.errors:
-        return place
-    first = record.errors[0]
-    more = f" (and {len(record.errors) - 1} more)" if len(record.errors) > 1 else ""
-    if first.agent == "image":
-        return f"{first.message}{more}"  # names the file itself
-    return f"{place}  {first.agent} {first.step}: {first.message}{more}"
-
-
-def _totals(end: RunEnd) -> list[str]:
-    progress = end.progress
-    statuses = progress.statuses
-    images = ", ".join(f"{statuses[name]:,} {name}" for name in progress.kinds if statuses[name])
-    left = progress.total - progress.done
-    lines = [
-        f"Images   {progress.total:,}: {images or 'none done'}"
-        + (f", {left:,} not done" if left else "")
-        + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else ""),
-        *skipped_lines(end),
-        f"Found    {progress.items_found:,} {'anomaly' if progress.items_found == 1 else 'anomalies'} "
-        "(severity 0 = unreal, 100 = real)",
-    ]
-    return lines + spending_lines(end)
-
-
-def skipped_lines(end: RunEnd) -> list[str]:
-    """What lay beside the inputs, on one line; none where there was nothing."""
-    from uncanny.runs.inputs import skipped_line
-
-    skipped = end.progress.skipped
-    return [f"{line}; listed in run.json" for line in skipped_line(skipped.counts)] if skipped else []
-
-
-def spending_lines(end: RunEnd) -> list[str]:
-    """Calls, tokens, cost and time, a line each."""
-    progress, spending = end.progress, end.progress.spending
-    outcomes = ", ".join(
-        f"{number:,} {name}" for name, number in spending.outcomes.items() if number and name != "answered"
-    )
-    tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
-    from_cache = spending.figure("cached_tokens")
-    cached = " (cached share not reported)" if from_cache is None else ""
-    if from_cache is not None and tokens_in:
-        cached = f" ({share(from_cache, tokens_in)} cached)"
-    return [
-        f"Calls    {spending.calls:,}"
-        + (f", {spending.replayed:,} answers reused" if spending.replayed else "")
-        + (f" ({outcomes})" if outcomes else ""),
-        f"Tokens   {count(tokens_in)} in{cached}, {count(tokens_out)} out",
-        f"Cost     {cost(spending.figure('cost_usd'))}",
-        f"Time     {duration(progress.seconds_before + progress.seconds())}"
-        + (f", {duration(progress.seconds())} of it now" if progress.seconds_before else ""),
-    ]
+def write_page(run: AnnotateRun) -> Path | None:
+    """The page of a run over images; None where it has no record."""
+    return run.report() if (run.path / run.record_file).stat().st_size else None

@@ -6,45 +6,37 @@ scored is that of `eval.audit.run.audit`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
-import orjson
 
 from uncanny.cli.command import Command
+from uncanny.cli.files import ScoreFiles, check_outputs, check_run_folder
 from uncanny.cli.options import (
-    RESAMPLES,
-    SEED,
+    FOLDER,
+    PATH,
+    AnnotateKeywords,
     Whole,
     annotate_options,
-    options_where_asked,
-    read_config,
-    read_models,
-    read_policy,
-    read_run_options,
-)
-from uncanny.cli.outputs import (
-    STANDARD_OUTPUT,
-    Output,
-    check_outputs,
-    check_run_folder,
     force_option,
-    page,
-    scores_json,
-    table_csv,
+    json_file_option,
+    no_page_option,
+    options_where_asked,
+    page_option,
+    read_annotate_options,
+    resamples_option,
+    seed_option,
 )
-from uncanny.cli.terminal import complain, harmless, layout, say, say_json
+from uncanny.cli.terminal import complain, layout, say
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
+    from uncanny.eval.annotate.run import AnnotateOptions
     from uncanny.eval.audit.data.sources import AnnotationSource, Source
     from uncanny.eval.audit.run import Annotating
-    from uncanny.eval.audit.score.result import AuditResult
     from uncanny.records.run_folder import RunFolder
-
-PATH = click.Path(path_type=Path)
 
 
 @click.command("audit", cls=Command)
@@ -63,37 +55,43 @@ PATH = click.Path(path_type=Path)
 )
 @click.option("--allow-mixed", is_flag=True, help="Compare annotations that were not made alike.")
 @click.option("--published", is_flag=True, help="Show the published generators beside yours.")
-@click.option(
-    "--resamples",
-    type=RESAMPLES,
-    default=10_000,
-    show_default=True,
-    help="Bootstrap resamples for the intervals.",
-)
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same intervals.")
-@click.option(
-    "--json", "json_file", type=PATH, metavar="FILE", help="Write every figure; - for standard output."
-)
+@resamples_option("Bootstrap resamples for the intervals.")
+@seed_option
+@json_file_option
 @click.option("--csv", "csv_file", type=PATH, metavar="FILE", help="Write the table; - for standard output.")
-@click.option(
-    "--report", type=PATH, help="Where the page goes. [default: OUT/audit.html, without -o audit.html]"
-)
-@click.option("--no-report", is_flag=True, help="Write no page.")
+@page_option("OUT/audit.html, without -o audit.html")
+@no_page_option
 @force_option
 @click.option(
     "--worst", type=Whole(0, 10_000), default=12, show_default=True, help="Worst images kept, a generator."
 )
 @click.option(
-    "--root",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Where image paths of annotation files start. [default: the file's folder]",
+    "--root", type=FOLDER, help="Where image paths of annotation files start. [default: the file's folder]"
 )
 @click.option(
     "-o", "--out", type=PATH, help="Folder for the runs of image folders. Needed where there are any."
 )
-@lambda command: options_where_asked(command, "where a generator is a folder of images")
+@options_where_asked("where a generator is a folder of images")
 @annotate_options
-def command(generators: tuple[str, ...], **options: Any) -> None:
+def command(
+    generators: tuple[str, ...],
+    against: tuple[str, ...],
+    pair_by: str | None,
+    allow_mixed: bool,
+    published: bool,
+    resamples: int,
+    seed: int,
+    json_file: Path | None,
+    csv_file: Path | None,
+    report: Path | None,
+    no_report: bool,
+    force: bool,
+    worst: int,
+    root: Path | None,
+    out: Path | None,
+    model: str | None,
+    **options: Unpack[AnnotateKeywords],
+) -> None:
     """How plausible is what a generator makes? A leaderboard with MAI, AF and CAP; lower is better.
 
     Each generator is a run of `uncanny annotate`, a file of annotations, or a folder of images, which is
@@ -105,8 +103,74 @@ def command(generators: tuple[str, ...], **options: Any) -> None:
     Out of the box:
       uncanny audit rendered=scenes:rendered drawn=scenes:drawn --model demo -o runs/a
     """
+    from uncanny.cli.session import RUN_CODES
+    from uncanny.eval.audit.data.sources import read_sources
+    from uncanny.eval.audit.run import Scoring, check_against, read_annotating
+    from uncanny.eval.audit.score.result import COLUMNS
 
-    raise click.exceptions.Exit(audit_and_show(generators, **options))
+    quiet = options["quiet"]
+    sources, second = read_sources(named_sources(generators)), read_sources(named_sources(against))
+    check_against(second)
+    files = ScoreFiles.chosen(
+        (out or Path()) / "audit.html",
+        json_file=json_file,
+        csv_file=csv_file,
+        report=report,
+        no_report=no_report,
+        quiet=quiet,
+    )
+    images = [source for source in sources if source.kind == "images"]
+    asking: AnnotateOptions = {} if model is None else read_annotate_options(options, model)
+    if options["dry_run"]:
+        if not images:
+            say("All generators have their annotations; nothing would be asked.")
+            return
+        annotating = read_annotating(images[0], model, out or Path("runs/unnamed"), asking)
+        raise click.exceptions.Exit(forecast_images(images, annotating))
+    inputs = [source.path for source in (*sources, *second) if source.path is not None]
+    outputs = files.outputs(("generators", "order"), COLUMNS, makes_folder=out is not None)
+    check_outputs(outputs, inputs, force=force)
+    scoring = Scoring(
+        pair_by=pair_by,
+        allow_mixed=allow_mixed,
+        published=published,
+        resamples=resamples,
+        seed=seed,
+        worst=worst,
+        root=root,
+    )
+    code = 0
+    if images:
+        annotating = read_annotating(images[0], model, out, asking)
+        for source in images:
+            check_run_folder(annotating.folder(source).path, report=False, force=force)
+        annotating.check(sources, second, scoring)
+        code = annotate_images(images, annotating, quiet=quiet)
+        if code > RUN_CODES["failures"]:
+            raise click.exceptions.Exit(code)
+        sources = annotating.annotated(sources)
+    result = scoring.score(sources, second)
+    files.write(to_json=result.to_json, to_csv=result.to_csv, text=lambda: str(result), report=result.report)
+    scores = (score for board in result.leaderboards for score in board.generators.values())
+    left_out = any(score.left_out.total for score in scores)
+    raise click.exceptions.Exit(max(code, RUN_CODES["failures"] if left_out else 0))
+
+
+def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:
+    """Places by generator from NAME=PLACE. Raises UsageError for no such form and a name used twice."""
+    sources: dict[str, AnnotationSource] = {}
+    for argument in arguments:
+        name, equals, place = argument.partition("=")
+        name = name.strip()
+        if not equals or not name or not place:
+            raise UsageError(
+                f"{argument!r} does not name a generator and its annotations",
+                remedy="Write NAME=RUN, NAME=FILE.jsonl or NAME=FOLDER.",
+            )
+        if name in sources:
+            raise UsageError(f"{name!r} names two generators", remedy="Give each a name of its own.")
+        sources[name] = place
+    return sources
 
 
 def annotate_images(images: Sequence[Source], annotating: Annotating, *, quiet: bool) -> int:
@@ -146,140 +210,3 @@ def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:
 
     forecasts = {source.name: forecast_task(annotating.task(source, images, dry=True)) for source in images}
     return max(show_forecast(forecast, name=name) for name, forecast in forecasts.items())
-
-
-def read_annotating(source: Source, out: Path | None, options: dict[str, Any]) -> Annotating:
-    """How all images are annotated. Raises UsageError where no model or folder is named for `source`."""
-    from uncanny.eval.audit.run import Annotating, check_named
-
-    check_named(source, options["model"], out)
-    assert out is not None
-    return Annotating(
-        out,
-        read_models(**options),
-        read_config(**options),
-        read_policy(**options),
-        read_run_options(**options),
-    )
-
-
-def audit_and_show(
-    generators: Sequence[str],
-    *,
-    against: Sequence[str],
-    root: Path | None,
-    pair_by: str | None,
-    worst: int,
-    out: Path | None,
-    dry_run: bool,
-    **options: Any,
-) -> int:
-    """Returns the exit code. Raises UsageError before anything is asked or written."""
-    from uncanny.cli.session import RUN_CODES
-    from uncanny.eval.audit.data.sources import read_sources
-    from uncanny.eval.audit.run import Scoring, check_against
-
-    sources, second = read_sources(named_sources(generators)), read_sources(named_sources(against))
-    check_against(second)
-    if options["json_file"] == options["csv_file"] == STANDARD_OUTPUT:
-        raise UsageError("--json and --csv cannot both go to standard output")
-    images = [source for source in sources if source.kind == "images"]
-    if dry_run and images:
-        return forecast_images(images, read_annotating(images[0], out or Path("runs/unnamed"), options))
-    if dry_run:
-        say("All generators have their annotations; nothing would be asked.")
-        return 0
-    inputs = [source.path for source in (*sources, *second) if source.path is not None]
-    check_outputs(_outputs(out=out, **options), inputs, force=options["force"])
-    settings = {name: options[name] for name in ("resamples", "seed", "allow_mixed", "published")}
-    scoring = Scoring(pair_by=pair_by, worst=worst, root=root, **settings)
-    code = 0
-    if images:
-        annotating = read_annotating(images[0], out, options)
-        for source in images:
-            check_run_folder(annotating.folder(source).path, report=False, force=options["force"])
-        annotating.check(sources, second, scoring)
-        code = annotate_images(images, annotating, quiet=options["quiet"])
-        if code > RUN_CODES["failures"]:
-            return code
-        sources = annotating.annotated(sources)
-    result = scoring.score(sources, second)
-    _write(result, out=out, **options)
-    left_out = any(
-        score.left_out.total for board in result.leaderboards for score in board.generators.values()
-    )
-    return max(code, RUN_CODES["failures"] if left_out else 0)
-
-
-def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:
-    """Places by generator from NAME=PLACE. Raises UsageError for no such form and a name used twice."""
-    sources: dict[str, AnnotationSource] = {}
-    for argument in arguments:
-        name, equals, place = argument.partition("=")
-        name = name.strip()
-        if not equals or not name or not place:
-            raise UsageError(
-                f"{argument!r} does not name a generator and its annotations",
-                remedy="Write NAME=RUN, NAME=FILE.jsonl or NAME=FOLDER.",
-            )
-        if name in sources:
-            raise UsageError(f"{name!r} names two generators", remedy="Give each a name of its own.")
-        sources[name] = place
-    return sources
-
-
-def _page(report: Path | None, out: Path | None, options: Mapping[str, Any]) -> Path | None:
-    """Where the page goes. Whoever pipes figures on wants none unless one is named."""
-    if options["no_report"] or (report is None and not _prints(options)):
-        return None
-    return report or (out or Path()) / "audit.html"
-
-
-def _prints(options: Mapping[str, Any]) -> bool:
-    """Whether the terminal gets words: whoever pipes figures on wants nothing else among them."""
-    return not options["quiet"] and STANDARD_OUTPUT not in (options["json_file"], options["csv_file"])
-
-
-def _outputs(
-    *, json_file: Path | None, csv_file: Path | None, report: Path | None, out: Path | None, **options: Any
-) -> list[Output | None]:
-    from uncanny.eval.audit.score.result import COLUMNS
-
-    target = _page(report, out, {**options, "json_file": json_file, "csv_file": csv_file})
-    named = [None if file == STANDARD_OUTPUT else file for file in (json_file, csv_file)]
-    return [
-        None if named[0] is None else scores_json(named[0], ("generators", "order")),
-        None if named[1] is None else table_csv(named[1], COLUMNS),
-        None if target is None else page(target, makes_folder=out is not None),
-    ]
-
-
-def _write(
-    result: AuditResult,
-    *,
-    json_file: Path | None,
-    csv_file: Path | None,
-    report: Path | None,
-    no_report: bool,
-    out: Path | None,
-    quiet: bool,
-    **_: object,
-) -> None:
-    from uncanny.records.jsonl import write_atomically
-
-    if json_file == STANDARD_OUTPUT:
-        say_json(result.to_json())
-    elif json_file is not None:
-        write_atomically(json_file, [orjson.dumps(result.to_json(), option=orjson.OPT_INDENT_2)])
-    if csv_file == STANDARD_OUTPUT:
-        say(result.to_csv().removesuffix("\n"))
-    elif csv_file is not None:
-        write_atomically(csv_file, [result.to_csv().encode()])
-    chosen = {"no_report": no_report, "quiet": quiet, "json_file": json_file, "csv_file": csv_file}
-    if _prints(chosen):
-        say(str(result))
-    target = _page(report, out, chosen)
-    if target is not None:
-        result.report(target)
-        if _prints(chosen):
-            say(harmless(f"Report   {target}"))

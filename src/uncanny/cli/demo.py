@@ -1,4 +1,4 @@
-"""`uncanny demo`: the bundled images, annotated by the demo model into a run folder."""
+"""`uncanny demo` and `uncanny fake-server`: the bundled images and answers, without key, GPU or network."""
 
 from __future__ import annotations
 
@@ -7,39 +7,104 @@ from pathlib import Path
 import click
 
 from uncanny.cli.command import Command
-from uncanny.cli.outputs import check_run_folder, force_option
+from uncanny.cli.files import check_run_folder
+from uncanny.cli.options import PATH, Real, Whole, force_option, json_option, quiet_option
 
 
 @click.command("demo", cls=Command)
-@click.option(
-    "-o",
-    "--run",
-    default=Path("runs/demo"),
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="The run folder.",
-)
+@click.option("-o", "--run", default=Path("runs/demo"), show_default=True, type=PATH, help="The run folder.")
 @force_option
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
+@json_option
+@quiet_option
 def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     """Annotate the bundled sample images with the embedded demo model.
 
     No key, no GPU, no network. The demo model knows these images only, and makes a few documented mistakes
     on purpose, so that what it finds is neither perfect nor empty.
     """
+    import asyncio
+
     from uncanny.cli.annotate import AnnotateSummary
-    from uncanny.cli.session import run_here, show_end
+    from uncanny.cli.session import TerminalStop, show_end
     from uncanny.demo.scenes import scenes
-    from uncanny.eval.annotate.run import AnnotateTask
-    from uncanny.models.registry import ModelId
-    from uncanny.records.run_folder import RunFolder, copy_into
-    from uncanny.runs.config import ModelOptions
+    from uncanny.eval.annotate.run import annotate_async
+    from uncanny.records.run_folder import copy_into
 
     check_run_folder(run, force=force)
     images = copy_into(run / "images", (scene.image_path for scene in scenes()))
-    task = AnnotateTask(folder=RunFolder(run), paths=[images], models=ModelOptions(ModelId("demo", "")))
-    end = run_here(task, quiet=quiet)
-    raise click.exceptions.Exit(
-        show_end(AnnotateSummary(task, report=True), end, as_json=as_json, quiet=quiet)
+    annotated = asyncio.run(
+        annotate_async(images, model="demo", out=run, stop=TerminalStop(), progress=not quiet)
+    )
+    raise click.exceptions.Exit(show_end(AnnotateSummary(annotated), as_json=as_json, quiet=quiet))
+
+
+@click.command("fake-server", cls=Command)
+@click.option(
+    "--port",
+    type=Whole(0, 65_535),
+    default=0,
+    show_default=True,
+    help="Port on 127.0.0.1; 0 takes a free one.",
+)
+@click.option(
+    "--latency-ms", type=Real(0, 3.6e6), default=0.0, show_default=True, help="Time before each answer."
+)
+@click.option(
+    "--jitter-ms",
+    type=Real(0, 3.6e6),
+    default=0.0,
+    show_default=True,
+    help="Random part on top, at most this much.",
+)
+@click.option(
+    "--faults",
+    default="",
+    metavar="NAME=RATE,…",
+    help="Shares of answers that go wrong: 429, 429-retry-after, 500, 529, hang, cut, truncated-json, "
+    "malformed, refusal, length.",
+)
+@click.option(
+    "--objects",
+    type=Whole(1, 200),
+    default=8,
+    show_default=True,
+    help="Objects made up for an unknown image.",
+)
+@click.option(
+    "--seed", type=Whole(0, 2**63 - 1), default=0, show_default=True, help="Same seed, same faults."
+)
+@click.option(
+    "--max-seconds", type=Real(0, 1e8, above=True), default=None, help="Stop after so long. [default: never]"
+)
+def fake_server_command(
+    port: int,
+    latency_ms: float,
+    jitter_ms: float,
+    faults: str,
+    objects: int,
+    seed: int,
+    max_seconds: float | None,
+) -> None:
+    """Serve the OpenAI and the Anthropic protocol on this machine, to dry-run a pipeline.
+
+    Answers come from the bundled scenes; for other images they are made up and marked as synthetic.
+    The first line printed is `listening on http://127.0.0.1:PORT`. GET /stats counts what was asked.
+
+    \b
+    Use it, in another terminal, after `uncanny fake-server --port 8766` in this one:
+      OPENAI_API_KEY=any uncanny annotate photos/ --model openai/any \\
+          --base-url http://127.0.0.1:8766/v1 -o runs/dry
+    """
+    from uncanny.demo.server.app import FakeServerOptions, parse_faults, serve
+
+    serve(
+        FakeServerOptions(
+            port=port,
+            latency_ms=latency_ms,
+            jitter_ms=jitter_ms,
+            faults=parse_faults(faults),
+            objects=objects,
+            seed=seed,
+            max_seconds=max_seconds,
+        )
     )

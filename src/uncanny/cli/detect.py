@@ -3,9 +3,8 @@ known."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,61 +12,58 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from uncanny.cli.annotate import MOST_FAILURES, skipped_lines, spending_lines, why_failed
+from uncanny.cli.annotate import place_of, write_page
 from uncanny.cli.command import Command
+from uncanny.cli.files import check_run_folder
 from uncanny.cli.options import (
-    OUTPUT_TOKENS,
-    TEMPERATURE,
-    TOP_P,
-    DetectKeywords,
+    PATH,
+    ImageKeywords,
+    force_option,
+    images_root_option,
+    models_options,
     pixel_options,
-    read_policy,
-    several_models_options,
+    read_image_options,
+    run_option,
+    run_page_option,
+    sampling_options,
 )
-from uncanny.cli.outputs import check_run_folder, force_option
+from uncanny.cli.summary import (
+    anomalies_line,
+    failure_line,
+    failure_lines,
+    skipped_lines,
+    spending_lines,
+    status_line,
+)
 from uncanny.cli.terminal import layout
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncanny.cli.several import Prepared, Scores
+    from uncanny.cli.several import Scores
+    from uncanny.eval.annotate.run import ImageOptions
     from uncanny.eval.detect.data import SourceTruth
-    from uncanny.eval.detect.run import DetectTask
+    from uncanny.eval.detect.forecast import DetectForecast
+    from uncanny.eval.detect.run import DetectRun
     from uncanny.eval.detect.score import DetectScore
-    from uncanny.runs.config import ModelOptions, RunOptions
+    from uncanny.runs.config import AskOptions
     from uncanny.runs.run import RunEnd
     from uncanny.schema import Detection
 
 
 @click.command("detect", cls=Command)
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--run", "run", type=click.Path(path_type=Path), help="The run folder. Needed to run.")
-@several_models_options
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Name images in records relative to this. [default: the run folder]",
-)
+@click.argument("paths", nargs=-1, required=True, type=PATH)
+@run_option
+@models_options
+@images_root_option
 @click.option(
     "--truth",
     metavar="FILE",
     help="Score against this: a line an image, or `scenes`. [default: by folders called real, generated, …]",
 )
-@click.option(
-    "--temperature", type=TEMPERATURE, default=0.0, show_default=True, help="Sent where the model takes one."
-)
-@click.option("--top-p", type=TOP_P, help="Sent where the model takes one. [default: the model's own]")
-@click.option(
-    "--max-output-tokens",
-    type=OUTPUT_TOKENS,
-    default=2000,
-    show_default=True,
-    help="Doubled when an answer is cut off.",
-)
+@sampling_options(temperature=0.0, top_p=None, max_output_tokens=2000)
 @pixel_options
 @force_option
-@click.option(
-    "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
-)
+@run_page_option
 def command(
     paths: tuple[Path, ...],
     run: Path | None,
@@ -76,7 +72,8 @@ def command(
     truth: str | None,
     report: bool,
     force: bool,
-    **options: Unpack[DetectKeywords],
+    as_json: bool,
+    **options: Unpack[ImageKeywords],
 ) -> None:
     """Tell generated images from real ones: yes or no, then what gives them away.
 
@@ -94,52 +91,37 @@ def command(
     Keys: OPENAI_API_KEY, ANTHROPIC_API_KEY, VLLM_API_KEY, OPENAI_COMPATIBLE_API_KEY.
     Role: detector.
     """
-    from uncanny.agents.config import DetectConfig
-    from uncanny.cli.options import checked
-    from uncanny.cli.several import Prepared, ask_models
-    from uncanny.eval.detect.data import find_truth
-    from uncanny.eval.detect.forecast import forecast_task
-    from uncanny.eval.detect.run import DetectTask
-    from uncanny.records.run_folder import RunFolder
+    from uncanny.cli.several import Asking, ask_models
+    from uncanny.eval.detect.forecast import detect_forecast
+    from uncanny.eval.detect.run import detect_async
 
-    dry = options["dry_run"]
-    if run is None and not dry:
-        raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
-    sampling = {
-        "temperature": options["temperature"],
-        "top_p": options["top_p"],
-        "max_output_tokens": options["max_output_tokens"],
-    }
-    config = checked(DetectConfig, sampling)
-    policy = read_policy(**options)
-    summaries: dict[Path, DetectSummary] = {}
+    own = read_image_options(options, models)
+    judged: dict[Path, JudgedImages] = {}
 
-    def prepare(model: ModelOptions, folder: Path | None, limits: RunOptions) -> Prepared:
-        # A dry run leaves nothing behind, so the bundled images stay where they are.
-        images = named_images(paths, folder, copy=not dry)
-        target = RunFolder(folder or Path("runs/unnamed"))
-        task = DetectTask(
-            folder=target,
-            paths=images.paths,
-            models=model,
-            options=limits,
-            policy=policy,
-            root=root,
-            config=config,
-        )
-        files = task.inputs().files
+    async def detect_and_know(*, model: str, out: Path, **asking: Unpack[AskOptions]) -> DetectRun:
+        images = named_images(paths, out, copy=True)
         # Before anything is asked: a truth that does not fit is found out for nothing.
-        known = find_truth(truth or images.truth, files, task.paths)
-        summary = DetectSummary(task, frozenset(file.image for file in files), known, report)
-        summaries[target.path] = summary
-        return Prepared(summary, partial(forecast_task, task))
+        judged[out] = find_judged(images, out, root, truth, asking.get("limit"))
+        all_options: ImageOptions = {**own, **asking}
+        return await detect_async(images.paths, model=model, out=out, root=root, **all_options)
 
-    def score(folders: Sequence[Path]) -> Scores:
-        return scores_of_runs([summaries[folder] for folder in folders])
+    def forecast(*, model: str, out: Path | None, **asking: Unpack[AskOptions]) -> DetectForecast:
+        # A dry run leaves nothing behind, so the bundled images stay where they are.
+        images = named_images(paths, out, copy=False)
+        find_judged(images, out, root, truth, asking.get("limit"))
+        all_options: ImageOptions = {**own, **asking}
+        return detect_forecast(images.paths, model=model, out=out, root=root, **all_options)
+
+    def summary(run: DetectRun) -> DetectSummary:
+        return DetectSummary(run, judged[run.path], root, report)
+
+    def score(runs: Mapping[str, DetectRun]) -> Scores:
+        return scores_of_runs({name: summary(run) for name, run in runs.items()})
 
     inputs = [] if truth is None else [Path(truth)]
     check = partial(check_run_folder, inputs=inputs, report=report, force=force)
-    raise click.exceptions.Exit(ask_models(models, run, prepare, score, check=check, **options))
+    asking = Asking(check, detect_and_know, forecast, summary, score)
+    raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,115 +155,105 @@ def named_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> Name
 
 
 @dataclass(frozen=True, slots=True)
-class DetectSummary:
-    """Verdicts, failures and scores of the images named in `images`; `report` False writes no page."""
+class JudgedImages:
+    """The names of a run's images in its records, and the truth about them, None where it is not known."""
 
-    task: DetectTask
-    images: frozenset[str]
+    names: frozenset[str]
     truth: SourceTruth | None
+
+
+def find_judged(
+    images: NamedImages, run: Path | None, root: Path | None, truth: str | None, limit: int | None
+) -> JudgedImages:
+    """Raises UsageError where there are no images, or the `truth` does not fit them."""
+    from uncanny.eval.detect.data import find_truth
+    from uncanny.runs.forecast import UNNAMED
+    from uncanny.runs.inputs import find_inputs
+
+    files = find_inputs(images.paths, run=run or UNNAMED, root=root, limit=limit).files
+    names = frozenset(file.image for file in files)
+    return JudgedImages(names, find_truth(truth or images.truth, files, images.paths))
+
+
+@dataclass(frozen=True, slots=True)
+class DetectSummary:
+    """Verdicts, failures and scores of the images that were `judged`; `report` False writes no page."""
+
+    run: DetectRun
+    judged: JudgedImages
+    root: Path | None
     report: bool
 
     def page(self) -> Path | None:
-        folder = self.task.folder
-        if not self.report or not folder.annotations.stat().st_size:
-            return None
-        from uncanny.eval.annotate.report.page import write_report
+        return write_page(self.run) if self.report else None
 
-        return write_report(folder.path)
-
-    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:
-        from uncanny.eval.detect.run import DetectRun
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  the run knows it
         from uncanny.eval.detect.score import score_json
 
         scores = self.scores()
-        return DetectRun(self.task.folder.path, end).to_json(self.images) | {
+        return self.run.to_json(self.judged.names) | {
             "report": None if page is None else str(page),
             "scores": None if scores is None else score_json(scores),
         }
 
     def text(self, end: RunEnd, page: Path | None) -> str:
         from uncanny.demo.scenes import SCENES
+        from uncanny.eval.metrics.detection import JUDGED
 
-        lines = [*self._failures(), *self._totals(end), *spending_lines(end), ""]
-        if (scores := self.scores()) is not None:
-            lines += [*score_lines(scores), ""]
-        lines.append(f"Records  {self.task.folder.annotations}")
-        if page is not None:
-            lines.append(f"Report   {page}")
-        if self.truth is not None and self.truth.has_anomalies:
+        file, truth, scores = self.run.path / self.run.record_file, self.judged.truth, self.scores()
+        verdicts = self.verdicts()
+        failures = [
+            failure_line(record, place_of(record, self.run, self.root))
+            for record in self._records()
+            if record.status != "ok"
+        ]
+        lines = [
+            *failure_lines("Not judged, or in part only:", failures, where=f", in {file}"),
+            status_line("Images", end),
+            *skipped_lines(end),
+            "Judged   " + ", ".join(f"{verdicts[judged]:,} {judged}" for judged in JUDGED),
+            anomalies_line(end),
+            *spending_lines(end),
+            "",
+            *([] if scores is None else [*score_lines(scores), ""]),
+            f"Records  {file}",
+            *([] if page is None else [f"Report   {page}"]),
+        ]
+        if truth is not None and truth.has_anomalies:
             # Without weights at hand the bundled scenes can still be scored.
-            more = " --similarity chrf" if self.truth.origin == SCENES else ""
-            lines.append(
-                f"Score    uncanny semantic {self.task.folder.path} --truth {self.truth.origin}{more}"
-            )
+            more = " --similarity chrf" if truth.origin == SCENES else ""
+            lines.append(f"Score    uncanny semantic {self.run.path} --truth {truth.origin}{more}")
         return layout(lines)
 
     def verdicts(self) -> Counter[str]:
         """How many images were taken for what."""
-        return _verdicts(self._records())
+        records = (record for record in self._records() if record.verdict is not None)
+        return Counter(record.source or "unparseable" for record in records)
 
     def scores(self) -> DetectScore | None:
         """None where the truth is not known."""
         from uncanny.eval.detect.score import score
 
-        return None if self.truth is None else score(self._records(), self.truth, len(self.images))
+        names, truth = self.judged.names, self.judged.truth
+        return None if truth is None else score(self._records(), truth, len(names))
 
     def _records(self) -> Iterator[Detection]:
-        from uncanny.records.jsonl import read_records
-        from uncanny.schema import Detection
-
-        records = read_records(self.task.folder.annotations, Detection)
-        return (record for record in records if record.image in self.images)
-
-    def _failures(self) -> list[str]:
-        failed = [record for record in self._records() if record.status != "ok"]
-        if not failed:
-            return []
-        base = self.task.root or self.task.folder.path
-        shown = [
-            f"  {record.status:<10}  {why_failed(record, os.path.relpath(base / record.image))}"
-            for record in failed[:MOST_FAILURES]
-        ]
-        left = len(failed) - len(shown)
-        more = [f"  … and {left:,} more, in {self.task.folder.annotations}"] if left else []
-        return ["Not judged, or in part only:", *shown, *more, ""]
-
-    def _totals(self, end: RunEnd) -> list[str]:
-        from uncanny.eval.metrics.detection import JUDGED
-
-        progress = end.progress
-        images = ", ".join(
-            f"{progress.statuses[kind]:,} {kind}" for kind in progress.kinds if progress.statuses[kind]
-        )
-        left = progress.total - progress.done
-        verdicts = _verdicts(self._records())
-        return [
-            f"Images   {progress.total:,}: {images or 'none done'}"
-            + (f", {left:,} not done" if left else "")
-            + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else ""),
-            *skipped_lines(end),
-            "Judged   " + ", ".join(f"{verdicts[judged]:,} {judged}" for judged in JUDGED),
-            f"Found    {progress.items_found:,} {'anomaly' if progress.items_found == 1 else 'anomalies'} "
-            "(severity 0 = unreal, 100 = real)",
-        ]
+        return (record for record in self.run.detections if record.image in self.judged.names)
 
 
-def scores_of_runs(summaries: Sequence[DetectSummary]) -> Scores:
+def scores_of_runs(summaries: Mapping[str, DetectSummary]) -> Scores:
     """The table and the JSON of several runs over the same images; accuracy where the truth is known."""
     from uncanny.cli.several import Scores
     from uncanny.eval.detect.score import score_json
     from uncanny.eval.metrics.detection import JUDGED, SOURCES
 
-    if not summaries:
-        return Scores((), None)
-    names = [str(summary.task.models.model) for summary in summaries]
-    width = max(len("model"), *map(len, names))
-    known = any(summary.truth is not None for summary in summaries)
+    width = max(len("model"), *map(len, summaries))
+    known = any(summary.judged.truth is not None for summary in summaries.values())
     truth_heads = (*(f"recall {true}" for true in SOURCES), "accuracy, 95 % interval") if known else ()
     lines = [_table_line("model", width, [*JUDGED, *truth_heads])]
     scores: dict[str, Any] = {}
     notes: list[str] = []
-    for name, summary in zip(names, summaries, strict=True):
+    for name, summary in summaries.items():
         verdicts = summary.verdicts()
         cells = [f"{verdicts[judged]:,}" for judged in JUDGED]
         score = summary.scores()
@@ -302,10 +274,6 @@ def _accuracy(score: DetectScore) -> str:
     ends = score.scored.interval()
     interval = "" if ends is None else f", {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %"
     return f"{_percent(score.scored.accuracy)}{interval}"
-
-
-def _verdicts(records: Iterator[Detection]) -> Counter[str]:
-    return Counter(record.source or "unparseable" for record in records if record.verdict is not None)
 
 
 def score_lines(score: DetectScore) -> list[str]:

@@ -2,54 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import click
 
 from uncanny.cli.command import Group
+from uncanny.cli.files import Output, ScoreFiles, at_rest, check_outputs, check_run_folder
 from uncanny.cli.options import (
-    OUTPUT_TOKENS,
-    RESAMPLES,
-    SEED,
-    TEMPERATURE,
-    TOP_P,
+    FOLDER,
+    PATH,
     SampledKeywords,
-    several_models_options,
+    Whole,
+    force_option,
+    json_file_option,
+    models_options,
+    no_page_option,
+    page_option,
+    resamples_option,
+    run_option,
+    sampling_options,
+    seed_option,
 )
-from uncanny.cli.outputs import Output, check_outputs, check_run_folder, force_option
+from uncanny.cli.summary import failure_lines, spending_lines, status_line
 from uncanny.cli.terminal import complain, harmless, layout, say
-from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncanny.cli.several import Prepared, Scores
-    from uncanny.runs.config import ModelOptions, RunOptions
+    from uncanny.cli.several import Scores
+    from uncanny.eval.mcq.data.items import ItemSet
+    from uncanny.eval.mcq.run import McqOptions, McqRun
+    from uncanny.runs.run import RunEnd
 
-
-PATH = click.Path(path_type=Path)
-_ROOT = click.option(
-    "--root",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Where image paths start. [default: the item file's folder]",
-)
-
-
-class ScoreKeywords(TypedDict):
-    """The options of `uncanny mcq score`."""
-
-    human: tuple[Path, ...]
-    report: Path | None
-    no_report: bool
-    json_file: Path | None
-    published: bool
-    force: bool
-    parser: Literal["exact", "lenient"]
-    resamples: int
-    seed: int
-    baselines: bool
-    require_complete: bool
+_ROOT = click.option("--root", type=FOLDER, help="Where image paths start. [default: the item file's folder]")
 
 
 @click.group("mcq", cls=Group)
@@ -67,20 +55,10 @@ def command() -> None:
 
 @command.command("run")
 @click.argument("items")
-@click.option("-o", "--run", "run", type=PATH, help="The run folder. Needed to run.")
-@several_models_options
+@run_option
+@models_options
 @_ROOT
-@click.option(
-    "--temperature", type=TEMPERATURE, default=0.0, show_default=True, help="Sent where the model takes one."
-)
-@click.option("--top-p", type=TOP_P, help="Sent where the model takes one. [default: the model's own]")
-@click.option(
-    "--max-output-tokens",
-    type=OUTPUT_TOKENS,
-    default=2000,
-    show_default=True,
-    help="Doubled when an answer is cut off.",
-)
+@sampling_options(temperature=0.0, top_p=None, max_output_tokens=2000)
 @force_option
 @click.option("--control", is_flag=True, help="Ask Q4 again without the image.")
 def run_command(
@@ -90,48 +68,44 @@ def run_command(
     root: Path | None,
     control: bool,
     force: bool,
+    as_json: bool,
     **options: Unpack[SampledKeywords],
 ) -> None:
     """Ask every question of ITEMS, each in a call of its own; the same command goes on where it stopped.
 
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
     """
-    from uncanny.cli.mcq_score import McqSummary, scores_of_runs
-    from uncanny.cli.several import Prepared, ask_models
+    from uncanny.cli.several import Asking, ask_models
     from uncanny.eval.mcq.data.load import load
-    from uncanny.eval.mcq.forecast import forecast_task
-    from uncanny.eval.mcq.run import McqConfig, McqTask
-    from uncanny.records.run_folder import RunFolder
+    from uncanny.eval.mcq.forecast import forecast
+    from uncanny.eval.mcq.run import run_async
 
-    if run is None and not options["dry_run"]:
-        raise UsageError("No run folder is named", remedy="Say where answers go with -o runs/NAME.")
-    config = McqConfig(options["temperature"], options["top_p"], options["max_output_tokens"], control)
-
-    def prepare(model: ModelOptions, folder: Path | None, limits: RunOptions) -> Prepared:
-        # A dry run leaves nothing behind, so the bundled set goes to a temporary place.
-        item_set = load(items, root=root, folder=None if options["dry_run"] else folder)
-        task = McqTask(
-            folder=RunFolder(folder or Path("runs/unnamed")),
-            items=item_set,
-            models=model,
-            options=limits,
-            config=config,
-        )
-        return Prepared(McqSummary(task, items), partial(forecast_task, task))
-
-    def score(folders: Sequence[Path]) -> Scores:
-        return scores_of_runs(load(items, root=root)[: options["limit"]], items, folders)
-
+    own: McqOptions = {
+        "root": root,
+        "temperature": options["temperature"],
+        "top_p": options["top_p"],
+        "max_output_tokens": options["max_output_tokens"],
+        "control": control,
+    }
     check = partial(check_run_folder, inputs=[Path(items)], report=False, force=force)
-    raise click.exceptions.Exit(ask_models(models, run, prepare, score, check=check, **options))
+
+    def score(runs: Mapping[str, McqRun]) -> Scores:
+        return scores_of_runs(load(items, root=root)[: options["limit"]], items, list(runs.values()))
+
+    asking = Asking(
+        check,
+        partial(run_async, items, **own),
+        partial(forecast, items, **own),
+        partial(McqSummary, items=items),
+        score,
+    )
+    raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
 
 
 @command.command("score")
 @click.argument("items")
 @click.argument("answers", nargs=-1, required=True, type=PATH)
-@click.option(
-    "--json", "json_file", type=PATH, metavar="FILE", help="Write every figure; - for standard output."
-)
+@json_file_option
 @click.option(
     "--parser",
     type=click.Choice(["exact", "lenient"]),
@@ -139,35 +113,63 @@ def run_command(
     show_default=True,
     help="How answers are read; exact is the protocol.",
 )
-@click.option(
-    "--resamples",
-    type=RESAMPLES,
-    default=10_000,
-    show_default=True,
-    help="Bootstrap resamples over images.",
-)
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same intervals.")
+@resamples_option("Bootstrap resamples over images.")
+@seed_option
 @click.option(
     "--human", type=PATH, multiple=True, help="Answers of one person; all are averaged. Repeatable."
 )
 @click.option("--baselines", is_flag=True, help="Add random and always-E/no.")
 @click.option("--published", is_flag=True, help="Show the published models beside yours.")
 @click.option("--require-complete", is_flag=True, help="Missing answers are an error.")
-@click.option("--report", type=PATH, help="Where the page goes. [default: mcq.html beside the first answers]")
-@click.option("--no-report", is_flag=True, help="Write no page.")
+@page_option("mcq.html beside the first answers")
+@no_page_option
 @force_option
 @_ROOT
 def score_command(
-    items: str, answers: tuple[Path, ...], root: Path | None, **options: Unpack[ScoreKeywords]
+    items: str,
+    answers: tuple[Path, ...],
+    json_file: Path | None,
+    parser: Literal["exact", "lenient"],
+    resamples: int,
+    seed: int,
+    human: tuple[Path, ...],
+    baselines: bool,
+    published: bool,
+    require_complete: bool,
+    report: Path | None,
+    no_report: bool,
+    force: bool,
+    root: Path | None,
 ) -> None:
     """Score answers of any number of models against ITEMS, offline.
 
     ANSWERS are answers.jsonl files, predictions with one line an image, or run folders.
     """
-    from uncanny.cli.mcq_score import score_and_show
     from uncanny.eval.mcq.data.load import load
+    from uncanny.eval.mcq.data.overlay import OVERLAYS
+    from uncanny.eval.mcq.score.score import score
 
-    score_and_show(load(items, root=root), answers, **options)
+    item_set = load(items, root=root)
+    beside = answers[0] if answers[0].is_dir() else answers[0].parent
+    files = ScoreFiles.chosen(beside / "mcq.html", json_file=json_file, report=report, no_report=no_report)
+    keys = ("n_images", "splits", "patterns")
+    check_outputs(files.outputs(keys), [item_set.file, *answers, *human], force=force)
+    scores = score(
+        item_set,
+        [*map(at_rest, answers)],
+        human=[*map(at_rest, human)],
+        parser=parser,
+        resamples=resamples,
+        seed=seed,
+        baselines=baselines,
+        require_complete=require_complete,
+    )
+    drawn = beside / OVERLAYS
+    files.write(
+        to_json=scores.to_json,
+        text=lambda: scores.table(published=published).text(),
+        report=partial(scores.report, overlays=drawn if drawn.is_dir() else None),
+    )
 
 
 @command.command("check")
@@ -237,7 +239,9 @@ def export_command(items: str, out: Path, root: Path | None, force: bool) -> Non
 @command.command("build")
 @click.argument("run", type=PATH)
 @click.option("-o", "--out", "out", type=PATH, required=True, help="The item file to write.")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same drafts.")
+@click.option(
+    "--seed", type=Whole(0, 2**63 - 1), default=0, show_default=True, help="Same seed, same drafts."
+)
 @force_option
 def build_command(run: Path, out: Path, seed: int, force: bool) -> None:
     """Draft items from the annotations of RUN, reviewed ones where there are reviews.
@@ -254,3 +258,51 @@ def build_command(run: Path, out: Path, seed: int, force: bool) -> None:
     records = (run / "annotations.jsonl").read_bytes().splitlines()
     annotations = sum(bool(line.strip()) for line in records)
     say(harmless(f"{out}: {len(drafts)} drafts from {annotations} annotations"))
+
+
+@dataclass(frozen=True, slots=True)
+class McqSummary:
+    """Counts, failures, and what to do next. There is no page: `uncanny mcq score` writes it."""
+
+    run: McqRun
+    items: str
+
+    def page(self) -> Path | None:
+        return None
+
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  there is none
+        return self.run.to_json()
+
+    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002
+        file = self.run.path / self.run.record_file
+        failures = [
+            f"{answer.id} {answer.question}: {answer.error}"
+            for answer in self.run.answers
+            if answer.outcome == "error"
+        ]
+        return layout(
+            [
+                *failure_lines("Without an answer:", failures),
+                status_line("Asked", end, zeros=True),
+                *spending_lines(end),
+                "",
+                f"Answers  {file}",
+                f"Score    uncanny mcq score {self.items} {file}",
+            ]
+        )
+
+
+def scores_of_runs(items: ItemSet, named: str, runs: Sequence[McqRun]) -> Scores:
+    """The table and the JSON of several runs of the same items, which the command line calls `named`.
+
+    Nothing where no run has an answer.
+    """
+    from uncanny.cli.several import Scores
+    from uncanny.eval.mcq.score.score import score
+
+    files = [run.path / run.record_file for run in runs]
+    if not any(file.is_file() and file.stat().st_size for file in files):
+        return Scores((), None)
+    scores = score(items, [file for file in files if file.is_file()])
+    command = shlex.join(["uncanny", "mcq", "score", named, *(str(run.path) for run in runs)])
+    return Scores([*str(scores).splitlines(), f"Score    {command}"], scores.to_json())

@@ -1,7 +1,8 @@
-"""Options that several commands have: numbers in a sensible range, models and runs, annotation, pixels.
+"""Options that several commands have, what commands are called with, and how public functions take it.
 
-Each group is a decorator, the types of what a command is called with, and a function that makes of them what
-the runs take. Heavy imports stay inside, so that `--help` needs none."""
+A group of options is a decorator. What click makes of it is a `TypedDict` of keywords, and a function turns
+those into the keyword options of the public functions. Heavy imports stay inside: `--help` reads this module.
+"""
 
 from __future__ import annotations
 
@@ -15,66 +16,11 @@ import click
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    from uncanny.eval.annotate.run import AnnotateOptions, ImageOptions
+    from uncanny.runs.config import AskOptions
 
-    from uncanny.agents.config import AnnotateConfig
-    from uncanny.images import PixelPolicy
-    from uncanny.models.registry import ModelId
-    from uncanny.runs.config import ModelOptions, RunOptions
-
-MOST_SHOWN = 40
-
-
-class AskKeywords(TypedDict):
-    """What commands that ask models are called with, besides the models."""
-
-    roles: tuple[str, ...]
-    fallback: str | None
-    base_urls: tuple[str, ...]
-    concurrency: int | None
-    timeout_s: float | None
-    patience_s: float | None
-    max_cost_usd: float | None
-    max_tokens_total: int | None
-    limit: int | None
-    prices: Path | None
-    cache: bool
-    cache_dir: Path | None
-    retry_failed: bool
-    dry_run: bool
-    as_json: bool
-    quiet: bool
-
-
-class SampledKeywords(AskKeywords):
-    """The same, for a command whose models are sampled with options of their own."""
-
-    temperature: float | None
-    top_p: float | None
-    max_output_tokens: int
-
-
-class PixelKeywords(TypedDict):
-    """What is done to images before they are sent."""
-
-    max_side: int | None
-    image_format: Literal["keep", "png", "jpeg"]
-    jpeg_quality: int
-    max_pixels: int
-
-
-class AnnotateKeywords(SampledKeywords, PixelKeywords):
-    """What `annotate_options` and `model_options` bring."""
-
-    model: str
-    repeats: int
-    max_objects: int
-    scene_scans: int
-    formatter_output_tokens: int
-
-
-class DetectKeywords(SampledKeywords, PixelKeywords):
-    """What `uncanny detect` has besides its own options."""
+F = TypeVar("F", bound=Callable[..., Any])
+LONGEST_SHOWN = 40
 
 
 class Whole(click.ParamType[int]):
@@ -118,18 +64,88 @@ class Real(click.ParamType[float]):
 def _wrong(param: click.Parameter | None, value: object, why: str) -> UsageError:
     name = "A number" if param is None else param.opts[0]
     text = str(value)
-    return UsageError(f"{name} {text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 1] + '…'} {why}")
+    return UsageError(
+        f"{name} {text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + '…'} {why}"
+    )
 
 
+PATH = click.Path(path_type=Path)
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)
 OUTPUT_TOKENS = Whole(1, 1_000_000)
-TEMPERATURE = Real(0, 2)
-TOP_P = Real(0, 1, above=True)
 SECONDS = Real(0, 7 * 24 * 3600.0, above=True)
-RESAMPLES = Whole(0, 1_000_000)
-SEED = Whole(0, 2**63 - 1)
 
 
-F = TypeVar("F", bound=Callable[..., Any])
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """One decorator of several options, which `--help` lists in their order."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+run_option = click.option("-o", "--run", "run", type=PATH, help="The run folder. Needed to run.")
+run_page_option = click.option(
+    "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
+force_option = click.option("--force", is_flag=True, help="Replace files that are not this command's own.")
+seed_option = click.option(
+    "--seed", type=Whole(0, 2**63 - 1), default=0, show_default=True, help="Same seed, same intervals."
+)
+images_root_option = click.option(
+    "--root", type=FOLDER, help="Name images in records relative to this. [default: the run folder]"
+)
+
+# Of the commands that score.
+json_file_option = click.option(
+    "--json", "json_file", type=PATH, metavar="FILE", help="Write every figure; - for standard output."
+)
+no_page_option = click.option("--no-report", is_flag=True, help="Write no page.")
+
+
+def page_option(default: str) -> Callable[[F], F]:
+    return click.option(
+        "--report", type=PATH, metavar="FILE", help=f"Where the page goes. [default: {default}]"
+    )
+
+
+def resamples_option(meaning: str) -> Callable[[F], F]:
+    return click.option(
+        "--resamples", type=Whole(0, 1_000_000), default=10_000, show_default=True, help=meaning
+    )
+
+
+def sampling_options(*, temperature: float, top_p: float | None, max_output_tokens: int) -> Callable[[F], F]:
+    """How models are sampled, with the defaults of a protocol; `top_p` None leaves the model its own."""
+    own = " [default: the model's own]" if top_p is None else ""
+    return together(
+        click.option(
+            "--temperature",
+            type=Real(0, 2),
+            default=temperature,
+            show_default=True,
+            help="Sent where the model takes one.",
+        ),
+        click.option(
+            "--top-p",
+            type=Real(0, 1, above=True),
+            default=top_p,
+            show_default=top_p is not None,
+            help=f"Sent where the model takes one.{own}",
+        ),
+        click.option(
+            "--max-output-tokens",
+            type=OUTPUT_TOKENS,
+            default=max_output_tokens,
+            show_default=True,
+            help="Doubled when an answer is cut off.",
+        ),
+    )
+
 
 _MODEL = click.option("--model", "-m", required=True, metavar="PROVIDER/NAME", help="The model to ask.")
 _MODELS = click.option(
@@ -141,8 +157,7 @@ _MODELS = click.option(
     metavar="PROVIDER/NAME",
     help="The model to ask. Repeatable: a run of each, in folders of their own in RUN.",
 )
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-_OPTIONS = [
+_ASKING = together(
     click.option(
         "--role", "roles", multiple=True, metavar="ROLE=MODEL", help="Another model for one role; repeatable."
     ),
@@ -177,13 +192,13 @@ _OPTIONS = [
     click.option("--limit", type=Whole(1, 10**12), metavar="N", help="Only the first N inputs."),
     click.option(
         "--prices",
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="JSON file with prices that replace the built-in ones.",
     ),
     click.option("--cache/--no-cache", default=True, help="Keep finished answers. [default: cache]"),
     click.option(
         "--cache-dir",
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="Share answers between runs. [default: in the run folder]",
     ),
     click.option(
@@ -192,113 +207,19 @@ _OPTIONS = [
         help="On resuming, ask again for what failed. [default: retry-failed]",
     ),
     click.option("--dry-run", is_flag=True, help="Count calls, estimate tokens and cost; ask nothing."),
-    click.option("--quiet", "-q", is_flag=True, help="No progress, no summary."),
-]
+)
+
+model_options = together(_MODEL, _ASKING, json_option, quiet_option)
+models_options = together(_MODELS, _ASKING, json_option, quiet_option)
 
 
-def model_options(command: F) -> F:
-    """Decorate a command with all of them."""
-    return _decorated(command, [_MODEL, *_OPTIONS[:-1], _JSON, _OPTIONS[-1]])
-
-
-def several_models_options(command: F) -> F:
-    """The same for a command that asks any number of models, one after the other."""
-    return _decorated(command, [_MODELS, *_OPTIONS[:-1], _JSON, _OPTIONS[-1]])
-
-
-def options_where_asked(command: F, when: str) -> F:
+def options_where_asked(when: str) -> Callable[[F], F]:
     """The same for a command that asks a model only at times, and whose `--json` is another one."""
     model = click.option("--model", "-m", metavar="PROVIDER/NAME", help=f"The model to ask, {when}.")
-    return _decorated(command, [model, *_OPTIONS])
+    return together(model, _ASKING, quiet_option)
 
 
-def _decorated(command: F, options: Sequence[Callable[[F], F]]) -> F:
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def read_models(
-    *,
-    model: str,
-    roles: tuple[str, ...],
-    fallback: str | None,
-    base_urls: tuple[str, ...],
-    timeout_s: float | None,
-    patience_s: float | None,
-    prices: Path | None,
-    **_: object,
-) -> ModelOptions:
-    """`ModelOptions` from the command line. Raises UsageError."""
-    from uncanny.models.addresses import parse_address
-    from uncanny.models.registry import is_provider, parse_model
-    from uncanny.runs.config import ModelOptions
-    from uncanny.settings import settings
-
-    def one(name: str) -> ModelId:
-        parts = [part.strip() for part in name.split(",")]
-        if len(parts) > 1 and all(is_provider(part.partition("/")[0]) for part in parts):
-            asked = " ".join(f"-m {part}" for part in parts)
-            raise UsageError(
-                f"{name!r} is {len(parts)} models and not the name of one",
-                remedy=f"Where a command asks several, write {asked}.",
-            )
-        return parse_model(name)
-
-    main = one(model)
-    urls: dict[str, str] = {}
-    for each in base_urls:
-        provider, equals, url = each.partition("=")
-        if not (equals and is_provider(provider)):
-            provider, url = main.provider, each
-        parse_address(url)
-        if urls.setdefault(provider, url) != url:
-            raise UsageError(f"--base-url gives {provider} two addresses", remedy="Leave one of them out.")
-    named: dict[str, ModelId] = {}
-    for each in roles:
-        role, equals, name = each.partition("=")
-        if not equals:
-            raise UsageError(f"--role {each!r} names no model", remedy="Write --role ROLE=PROVIDER/NAME.")
-        if named.setdefault(role, one(name)) != one(name):
-            raise UsageError(f"--role gives {role} two models", remedy="Leave one of them out.")
-    timeout_s = settings().timeout_s if timeout_s is None else timeout_s
-    patience_s = settings().patience_s if patience_s is None else patience_s
-    return ModelOptions(
-        main,
-        roles=named,
-        fallback=one(fallback) if fallback else None,
-        base_urls=urls,
-        timeout_s=timeout_s,
-        patience_s=patience_s,
-        prices=prices or settings().prices,
-    )
-
-
-def read_run_options(
-    *,
-    concurrency: int | None,
-    max_cost_usd: float | None,
-    max_tokens_total: int | None,
-    limit: int | None,
-    retry_failed: bool,
-    cache: bool,
-    cache_dir: Path | None,
-    **_: object,
-) -> RunOptions:
-    """`RunOptions` from the command line."""
-    from uncanny.runs.config import RunOptions
-    from uncanny.settings import settings
-
-    concurrency = settings().concurrency if concurrency is None else concurrency
-    answers = cache_dir or settings().cache_dir
-    return RunOptions(concurrency, max_cost_usd, max_tokens_total, limit, retry_failed, cache, answers)
-
-
-PLAN = (
-    *("repeats", "max_objects", "scene_scans", "temperature", "top_p"),
-    *("max_output_tokens", "formatter_output_tokens"),
-)
-_PIXELS = [
+pixel_options = together(
     click.option(
         "--max-side",
         type=Whole(1, 1_000_000),
@@ -325,8 +246,8 @@ _PIXELS = [
         show_default=True,
         help="Larger images are not opened.",
     ),
-]
-_ANNOTATE_OPTIONS = [
+)
+annotate_options = together(
     click.option(
         "--repeats", type=Whole(1, 100), default=3, show_default=True, help="Drafts of the object list."
     ),
@@ -344,23 +265,7 @@ _ANNOTATE_OPTIONS = [
         show_default=True,
         help="Extra looks at the image as a whole.",
     ),
-    click.option(
-        "--temperature",
-        type=TEMPERATURE,
-        default=0.3,
-        show_default=True,
-        help="Sent where the model takes one.",
-    ),
-    click.option(
-        "--top-p", type=TOP_P, default=0.95, show_default=True, help="Sent where the model takes one."
-    ),
-    click.option(
-        "--max-output-tokens",
-        type=OUTPUT_TOKENS,
-        default=2000,
-        show_default=True,
-        help="Doubled when an answer is cut off.",
-    ),
+    sampling_options(temperature=0.3, top_p=0.95, max_output_tokens=2000),
     click.option(
         "--formatter-output-tokens",
         type=OUTPUT_TOKENS,
@@ -368,59 +273,145 @@ _ANNOTATE_OPTIONS = [
         show_default=True,
         help="The same for the last step.",
     ),
-    *_PIXELS,
-]
+    pixel_options,
+)
 
 
-def annotate_options(command: F) -> F:
-    """Decorate a command with all of them."""
-    return _with(_ANNOTATE_OPTIONS, command)
+class AskKeywords(TypedDict):
+    """What commands that ask models are called with, besides the models."""
+
+    roles: tuple[str, ...]
+    fallback: str | None
+    base_urls: tuple[str, ...]
+    concurrency: int | None
+    timeout_s: float | None
+    patience_s: float | None
+    max_cost_usd: float | None
+    max_tokens_total: int | None
+    limit: int | None
+    prices: Path | None
+    cache: bool
+    cache_dir: Path | None
+    retry_failed: bool
+    dry_run: bool
+    quiet: bool
 
 
-def pixel_options(command: F) -> F:
-    """Decorate a command with those about what is done to images before they are sent."""
-    return _with(_PIXELS, command)
+class SampledKeywords(AskKeywords):
+    """The same, for a command with `sampling_options`."""
+
+    temperature: float | None
+    top_p: float | None
+    max_output_tokens: int
 
 
-def _with(options: Sequence[Callable[[F], F]], command: F) -> F:
-    for option in reversed(options):
-        command = option(command)
-    return command
+class ImageKeywords(SampledKeywords):
+    """The same, for a command with `pixel_options` besides."""
+
+    max_side: int | None
+    image_format: Literal["keep", "png", "jpeg"]
+    jpeg_quality: int
+    max_pixels: int
 
 
-def read_config(**options: Any) -> AnnotateConfig:
-    """`AnnotateConfig` from the command line. Raises UsageError."""
-    from uncanny.agents.config import AnnotateConfig
+class AnnotateKeywords(ImageKeywords):
+    """The same, for a command with `annotate_options`."""
 
-    return checked(AnnotateConfig, {name: options[name] for name in PLAN})
-
-
-def read_policy(
-    *,
-    max_side: int | None,
-    image_format: Literal["keep", "png", "jpeg"],
-    jpeg_quality: int,
-    max_pixels: int,
-    **_: object,
-) -> PixelPolicy:
-    """`PixelPolicy` from the command line. Raises UsageError."""
-    from uncanny.images import PixelPolicy
-
-    return PixelPolicy(
-        max_side=max_side, format=image_format, jpeg_quality=jpeg_quality, max_pixels=max_pixels
-    )
+    repeats: int
+    max_objects: int
+    scene_scans: int
+    formatter_output_tokens: int
 
 
-T = TypeVar("T", bound="BaseModel")
+def read_ask_options(options: AskKeywords, models: Sequence[str]) -> AskOptions:
+    """As the functions that ask `models` take them. Raises UsageError."""
+    fallback = options["fallback"]
+    for name in (*models, *([fallback] if fallback else [])):
+        _check_one_model(name)
+    return {
+        "roles": _roles(options["roles"]),
+        "fallback": fallback,
+        "base_url": _base_urls(options["base_urls"], models),
+        "concurrency": options["concurrency"],
+        "timeout_s": options["timeout_s"],
+        "patience_s": options["patience_s"],
+        "max_cost_usd": options["max_cost_usd"],
+        "max_tokens_total": options["max_tokens_total"],
+        "limit": options["limit"],
+        "prices": options["prices"],
+        "cache": options["cache"],
+        "cache_dir": options["cache_dir"],
+        "retry_failed": options["retry_failed"],
+        "progress": not options["quiet"],
+    }
 
 
-def checked(model: type[T], values: dict[str, Any]) -> T:
-    """Build `model`. Raises UsageError that names the option."""
-    from pydantic import ValidationError
+def read_image_options(options: ImageKeywords, models: Sequence[str]) -> ImageOptions:
+    """As the functions that show images to `models` take them. Raises UsageError."""
+    return {
+        **read_ask_options(options, models),
+        "temperature": options["temperature"],
+        "top_p": options["top_p"],
+        "max_output_tokens": options["max_output_tokens"],
+        "max_side": options["max_side"],
+        "image_format": options["image_format"],
+        "jpeg_quality": options["jpeg_quality"],
+        "max_pixels": options["max_pixels"],
+    }
 
-    try:
-        return model(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        option = "--" + str(first["loc"][0]).replace("_", "-")
-        raise UsageError(f"{option} {first['input']!r}: {first['msg']}") from error
+
+def read_annotate_options(options: AnnotateKeywords, model: str) -> AnnotateOptions:
+    """As `uncanny.annotate` takes them. Raises UsageError."""
+    return {
+        **read_image_options(options, [model]),
+        "repeats": options["repeats"],
+        "max_objects": options["max_objects"],
+        "scene_scans": options["scene_scans"],
+        "formatter_output_tokens": options["formatter_output_tokens"],
+    }
+
+
+def _check_one_model(name: str) -> None:
+    from uncanny.models.registry import is_provider
+
+    parts = [part.strip() for part in name.split(",")]
+    if len(parts) > 1 and all(is_provider(part.partition("/")[0]) for part in parts):
+        separately = " ".join(f"-m {part}" for part in parts)
+        raise UsageError(
+            f"{name!r} is {len(parts)} models and not the name of one",
+            remedy=f"Where a command asks several, write {separately}.",
+        )
+
+
+def _roles(roles: Sequence[str]) -> dict[str, str]:
+    models: dict[str, str] = {}
+    for each in roles:
+        role, equals, model = each.partition("=")
+        if not equals:
+            raise UsageError(f"--role {each!r} names no model", remedy="Write --role ROLE=PROVIDER/NAME.")
+        _check_one_model(model)
+        if models.setdefault(role, model) != model:
+            raise UsageError(f"--role gives {role} two models", remedy="Leave one of them out.")
+    return models
+
+
+def _base_urls(base_urls: Sequence[str], models: Sequence[str]) -> dict[str, str]:
+    """Servers by provider; an address without one is that of the only provider of `models`."""
+    from uncanny.models.addresses import parse_address
+    from uncanny.models.registry import is_provider, parse_model
+
+    providers = sorted({parse_model(model).provider for model in models})
+    urls: dict[str, str] = {}
+    for each in base_urls:
+        provider, equals, url = each.partition("=")
+        if not (equals and is_provider(provider)):
+            if len(providers) > 1:
+                raise UsageError(
+                    f"A --base-url is for one provider, and {', '.join(providers)} are asked",
+                    remedy="Write --base-url PROVIDER=URL.",
+                )
+            provider, url = providers[0], each
+        parse_address(url)
+        if urls.setdefault(provider, url) != url:
+            raise UsageError(f"--base-url gives {provider} two addresses", remedy="Leave one of them out.")
+    return urls

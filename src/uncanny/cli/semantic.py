@@ -11,18 +11,24 @@ import click
 import orjson
 
 from uncanny.cli.command import Command
-from uncanny.cli.inputs import at_rest
-from uncanny.cli.options import RESAMPLES, SEED, Real, Whole
-from uncanny.cli.outputs import STANDARD_OUTPUT, check_outputs, force_option, page, rows_jsonl, scores_json
-from uncanny.cli.terminal import harmless, on_terminal, say, say_json
+from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, rows_jsonl
+from uncanny.cli.options import (
+    PATH,
+    Real,
+    Whole,
+    force_option,
+    json_file_option,
+    no_page_option,
+    page_option,
+    resamples_option,
+    seed_option,
+)
+from uncanny.cli.terminal import harmless, on_terminal
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
     from uncanny.eval.semantic.score.image import MatchedImage
-    from uncanny.eval.semantic.score.result import SemanticScore
     from uncanny.eval.semantic.score.score import OnImage, OnStart
-
-PATH = click.Path(path_type=Path)
 
 
 def _thresholds(_ctx: click.Context, _option: click.Parameter, value: str) -> tuple[float, ...]:
@@ -56,9 +62,7 @@ class ScoreKeywords(TypedDict):
 @click.option(
     "--truth", required=True, metavar="TRUTH", help="The true anomalies; `scenes` is the bundled set's."
 )
-@click.option(
-    "--json", "json_file", type=PATH, metavar="FILE", help="Write every figure; - for standard output."
-)
+@json_file_option
 @click.option(
     "--per-image", type=PATH, metavar="FILE", help="Write an image a line, with every match, as JSON Lines."
 )
@@ -89,19 +93,11 @@ class ScoreKeywords(TypedDict):
     show_default=True,
     help="The share of the phenomenon in the view full; the rest is the reasoning's.",
 )
-@click.option(
-    "--resamples",
-    type=RESAMPLES,
-    default=10_000,
-    show_default=True,
-    help="Bootstrap resamples over images.",
-)
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same intervals.")
+@resamples_option("Bootstrap resamples over images.")
+@seed_option
 @click.option("--published", is_flag=True, help="Show the published models beside yours.")
-@click.option(
-    "--report", type=PATH, metavar="FILE", help="Where the page goes. [default: semantic.html beside PRED]"
-)
-@click.option("--no-report", is_flag=True, help="Write no page.")
+@page_option("semantic.html beside PRED")
+@no_page_option
 @force_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def command(
@@ -134,22 +130,12 @@ def command(
 
     named = name_paths([_name_and_path(argument) for argument in predictions])
     paths = {name: at_rest(path) for name, path in named.items()}
-    printed = json_file != STANDARD_OUTPUT
-    # Whoever pipes the scores on gets a page only where one is wanted by name.
-    target = (
-        None if no_report or not (printed or report) else report or page_beside(next(iter(paths.values())))
-    )
-    check_outputs(
-        [
-            None
-            if json_file is None or not printed
-            else scores_json(json_file, ("predictions", "signature")),
-            None if per_image is None else rows_jsonl(per_image, ("predictions", "n_pred", "n_true")),
-            None if target is None else page(target),
-        ],
-        [*paths.values(), Path(truth)],
-        force=force,
-    )
+    default_page = page_beside(next(iter(paths.values())))
+    files = ScoreFiles.chosen(default_page, json_file=json_file, report=report, no_report=no_report)
+    outputs = files.outputs(("predictions", "signature"))
+    if per_image is not None:
+        outputs.append(rows_jsonl(per_image, ("predictions", "n_pred", "n_true")))
+    check_outputs(outputs, [*paths.values(), Path(truth)], force=force)
     with ExitStack() as stack:
         on_start, show = stack.enter_context(_progress(enabled=not quiet))
         write = None if per_image is None else stack.enter_context(_rows(per_image))
@@ -160,13 +146,7 @@ def command(
                 write(name, image)
 
         scores = score(paths, truth=truth, on_start=on_start, on_image=on_image, **options)
-    _write_json(scores, json_file)
-    if printed:
-        say(str(scores))
-    if target is not None:
-        scores.report(target)
-        if printed:
-            say(harmless(f"Report   {target}"))
+    files.write(to_json=scores.to_json, text=lambda: str(scores), report=scores.report)
     failures = any(each.has_failures for each in scores.predictions.values())
     raise click.exceptions.Exit(RUN_CODES["failures"] if failures else 0)
 
@@ -216,12 +196,3 @@ def _rows(path: Path) -> Iterator[OnImage]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _write_json(scores: SemanticScore, json_file: Path | None) -> None:
-    if json_file == STANDARD_OUTPUT:
-        say_json(scores.to_json())
-    elif json_file is not None:
-        from uncanny.records.jsonl import write_atomically
-
-        write_atomically(json_file, [orjson.dumps(scores.to_json(), option=orjson.OPT_INDENT_2)])

@@ -19,6 +19,7 @@ from uncanny.runs.stop import Stop
 from uncanny.runs.task import Task
 
 if TYPE_CHECKING:
+    from uncanny.eval.common.run_result import RunResult
     from uncanny.runs.forecast import Forecast
 
 INTERRUPTED = 130
@@ -69,7 +70,7 @@ class Summary(Protocol):
     """What a kind of run says of itself in the end."""
 
     @property
-    def task(self) -> Task[Any, Any]: ...
+    def run(self) -> RunResult[Any]: ...
 
     def page(self) -> Path | None:
         """Write the report; None where there is nothing to report."""
@@ -91,7 +92,6 @@ def run_here(task: Task[Any, Any], *, quiet: bool) -> RunEnd:
 
 def show_end(
     summary: Summary,
-    end: RunEnd,
     *,
     as_json: bool,
     quiet: bool,
@@ -102,7 +102,8 @@ def show_end(
 
     The JSON, where it is wanted, goes to `keep`: to standard output unless told otherwise.
     """
-    page, end = _page(summary, end)
+    assert summary.run.end is not None
+    page, end = _page(summary, summary.run.end)
     code = exit_code(end)
     if end.lost:
         if as_json:
@@ -123,7 +124,7 @@ def _page(summary: Summary, end: RunEnd) -> tuple[Path | None, RunEnd]:
     except (OSError, UncannyError) as error:
         if isinstance(error, OSError):
             error = UsageError(f"{error.filename} could not be written: {error.strerror or error}")
-        again = f"`uncanny report {summary.task.folder.path}` writes it again"
+        again = f"`uncanny report {summary.run.path}` writes it again"
         end.progress.warnings.append(f"{error.message}; {again}")
         return None, replace(end, unwritten=(*end.unwritten, Path("report.html")))
 

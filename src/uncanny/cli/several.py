@@ -1,44 +1,46 @@
 """One command, one or several models: a run each, one after the other, and one table in the end.
 
-What a command asks is the same for all of them; it comes as a function from a model and its folder to a
-`Prepared` run. With one model the run is in the folder that is named, with several in folders in it.
+A command brings the public functions it is about, with its own options filled in, as an `Asking`. With one
+model the run is in the folder that is named, with several in folders in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, Unpack
 
-from uncanny.cli.options import read_models, read_run_options
-from uncanny.cli.session import (
-    INTERRUPTED,
-    RUN_CODES,
-    Summary,
-    run_here,
-    show_end,
-    show_forecast,
-)
+from uncanny.cli.options import AskKeywords, read_ask_options
+from uncanny.cli.session import INTERRUPTED, RUN_CODES, Summary, TerminalStop, show_end, show_forecast
 from uncanny.cli.terminal import complain, cost, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
-from uncanny.models.registry import is_provider
+from uncanny.eval.common.run_result import RunResult
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.config import AskOptions, read_limits, read_models
 from uncanny.runs.progress import what_is_left
-from uncanny.runs.run import RunEnd
 from uncanny.runs.several import check_folders, model_folders
 
 if TYPE_CHECKING:
     from uncanny.runs.forecast import Forecast
 
+R_co = TypeVar("R_co", bound=RunResult[Any], covariant=True)
+R = TypeVar("R", bound=RunResult[Any])
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A run that can be started, forecast, and told about."""
 
-    summary: Summary
-    forecast: Callable[[], Forecast]
+class RunFunction(Protocol[R_co]):
+    """Makes or resumes the run of one model."""
+
+    def __call__(
+        self, *, model: str, out: Path, **options: Unpack[AskOptions]
+    ) -> Coroutine[Any, Any, R_co]: ...
+
+
+class ForecastFunction(Protocol):
+    """What that would ask and roughly cost."""
+
+    def __call__(self, *, model: str, out: Path | None, **options: Unpack[AskOptions]) -> Forecast: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,114 +51,109 @@ class Scores:
     json: Any
 
 
-# From a model, its folder (None for a dry run without one) and the limits left for it.
-Prepare = Callable[[ModelOptions, Path | None, RunOptions], Prepared]
+@dataclass(frozen=True, slots=True)
+class Asking(Generic[R]):
+    """What a command does with each of its models, and with their runs.
+
+    `check` raises UsageError for a folder that is no place for a run; `score` gets the runs by model.
+    """
+
+    check: Callable[[Path], None]
+    run: RunFunction[R]
+    forecast: ForecastFunction
+    summary: Callable[[R], Summary]
+    score: Callable[[Mapping[str, R]], Scores]
 
 
 @dataclass(slots=True)
-class _Result:
-    """One model of several, with what became of it; `end` is None where it could not be started."""
+class _Result(Generic[R]):
+    """One model of several, with what became of it; `run` is None where it could not be started."""
 
     name: str
     folder: Path
     code: int = RUN_CODES["usage"]
-    end: RunEnd | None = None
+    run: R | None = None
     error: str | None = None
     content: dict[str, Any] = field(default_factory=dict)
 
 
 def ask_models(
-    names: Sequence[str],
-    out: Path | None,
-    prepare: Prepare,
-    score: Callable[[Sequence[Path]], Scores],
-    *,
-    check: Callable[[Path], None],
-    dry_run: bool,
-    as_json: bool,
-    quiet: bool,
-    **options: Any,
+    asking: Asking[R], names: Sequence[str], out: Path | None, options: AskKeywords, *, as_json: bool
 ) -> int:
-    """Make a run of each model, or forecast it. Returns the exit code, of several the worst.
+    """Make a run of each model in `out`, or forecast it. Returns the exit code, of several the worst.
 
-    `check` raises UsageError for a folder that is no place for a run; `score` is given the folders that have
-    records. A model that fails keeps the others from nothing; an interruption ends the command. Limits on
-    cost and tokens hold for all models together. Raises UsageError before anything is asked.
+    A model that fails keeps the others from nothing; an interruption ends the command. Limits on cost and
+    tokens hold for all models together. Raises UsageError before anything is asked.
     """
-    models = [read_models(model=name, **options) for name in names]
-    limits: RunOptions = read_run_options(**options)
-    folders = model_folders([each.model for each in models], out)
-    _check_addresses(models, options["base_urls"])
-    if out is not None and not dry_run:
-        check_folders(out, [each.model for each in models])
-        for folder in folders:
-            check(folder)
-    if dry_run:
+    quiet = options["quiet"]
+    if out is None and not options["dry_run"]:
+        raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
+    ask_options = read_ask_options(options, names)
+    models = [read_models(name, ask_options).model for name in names]
+    names = [str(model) for model in models]
+    folders = model_folders(models, out)
+    if options["dry_run"]:
         targets = [None if out is None else folder for folder in folders]
-        return _forecast(models, targets, prepare, limits, as_json=as_json)
-    if len(models) == 1:
-        prepared = prepare(models[0], folders[0], limits)
-        end = run_here(prepared.summary.task, quiet=quiet)
-        return show_end(prepared.summary, end, as_json=as_json, quiet=quiet)
+        return _forecast(asking, names, targets, ask_options, as_json=as_json)
+    assert out is not None
+    check_folders(out, models)
+    for folder in folders:
+        asking.check(folder)
+    if len(names) == 1:
+        run = asyncio.run(asking.run(model=names[0], out=folders[0], **_stopped_by_signals(ask_options)))
+        return show_end(asking.summary(run), as_json=as_json, quiet=quiet)
     results = []
-    for number, (model, folder) in enumerate(zip(models, folders, strict=True), 1):
-        result = _Result(str(model.model), folder)
+    for number, (name, folder) in enumerate(zip(names, folders, strict=True), 1):
+        result: _Result[R] = _Result(name, folder)
         results.append(result)
         if not quiet:
-            complain(harmless(f"Model {number} of {len(models)}: {model.model} · {folder}"))
+            complain(harmless(f"Model {number} of {len(names)}: {name} · {folder}"))
         others = [RunFolder(other) for other in folders if other != folder]
-        _run(result, model, prepare, limits, others, as_json=as_json, quiet=quiet)
+        _run(result, asking, ask_options, others, as_json=as_json, quiet=quiet)
         if result.code == INTERRUPTED:
             break
-    return _tell(results, score, as_json=as_json, quiet=quiet)
+    return _show_all(results, asking, as_json=as_json, quiet=quiet)
 
 
-def _check_addresses(models: Sequence[ModelOptions], base_urls: Sequence[str]) -> None:
-    """An address without a provider would be that of several."""
-    providers = {each.model.provider for each in models}
-    bare = [url for url in base_urls if not is_provider(url.partition("=")[0])]
-    if bare and len(providers) > 1:
-        raise UsageError(
-            f"--base-url {bare[0]} is for one provider, and {', '.join(sorted(providers))} are asked",
-            remedy="Write --base-url PROVIDER=URL.",
-        )
+def _stopped_by_signals(options: AskOptions) -> AskOptions:
+    return {**options, "stop": TerminalStop()}
 
 
 def _run(
-    result: _Result,
-    model: ModelOptions,
-    prepare: Prepare,
-    limits: RunOptions,
+    result: _Result[R],
+    asking: Asking[R],
+    options: AskOptions,
     others: Sequence[RunFolder],
     *,
     as_json: bool,
     quiet: bool,
 ) -> None:
     try:
-        prepared = prepare(model, result.folder, what_is_left(limits, others))
-        result.end = run_here(prepared.summary.task, quiet=quiet)
+        left = what_is_left(read_limits(options), others)
+        limited: AskOptions = {
+            **_stopped_by_signals(options),
+            "max_cost_usd": left.max_cost_usd,
+            "max_tokens_total": left.max_tokens_total,
+        }
+        run = asyncio.run(asking.run(model=result.name, out=result.folder, **limited))
+        result.run = run
         result.code = show_end(
-            prepared.summary,
-            result.end,
-            as_json=as_json,
-            quiet=quiet,
-            name=result.name,
-            keep=result.content.update,
+            asking.summary(run), as_json=as_json, quiet=quiet, name=result.name, keep=result.content.update
         )
-        result.error = None if result.end.error is None else str(result.end.error)
+        result.error = None if run.end is None or run.end.error is None else str(run.end.error)
     except (UncannyError, OSError) as error:
         result.error = str(error)
         lines = error.lines() if isinstance(error, UncannyError) else (str(error),)
         complain(layout([f"{result.name}: {lines[0]}", *lines[1:]]))
 
 
-def _tell(
-    results: Sequence[_Result], score: Callable[[Sequence[Path]], Scores], *, as_json: bool, quiet: bool
-) -> int:
+def _show_all(results: Sequence[_Result[R]], asking: Asking[R], *, as_json: bool, quiet: bool) -> int:
     code = max(result.code for result in results)
+    runs = {result.name: result.run for result in results if result.run is not None}
     scores = Scores((), None)
     try:
-        scores = score([result.folder for result in results if result.end is not None])
+        if runs:
+            scores = asking.score(runs)
     except UncannyError as error:
         complain(layout(["The runs cannot be scored together:", *error.lines()]))
         code = max(code, RUN_CODES["failures"])
@@ -171,12 +168,12 @@ def _tell(
     return code
 
 
-def _overview(results: Sequence[_Result]) -> list[str]:
+def _overview(results: Sequence[_Result[R]]) -> list[str]:
     """A line a model: how far it is, what failed, what it cost, and where it is."""
     width = max(len(result.name) for result in results)
     lines = []
     for result in results:
-        end = result.end
+        end = None if result.run is None else result.run.end
         if end is None:
             facts = f"{'not started':<50}"
         else:
@@ -189,21 +186,20 @@ def _overview(results: Sequence[_Result]) -> list[str]:
 
 
 def _forecast(
-    models: Sequence[ModelOptions],
+    asking: Asking[R],
+    names: Sequence[str],
     folders: Sequence[Path | None],
-    prepare: Prepare,
-    limits: RunOptions,
+    options: AskOptions,
     *,
     as_json: bool,
 ) -> int:
-    if len(models) == 1:
-        prepared = prepare(models[0], folders[0], limits)
-        return show_forecast(prepared.forecast(), as_json=as_json)
+    if len(names) == 1:
+        forecast = asking.forecast(model=names[0], out=folders[0], **options)
+        return show_forecast(forecast, as_json=as_json)
     code = 0
     forecasts: dict[str, Forecast] = {}
-    for model, folder in zip(models, folders, strict=True):
-        name = str(model.model)
-        forecasts[name] = prepare(model, folder, limits).forecast()
+    for name, folder in zip(names, folders, strict=True):
+        forecasts[name] = asking.forecast(model=name, out=folder, **options)
         if not as_json:
             code = max(code, show_forecast(forecasts[name], name=name))
     if as_json:

@@ -1,25 +1,27 @@
-"""What a command may write over: its own earlier output, and nothing else without `--force`.
+"""The files that commands read and write: pipes as inputs, the guard over outputs, the outputs of scores.
 
-One guard for all commands. It works on what a file holds and which file it is, not on its name: links and
-names that differ in case lead to the same file. Inputs are never written over.
+A command may write over its own earlier output, and nothing else without `--force`. The guard works on what a
+file holds and which file it is, not on its name: links and names that differ in case lead to the same file.
+Inputs are never written over.
 """
 
 from __future__ import annotations
 
+import atexit
 import csv
 import os
+import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
 
-import click
 import orjson
 
+from uncanny.cli.terminal import harmless, say, say_json
 from uncanny.errors import UncannyError, UsageError
 
-F = TypeVar("F", bound=Callable[..., Any])
 STANDARD_OUTPUT = Path("-")
 _HEAD_BYTES = 8192
 # Files that commands find in a folder they are given.
@@ -30,7 +32,24 @@ _RECORDS = (
 )
 _MANIFEST = frozenset({"format", "uncanny", "task"})
 
-force_option = click.option("--force", is_flag=True, help="Replace files that are not this command's own.")
+
+def at_rest(path: Path) -> Path:
+    """`path`, or where it is a pipe a copy of what comes out of it, kept while this process runs.
+
+    Pipes, as `<(command)` and `/dev/stdin` are, can be read only once: a second look finds nothing, or the
+    rest. Raises UsageError where it cannot be read.
+    """
+    if not path.exists() or path.is_file() or path.is_dir():
+        return path
+    folder = Path(tempfile.mkdtemp(prefix="uncanny-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    copy = folder / path.name
+    try:
+        with path.open("rb") as pipe, copy.open("wb") as file:
+            shutil.copyfileobj(pipe, file)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}", remedy="Name a file.") from None
+    return copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +75,8 @@ def page(path: Path, *, makes_folder: bool = False) -> Output:
     return Output(path, "page of uncanny", ours, makes_folder)
 
 
-def scores_json(path: Path, *known: Iterable[str]) -> Output:
-    """Scores as JSON: an object that has all keys of one of `known`; of several models, each model has."""
+def scores_json(path: Path, keys: Iterable[str]) -> Output:
+    """Scores as JSON: an object that has all `keys`; of several models, each model has."""
 
     def ours(file: Path) -> bool:
         try:
@@ -66,9 +85,7 @@ def scores_json(path: Path, *known: Iterable[str]) -> Output:
             return False
         models = content.get("models") if isinstance(content, dict) else None
         each = list(models.values()) if isinstance(models, dict) else [content]
-        return bool(each) and all(
-            isinstance(record, dict) and any(set(keys) <= record.keys() for keys in known) for record in each
-        )
+        return bool(each) and all(isinstance(record, dict) and set(keys) <= record.keys() for record in each)
 
     return Output(path, "JSON of these scores", ours)
 
@@ -97,18 +114,91 @@ def rows_jsonl(path: Path, keys: Iterable[str]) -> Output:
     return Output(path, "file of these rows", ours)
 
 
-def the_same(path: Path, content: bytes, what: str) -> Output:
-    """A file that people go on working on: only the very same content may take its place."""
-    return Output(path, what, lambda file: file.read_bytes() == content, makes_folder=True)
+@dataclass(frozen=True, slots=True)
+class ScoreFiles:
+    """Where a command that scores writes JSON, table and page; `-` is standard output, None is nowhere.
+
+    `quiet` prints nothing about it.
+    """
+
+    json: Path | None
+    csv: Path | None
+    page: Path | None
+    quiet: bool = False
+
+    @classmethod
+    def chosen(
+        cls,
+        default_page: Path,
+        *,
+        json_file: Path | None,
+        report: Path | None,
+        no_report: bool,
+        csv_file: Path | None = None,
+        quiet: bool = False,
+    ) -> ScoreFiles:
+        """From the options of a command. Raises UsageError.
+
+        Whoever pipes scores on, or wants to hear nothing, gets a page only where one is named.
+        """
+        if json_file == csv_file == STANDARD_OUTPUT:
+            raise UsageError("--json and --csv cannot both go to standard output")
+        files = cls(json_file, csv_file, None, quiet)
+        wanted = not no_report and (report is not None or files.printed)
+        return replace(files, page=(report or default_page) if wanted else None)
+
+    @property
+    def printed(self) -> bool:
+        """Whether the terminal gets words: whoever pipes scores on wants nothing else among them."""
+        return not self.quiet and STANDARD_OUTPUT not in (self.json, self.csv)
+
+    def outputs(
+        self, keys: Iterable[str], columns: Sequence[str] = (), *, makes_folder: bool = False
+    ) -> list[Output]:
+        """To be checked: an earlier JSON has all `keys`, an earlier table these `columns`."""
+        outputs: list[Output] = []
+        if self.json is not None and self.json != STANDARD_OUTPUT:
+            outputs.append(scores_json(self.json, keys))
+        if self.csv is not None and self.csv != STANDARD_OUTPUT:
+            outputs.append(table_csv(self.csv, columns))
+        if self.page is not None:
+            outputs.append(page(self.page, makes_folder=makes_folder))
+        return outputs
+
+    def write(
+        self,
+        *,
+        to_json: Callable[[], object],
+        text: Callable[[], str],
+        report: Callable[[Path], object],
+        to_csv: Callable[[], str] = str,
+    ) -> None:
+        """Write and print what is wanted of scores that can be had as JSON, text, page and table."""
+        from uncanny.records.jsonl import write_atomically
+
+        if self.json == STANDARD_OUTPUT:
+            say_json(to_json())
+        elif self.json is not None:
+            write_atomically(self.json, [orjson.dumps(to_json(), option=orjson.OPT_INDENT_2)])
+        if self.csv == STANDARD_OUTPUT:
+            say(to_csv().removesuffix("\n"))
+        elif self.csv is not None:
+            write_atomically(self.csv, [to_csv().encode()])
+        if self.printed:
+            say(text())
+        if self.page is not None:
+            report(self.page)
+            if self.printed:
+                say(harmless(f"Report   {self.page}"))
 
 
-def check_outputs(outputs: Iterable[Output | None], inputs: Iterable[Path], *, force: bool) -> None:
+def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: bool) -> None:
     """Raises UsageError for an output that cannot be written or would replace what it must not.
 
     To be called before anything is asked, scored or written. `inputs` are the files and folders the command
     reads; of a folder, the record files in it.
     """
-    wanted = [output for output in outputs if output is not None]
+    wanted = list(outputs)
     read = [file for each in inputs for file in _files(each)]
     for number, output in enumerate(wanted):
         path = output.path

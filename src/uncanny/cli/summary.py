@@ -1,0 +1,96 @@
+"""What all runs say of themselves in the end: how far they are, what failed, what they took.
+
+A protocol's command puts these lines together with what is its own; `uncanny.cli.session` prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from uncanny.cli.terminal import cost, count, duration, share
+
+if TYPE_CHECKING:
+    from uncanny.runs.run import RunEnd
+    from uncanny.schema import Annotation
+
+MOST_FAILURES = 10
+
+
+def status_line(label: str, end: RunEnd, *, zeros: bool = False) -> str:
+    """How many inputs there are and what became of them; with `zeros` also what became of none."""
+    progress = end.progress
+    statuses = ", ".join(
+        f"{progress.statuses[kind]:,} {kind}" for kind in progress.kinds if zeros or progress.statuses[kind]
+    )
+    left = progress.total - progress.done
+    return (
+        f"{label:<8} {progress.total:,}: {statuses or 'none done'}"
+        + (f", {left:,} not done" if left else "")
+        + (f", {progress.duplicates:,} of them duplicates" if progress.duplicates else "")
+    )
+
+
+def anomalies_line(end: RunEnd) -> str:
+    """How many anomalies were found, and how to read their severity."""
+    found = end.progress.items_found
+    return f"Found    {found:,} {'anomaly' if found == 1 else 'anomalies'} (severity 0 = unreal, 100 = real)"
+
+
+def skipped_lines(end: RunEnd) -> list[str]:
+    """What lay beside the inputs, on one line; none where there was nothing."""
+    from uncanny.runs.inputs import skipped_line
+
+    skipped = end.progress.skipped
+    return [f"{line}; listed in run.json" for line in skipped_line(skipped.counts)] if skipped else []
+
+
+def spending_lines(end: RunEnd) -> list[str]:
+    """Calls, tokens, cost and time, a line each."""
+    progress, spending = end.progress, end.progress.spending
+    outcomes = ", ".join(
+        f"{number:,} {name}" for name, number in spending.outcomes.items() if number and name != "answered"
+    )
+    tokens_in, tokens_out = spending.figure("input_tokens"), spending.figure("output_tokens")
+    from_cache = spending.figure("cached_tokens")
+    cached = " (cached share not reported)" if from_cache is None else ""
+    if from_cache is not None and tokens_in:
+        cached = f" ({share(from_cache, tokens_in)} cached)"
+    return [
+        f"Calls    {spending.calls:,}"
+        + (f", {spending.replayed:,} answers reused" if spending.replayed else "")
+        + (f" ({outcomes})" if outcomes else ""),
+        f"Tokens   {count(tokens_in)} in{cached}, {count(tokens_out)} out",
+        f"Cost     {cost(spending.figure('cost_usd'))}",
+        f"Time     {duration(progress.seconds_before + progress.seconds())}"
+        + (f", {duration(progress.seconds())} of it now" if progress.seconds_before else ""),
+    ]
+
+
+def failure_lines(
+    heading: str, failures: Sequence[str], *, total: int | None = None, where: str = ""
+) -> list[str]:
+    """The first failures under a heading, and how many more there are; none where nothing failed.
+
+    `total` counts those that are not among `failures` too, `where` says where to find the others.
+    """
+    if not failures:
+        return []
+    left = (len(failures) if total is None else total) - MOST_FAILURES
+    more = [f"  … and {left:,} more{where}"] if left > 0 else []
+    return [heading, *(f"  {failure}" for failure in failures[:MOST_FAILURES]), *more, ""]
+
+
+def failure_line(record: Annotation, place: str) -> str:
+    """Status and first error of a record in words; `place` is where its image is."""
+    return f"{record.status:<10}  {_why(record, place)}"
+
+
+def _why(record: Annotation, place: str) -> str:
+    if not record.errors:
+        return place
+    first = record.errors[0]
+    more = f" (and {len(record.errors) - 1} more)" if len(record.errors) > 1 else ""
+    if first.agent == "image":
+        return f"{first.message}{more}"  # names the file itself
+    return f"{place}  {first.agent} {first.step}: {first.message}{more}"
