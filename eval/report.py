@@ -10,6 +10,7 @@ from pathlib import Path
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.runs import page_of_run
+from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import RunFolder
 
 
@@ -29,6 +30,7 @@ def report(
     >>> uncanny.report(out).name
     'report.html'
     """
+    check_parameters(run=run, out=out, max_images=max_images)
     path = Path(run)
     target = page_of_run(path) if out is None else Path(out)
     folder = RunFolder(path.parent if path.is_file() else path)

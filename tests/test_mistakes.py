@@ -38,8 +38,8 @@ async def _callback(_record: object) -> None:
         ({"max_cost": 1}, "no option `max_cost`. Did you mean `max_cost_usd`?"),
         ({"model": ["demo", "noop"]}, "one name, not"),
         ({"model": None}, "one name, not None"),
-        ({"out": None}, "`out` names no folder"),
-        ({"out": ""}, "`out` names no folder"),
+        ({"out": None}, "`out` must be a path, not None"),
+        ({"out": ""}, "`out` names nothing"),
         ({"concurrency": "4"}, "`concurrency` must be a whole number, not '4'"),
         ({"limit": 1.5}, "`limit` must be a whole number"),
         ({"limit": True}, "`limit` must be a whole number"),
@@ -212,6 +212,80 @@ def test_a_run_of_another_kind_is_no_run_without_records(tmp_path: Path) -> None
     uncanny.annotate(IMAGE, model="demo", out=tmp_path)
     with pytest.raises(UsageError, match="a run of another kind"):
         uncanny.mcq.McqRun(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda u: u.annotate(IMAGE, "demo", "run"),
+            r"annotate\(\): too many .* Write annotate\(images, model=…",
+        ),
+        (lambda u: u.realism.run("scenes"), r"run\(\): missing .* Write run\(pairs, model=…, out=…\)"),
+        (lambda u: u.mcq.run(3, model="demo", out="run"), "Items are a file, .*, not 3"),
+        (lambda u: u.mcq.run([], model="demo", out="run"), "There are no items to ask about"),
+        (lambda u: u.mcq.score("scenes", None), "Answers are run folders, .*, not None"),
+        (lambda u: u.mcq.score("scenes", {"mine": 3}), "Answers are run folders, .*, not 3"),
+        (lambda u: u.mcq.baseline_answers("scenes", "luck"), "no baseline 'luck'. Choose random or"),
+        (lambda u: u.realism.load(3), "Pairs are a file, .*, not 3"),
+        (
+            lambda u: u.realism.run([("a", "b")], model="demo", out="run"),
+            r"Pairs are .*, not \('a', 'b'\)",
+        ),
+        (lambda u: u.realism.score(None), "Verdicts are run folders, .*, not None"),
+        (lambda u: u.semantic.score([], truth=3), "there are no predictions"),
+        (lambda u: u.semantic.load(3, role="truth"), "the truth must be a path or records, not 3"),
+        (
+            lambda u: u.semantic.score("a", truth="b", on_image=print, resamples=-1),
+            "`resamples` must be a whole",
+        ),
+        (
+            lambda u: u.semantic.score("a", truth="b", on_image=lambda name: name),
+            "called with 2 arguments",
+        ),
+        (lambda u: u.report(None), "`run` must be the folder of a run, not None"),
+        (
+            lambda u: u.report("a", max_images=-1),
+            "`max_images` must be a whole number, 0 or more, not -1",
+        ),
+        (lambda u: u.AnnotateRun(3), "`run` must be"),
+    ],
+)
+def test_a_wrong_argument_is_answered_with_what_belongs_there(
+    call: Callable[[Any], Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=message):
+        call(uncanny)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"model": "demo", "base_url": "http://gpu/v1"},
+            "`base_url` is an address for demo, which has no server",
+        ),
+        ({"model": "openai/any", "base_url": {"opnai": "http://gpu/v1"}}, "for opnai, which is no provider"),
+    ],
+)
+def test_an_address_that_nobody_would_use_is_refused(
+    options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEYS["OPENAI_API_KEY"])
+    with pytest.raises(UsageError, match=message):
+        uncanny.annotate(IMAGE, out=tmp_path / "run", **options)
+
+
+def test_a_run_folder_that_this_process_works_on_is_said_so(tmp_path: Path) -> None:
+    async def both() -> list[Any]:
+        runs = (uncanny.annotate_async(IMAGE, model="demo", out=tmp_path) for _ in range(2))
+        return await asyncio.gather(*runs, return_exceptions=True)
+
+    (error,) = (each for each in asyncio.run(both()) if isinstance(each, Exception))
+    assert "This process is already working on" in str(error)
+    assert "name another run with `out`" in str(error)
 
 
 @pytest.mark.parametrize("sources", [["runs/a"], "runs/a", {"a": None}, {"a": [1]}], ids=_kind)

@@ -23,6 +23,7 @@ from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.images import PixelPolicy, PreparedImage
 from uncanny.images.prepared import prepare, prepare_bytes
 from uncanny.models.base import Sampling
+from uncanny.parameters import check_parameters
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import AskOptions, check_options, chosen, read_limits, read_models
@@ -75,6 +76,7 @@ class AnnotateRun(RunResult[Annotation]):
         """Write the page of the run, `report.html` in its folder unless `out` names another file."""
         from uncanny.eval.annotate.report.page import write_report
 
+        check_parameters(out=out)
         return write_report(self.path, out=None if out is None else Path(out))
 
     def to_json(self, images: Set[str] | None = None) -> dict[str, Any]:
@@ -251,7 +253,7 @@ async def annotate_image_async(
     >>> asyncio.run(uncanny.annotate_image_async(image, model="demo")).model
     'demo'
     """
-    check_options(options)
+    check_options(options, name=name)
     for parameter, value, kind in (("config", config, AnnotateConfig), ("policy", policy, PixelPolicy)):
         if value is not None and not isinstance(value, kind):
             raise UsageError(f"{option(parameter)} must be an uncanny.{kind.__name__}, not {value!r}")
@@ -408,6 +410,8 @@ class AnnotateTask(ImageTask[Annotation]):
             raise UsageError(
                 "Both nodes and a graph are given", remedy="Put the nodes into the graph, or leave one out."
             )
+        if self.graph is not None:
+            self.config_json()  # what is no graph is refused
 
     def config_json(self) -> dict[str, Any]:
         content = self.config.model_dump()

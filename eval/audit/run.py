@@ -30,6 +30,7 @@ from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
 from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.images import PixelPolicy
+from uncanny.parameters import check_parameters
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder, copy_into
 from uncanny.runs.config import ModelOptions, RunOptions, check_options, read_limits, read_models
@@ -97,9 +98,18 @@ async def audit_async(
 
     Source: AnomReason, section 4.3; see `eval.metrics.audit`.
     """
-    check_options(options, AuditOptions)
-    if out is not None:
-        check_options({}, out=out)
+    check_options(
+        options,
+        AuditOptions,
+        pair_by=pair_by,
+        allow_mixed=allow_mixed,
+        published=published,
+        resamples=resamples,
+        seed=seed,
+        worst=worst,
+        root=root,
+    )
+    check_parameters(out=out)
     if not sources:
         raise UsageError("There is nothing to audit", remedy="Name at least one generator.")
     generators, second = read_sources(sources), read_sources(against or {})

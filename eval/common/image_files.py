@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.problems import Problem, shown
+from uncanny.eval.common.problems import Problem
+from uncanny.wording import shown
 
 # The words for a model's answer as plain text, in place of a list of anomalies.
 TEXT_KEYS = ("text", "answer", "raw")

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from uncanny.errors import UsageError
+from uncanny.wording import shown
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -64,12 +65,6 @@ class ItemsError(UsageError):
 
     def lines(self) -> tuple[str, ...]:
         return self._lines
-
-
-def shown(value: object) -> str:
-    """A value for a message: on one line and never long."""
-    text = repr(value[: _SHOWN * 2] if isinstance(value, str | bytes) else value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
 def of_validation(error: ValidationError, *, item: str | None, line: int | None) -> list[Problem]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.parameters import check_needed
 from uncanny.records.jsonl import open_to_read, parse_line
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest, Totals
@@ -115,6 +116,7 @@ class RunResult(TableResult, Generic[R]):
     columns: ClassVar[tuple[str, ...]]
 
     def __init__(self, path: str | Path, end: RunEnd | None = None) -> None:
+        check_needed(run=path)
         self.path = Path(path)
         self.end = end
         others = (name for name in RECORD_FILES if name != self.record_file)

@@ -11,9 +11,10 @@ from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import UsageError
 from uncanny.eval.common.image_files import Entry, read_bytes, repeated_images, take_apart
 from uncanny.eval.common.matching import pair_images
-from uncanny.eval.common.problems import ItemsError, Problem, shown
+from uncanny.eval.common.problems import ItemsError, Problem
 from uncanny.runs.inputs import ImageFile
 from uncanny.schema import Source
+from uncanny.wording import shown
 
 # `0_real` and `1_fake` are what the common collections of generated images are sorted into.
 FOLDERS: Final[dict[str, Source]] = {

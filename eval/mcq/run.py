@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Unpack, cast, overload
 
 from uncanny.agents.artifact_answerer import ROLES, QuestionPrompt, RawAnswer
-from uncanny.errors import ENDS_RUN, StorageError, UncannyError
+from uncanny.errors import ENDS_RUN, StorageError, UncannyError, UsageError
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import Answer, AskedQuestion, Item, ItemSet
@@ -203,10 +203,18 @@ async def run_async(
     Source: SalArt-VQA, section 4.1.
     """
     check_options(
-        options, out=out, root=root, temperature=temperature, top_p=top_p, max_output_tokens=max_output_tokens
+        options,
+        out=out,
+        root=root,
+        temperature=temperature,
+        top_p=top_p,
+        max_output_tokens=max_output_tokens,
+        control=control,
     )
     config = McqConfig(temperature, top_p, max_output_tokens, control)
     item_set = load(items, root=root)
+    if not item_set:
+        raise UsageError("There are no items to ask about", remedy="Give one at least.")
 
     async def ask(models: ModelOptions, folder: Path, limits: RunOptions) -> McqRun:
         asked = load(item_set, folder=folder)

@@ -20,12 +20,14 @@ from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError, Problem, parse_records
 from uncanny.images import SkippedInputs, discover, display_path
+from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
 from uncanny.schema import Record
 from uncanny.wording import option
 
 PAIR_FILE = "pairs.jsonl"
+_PAIRS = "Pairs are a file, a folder, the word `scenes` or uncanny.realism.PairFiles records"
 
 NonEmpty = Annotated[str, StringConstraints(min_length=1)]
 
@@ -99,6 +101,7 @@ def load(
     >>> len(uncanny.realism.load("scenes"))
     10
     """
+    check_parameters(original=original, edited=edited, root=root)
     if (original is None) != (edited is None):
         raise UsageError(
             f"{option('original')} and {option('edited')} go together", remedy="Name both folders."
@@ -112,7 +115,9 @@ def load(
         return folder_pairs(Path(original), Path(edited))
     assert source is not None
     if not isinstance(source, str | os.PathLike):
-        return source if isinstance(source, PairSet) else _pairs_of_program(source)
+        if isinstance(source, PairSet):
+            return source
+        return _pairs_of_program(check_records(source, PairFiles, what=_PAIRS))
     path = Path(source)
     if source != SCENES or path.exists():
         return load_pairs(path, None if root is None else Path(root))

@@ -23,6 +23,7 @@ from uncanny.eval.common.published import published
 from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, ratio_intervals, share_intervals
 from uncanny.eval.realism.data import NonEmpty
 from uncanny.eval.realism.verdicts import Verdict
+from uncanny.parameters import check_records
 from uncanny.schema import Record
 
 HumanLabel = Literal["all", "deceiving", "intermediate", "non_deceiving"]
@@ -110,13 +111,17 @@ class HumanScore:
 
 
 HumanFile = str | os.PathLike[str]
+_HUMANS = "People's answers are files or uncanny.realism.HumanAnswer records"
 # A file, several, or answers of a program.
 Humans = HumanFile | Sequence[HumanFile] | Sequence[HumanAnswer]
 
 
 def human_answers(humans: Humans) -> tuple[HumanAnswer, ...]:
     """All answers. Raises ItemsError with every invalid line, UsageError for a file without answers."""
-    sources = [humans] if isinstance(humans, str | os.PathLike) else humans
+    kinds = (str, os.PathLike, HumanAnswer)
+    sources = (
+        [humans] if isinstance(humans, str | os.PathLike) else check_records(humans, kinds, what=_HUMANS)
+    )
     answers: list[HumanAnswer] = []
     for source in sources:
         if isinstance(source, HumanAnswer):

@@ -19,6 +19,7 @@ from uncanny.eval.metrics.significance import PositionBias
 from uncanny.eval.realism.humans import HUMAN_LABELS, HumanScore, published_humans
 from uncanny.eval.realism.verdicts import VerdictOutcome, VerdictSet
 from uncanny.graphs.ugda_cases import CASES, LABELS, Case, Label
+from uncanny.parameters import check_parameters
 from uncanny.wording import either
 
 if TYPE_CHECKING:
@@ -181,12 +182,13 @@ class RealismScore(TableResult):
 
     def report(
         self,
-        path: str | os.PathLike[str] | None = None,
+        out: str | os.PathLike[str] | None = None,
         *,
         root: str | os.PathLike[str] | None = None,
         title: str | None = None,
     ) -> Path:
-        """Write the page and return its path: `realism.html` beside the first verdicts unless `path` says.
+        """Write the page and return its path: `realism.html` beside the first verdicts unless `out` says
+        otherwise.
 
         `root` is where paths of pictures start, else where the run beside the verdicts says, else at the
         verdicts' own folder; a picture that cannot be read is left out. The file appears whole or not at all.
@@ -194,7 +196,8 @@ class RealismScore(TableResult):
         """
         from uncanny.eval.realism.report import write_realism_page
 
-        target = self.page() if path is None else Path(path)
+        check_parameters(out=out, root=root)
+        target = self.page() if out is None else Path(out)
         if target is None:
             raise UsageError("These verdicts have no folder", remedy="Say where the page goes.")
         return write_realism_page(self, target, root=None if root is None else Path(root), title=title)

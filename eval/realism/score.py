@@ -20,6 +20,7 @@ from uncanny.eval.realism.humans import Humans, human_answers, score_humans
 from uncanny.eval.realism.result import CallCount, GroupScore, RealismScore, SetScore
 from uncanny.eval.realism.verdicts import Verdict, VerdictOutcome, Verdicts, verdict_sets
 from uncanny.graphs.ugda_cases import CASES, LABELS
+from uncanny.parameters import check_parameters
 
 SECOND_CHECKS = 2
 
@@ -48,6 +49,7 @@ def score(
     >>> scores.sets["ours"].overall.labels["deceiving"].counts
     4
     """
+    check_parameters(published=published, resamples=resamples, seed=seed)
     answers = None if humans is None else human_answers(humans)
     sets = {
         verdict_set.name: SetScore(

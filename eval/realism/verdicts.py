@@ -19,11 +19,13 @@ from pydantic import Field
 from uncanny.agents.realism_judge import CheckName
 from uncanny.answers.verdicts import Position, Realistic
 from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError, Problem, parse_records, shown
+from uncanny.eval.common.problems import ItemsError, Problem, parse_records
 from uncanny.eval.realism.data import NonEmpty, by_line, repeated_ids
 from uncanny.graphs.ugda_cases import Case, Label, label_of
+from uncanny.parameters import check_records
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.schema import Record, Usage
+from uncanny.wording import shown
 
 VERDICTS = "verdicts.jsonl"
 
@@ -99,6 +101,7 @@ class VerdictSet:
 
 VerdictFile = str | os.PathLike[str]
 VerdictSource = VerdictFile | Sequence[Verdict]
+_VERDICTS = "Verdicts are run folders, files, uncanny.realism.Verdict records, or a mapping from name to them"
 # A file or run folder, several, or verdicts of a program; a mapping where each is to have a name.
 Verdicts = VerdictSource | Sequence[VerdictFile] | Mapping[str, VerdictSource]
 
@@ -115,6 +118,7 @@ def verdict_sets(verdicts: Verdicts) -> tuple[VerdictSet, ...]:
         return _read_sets(list(verdicts.items()))
     if isinstance(verdicts, str | os.PathLike):
         return _named(_read_sets([("", file) for file in _runs_in(verdicts)]))
+    check_records(verdicts, (str, os.PathLike, Verdict), what=_VERDICTS)
     records = [each for each in verdicts if isinstance(each, Verdict)]
     files = [each for each in verdicts if not isinstance(each, Verdict)]
     if files and records:
@@ -175,7 +179,7 @@ def _read_lines(
     """The verdicts by their line, None for those of a program, and what is wrong with the other lines."""
     if isinstance(source, str | os.PathLike):
         return parse_records(file or Path(source), Verdict)
-    return [(None, verdict) for verdict in source], []
+    return [(None, verdict) for verdict in check_records(source, Verdict, what=_VERDICTS)], []
 
 
 def _labelled(verdict: Verdict) -> Verdict:

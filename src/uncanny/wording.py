@@ -67,6 +67,7 @@ def either(*, python: str, command_line: str) -> str:
 
 
 NOT_PRICED = "not priced"
+_SHOWN = 80
 
 
 def count(value: float | None) -> str:
@@ -104,3 +105,9 @@ def duration(seconds: float) -> str:
     if hours < 48:
         return f"{hours} h {minutes} min"
     return f"{hours // 24} d {hours % 24} h"
+
+
+def shown(value: object) -> str:
+    """A value for a message: on one line and never long."""
+    text = repr(value[: _SHOWN * 2] if isinstance(value, str | bytes) else value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -96,7 +96,7 @@ async def test_models_are_closed_whatever_happens(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_budget_in_dollars_needs_a_price() -> None:
-    with pytest.raises(UsageError, match=r"--max-cost-usd needs the price of openai/none"):
+    with pytest.raises(UsageError, match=r"`max_cost_usd` needs the price of openai/none"):
         async with opened(options("openai/none"), max_cost_usd=1.0):
             pass
     async with opened(options("openai/gpt-4o", fallback="vllm/any"), max_cost_usd=1.0):

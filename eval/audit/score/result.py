@@ -17,6 +17,7 @@ from uncanny.eval.audit.score import tables
 from uncanny.eval.common.estimates import Estimate, interval_json
 from uncanny.eval.common.tables import Table, TableResult, data_frame
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
+from uncanny.parameters import check_needed
 from uncanny.records.run_folder import Unfinished
 
 if TYPE_CHECKING:
@@ -352,6 +353,7 @@ class AuditResult(TableResult):
         """
         from uncanny.eval.audit.report.page import write_audit_page
 
+        check_needed(out=out)
         return write_audit_page(self, Path(out), title=title)
 
 

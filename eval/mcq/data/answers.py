@@ -11,11 +11,13 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError, Problem, parse_records, shown
+from uncanny.eval.common.problems import ItemsError, Problem, parse_records
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AnswerForm, Item, Question
 from uncanny.eval.mcq.score.parser import read_choice
+from uncanny.parameters import check_needed, check_records
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import RunFolder
+from uncanny.wording import shown
 
 ANSWERS_FILE = "answers.jsonl"
 
@@ -143,6 +145,9 @@ def write_predictions(
     >>> answers = uncanny.mcq.baseline_answers(items, "always-E/no")
     >>> uncanny.mcq.write_predictions(answers, "predictions.jsonl", items=items)
     """
+    check_needed(path=path)
+    check_records(items, Item, what="Items are uncanny.mcq.Item records")
+    answers = check_records(answers, Answer, what="Answers are uncanny.mcq.Answer records")
     forms: dict[str, AnswerForm] = {item.id: item.answer_form for item in items}
     rows: dict[str, dict[str, str | None]] = {item.id: dict.fromkeys(item.questions()) for item in items}
     models: set[str] = set()

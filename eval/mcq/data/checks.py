@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import get_args
 
 from uncanny.errors import ImageError, StorageError
-from uncanny.eval.common.problems import Problem, shown
+from uncanny.eval.common.problems import Problem
 from uncanny.eval.mcq.data.items import (
     ARTIFACT_SPLITS,
     Box,
@@ -26,10 +26,12 @@ from uncanny.eval.mcq.data.items import (
     Split,
     TextChoice,
 )
-from uncanny.eval.mcq.data.load import ItemSource, bundled_file, is_bundled, parse_items
+from uncanny.eval.mcq.data.load import ItemSource, bundled_file, is_bundled, load, parse_items
 from uncanny.images import PixelPolicy
 from uncanny.images.decode import PIXELS, decode, explain, read_header
 from uncanny.images.file_bytes import read_image_file
+from uncanny.parameters import check_parameters
+from uncanny.wording import shown
 
 OPTIONS: tuple[Option, ...] = get_args(Option)
 _LATER: tuple[Question, ...] = ("q2", "q3", "q4")
@@ -52,8 +54,9 @@ def check(
     >>> uncanny.mcq.check("scenes")
     ()
     """
+    check_parameters(root=root)
     if not isinstance(source, str | os.PathLike):
-        return tuple(problem for problem, _ in _check(ItemSet.of(source), images))
+        return tuple(problem for problem, _ in _check(load(source), images))
     file = bundled_file() if is_bundled(source) else Path(source)
     numbered, problems = parse_items(file)
     lines = {id(item): number for number, item in numbered}

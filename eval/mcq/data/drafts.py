@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.items import Box, Item, ItemSet, Option
 from uncanny.eval.mcq.data.load import item_lines, write_items
+from uncanny.parameters import check_needed, check_parameters
 from uncanny.records.jsonl import read_records
 from uncanny.records.run_folder import RunFolder
 from uncanny.schema import Annotation, Anomaly, Record
@@ -163,6 +164,8 @@ def build(
     >>> [item.split for item in uncanny.mcq.build(out, "drafts.jsonl")]
     ['art_dg']
     """
+    check_needed(run=run, out=out)
+    check_parameters(seed=seed, force=force)
     target = Path(out)
     drafts = ItemSet(draft_run(Path(run), target.parent, seed), target)
     if not force and _differs(target, b"".join(item_lines(drafts))):

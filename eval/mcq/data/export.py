@@ -18,6 +18,7 @@ from uncanny.eval.mcq.data.released_rows import STANDARD_E
 from uncanny.eval.mcq.data.table_files import ImageFolder, columns, pyarrow
 from uncanny.images import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
+from uncanny.parameters import check_needed
 from uncanny.records.jsonl import write_atomically
 
 _ROLE: dict[Split, str] = {
@@ -56,9 +57,10 @@ def export_table(
     >>> str(uncanny.mcq.export_table("scenes", "scenes.csv"))
     'scenes.csv'
     """
+    check_needed(out=out)
     items, path = load(source, root=root), Path(out)
     if not items:
-        raise UsageError("There are no items to export")
+        raise UsageError("There are no items to export", remedy="Give one at least.")
     rows = ((_row(item), _pictures(item, items, overlays)) for item in items)
     kind = path.suffix.lower()
     if kind == ".parquet":

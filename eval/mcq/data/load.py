@@ -17,6 +17,7 @@ from uncanny.demo.scenes import SCENES, Scene, scenes
 from uncanny.errors import UsageError
 from uncanny.eval.common.problems import ItemsError, Problem, parse_records
 from uncanny.eval.mcq.data.items import Item, ItemSet
+from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import RunFolder, check_no_links, check_within
 from uncanny.records.run_manifest import RunManifest
@@ -24,13 +25,17 @@ from uncanny.wording import either, option
 
 ITEMS_FILE = "items.jsonl"
 _COPY = "items"
+_ITEMS = "Items are a file, the word `scenes` or uncanny.mcq.Item records"
 
 # What the functions of this protocol take for a set: a file, the word `scenes`, or items.
 ItemSource = str | os.PathLike[str] | Sequence[Item]
 
 
 def load(
-    source: ItemSource, *, root: str | os.PathLike[str] | None = None, folder: Path | None = None
+    source: ItemSource,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    folder: str | os.PathLike[str] | None = None,
 ) -> ItemSet:
     """All items of a JSON Lines file, in its order; ids are unique. Images are not looked at.
 
@@ -46,8 +51,11 @@ def load(
     >>> len(items), items[0].questions()
     (20, ('q1', 'q2', 'q3', 'q4'))
     """
+    check_parameters(root=root, folder=folder)
+    folder = None if folder is None else Path(folder)
     if not isinstance(source, str | os.PathLike):
-        items = ItemSet.of(source)
+        known = isinstance(source, ItemSet)
+        items = ItemSet.of(source if known else check_records(source, Item, what=_ITEMS))
         if not items.bundled or folder is None:
             return items
         return _inside(replace(items, file=bundled_file(folder)), folder)

@@ -19,6 +19,7 @@ from uncanny.images import PixelPolicy, RecordedFile
 from uncanny.images.discover import short_path
 from uncanny.images.file_bytes import read_image_file, read_stamped
 from uncanny.images.overlay import draw_boxes, drawing_digest
+from uncanny.parameters import check_needed
 from uncanny.records.jsonl import write_atomically
 
 # The folder of drawn Q3 images, in a run and beside a set.
@@ -105,6 +106,7 @@ def overlay(
     >>> drawn.overlay_path(drawn[0]).is_file()
     True
     """
+    check_needed(out=out)
     folder = Path(out)
     items = load(source, root=root, folder=folder)
     target = folder / ITEMS_FILE

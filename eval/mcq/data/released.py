@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError, Problem, of_validation, shown
+from uncanny.eval.common.problems import ItemsError, Problem, of_validation
 from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.items import Item, ItemSet, Split
 from uncanny.eval.mcq.data.load import ITEMS_FILE, write_items
@@ -36,6 +36,8 @@ from uncanny.eval.mcq.data.released_rows import (
     text,
 )
 from uncanny.eval.mcq.data.table_files import ImageFolder, columns, rows, table_files
+from uncanny.parameters import check_needed
+from uncanny.wording import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ def import_table(
     >>> len(uncanny.mcq.import_table(table, "set"))
     20
     """
+    check_needed(table=source, out=out)
     path, folder = Path(source), Path(out)
     if holds_payloads(path):
         return import_payloads(path, folder)

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from uncanny.errors import ImageError
-from uncanny.eval.common.problems import Problem, shown
+from uncanny.eval.common.problems import Problem
 from uncanny.eval.mcq.data.items import QUESTIONS, ArtifactType, Question
 from uncanny.images import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
+from uncanny.wording import shown
 
 ROLES = ("artifact", "clean_reference", "paired_generated_counterpart")
 STANDARD_E = {"q2": "none of these regions", "q4": "none of these descriptions"}

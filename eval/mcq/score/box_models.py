@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
+from numbers import Real
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,8 +21,11 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.tables import MISSING, Table, TableResult
 from uncanny.eval.mcq.data.items import Answer, Box, Item, Option
+from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.metrics.intervals import RESAMPLES, Ratio, ratio, share_intervals
 from uncanny.eval.metrics.mcq import ARTIFACT, within
+from uncanny.parameters import check_needed, check_parameters
+from uncanny.wording import option, shown
 
 BOX_NOTE = "a mask cannot answer E: every reference is wrong by construction"
 Mask = NDArray[np.float64]
@@ -58,7 +62,13 @@ def choose_box(
     >>> uncanny.mcq.choose_box(np.eye(4), {"A": (0, 0, 2, 2), "B": (2, 0, 4, 2)}).box
     'A'
     """
-    scores = np.asarray(mask, dtype=np.float64)
+    try:
+        scores = np.asarray(mask, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"{shown(mask)} is no mask: {error}", remedy="Give one finite score a pixel."
+        ) from error
+    _check_boxes(boxes, size)
     if scores.ndim != 2 or not scores.size or not np.isfinite(scores).all():
         raise UsageError(
             f"a mask of shape {scores.shape} is not a finite picture of scores",
@@ -68,6 +78,25 @@ def choose_box(
     best = max(means.values())
     first, *others = [option for option, mean in means.items() if mean == best]
     return BoxPick(first, means, bool(others))
+
+
+def _check_boxes(boxes: Mapping[Option, Box], size: tuple[int, int] | None) -> None:
+    """Raises UsageError where these are no boxes by letter, or `size` is no width and height."""
+    if not isinstance(boxes, Mapping) or not boxes:
+        raise UsageError(f"Boxes are a mapping from letters to boxes, not {shown(boxes)}")
+    for box in boxes.values():
+        if not _numbers(box, 4):
+            raise UsageError(f"{shown(box)} is no box", remedy="Write x0, y0, x1, y1 in pixels of the image.")
+    if size is not None and not (_numbers(size, 2) and min(size) > 0):
+        raise UsageError(f"{shown(size)} is no size", remedy="Write width and height of the image in pixels.")
+
+
+def _numbers(values: object, length: int) -> bool:
+    return (
+        isinstance(values, Iterable)
+        and len(numbers := list(values)) == length
+        and all(isinstance(number, Real) for number in numbers)
+    )
 
 
 def _mean_under(scores: Mask, box: Box, size: tuple[int, int] | None) -> float:
@@ -91,6 +120,7 @@ def read_mask(path: str | os.PathLike[str]) -> Mask:
     >>> uncanny.mcq.read_mask("mask.npy").shape
     (4, 4)
     """
+    check_needed(path=path)
     try:
         if Path(path).suffix == ".npy":
             return cast(Mask, np.load(path, allow_pickle=False).astype(np.float64))
@@ -101,7 +131,7 @@ def read_mask(path: str | os.PathLike[str]) -> Mask:
         raise UsageError(f"{path}: not a mask: {error}", remedy="Give a .npy array or a picture.") from error
 
 
-def box_answers(items: Iterable[Item], picks: Mapping[str, BoxPick], model: str) -> list[Answer]:
+def box_answers(items: ItemSource, picks: Mapping[str, BoxPick], model: str) -> list[Answer]:
     """Q3 answers from picks by item id; an item without a pick has none.
 
     >>> import numpy as np
@@ -110,9 +140,12 @@ def box_answers(items: Iterable[Item], picks: Mapping[str, BoxPick], model: str)
     >>> [answer.raw for answer in uncanny.mcq.box_answers([item], {item.id: pick}, "mine")]
     ['A']
     """
+    _check_picks(picks)
+    if not isinstance(model, str):
+        raise UsageError(f"{option('model')} must be the name of a model, not {shown(model)}")
     return [
         Answer(id=item.id, question="q3", raw=picks[item.id].box, model=model)
-        for item in items
+        for item in load(items)
         if item.q3 is not None and item.id in picks
     ]
 
@@ -148,14 +181,16 @@ class BoxScores(TableResult):
 
 
 def score_boxes(
-    items: Iterable[Item], picks: Mapping[str, BoxPick], *, resamples: int = RESAMPLES, seed: int = 0
+    items: ItemSource, picks: Mapping[str, BoxPick], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> BoxScores:
     """Q3 of a model that gives masks, from its picks by item id; items that have no Q3 are left out.
 
     >>> uncanny.mcq.score_boxes(uncanny.mcq.load("scenes"), {}).missing
     20
     """
-    boxed = [item for item in items if item.q3 is not None]
+    check_parameters(resamples=resamples, seed=seed)
+    _check_picks(picks)
+    boxed = [item for item in load(items) if item.q3 is not None]
     ratios = _ratios(boxed, picks)
     intervals = share_intervals(ratios, resamples=resamples, seed=seed)
     return BoxScores(
@@ -166,6 +201,12 @@ def score_boxes(
         missing=sum(item.id not in picks for item in boxed),
         ties=sum(picks[item.id].tied for item in boxed if item.id in picks),
     )
+
+
+def _check_picks(picks: Mapping[str, BoxPick]) -> None:
+    """Raises UsageError for anything but picks by item id."""
+    if not isinstance(picks, Mapping) or not all(isinstance(pick, BoxPick) for pick in picks.values()):
+        raise UsageError(f"Picks are a mapping from item ids to what choose_box returns, not {shown(picks)}")
 
 
 def _ratios(items: Sequence[Item], picks: Mapping[str, BoxPick]) -> list[Ratio]:

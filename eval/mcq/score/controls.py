@@ -15,10 +15,12 @@ from typing import Any, Literal
 
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.items import ARTIFACT_SPLITS, Answer, AskedQuestion, Item, Question, Split
+from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import changed_since
 from uncanny.eval.mcq.score.matrix import failed
 from uncanny.eval.mcq.score.parser import Parser, Reading, read_choice
 from uncanny.eval.metrics.mcq import SPLITS
+from uncanny.parameters import check_parameters
 
 BASELINE_PREFIX = "baseline/"
 Baseline = Literal["random", "always-E/no"]
@@ -30,15 +32,19 @@ def is_baseline(model: str) -> bool:
     return model.startswith(BASELINE_PREFIX)
 
 
-def baseline_answers(items: Iterable[Item], baseline: Baseline, *, seed: int = 0) -> list[Answer]:
+def baseline_answers(items: ItemSource, baseline: Baseline, *, seed: int = 0) -> list[Answer]:
     """An answer to every question of every item, by the model `baseline/NAME`.
 
-    `random` is uniform over the options of the question and depends on seed, item and question alone, not on
-    the order or number of items; `always-E/no` finds nothing anywhere.
+    `items` are those of `load`, or anything it takes. `random` is uniform over the options of the question
+    and depends on seed, item and question alone, not on the order or number of items; `always-E/no` finds
+    nothing anywhere. Raises UsageError for another baseline, and what `load` raises.
 
     >>> uncanny.mcq.baseline_answers(uncanny.mcq.load("scenes")[:1], "always-E/no")[0].raw
     'no'
     """
+    check_parameters(seed=seed)
+    if baseline not in BASELINES:
+        raise UsageError(f"There is no baseline {baseline!r}", remedy=f"Choose {' or '.join(BASELINES)}.")
     return [
         Answer(
             id=item.id,
@@ -46,7 +52,7 @@ def baseline_answers(items: Iterable[Item], baseline: Baseline, *, seed: int = 0
             raw=_baseline_choice(item, question, baseline, seed),
             model=BASELINE_PREFIX + baseline,
         )
-        for item in items
+        for item in load(items)
         for question in item.questions()
     ]
 
@@ -68,7 +74,7 @@ def options_of(item: Item, question: Question) -> tuple[str, ...]:
     return (*choice.options, "E") if choice else ()
 
 
-def random_expectation(items: Iterable[Item]) -> dict[str, Any]:
+def random_expectation(items: ItemSource) -> dict[str, Any]:
     """What `random` scores on average, in closed form: `splits` as in a score, and recall and specificity.
 
     With the usual four options and E: 1/2 on Q1, 1/5 on Q2–Q4, 0.4 % on all four, 0.8 % on the last three.
@@ -76,7 +82,7 @@ def random_expectation(items: Iterable[Item]) -> dict[str, Any]:
     >>> uncanny.mcq.random_expectation(uncanny.mcq.load("scenes"))["q1_detection"]
     {'recall': 0.5, 'specificity': 0.5}
     """
-    everything = list(items)
+    everything = list(load(items))
     splits: dict[str, dict[str, float | None]] = {
         name: _expected([item for item in everything if item.split in members])
         for name, members in SPLITS.items()

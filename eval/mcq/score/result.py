@@ -24,6 +24,7 @@ from uncanny.eval.mcq.score.matrix import ResponseMatrix
 from uncanny.eval.mcq.score.parser import PARSER_VERSION, Parser
 from uncanny.eval.mcq.score.tables import score_table
 from uncanny.eval.metrics.intervals import LEVEL, METHOD
+from uncanny.parameters import check_needed
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -211,12 +212,13 @@ class McqScores(Mapping[str, ModelScore], TableResult):
         return data_frame(FRAME_COLUMNS, rows)
 
     def report(
-        self, path: str | os.PathLike[str], *, published: bool = True, overlays: Path | None = None
+        self, out: str | os.PathLike[str], *, published: bool = True, overlays: Path | None = None
     ) -> Path:
-        """Write the page of these scores to `path` and return it; see `report.page.write_page`."""
+        """Write the page of these scores to `out` and return its path; see `report.page.write_page`."""
         from uncanny.eval.mcq.report.page import write_page
 
-        return write_page(self, Path(path), published=published, overlays=overlays)
+        check_needed(out=out)
+        return write_page(self, Path(out), published=published, overlays=overlays)
 
     def _model_json(self, name: str) -> dict[str, Any]:
         content = model_json(self.models[name], "exact", self.resamples, self.seed)

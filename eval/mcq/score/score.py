@@ -21,6 +21,7 @@ from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, response_ma
 from uncanny.eval.mcq.score.parser import Parser
 from uncanny.eval.mcq.score.result import McqScores, ModelScore
 from uncanny.eval.metrics.intervals import RESAMPLES
+from uncanny.parameters import check_parameters, check_records
 from uncanny.wording import option
 
 # A run folder, a folder with runs of several models, a file of answers or of predictions.
@@ -28,6 +29,9 @@ AnswerFile = str | os.PathLike[str]
 AnswerSource = (
     AnswerFile | Sequence[AnswerFile] | Sequence[Answer] | Mapping[str, AnswerFile | Sequence[Answer]]
 )
+
+_ANSWERS = "Answers are run folders, files, uncanny.mcq.Answer records, or a mapping from model to them"
+_HUMAN = "Answers of people are files"
 
 
 def score(
@@ -66,6 +70,7 @@ def score(
     """
     if parser not in ("exact", "lenient"):
         raise UsageError(f"There is no parser {parser!r}", remedy="Choose exact or lenient.")
+    check_parameters(resamples=resamples, seed=seed, baselines=baselines, require_complete=require_complete)
     item_set = load(items, root=root)
     everything = _answers(answers)
     if baselines:
@@ -108,6 +113,7 @@ def _answers(source: AnswerSource) -> list[Answer]:
         ]
     if isinstance(source, str | os.PathLike):
         return read_answers([Path(source)])
+    check_records(source, (str, os.PathLike, Answer), what=_ANSWERS)
     answers = [each for each in source if isinstance(each, Answer)]
     files = [Path(each) for each in source if not isinstance(each, Answer)]
     return [*answers, *read_answers(files)] if files else answers
@@ -125,7 +131,9 @@ def _of_one_model(model: str, source: AnswerFile | Sequence[Answer]) -> list[Ans
 
 
 def _files(source: AnswerFile | Sequence[AnswerFile]) -> list[Path]:
-    return [Path(source)] if isinstance(source, str | os.PathLike) else [Path(each) for each in source]
+    if isinstance(source, str | os.PathLike):
+        return [Path(source)]
+    return [Path(each) for each in check_records(source, (str, os.PathLike), what=_HUMAN)]
 
 
 def _aggregated(matrices: Mapping[str, ResponseMatrix], resamples: int, seed: int) -> dict[str, ModelScore]:

@@ -18,10 +18,11 @@ from pydantic import BaseModel
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import UsageError
 from uncanny.eval.common.image_files import Entry, from_records, read_bytes, repeated_images, take_apart
-from uncanny.eval.common.problems import ItemsError, Problem, shown
+from uncanny.eval.common.problems import ItemsError, Problem
 from uncanny.eval.semantic.data.read import EntryReader, Role
 from uncanny.eval.semantic.data.records import AnomalySet, ScoredAnomaly, ScoredImage
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
+from uncanny.wording import shown
 
 RECORDS = "annotations.jsonl"
 
@@ -53,6 +54,11 @@ def load(anomalies: Anomalies, *, role: Role = "predictions") -> AnomalySet:
         if role == "truth" and os.fspath(anomalies) == SCENES and not Path(SCENES).exists():
             return scenes_truth()
         return _load_file(Path(anomalies), role)
+    if not isinstance(anomalies, Iterable):
+        raise UsageError(
+            f"the {role} must be a path or records, not {shown(anomalies)}",
+            remedy="Give a path, or a list of records.",
+        )
     return _load_records(anomalies, role, f"the {role}")
 
 

@@ -17,9 +17,10 @@ from uncanny.answers import ANOMALIES, ListForm, make_form, read_list, read_seve
 from uncanny.answers.forms import Kind, label_key
 from uncanny.errors import AnswerError
 from uncanny.eval.common.image_files import TEXT_KEYS, Entry
-from uncanny.eval.common.problems import Problem, shown
+from uncanny.eval.common.problems import Problem
 from uncanny.eval.semantic.data.records import ScoredAnomaly, ScoredImage
 from uncanny.schema import Source, Status
+from uncanny.wording import shown
 
 Role = Literal["predictions", "truth"]
 

@@ -21,6 +21,7 @@ from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.tables import Table, TableResult, data_frame
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
 from uncanny.eval.semantic.data.records import ScoredAnomaly
+from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Source, Status
 
@@ -336,19 +337,20 @@ class SemanticScore(TableResult):
                 accuracy = prediction.accuracy
                 yield {"predictions": name, "metric": "accuracy"} | row(accuracy.estimate, accuracy.images)
 
-    def report(self, path: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Path:
+    def report(self, out: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Path:
         """Write the HTML page and return its path: `semantic.html` beside the first predictions by default.
 
         Raises UsageError without a path for predictions of no file, OSError where it cannot be written.
         """
         from uncanny.eval.semantic.report.page import write_semantic_page
 
-        if path is None:
+        check_parameters(out=out)
+        if out is None:
             first = next((Path(each.path) for each in self.predictions.values()), Path())
             if not first.exists() or not self.predictions:
                 raise UsageError("These predictions have no folder", remedy="Say where the page goes.")
-            path = page_beside(first)
-        return write_semantic_page(self, Path(path), title=title)
+            out = page_beside(first)
+        return write_semantic_page(self, Path(out), title=title)
 
 
 def page_beside(predictions: Path) -> Path:

@@ -42,6 +42,7 @@ from uncanny.eval.semantic.similarity.base import (
     SimilarityName,
     open_measure,
 )
+from uncanny.parameters import check_callback, check_parameters, check_records
 from uncanny.schema import Source, Status
 
 OnStart = Callable[[int], None]
@@ -106,6 +107,20 @@ def score(
     >>> scores["predictions"].protocols["paper"].semap["full"].value
     1.0
     """
+    check_parameters(
+        backbone=backbone,
+        num_layers=num_layers,
+        device=device,
+        batch_tokens=batch_tokens,
+        keep_all=keep_all,
+        balance=balance,
+        resamples=resamples,
+        seed=seed,
+        published=published,
+        on_start=on_start,
+    )
+    check_callback("on_image", on_image, 2)
+    check_records(thresholds, (int, float), what="Thresholds are numbers")
     options = MeasureOptions(
         None if backbone is None else str(backbone), num_layers, device, batch_tokens, keep_all
     )
@@ -169,8 +184,6 @@ class ScoreSettings:
             )
         if not 0 <= self.balance <= 1:
             raise UsageError(f"lambda {self.balance}", remedy="Give a share from 0 to 1.")
-        if self.resamples < 0:
-            raise UsageError(f"resamples {self.resamples}", remedy="Give 0 or more; 0 leaves intervals out.")
 
     @property
     def published(self) -> bool:

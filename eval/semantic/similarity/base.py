@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
+from uncanny.wording import shown
 
 Matrix = NDArray[np.float64]
 
@@ -79,6 +80,13 @@ def open_measure(similarity: SimilarityName | Similarity, options: MeasureOption
     or its weights are not there.
     """
     if not isinstance(similarity, str):
+        parts = ("described", "compares_with_published", "matrices")
+        missing = [name for name in parts if not hasattr(similarity, name)]
+        if missing:
+            raise UsageError(
+                f"{shown(similarity)} is no similarity: it has no {' and no '.join(missing)}",
+                remedy=f"Choose one of {', '.join(MEASURES)}, or give an uncanny.semantic.Similarity.",
+            )
         if options != MeasureOptions():
             raise UsageError(
                 "a similarity of your own takes no backbone, layers or device",

@@ -6,12 +6,9 @@ is none of them, `read_models` and `read_limits` make of them what the machinery
 from __future__ import annotations
 
 import difflib
-import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from numbers import Integral, Real
-from os import PathLike
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -19,7 +16,8 @@ from uncanny.client.endpoint import PATIENCE_S
 from uncanny.errors import UsageError
 from uncanny.models.addresses import parse_address
 from uncanny.models.base import Sampling
-from uncanny.models.registry import ModelId, parse_model
+from uncanny.models.registry import WITHOUT_NAME, ModelId, is_provider, parse_model
+from uncanny.parameters import check_needed, check_parameters
 from uncanny.runs.stop import Stop
 from uncanny.settings import settings
 from uncanny.wording import option
@@ -59,64 +57,23 @@ class AskOptions(TypedDict, total=False):
     progress: bool
 
 
-_PATH = ((str, PathLike), "a path")
-_WHOLE_NUMBER = ((Integral,), "a whole number")
-_NUMBER = ((Real,), "a number")
-_YES_OR_NO = ((bool,), "True or False")
-_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
-    "roles": ((Mapping,), "a mapping from role to model"),
-    "fallback": ((str,), "the name of a model"),
-    "base_url": ((str, Mapping), "the address of a server, or a mapping from provider to address"),
-    "concurrency": _WHOLE_NUMBER,
-    "timeout_s": _NUMBER,
-    "patience_s": _NUMBER,
-    "max_cost_usd": _NUMBER,
-    "max_tokens_total": _WHOLE_NUMBER,
-    "limit": _WHOLE_NUMBER,
-    "prices": _PATH,
-    "cache": _YES_OR_NO,
-    "cache_dir": _PATH,
-    "retry_failed": _YES_OR_NO,
-    "stop": ((Stop,), "an uncanny.Stop"),
-    "progress": _YES_OR_NO,
-    "out": _PATH,
-    "root": _PATH,
-    "temperature": _NUMBER,
-    "top_p": _NUMBER,
-    "max_output_tokens": _WHOLE_NUMBER,
-    "max_side": _WHOLE_NUMBER,
-    "jpeg_quality": _WHOLE_NUMBER,
-    "max_pixels": _WHOLE_NUMBER,
-}
-
-
 def check_options(options: Mapping[str, object], known: type[AskOptions] = AskOptions, **own: object) -> None:
-    """Refuse what no option is called, and values of another kind than an option's.
+    """Refuse what no option is called, and values of another kind than an option's (`check_parameters`).
 
-    `own` are the function's own parameters. A limit that is misspelt would be no limit, and a coroutine
-    function as a callback would never run. Raises UsageError that names the option.
+    `own` are the function's own parameters. A limit that is misspelt would be no limit. Raises UsageError
+    that names the option.
     """
-    for name, value in {**options, **own}.items():
-        if name in options and name not in known.__annotations__:
+    for name in options:
+        if name not in known.__annotations__:
             near = difflib.get_close_matches(name, known.__annotations__, n=1)
             remedy = f"Did you mean {option(near[0])}?" if near else "Leave it out."
             raise UsageError(f"There is no option {option(name)}", remedy=remedy)
-        if value is None:
-            continue
-        if name.startswith("on_"):
-            if not callable(value):
-                raise UsageError(f"{option(name)} must be a function, not {value!r}")
-            if inspect.iscoroutinefunction(value):
-                raise UsageError(
-                    f"{option(name)} is an async function, and callbacks are called, not awaited",
-                    remedy="Give a plain function; it may start a task.",
-                )
-        elif name in _KINDS:
-            kinds, words = _KINDS[name]
-            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-                raise UsageError(f"{option(name)} must be {words}, not {value!r}")
-    if own.get("out", ".") in (None, ""):
-        raise UsageError(f"{option('out')} names no folder", remedy="Name the folder that the results go to.")
+    check_parameters(**options, **own)
+    stop = options.get("stop")
+    if stop is not None and not isinstance(stop, Stop):
+        raise UsageError(f"{option('stop')} must be an uncanny.Stop, not {stop!r}")
+    if "out" in own:
+        check_needed(out=own["out"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +98,13 @@ class ModelOptions:
         for name, value in (("timeout_s", self.timeout_s), ("patience_s", self.patience_s)):
             if not 0 < value < math.inf:
                 raise UsageError(f"{option(name)} must be above 0, not {value!r}")
+        for provider in self.base_urls:
+            if provider in WITHOUT_NAME or not is_provider(provider):
+                what = "has no server" if provider in WITHOUT_NAME else "is no provider"
+                raise UsageError(
+                    f"{option('base_url')} is an address for {provider}, which {what}",
+                    remedy="Leave it out, or say which provider's it is.",
+                )
 
     def all_models(self) -> tuple[ModelId, ...]:
         models = [self.model, *self.roles.values(), *([self.fallback] if self.fallback else [])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -23,17 +24,31 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     """The plain twin of an asynchronous function of options with a `stop`: the same, and it waits for the
     end."""
 
+    signature, name = inspect.signature(function), function.__name__.removesuffix("_async")
+
     @wraps(function)
     def twin(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise UsageError(f"{name}(): {error}", remedy=f"Write {_call(name, signature)}.") from error
         stop = kwargs.get("stop") or Stop()
         if not isinstance(stop, Stop):
             raise UsageError(f"{option('stop')} must be an uncanny.Stop, not {stop!r}")
         kwargs["stop"] = stop
         return run_sync(partial(function, *args, **kwargs), stop)
 
-    twin.__name__ = function.__name__.removesuffix("_async")
+    twin.__name__ = name
     twin.__qualname__ = function.__qualname__.removesuffix("_async")
     return twin
+
+
+def _call(name: str, signature: inspect.Signature) -> str:
+    """How a function is called with what it cannot do without."""
+    parameters = [each for each in signature.parameters.values() if each.default is each.empty]
+    positional = [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD]
+    by_name = [f"{each.name}=…" for each in parameters if each.kind is each.KEYWORD_ONLY]
+    return f"{name}({', '.join([*positional, *by_name])})"
 
 
 def run_sync(start: Callable[[], Coroutine[Any, Any, T]], stop: Stop | None = None) -> T:

@@ -1,0 +1,155 @@
+"""What callers pass to public functions: which kind of value belongs to which parameter.
+
+A parameter has one meaning in all functions, so kinds are by name. What is none of its kind is refused at the
+door, in words: else it would be a TypeError from deep inside, or, as `cache="no"`, pass for something else.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from os import PathLike
+from typing import TypeVar, cast
+
+from uncanny.errors import UsageError
+from uncanny.wording import option, shown
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Values are instances of `types`, None too if `optional`; numbers are not below `least`."""
+
+    types: tuple[type, ...]
+    words: str
+    optional: bool = True
+    least: int | None = None
+
+
+_PATH = Kind((str, PathLike), "a path")
+_TEXT = Kind((str,), "a text")
+_MODEL = Kind((str,), "the name of a model")
+_NUMBER = Kind((Real,), "a number")
+_WHOLE_NUMBER = Kind((Integral,), "a whole number")
+_NEEDED_NUMBER = Kind((Integral,), "a whole number", optional=False)
+_COUNT = Kind((Integral,), "a whole number, 0 or more", optional=False, least=0)
+_YES_OR_NO = Kind((bool,), "True or False", optional=False)
+_KINDS: Mapping[str, Kind] = {
+    # How models are asked.
+    "roles": Kind((Mapping,), "a mapping from role to model"),
+    "fallback": _MODEL,
+    "base_url": Kind((str, Mapping), "the address of a server, or a mapping from provider to address"),
+    "concurrency": _WHOLE_NUMBER,
+    "timeout_s": _NUMBER,
+    "patience_s": _NUMBER,
+    "max_cost_usd": _NUMBER,
+    "max_tokens_total": _WHOLE_NUMBER,
+    "limit": _WHOLE_NUMBER,
+    "prices": _PATH,
+    "cache": _YES_OR_NO,
+    "cache_dir": _PATH,
+    "retry_failed": _YES_OR_NO,
+    "progress": _YES_OR_NO,
+    "temperature": _NUMBER,
+    "top_p": _NUMBER,
+    "max_output_tokens": _NEEDED_NUMBER,
+    "control": _YES_OR_NO,
+    # Files and pictures.
+    "run": Kind((str, PathLike), "the folder of a run", optional=False),
+    "path": _PATH,
+    "table": _PATH,
+    "out": _PATH,
+    "root": _PATH,
+    "folder": _PATH,
+    "original": _PATH,
+    "edited": _PATH,
+    "name": _TEXT,
+    "max_side": _WHOLE_NUMBER,
+    "jpeg_quality": _NEEDED_NUMBER,
+    "max_pixels": _NEEDED_NUMBER,
+    "max_images": _COUNT,
+    "force": _YES_OR_NO,
+    "overlays": _YES_OR_NO,
+    # How scores are made.
+    "resamples": _COUNT,
+    "seed": _COUNT,
+    "worst": _COUNT,
+    "pair_by": _TEXT,
+    "allow_mixed": _YES_OR_NO,
+    "published": _YES_OR_NO,
+    "baselines": _YES_OR_NO,
+    "require_complete": _YES_OR_NO,
+    "backbone": _PATH,
+    "num_layers": _WHOLE_NUMBER,
+    "device": _TEXT,
+    "batch_tokens": _WHOLE_NUMBER,
+    "keep_all": _YES_OR_NO,
+    "balance": Kind((Real,), "a number", optional=False),
+}
+
+
+def check_parameters(**values: object) -> None:
+    """Raises UsageError that names the first of `values` that is of another kind than parameters of its name.
+
+    What has no kind of its own passes, callbacks are functions of one argument.
+    """
+    for name, value in values.items():
+        kind = _KINDS.get(name)
+        if kind is None:
+            if name.startswith("on_"):
+                check_callback(name, value)
+            continue
+        if value is None and kind.optional:
+            continue
+        wrong_type = not isinstance(value, kind.types) or (isinstance(value, bool) and bool not in kind.types)
+        if wrong_type or (kind.least is not None and cast(int, value) < kind.least):
+            raise UsageError(f"{option(name)} must be {kind.words}, not {shown(value)}")
+        if name in ("out", "path") and value == "":
+            raise UsageError(f"{option(name)} names nothing", remedy="Name where the results go.")
+
+
+def check_needed(**values: object) -> None:
+    """`check_parameters` for what must be there: a name is no path, and neither is None."""
+    for name, value in values.items():
+        if value is None:
+            raise UsageError(f"{option(name)} must be {_KINDS[name].words}, not None")
+    check_parameters(**values)
+
+
+def check_callback(name: str, value: object, arguments: int = 1) -> None:
+    """Raises UsageError where `value` is neither None nor a plain function that takes so many arguments."""
+    if value is None:
+        return
+    if not callable(value):
+        raise UsageError(f"{option(name)} must be a function, not {shown(value)}")
+    if inspect.iscoroutinefunction(value):
+        raise UsageError(
+            f"{option(name)} is an async function, and callbacks are called, not awaited",
+            remedy="Give a plain function; it may start a task.",
+        )
+    try:
+        inspect.signature(value).bind(*[None] * arguments)
+    except ValueError:  # a few callables in C have no signature
+        return
+    except TypeError as error:
+        number = "one argument" if arguments == 1 else f"{arguments} arguments"
+        raise UsageError(
+            f"{option(name)} is called with {number}, and {shown(value)} takes others"
+        ) from error
+
+
+def check_records(values: Iterable[T], kinds: type | tuple[type, ...], *, what: str) -> tuple[T, ...]:
+    """`values` as they are, all of `kinds`; `what` says it in words, as "Items are a file or `Item`s".
+
+    Raises UsageError with these words and the first that is none, or `values` where they are no sequence.
+    """
+    if isinstance(values, Iterable) and not isinstance(values, str | bytes | Mapping):
+        records = tuple(values)
+        wrong = [record for record in records if not isinstance(record, kinds)]
+        if not wrong:
+            return records
+        raise UsageError(f"{what}, not {shown(wrong[0])}")
+    raise UsageError(f"{what}, not {shown(values)}")

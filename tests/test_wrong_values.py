@@ -1,0 +1,118 @@
+"""Every parameter of every public function refuses, in our words, what is no value of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uncanny
+from uncanny.demo.scenes import scenes
+from uncanny.errors import UncannyError
+from uncanny.eval.annotate.run import AnnotateOptions
+from uncanny.runs.config import AskOptions
+
+IMAGE = next(scene.image_path for scene in scenes() if scene.anomalies)
+WRONG: tuple[object, ...] = (object(), -1, [3], {"a": 3}, b"bytes", lambda: None)
+BOXES: dict[Any, Any] = {"A": (0, 0, 5, 5), "B": (5, 5, 9, 9)}
+MASK = np.eye(10)
+Arguments = Callable[[Path], dict[str, Any]]
+
+
+def _items() -> Any:
+    return uncanny.mcq.load("scenes")[:1]
+
+
+def _picks() -> Any:
+    return {_items()[0].id: uncanny.mcq.choose_box(MASK, BOXES)}
+
+
+RIGHT: Mapping[str, Arguments] = {
+    "annotate": lambda out: {"images": IMAGE, "model": "noop", "out": out},
+    "annotate_image": lambda _: {"image": IMAGE, "model": "noop"},
+    "annotate_forecast": lambda _: {"images": IMAGE, "model": "noop"},
+    "detect": lambda out: {"images": IMAGE, "model": "noop", "out": out},
+    "detect_forecast": lambda _: {"images": IMAGE, "model": "noop"},
+    "audit": lambda out: {"sources": {"a": out.parent / "annotated"}, "resamples": 10},
+    "report": lambda out: {"run": out.parent / "annotated"},
+    "register_provider": lambda _: {"name": "wrong-values", "factory": dict, "replace": True},
+    "mcq.load": lambda _: {"source": "scenes"},
+    "mcq.run": lambda out: {"items": "scenes", "model": "noop", "out": out, "limit": 1},
+    "mcq.forecast": lambda _: {"items": "scenes", "model": "noop"},
+    "mcq.score": lambda out: {"items": "scenes", "answers": out.parent / "answered", "resamples": 10},
+    "mcq.check": lambda _: {"source": "scenes", "images": False},
+    "mcq.build": lambda out: {"run": out.parent / "annotated", "out": out.with_suffix(".jsonl")},
+    "mcq.overlay": lambda out: {"source": _items(), "out": out},
+    "mcq.export_table": lambda out: {"source": _items(), "out": out.with_suffix(".csv")},
+    "mcq.import_table": lambda out: {"source": out.parent / "table.csv", "out": out},
+    "mcq.baseline_answers": lambda _: {"items": "scenes", "baseline": "random"},
+    "mcq.random_expectation": lambda _: {"items": "scenes"},
+    "mcq.write_predictions": lambda out: {"answers": [], "path": out, "items": _items()},
+    "mcq.choose_box": lambda _: {"mask": MASK, "boxes": BOXES},
+    "mcq.read_mask": lambda _: {"path": IMAGE},
+    "mcq.box_answers": lambda _: {"items": _items(), "picks": _picks(), "model": "mine"},
+    "mcq.score_boxes": lambda _: {"items": _items(), "picks": _picks(), "resamples": 10},
+    "realism.load": lambda _: {"source": "scenes"},
+    "realism.run": lambda out: {"pairs": "scenes", "model": "noop", "out": out, "limit": 1},
+    "realism.forecast": lambda _: {"pairs": "scenes", "model": "noop"},
+    "realism.score": lambda out: {"verdicts": out.parent / "judged", "resamples": 10},
+    "semantic.load": lambda out: {"anomalies": out.parent / "annotated"},
+    "semantic.score": lambda out: {
+        "predictions": out.parent / "annotated",
+        "truth": out.parent / "annotated",
+        "similarity": "chrf",
+        "resamples": 10,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    uncanny.annotate(IMAGE, model="noop", out=folder / "annotated")
+    uncanny.mcq.run("scenes", model="demo", out=folder / "answered", limit=1)
+    uncanny.realism.run("scenes", model="demo", out=folder / "judged", limit=1)
+    uncanny.mcq.export_table(_items(), folder / "table.csv")
+    return folder
+
+
+def test_all_functions_are_here() -> None:
+    assert set(RIGHT) == {
+        f"{room}{name}"
+        for room, names in (
+            ("", uncanny),
+            *((f"{n}.", getattr(uncanny, n)) for n in ("mcq", "realism", "semantic")),
+        )
+        for name in names.__all__
+        if inspect.isfunction(getattr(names, name)) and not name.endswith("_async")
+    }
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_wrong_value_is_refused_in_our_words(
+    name: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some values are paths after all
+    function: Any = uncanny
+    for part in name.split("."):
+        function = getattr(function, part)
+    parameters = inspect.signature(function).parameters
+    names = [*(each for each in parameters if each != "options")]
+    if "options" in parameters:
+        names += [*AskOptions.__annotations__]
+        names += [*AnnotateOptions.__annotations__] if name in ("annotate_forecast", "audit") else []
+    number = 0
+    for parameter in dict.fromkeys(names):
+        for value in WRONG:
+            number += 1
+            arguments = RIGHT[name](folder / f"{name}-{number}")
+            try:
+                function(**arguments | {parameter: value})
+            except UncannyError:
+                continue
+            except Exception as error:
+                raise AssertionError(f"{parameter}={value!r}: {type(error).__name__}: {error}") from error
