@@ -24,37 +24,69 @@ from uncanny.eval.common.tables import TableResult
 from uncanny.images import thumbnail
 from uncanny.records.jsonl import write_atomically
 
-_SHARED_STYLES = ("run.css", "scores.css")
+_SHARED = "uncanny.eval.common"
 
 
 def score_page(package: str, styles: Sequence[str], filters: Mapping[str, Callable[..., Any]]) -> Environment:
-    """Templates of `package`, then the shared ones; `styles` come after the shared ones, all in one hash.
+    """What a page of scores is rendered with: templates of `package`, then the shared ones.
 
-    Everything is escaped, and an unknown variable is an error. Pages of scores have no script.
+    `styles` come after the shared ones. Pages of scores have no script.
+    """
+    return page_environment(("run.css", "scores.css", *styles), filters, package=package)
+
+
+def page_environment(
+    styles: Sequence[str],
+    filters: Mapping[str, Callable[..., Any]],
+    *,
+    scripts: Sequence[str] = (),
+    package: str = _SHARED,
+) -> Environment:
+    """What pages are rendered with: everything is escaped, and an unknown variable is an error.
+
+    All `styles` have one hash in the page's policy, and so have all `scripts`; templates extend
+    `page.html.j2`, which names both.
     """
     environment = Environment(
-        loader=ChoiceLoader(
-            [PackageLoader(package, "templates"), PackageLoader("uncanny.eval.common", "templates")]
-        ),
+        loader=ChoiceLoader([PackageLoader(package, "templates"), PackageLoader(_SHARED, "templates")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": percent, "number": lambda value: f"{value:,}", **filters}
-    style = source_text(environment, (*_SHARED_STYLES, *styles))
-    environment.globals |= {"style": Markup(style), "style_hash": csp_hash(style)}
+    style, script = _source_text(environment, styles), _source_text(environment, scripts)
+    environment.globals |= {
+        "style": Markup(style),
+        "style_hash": _csp_hash(style),
+        "script": Markup(script),
+        "script_hash": _csp_hash(script) if scripts else "",
+        "version": __version__,
+    }
     return environment
 
 
-def source_text(environment: Environment, names: Sequence[str]) -> str:
+def write_rendered(
+    environment: Environment, template: str, path: Path, *, made: datetime | None = None, **content: object
+) -> Path:
+    """Write the page that `template` makes of `content` to `path` and return it.
+
+    `made` is now, unless it is given. Raises OSError; the file appears whole or not at all.
+    """
+    when = stamp((made or datetime.now(UTC)).isoformat())
+    page = environment.get_template(template).render(made=when, **content)
+    write_atomically(path, [page.encode("utf-8", "replace")])
+    return path
+
+
+def _source_text(environment: Environment, names: Sequence[str]) -> str:
     assert environment.loader is not None
     source = "\n".join(environment.loader.get_source(environment, name)[0] for name in names)
     # Browsers hash after normalising line ends; a checkout with CRLF would not match its own policy.
     return source.replace("\r\n", "\n")
 
 
-def csp_hash(source: str) -> str:
+def _csp_hash(source: str) -> str:
     return "sha256-" + b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
@@ -185,23 +217,18 @@ def write_result_page(
     """Write the page of any result to `path` and return it: the `lead`, its tables, and a card an input.
 
     `facts` stand in the head of the page, by name. The page says how many of the `n_inputs` have no card. A
-    protocol whose page needs more than this extends `result.html.j2` with a template of its own, rendered by
-    the environment of `score_page`. Raises OSError; the file appears whole or not at all.
+    protocol whose page needs more than this extends `result.html.j2`, or `page.html.j2` below it, with a
+    template of its own, rendered by the environment of `score_page`. Raises OSError; the file appears whole or not at all.
     """
     shown = zip(cards, pictures([card.shot for card in cards], budget=0), strict=True)
-    page = (
-        score_page("uncanny.eval.common", (), {})
-        .get_template("result.html.j2")
-        .render(
-            title=title,
-            lead=lead,
-            facts=facts,
-            tables=result.tables(),
-            cards=[(card, picture.small) for card, picture in shown],
-            n_inputs=n_inputs,
-            made=stamp(datetime.now(UTC).isoformat()),
-            version=__version__,
-        )
+    return write_rendered(
+        score_page(_SHARED, (), {}),
+        "result.html.j2",
+        path,
+        title=title,
+        lead=lead,
+        facts=facts,
+        tables=result.tables(),
+        cards=[(card, picture.small) for card, picture in shown],
+        n_inputs=n_inputs,
     )
-    write_atomically(path, [page.encode("utf-8", "replace")])
-    return path

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
 
-from uncanny import __version__
 from uncanny.agents.realism_judge import CheckName
 from uncanny.errors import UncannyError
 from uncanny.eval.common.estimates import interval_words, p_words
-from uncanny.eval.common.page import Shot, pictures, score_page, stamp
+from uncanny.eval.common.page import Shot, pictures, score_page, write_rendered
 from uncanny.eval.common.published import CAVEATS
 from uncanny.eval.realism.humans import HUMAN_LABELS, published_humans
 from uncanny.eval.realism.plots import label_plot, plot_rows, position_plot
 from uncanny.eval.realism.result import CASE_WORDS, RealismScore, SetScore
 from uncanny.eval.realism.verdicts import Side, Verdict
 from uncanny.graphs.ugda_cases import Case, choice_of
-from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import RunFolder
 
 MOST_SHOWN = 24
@@ -44,26 +41,23 @@ def write_realism_page(
 ) -> Path:
     """Write the page to `path` and return it; what `RealismScore.report` does."""
     rows = plot_rows(score)
-    page = (
-        _environment()
-        .get_template("realism.html.j2")
-        .render(
-            title=title or "Realism check",
-            score=score,
-            sets=score.sets,
-            several=len(score.sets) > 1,
-            rows=rows,
-            n_rows=sum(1 + len(each.groups) for each in score.sets.values()),
-            plots={"labels": label_plot(rows), "places": position_plot(rows)},
-            pairs={name: _set_pairs(each, root) for name, each in score.sets.items()},
-            humans={name: each.human for name, each in score.sets.items() if each.human is not None},
-            published=published_humans() if score.published else None,
-            caveat=CAVEATS["inpainting_scores"],
-            about=_about(score),
-        )
+    return write_rendered(
+        _environment(),
+        "realism.html.j2",
+        path,
+        title=title or "Realism check",
+        score=score,
+        sets=score.sets,
+        several=len(score.sets) > 1,
+        rows=rows,
+        n_rows=sum(1 + len(each.groups) for each in score.sets.values()),
+        plots={"labels": label_plot(rows), "places": position_plot(rows)},
+        pairs={name: _set_pairs(each, root) for name, each in score.sets.items()},
+        humans={name: each.human for name, each in score.sets.items() if each.human is not None},
+        published=published_humans() if score.published else None,
+        caveat=CAVEATS["inpainting_scores"],
+        about=_about(score),
     )
-    write_atomically(path, [page.encode("utf-8", "replace")])
-    return path
 
 
 def _about(score: RealismScore) -> dict[str, Any]:
@@ -74,8 +68,6 @@ def _about(score: RealismScore) -> dict[str, Any]:
         "prompts": sorted({verdict.prompts for verdict in verdicts if verdict.prompts is not None}),
         "undetermined": sum(each.overall.labels["undetermined"].counts for each in score.sets.values()),
         "notes": sum(bool(verdict.notes) for verdict in verdicts),
-        "made": stamp(datetime.now(UTC).isoformat()),
-        "version": __version__,
     }
 
 

@@ -7,13 +7,11 @@ timeline. The script of the page is in `eval/common/templates`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from uncanny.eval.annotate.report.calls import CallIndex, CallPacker, index_calls, timeline
 from uncanny.eval.annotate.report.counts import (
@@ -24,9 +22,16 @@ from uncanny.eval.annotate.report.counts import (
     select,
     severity_histogram,
 )
-from uncanny.eval.common.page import Picture, Shot, csp_hash, page_json, percent, pictures, source_text, stamp
+from uncanny.eval.common.page import (
+    Picture,
+    Shot,
+    page_environment,
+    page_json,
+    pictures,
+    stamp,
+    write_rendered,
+)
 from uncanny.eval.common.runs import open_annotations, page_of_run, stream_annotations
-from uncanny.records.jsonl import write_atomically
 from uncanny.schema import Annotation
 
 PICTURE_BYTES = 15_000_000
@@ -59,31 +64,28 @@ def write_report(run: Path, *, max_images: int = 300, out: Path | None = None) -
     images = pictures(shots, PICTURE_BYTES)
     packer = CallPacker(CALL_BYTES)
     details = _details(records, images, index, packer)
-    page = (
-        _environment()
-        .get_template("run.html.j2")
-        .render(
-            run=read,
-            name=read.folder.path.resolve().name if read.is_run else read.file.name,
-            info=read.info,
-            counts=counts,
-            statuses=[status for status in STATUSES if counts.statuses[status]],
-            shown=len(records),
-            index=index,
-            packer=packer,
-            totals=run_totals(read.info, counts, index),
-            outcomes=outcomes(read.info, index),
-            histograms=[severity_histogram(counts.severities), per_image_histogram(counts.per_image)],
-            names=counts.names.most_common(_TOP_NAMES),
-            data=page_json(_gallery(records, images, index)),
-            details=[page_json(detail) for detail in details],
-            states=_UNFINISHED,
-            stamp=stamp,
-            made=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
+    return write_rendered(
+        _environment(),
+        "run.html.j2",
+        target,
+        run=read,
+        name=read.folder.path.resolve().name if read.is_run else read.file.name,
+        info=read.info,
+        counts=counts,
+        statuses=[status for status in STATUSES if counts.statuses[status]],
+        shown=len(records),
+        index=index,
+        packer=packer,
+        totals=run_totals(read.info, counts, index),
+        outcomes=outcomes(read.info, index),
+        histograms=[severity_histogram(counts.severities), per_image_histogram(counts.per_image)],
+        names=counts.names.most_common(_TOP_NAMES),
+        data=page_json(_gallery(records, images, index)),
+        details=[page_json(detail) for detail in details],
+        states=_UNFINISHED,
+        version=read.info.uncanny or "",
+        stamp=stamp,
     )
-    write_atomically(target, [page.encode()])
-    return target
 
 
 def _gallery(records: Sequence[Annotation], images: Sequence[Picture], index: CallIndex) -> dict[str, Any]:
@@ -105,23 +107,7 @@ def _details(
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("uncanny.eval.common", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"percent": percent, "pretty": _pretty, "number": lambda value: f"{value:,}"}
-    style = source_text(environment, ("run.css",))
-    script = source_text(environment, _SCRIPTS)
-    environment.globals |= {
-        "style": Markup(style),
-        "script": Markup(script),
-        "style_hash": csp_hash(style),
-        "script_hash": csp_hash(script),
-    }
-    return environment
+    return page_environment(("run.css",), {"pretty": _pretty}, scripts=_SCRIPTS)
 
 
 def _pretty(value: Any) -> str:

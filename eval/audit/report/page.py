@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
 
-from uncanny import __version__
 from uncanny.eval.audit.data.aggregate import WorstImage
 from uncanny.eval.audit.report.plots import plot_plane, plot_ranks, plot_severities
 from uncanny.eval.audit.score.result import AuditResult, Difference, GeneratorScore, Leaderboard
 from uncanny.eval.audit.score.tables import amount, ends, level_words, signed, signed_ends
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.common.page import Shot, pictures, score_page, stamp
+from uncanny.eval.common.page import Shot, pictures, score_page, write_rendered
 from uncanny.eval.common.published import CAVEATS
-from uncanny.records.jsonl import write_atomically
 
 MOST_SHARED_NAMES = 16
 # So many images in the whole page, and so many of one generator.
@@ -38,35 +35,32 @@ def write_audit_page(result: AuditResult, path: Path, *, title: str | None = Non
     """
     leaderboard, against = result.leaderboard, result.against
     shared = shared_names(leaderboard)
-    page = (
-        _environment()
-        .get_template("audit.html.j2")
-        .render(
-            title=title or "Generator audit",
-            result=result,
-            leaderboard=leaderboard,
-            rows=leaderboard_rows(leaderboard),
-            scale=cap_scale(leaderboard),
-            rivals=leaderboard.rivals if leaderboard.order else [],
-            left_out=_left_out(leaderboard),
-            matrix=difference_matrix(leaderboard),
-            shared=shared,
-            shared_most=max((rate or 0 for _, rates in shared for rate in rates), default=0),
-            shots=worst_images(leaderboard),
-            plots={
-                "plane": plot_plane(leaderboard),
-                "severities": plot_severities(leaderboard),
-                "ranks": plot_ranks(leaderboard, against) if against else "",
-            },
-            second=leaderboard_rows(against) if against else None,
-            second_scale=cap_scale(against) if against else None,
-            published=published_rows(result),
-            caveat=CAVEATS["generator_audit"],
-            about=_about(result),
-        )
+    return write_rendered(
+        _environment(),
+        "audit.html.j2",
+        path,
+        title=title or "Generator audit",
+        result=result,
+        leaderboard=leaderboard,
+        rows=leaderboard_rows(leaderboard),
+        scale=cap_scale(leaderboard),
+        rivals=leaderboard.rivals if leaderboard.order else [],
+        left_out=_left_out(leaderboard),
+        matrix=difference_matrix(leaderboard),
+        shared=shared,
+        shared_most=max((rate or 0 for _, rates in shared for rate in rates), default=0),
+        shots=worst_images(leaderboard),
+        plots={
+            "plane": plot_plane(leaderboard),
+            "severities": plot_severities(leaderboard),
+            "ranks": plot_ranks(leaderboard, against) if against else "",
+        },
+        second=leaderboard_rows(against) if against else None,
+        second_scale=cap_scale(against) if against else None,
+        published=published_rows(result),
+        caveat=CAVEATS["generator_audit"],
+        about=_about(result),
     )
-    write_atomically(path, [page.encode("utf-8", "replace")])
-    return path
 
 
 def _about(result: AuditResult) -> dict[str, Any]:
@@ -79,8 +73,6 @@ def _about(result: AuditResult) -> dict[str, Any]:
         "prompts": result.leaderboard.prompt_sets,
         "level": level_words(result.level),
         "pairing": _pairing(result.pair_by),
-        "made": stamp(datetime.now(UTC).isoformat()),
-        "version": __version__,
     }
 
 

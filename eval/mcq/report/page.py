@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
 
-from uncanny import __version__
 from uncanny.eval.common.estimates import interval_words, p_words
-from uncanny.eval.common.page import score_page, stamp
+from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.mcq.data.items import QUESTIONS
 from uncanny.eval.mcq.data.texts import carries_texts, whose_texts
 from uncanny.eval.mcq.report import plots
@@ -29,7 +27,6 @@ from uncanny.eval.mcq.score.aggregate import grouped
 from uncanny.eval.mcq.score.parser import PARSER_VERSION
 from uncanny.eval.mcq.score.result import McqScores
 from uncanny.eval.mcq.score.tables import published_caveat, published_scores
-from uncanny.records.jsonl import write_atomically
 
 SPLIT_NAMES: Mapping[str, str] = {
     "art_dg": "artifact, made directly",
@@ -48,26 +45,23 @@ def write_page(scores: McqScores, out: Path, *, published: bool = True, overlays
     """
     items = scores.item_set
     known = published_scores() if published else {"main": [], "hierarchy": []}
-    page = (
-        _environment()
-        .get_template("mcq.html.j2")
-        .render(
-            about=_about(scores),
-            models=scores.models,
-            result=scores,
-            items=items,
-            rates={name: question_rates(group) for name, group in grouped(scores.responses).items()},
-            controls=scores.controls,
-            published=known,
-            caveat=published_caveat(items),
-            scatter=plots.scatter(scores.models, known["main"]),
-            types=plots.types_of(scores.models.values()),
-            tests=mcnemar_rows(scores.mcnemar),
-            gallery=gallery(scores, overlays=overlays),
-        )
+    return write_rendered(
+        _environment(),
+        "mcq.html.j2",
+        out,
+        about=_about(scores),
+        models=scores.models,
+        result=scores,
+        items=items,
+        rates={name: question_rates(group) for name, group in grouped(scores.responses).items()},
+        controls=scores.controls,
+        published=known,
+        caveat=published_caveat(items),
+        scatter=plots.scatter(scores.models, known["main"]),
+        types=plots.types_of(scores.models.values()),
+        tests=mcnemar_rows(scores.mcnemar),
+        gallery=gallery(scores, overlays=overlays),
     )
-    write_atomically(out, [page.encode()])
-    return out
 
 
 def _about(scores: McqScores) -> dict[str, Any]:
@@ -88,8 +82,6 @@ def _about(scores: McqScores) -> dict[str, Any]:
         "parser": f"exact/{PARSER_VERSION}",
         "missing": sum(sum(score.missing.values()) for score in scores.models.values()),
         "asked": sum(score.asked for score in scores.models.values()),
-        "made": stamp(datetime.now(UTC).isoformat()),
-        "version": __version__,
     }
 
 

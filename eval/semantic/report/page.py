@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment
 
-from uncanny import __version__
-from uncanny.eval.common.page import score_page, stamp
+from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.published import CAVEATS
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
 from uncanny.eval.semantic.report import rows, words
 from uncanny.eval.semantic.report.plots import MOST_IN_VIEWS, dots, spreads
 from uncanny.eval.semantic.score.result import SemanticScore
-from uncanny.records.jsonl import write_atomically
 
 
 def write_semantic_page(
@@ -30,35 +28,31 @@ def write_semantic_page(
 
     The file appears whole or not at all. Raises `OSError` where it cannot be written.
     """
-    page = (
-        _environment()
-        .get_template("semantic.html.j2")
-        .render(
-            title=title or "Semantic score",
-            score=score,
-            models=score.predictions,
-            verdict=rows.verdict(score),
-            comparison=words.comparison_words(score),
-            dots=dots(score),
-            spreads=spreads(score),
-            in_views=len(score.predictions) <= MOST_IN_VIEWS,
-            detection=rows.has_detection(score),
-            pairs=rows.pairs_of(score),
-            tables=rows.matrices_of(score),
-            listed=len(rows.pairs_of(score)) <= rows.MOST_LISTED,
-            lists={name: rows.left_out_lists(each) for name, each in score.predictions.items()},
-            published=rows.published_rows(score) if score.published else [],
-            published_detection=rows.published_detection_rows(score) if score.published else [],
-            published_source=rows.published_source(),
-            caveat=CAVEATS["semantic_scores"],
-            measure=words.measure_words(score.measure),
-            measure_rows=words.measure_rows(score.measure),
-            made=stamp((made or datetime.now(UTC)).isoformat()),
-            version=__version__,
-        )
+    return write_rendered(
+        _environment(),
+        "semantic.html.j2",
+        path,
+        title=title or "Semantic score",
+        score=score,
+        models=score.predictions,
+        verdict=rows.verdict(score),
+        comparison=words.comparison_words(score),
+        dots=dots(score),
+        spreads=spreads(score),
+        in_views=len(score.predictions) <= MOST_IN_VIEWS,
+        detection=rows.has_detection(score),
+        pairs=rows.pairs_of(score),
+        tables=rows.matrices_of(score),
+        listed=len(rows.pairs_of(score)) <= rows.MOST_LISTED,
+        lists={name: rows.left_out_lists(each) for name, each in score.predictions.items()},
+        published=rows.published_rows(score) if score.published else [],
+        published_detection=rows.published_detection_rows(score) if score.published else [],
+        published_source=rows.published_source(),
+        caveat=CAVEATS["semantic_scores"],
+        measure=words.measure_words(score.measure),
+        measure_rows=words.measure_rows(score.measure),
+        made=made,
     )
-    write_atomically(path, [page.encode("utf-8", "replace")])
-    return path
 
 
 def _environment() -> Environment:
