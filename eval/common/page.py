@@ -218,7 +218,8 @@ def write_result_page(
 
     `facts` stand in the head of the page, by name. The page says how many of the `n_inputs` have no card. A
     protocol whose page needs more than this extends `result.html.j2`, or `page.html.j2` below it, with a
-    template of its own, rendered by the environment of `score_page`. Raises OSError; the file appears whole or not at all.
+    template of its own, rendered by the environment of `score_page`. Raises OSError; the file appears whole
+    or not at all.
     """
     shown = zip(cards, pictures([card.shot for card in cards], budget=0), strict=True)
     return write_rendered(
