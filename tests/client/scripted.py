@@ -35,7 +35,6 @@ CAPABILITIES = Capabilities(
     max_image_side=None,
     temperature=True,
     top_p=True,
-    structured=True,
     schema_in_prefix=False,
     prefix_cache=False,
 )

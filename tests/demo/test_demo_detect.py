@@ -42,6 +42,12 @@ def test_scenes_are_judged_right_but_for_the_listed_mistakes() -> None:
     assert wrong == DETECT_MISTAKES
 
 
+def test_a_verdict_is_in_the_form_that_is_asked_for() -> None:
+    answers = {generate("source", scene.sha256) for scene in SCENES}
+    assert answers == {"Verdict: Yes", "Verdict: No", DETECT_MISTAKES["r03-shadow-away-from-sun"]}
+    assert all(form in PROMPTS["source"].fill() for form in ("Verdict: Yes", "Verdict: No"))
+
+
 def test_the_mistakes_are_one_of_each_kind() -> None:
     rights = {scene.id: right(scene) for scene in SCENES}
     kinds = {(rights[scene], source_of(wrong)) for scene, wrong in DETECT_MISTAKES.items()}

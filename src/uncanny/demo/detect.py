@@ -11,23 +11,25 @@ from uncanny.demo.mistakes import DETECT_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
 from uncanny.demo.views import View
 
-# Real models say more than the word now and then, and rarely what is neither: one in 16.
+# Real models leave the form that is asked for now and then, and rarely say what is neither: one in 16.
 _FORMS: Final = (
-    *["{}"] * 12,
-    "{}.",
-    "**{}**",
+    *["Verdict: {}"] * 11,
+    "Verdict: {}.",
+    "**Verdict:** {}",
     "Answer: {}",
+    "{}",
     "It could be either; I cannot tell.",
 )
 
 
 def judge_source(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
-    """Turn 1, yes or no; for a bundled scene the truth but for the listed mistakes, else made up."""
+    """Turn 1, `Verdict: Yes` or `Verdict: No`; for a bundled scene the truth but for the listed mistakes, else made up."""
     scene, sha256 = views[0].scene, views[0].sha256
     if scene is not None:
-        return DETECT_MISTAKES.get(scene.id, "yes" if scene.role == "anomalous" else "no")
+        right = "Verdict: Yes" if scene.role == "anomalous" else "Verdict: No"
+        return DETECT_MISTAKES.get(scene.id, right)
     digest = hashlib.sha256(f"source:{sha256}".encode()).digest()
-    return _FORMS[digest[1] % len(_FORMS)].format(("yes", "no")[digest[0] % 2])
+    return _FORMS[digest[1] % len(_FORMS)].format(("Yes", "No")[digest[0] % 2])
 
 
 def list_anomalies(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:

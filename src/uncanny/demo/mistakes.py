@@ -64,8 +64,8 @@ def mistakes_in(scene: str) -> tuple[Mistake, ...]:
 
 
 DETECT_MISTAKES: dict[str, str] = {
-    "d05-swan-reflection-turned": "no",
-    "r01-cup-on-saucer": "yes",
+    "d05-swan-reflection-turned": "Verdict: No",
+    "r01-cup-on-saucer": "Verdict: Yes",
     "r03-shadow-away-from-sun": "It could be either; I cannot tell.",
 }
 """Scene → the wrong answer to whether it is generated."""

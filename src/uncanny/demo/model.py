@@ -46,7 +46,6 @@ CAPABILITIES: Final = Capabilities(
     max_image_side=None,
     temperature=True,
     top_p=True,
-    structured=True,
     schema_in_prefix=False,
     prefix_cache=False,
 )

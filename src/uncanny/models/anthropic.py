@@ -93,7 +93,6 @@ class AnthropicProvider(ModelProvider):
             max_image_side=largest_side(model),
             temperature=False,
             top_p=False,
-            structured=True,
             schema_in_prefix=True,
             prefix_cache=True,
         )

@@ -164,10 +164,9 @@ def masked(response: ModelResponse, mask: Callable[[str], str]) -> ModelResponse
 class Capabilities:
     """What a provider takes. Limits are None where there is none.
 
-    `media_types` and the limits are of images. `structured`: answers can be constrained to a schema.
-    `schema_in_prefix`: the schema is rendered ahead of the messages. `prefix_cache`: repeated prefixes are
-    cheaper once one call with them has come back. `fixed_concurrency`: the server queues instead of refusing,
-    so concurrency is not adapted.
+    `media_types` and the limits are of images. `schema_in_prefix`: the schema is rendered ahead of the
+    messages. `prefix_cache`: repeated prefixes are cheaper once one call with them has come back.
+    `fixed_concurrency`: the server queues instead of refusing, so concurrency is not adapted.
     """
 
     media_types: frozenset[str] = COMMON_MEDIA_TYPES
@@ -175,7 +174,6 @@ class Capabilities:
     max_image_side: int | None = None
     temperature: bool = True
     top_p: bool = True
-    structured: bool = False
     schema_in_prefix: bool = False
     prefix_cache: bool = False
     fixed_concurrency: bool = False

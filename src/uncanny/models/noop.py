@@ -54,7 +54,6 @@ class NoopProvider(ModelProvider):
     name = "noop"
     capabilities = Capabilities(
         media_types=COMMON_MEDIA_TYPES | {"image/bmp", "image/tiff", "image/avif"},
-        structured=True,
         fixed_concurrency=True,
     )
 

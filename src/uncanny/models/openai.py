@@ -71,7 +71,6 @@ class OpenAIProvider(ChatModel):
                 max_image_side=LARGEST_SIDE,
                 temperature=sampling,
                 top_p=sampling,
-                structured=True,
                 schema_in_prefix=True,
                 prefix_cache=True,
             ),
