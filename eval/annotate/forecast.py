@@ -16,13 +16,10 @@ from uncanny.eval.annotate.run import (
     AnnotateOptions,
     AnnotateTask,
     Images,
-    image_paths,
+    image_run,
     read_config,
-    read_policy,
 )
 from uncanny.prompts import prompt_set
-from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import check_options, read_limits, read_models
 from uncanny.runs.forecast import (
     CACHED_PREFIX,
     UNNAMED,
@@ -89,18 +86,9 @@ def annotate_forecast(
     >>> 0 < forecast.cost_usd < forecast.cost_usd_uncached
     True
     """
-    check_options(options, AnnotateOptions, out=UNNAMED if out is None else out, root=root)
-    return forecast_task(
-        AnnotateTask(
-            folder=RunFolder(UNNAMED if out is None else Path(out)),
-            paths=image_paths(images),
-            models=read_models(model, options),
-            options=read_limits(options),
-            policy=read_policy(options),
-            root=None if root is None else Path(root),
-            config=read_config(AnnotateConfig, options),
-        )
-    )
+    folder = UNNAMED if out is None else out
+    run = image_run(images, model, folder, root, options, AnnotateOptions)
+    return forecast_task(AnnotateTask(**run, config=read_config(AnnotateConfig, options)))
 
 
 def forecast_task(task: AnnotateTask) -> AnnotateForecast:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar, Unpack, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -23,10 +23,18 @@ from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.images import PixelPolicy, PreparedImage
 from uncanny.images.prepared import prepare, prepare_bytes
 from uncanny.models.base import Sampling
-from uncanny.parameters import check_parameters
+from uncanny.parameters import check_callback, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import AskOptions, check_options, chosen, read_limits, read_models
+from uncanny.runs.config import (
+    AskOptions,
+    ModelOptions,
+    RunOptions,
+    check_options,
+    chosen,
+    read_limits,
+    read_models,
+)
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
@@ -188,33 +196,24 @@ async def annotate_async(
 
     Source: AnomReason, section 2 and appendix D.
     """
-    check_options(
-        options,
-        out=out,
-        root=root,
-        on_image=on_image,
-        max_side=max_side,
-        jpeg_quality=jpeg_quality,
-        max_pixels=max_pixels,
-    )
-    config = make_config(
-        AnnotateConfig,
-        repeats=repeats,
-        max_objects=max_objects,
-        scene_scans=scene_scans,
-        temperature=temperature,
-        top_p=top_p,
-        max_output_tokens=max_output_tokens,
-        formatter_output_tokens=formatter_output_tokens,
-    )
+    check_callback("on_image", on_image)
+    all_options: AnnotateOptions = {
+        **options,
+        "repeats": repeats,
+        "max_objects": max_objects,
+        "scene_scans": scene_scans,
+        "temperature": temperature,
+        "top_p": top_p,
+        "max_output_tokens": max_output_tokens,
+        "formatter_output_tokens": formatter_output_tokens,
+        "max_side": max_side,
+        "image_format": image_format,
+        "jpeg_quality": jpeg_quality,
+        "max_pixels": max_pixels,
+    }
     task = AnnotateTask(
-        folder=RunFolder(Path(out)),
-        paths=image_paths(images),
-        models=read_models(model, options),
-        options=read_limits(options),
-        policy=PixelPolicy(max_side, image_format, jpeg_quality, max_pixels),
-        root=None if root is None else Path(root),
-        config=config,
+        **image_run(images, model, out, root, all_options, AnnotateOptions),
+        config=read_config(AnnotateConfig, all_options),
         nodes=nodes,
         graph=graph,
     )
@@ -336,6 +335,40 @@ def _png(image: Any) -> bytes:
     return file.getvalue()
 
 
+class ImageRun(TypedDict):
+    """What every task over images is made of, beside its configuration."""
+
+    folder: RunFolder
+    paths: tuple[Path, ...]
+    models: ModelOptions
+    options: RunOptions
+    policy: PixelPolicy
+    root: Path | None
+
+
+def image_run(
+    images: Images,
+    model: str,
+    out: str | Path,
+    root: str | Path | None,
+    options: ImageOptions,
+    known: type[ImageOptions],
+) -> ImageRun:
+    """A run over images from the parameters of a public function; `known` are the options that it has.
+
+    Raises UsageError.
+    """
+    check_options(options, known, out=out, root=root)
+    return {
+        "folder": RunFolder(Path(out)),
+        "paths": image_paths(images),
+        "models": read_models(model, options),
+        "options": read_limits(options),
+        "policy": read_policy(options),
+        "root": None if root is None else Path(root),
+    }
+
+
 def image_paths(images: Images) -> tuple[Path, ...]:
     """One path or several, as paths. Raises UsageError for anything else, and where there are none."""
     if isinstance(images, str | PathLike):
@@ -354,7 +387,11 @@ def image_paths(images: Images) -> tuple[Path, ...]:
 
 def read_config(kind: type[C], options: ImageOptions) -> C:
     """What of `options` is in a configuration. Raises UsageError that names what is out of range."""
-    return make_config(kind, **chosen(options, kind.model_fields))
+    try:
+        return kind(**chosen(options, kind.model_fields))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{option(str(first['loc'][0]))}: {first['msg']}, not {first['input']!r}") from error
 
 
 def read_policy(options: ImageOptions) -> PixelPolicy:
@@ -366,15 +403,6 @@ def read_policy(options: ImageOptions) -> PixelPolicy:
         options.get("jpeg_quality", pixels.jpeg_quality),
         options.get("max_pixels", pixels.max_pixels),
     )
-
-
-def make_config(kind: type[C], **values: Any) -> C:
-    """Raises UsageError that names the parameter that is out of range."""
-    try:
-        return kind(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"{option(str(first['loc'][0]))}: {first['msg']}, not {first['input']!r}") from error
 
 
 @dataclass(kw_only=True)

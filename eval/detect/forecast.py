@@ -7,32 +7,31 @@ from pathlib import Path
 from typing import Unpack
 
 from uncanny.agents.config import DetectConfig
+from uncanny.agents.source_detector import DESCRIBE, JUDGE, LIST
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import image_tokens, text_tokens
-from uncanny.eval.annotate.run import ImageOptions, Images, image_paths, read_config, read_policy
+from uncanny.eval.annotate.run import ImageOptions, Images, image_run, read_config
 from uncanny.eval.detect.run import DetectTask
 from uncanny.prompts import prompt_set
-from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import check_options, read_limits, read_models
 from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
 from uncanny.schema import Detection
 from uncanny.wording import cost, count
 
-# One word, then a list of some anomalies or a few sentences; reasoning models use far more.
-VERDICT_TOKENS = 5
-SECOND_TOKENS = 350
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectForecast(ImagesForecast):
-    """What is left of a detection run: two calls an image, one where the first answer is not clear."""
+    """What is left of a detection run: usually two calls an image.
+
+    One where the model declines, three where its first answer has no verdict and it is asked for once more.
+    """
 
     def lines(self) -> list[str]:
         uncached = cost(self.cost_usd_uncached)
         return [
             self.images_line(),
             *self.skipped_lines(),
-            f"Calls    {self.calls_usual:,}, two an image; one where the first answer is not clear",
+            f"Calls    about {self.calls_usual:,}, two an image (between {self.calls_least:,} and "
+            f"{self.calls_most:,}: three where no verdict comes at first)",
             f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
             "without reasoning",
             f"Cost     {cost(self.cost_usd)}, {uncached} without the prefix cache",
@@ -59,44 +58,33 @@ def detect_forecast(
 
     >>> forecast = uncanny.detect_forecast(images, model="openai/gpt-4o")
     >>> forecast.calls_least, forecast.calls_most
-    (1, 2)
+    (1, 3)
     """
-    check_options(options, ImageOptions, out=UNNAMED if out is None else out, root=root)
-    return forecast_task(
-        DetectTask(
-            folder=RunFolder(UNNAMED if out is None else Path(out)),
-            paths=image_paths(images),
-            models=read_models(model, options),
-            options=read_limits(options),
-            policy=read_policy(options),
-            root=None if root is None else Path(root),
-            config=read_config(DetectConfig, options),
-        )
-    )
+    run = image_run(images, model, UNNAMED if out is None else out, root, options, ImageOptions)
+    return forecast_task(DetectTask(**run, config=read_config(DetectConfig, options)))
 
 
 def forecast_task(task: DetectTask) -> DetectForecast:
     """Calls, tokens and cost of what is left to do: two turns an image. Opens no model and needs no key.
 
-    An image without a clear verdict takes one call only: `calls_least` is for all of them like that. Tokens
-    and cost are None where a model's image tokens are not known, the cost also where its price is not.
+    Tokens and cost are None where a model's image tokens are not known, the cost also where its price is not.
     Raises UsageError.
     """
     prices = PriceTable.load(task.models.prices)
     images = pending_images(task, Detection)
     model = task.models.roles.get("detector", task.models.model)
     image = image_tokens(str(model), *images.size)
-    first = _length("system") + _length("source")
-    second = first + VERDICT_TOKENS + max(_length("anomalies"), _length("content"))
+    first = _length("system") + _length(JUDGE.prompt)
+    second = first + JUDGE.output_tokens + max(_length(step.prompt) for step in (LIST, DESCRIBE))
     cached = images.readable * (first + (image or 0))
     counter = UsageCounter(model)
-    counter.add(first, image, output=VERDICT_TOKENS, calls=images.readable)
-    counter.add(second, image, output=SECOND_TOKENS, calls=images.readable, cached=cached)
+    counter.add(first, image, output=JUDGE.output_tokens, calls=images.readable)
+    counter.add(second, image, output=LIST.output_tokens, calls=images.readable, cached=cached)
     return DetectForecast(
         **images.fields,
         calls_least=images.readable,
         calls_usual=counter.calls,
-        calls_most=counter.calls,
+        calls_most=3 * images.readable,
         usage=counter.usage(prices),
     )
 

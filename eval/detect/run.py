@@ -12,14 +12,14 @@ from uncanny.agents.config import DetectConfig
 from uncanny.agents.context import ImageContext
 from uncanny.agents.source_detector import ROLES
 from uncanny.client.calls import usage
-from uncanny.eval.annotate.run import AnnotateRun, Images, image_paths, make_config
+from uncanny.eval.annotate.run import AnnotateRun, ImageOptions, Images, image_run, read_config
 from uncanny.eval.common.run_result import Records
 from uncanny.eval.metrics.detection import JUDGED
-from uncanny.images import PixelPolicy, PreparedImage
+from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
+from uncanny.parameters import check_callback
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import AskOptions, check_options, read_limits, read_models
+from uncanny.runs.config import AskOptions
 from uncanny.runs.image_task import ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
@@ -106,25 +106,20 @@ async def detect_async(
 
     Source: AnomReason, section 4 (detection in two turns).
     """
-    check_options(
-        options,
-        out=out,
-        root=root,
-        on_image=on_image,
-        max_side=max_side,
-        jpeg_quality=jpeg_quality,
-        max_pixels=max_pixels,
-    )
+    check_callback("on_image", on_image)
+    all_options: ImageOptions = {
+        **options,
+        "temperature": temperature,
+        "top_p": top_p,
+        "max_output_tokens": max_output_tokens,
+        "max_side": max_side,
+        "image_format": image_format,
+        "jpeg_quality": jpeg_quality,
+        "max_pixels": max_pixels,
+    }
     task = DetectTask(
-        folder=RunFolder(Path(out)),
-        paths=image_paths(images),
-        models=read_models(model, options),
-        options=read_limits(options),
-        policy=PixelPolicy(max_side, image_format, jpeg_quality, max_pixels),
-        root=None if root is None else Path(root),
-        config=make_config(
-            DetectConfig, temperature=temperature, top_p=top_p, max_output_tokens=max_output_tokens
-        ),
+        **image_run(images, model, out, root, all_options, ImageOptions),
+        config=read_config(DetectConfig, all_options),
     )
     return DetectRun(out, await run_with(task, options, on_image))
 

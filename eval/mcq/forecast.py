@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -15,7 +15,7 @@ from uncanny.eval.mcq.run import McqConfig, McqOptions, McqTask
 from uncanny.images import stored_size
 from uncanny.prompts import prompt_set
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import check_options, chosen, read_limits, read_models
+from uncanny.runs.config import check_options, read_limits, read_models, read_sampling
 from uncanny.runs.forecast import UNNAMED, Forecast, UsageCounter, forecast_inputs, input_words
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import prompts_of
@@ -85,7 +85,7 @@ def forecast(
             items=load(items, root=options.get("root")),
             models=read_models(model, options),
             options=read_limits(options),
-            config=McqConfig(**chosen(options, [field.name for field in fields(McqConfig)])),
+            config=read_sampling(McqConfig, options),
         )
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -14,7 +14,7 @@ from uncanny.eval.realism.run import RealismConfig, RealismOptions, RealismTask
 from uncanny.images import stored_size
 from uncanny.prompts import prompt_set
 from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import check_options, chosen, read_limits, read_models
+from uncanny.runs.config import check_options, read_limits, read_models, read_sampling
 from uncanny.runs.forecast import (
     UNNAMED,
     Forecast,
@@ -99,7 +99,7 @@ def forecast(
             models=read_models(model, options),
             options=read_limits(options),
             root=None if root is None else Path(root),
-            config=RealismConfig(**chosen(options, [field.name for field in fields(RealismConfig)])),
+            config=read_sampling(RealismConfig, options),
         )
     )
 

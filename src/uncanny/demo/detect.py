@@ -23,7 +23,10 @@ _FORMS: Final = (
 
 
 def judge_source(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
-    """Turn 1, `Verdict: Yes` or `Verdict: No`; for a bundled scene the truth but for the listed mistakes, else made up."""
+    """Turn 1, `Verdict: Yes` or `Verdict: No`.
+
+    For a bundled scene the truth but for the listed mistakes, else made up.
+    """
     scene, sha256 = views[0].scene, views[0].sha256
     if scene is not None:
         right = "Verdict: Yes" if scene.role == "anomalous" else "Verdict: No"

@@ -8,9 +8,9 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from uncanny.client.endpoint import PATIENCE_S
 from uncanny.errors import UsageError
@@ -213,3 +213,11 @@ class SamplingConfig:
     @property
     def sampling(self) -> Sampling:
         return Sampling(self.temperature, self.top_p, self.max_output_tokens)
+
+
+S = TypeVar("S", bound=SamplingConfig)
+
+
+def read_sampling(kind: type[S], options: Mapping[str, object]) -> S:
+    """What of `options` is in a configuration. Raises UsageError that names what is out of range."""
+    return kind(**chosen(options, [field.name for field in fields(kind)]))
