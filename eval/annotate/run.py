@@ -470,6 +470,8 @@ class AnnotateTask(ImageTask[Annotation]):
         examined = sorted(state.get("examined", []), key=lambda branch: branch["order"])
         errors = [branch["error"] for branch in examined if branch["error"] is not None]
         failure = state.get("failure")
+        if failure is None and "anomalies" not in state:
+            raise TypeError("the graph set neither 'anomalies' nor 'failure': nothing is known of the image")
         # When no object came through, an empty list would read as a flawless image.
         failed = failure is not None or (len(errors) >= len(examined) > 0)
         cut = [scene_object.model_dump() for scene_object in state.get("cut", [])]

@@ -375,7 +375,7 @@ class McqTask(Task[PendingItem, Answer]):
             answers = _failed(item.questions, str(error))
         return [self._record(item.item, answer, pictures.files) for answer in answers]
 
-    def failed(self, item: PendingItem, error: StepError) -> Sequence[Answer]:
+    def failed(self, item: PendingItem, error: StepError, calls: Sequence[CallRecord]) -> Sequence[Answer]:  # noqa: ARG002 - answers have no usage
         answers = _failed(item.questions, f"defect: {error.message}")
         return [self._record(item.item, answer, {}) for answer in answers]
 

@@ -292,10 +292,10 @@ class RealismTask(Task[PairFiles, Verdict]):
         del self._being_judged[item.id]
         return (self._verdict(item, pair, calls, _answers(state)),)
 
-    def failed(self, item: PairFiles, error: StepError) -> Sequence[Verdict]:
+    def failed(self, item: PairFiles, error: StepError, calls: Sequence[CallRecord]) -> Sequence[Verdict]:
         pair = self._being_judged.pop(item.id, OpenPair())
         errors = (CheckError(asked="first", kind="defect", message=error.message),)
-        return (self._verdict(item, pair, (), {"outcome": "failed", "errors": errors}),)
+        return (self._verdict(item, pair, calls, {"outcome": "failed", "errors": errors}),)
 
     def _open(self, pair: PairFiles, engine: Engine) -> OpenPair:
         images: list[PreparedImage | None] = []

@@ -121,8 +121,8 @@ class CaptionTask(Task[Caption, CaptionCheck]):
                 return [self._record(item, "failed", errors=[error.record], usage=usage(scope.calls), **file)]
         return [self._record(item, "ok", **fit._asdict(), usage=usage(scope.calls), **file)]
 
-    def failed(self, item: Caption, error: StepError) -> Sequence[CaptionCheck]:
-        return [self._record(item, "failed", errors=[error])]
+    def failed(self, item: Caption, error: StepError, calls: Sequence[CallRecord]) -> Sequence[CaptionCheck]:
+        return [self._record(item, "failed", errors=[error], usage=usage(calls))]
 
     def _record(self, caption: Caption, status: str, **more: Any) -> CaptionCheck:
         return CaptionCheck.model_validate(

@@ -21,7 +21,9 @@ from uncanny.demo.scenes import scenes
 from uncanny.eval.annotate.run import AnnotateRun, AnnotateTask
 from uncanny.models.registry import parse_model
 from uncanny.records.run_folder import RunFolder
+from uncanny.runs import resume
 from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.manifest import Manifest
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import Observer, open_run
 
@@ -113,7 +115,8 @@ async def test_a_stop_from_another_thread_lets_calls_in_flight_come_back(tmp_pat
     stop = uncanny.Stop()
 
     def first_call(_call: CallRecord) -> None:
-        threading.Thread(target=stop.request).start()
+        if not stop.requested:
+            threading.Thread(target=stop.request).start()
 
     with serving(latency_ms=50.0) as server:
         run = await uncanny.annotate_async(
@@ -125,9 +128,10 @@ async def test_a_stop_from_another_thread_lets_calls_in_flight_come_back(tmp_pat
             stop=stop,
             on_call=first_call,
         )
+        answered = server.requests()
     assert run.summary.state == "interrupted"
     assert run.summary.pending
-    assert run.summary.calls
+    assert run.summary.calls == answered > 1
 
 
 async def test_callbacks_see_the_start_every_record_and_every_call(tmp_path: Path) -> None:
@@ -147,14 +151,95 @@ async def test_callbacks_see_the_start_every_record_and_every_call(tmp_path: Pat
     assert len(calls) == run.summary.calls
 
 
-async def test_what_a_callback_raises_ends_the_run_and_is_raised(tmp_path: Path) -> None:
-    def broken(_record: uncanny.Annotation) -> None:
+async def test_what_a_callback_raises_ends_the_run_in_good_order_and_is_raised(tmp_path: Path) -> None:
+    images, out = pictures(tmp_path / "in", 20), tmp_path / "run"
+
+    def broken(_seen: object) -> None:
         raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
-        await uncanny.annotate_async(IMAGES[:2], model="demo", out=tmp_path / "run", on_image=broken)
-    run = await uncanny.annotate_async(IMAGES[:2], model="demo", out=tmp_path / "run")
-    assert run.summary.statuses["ok"] == 2
+    with serving(latency_ms=20.0) as server:
+        asked: dict[str, Any] = {"model": "openai/any", "base_url": server.v1, "concurrency": 4}
+        with pytest.raises(ZeroDivisionError):
+            await uncanny.annotate_async(images, out=out, on_call=broken, **asked)
+        # Those in flight come back; none is made after them.
+        assert AnnotateRun(out).summary.calls == server.requests() <= 8
+        with pytest.raises(ZeroDivisionError):
+            await uncanny.annotate_async(images, out=out, on_image=broken, **asked)
+        first = AnnotateRun(out)
+        assert first.summary.state == "interrupted"
+        assert 1 <= len(first.annotations) < 20
+        await uncanny.annotate_async(images, out=out, **asked)
+        assert server.requests() == AnnotateRun(out).summary.calls  # nothing was asked twice
+    assert AnnotateRun(out).summary.statuses["ok"] == 20
+
+
+async def test_a_run_that_is_cancelled_while_it_loads_leaves_the_next_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    await uncanny.annotate_async(IMAGES[:2], model="demo", out=out, root=IMAGES[0].parent)
+    reached, going_on = threading.Event(), threading.Event()
+    loading = Manifest
+
+    def slow(*arguments: Any) -> Any:
+        reached.set()
+        going_on.wait(30)
+        return loading(*arguments)
+
+    monkeypatch.setattr(resume, "Manifest", slow)
+    doomed = asyncio.create_task(uncanny.annotate_async(IMAGES, model="demo", out=out, root=IMAGES[0].parent))
+    await asyncio.to_thread(reached.wait, 30)
+    doomed.cancel()
+    await asyncio.sleep(0.1)
+    with pytest.raises(uncanny.errors.RunLockedError):  # as long as its thread goes on
+        await uncanny.annotate_async(IMAGES, model="demo", out=out, root=IMAGES[0].parent)
+    going_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await doomed
+    run = await uncanny.annotate_async(IMAGES, model="demo", out=out, root=IMAGES[0].parent)
+    assert run.summary.statuses["ok"] == len(run.annotations) == 6
+
+
+async def test_a_stop_is_heard_while_models_are_opened(tmp_path: Path) -> None:
+    """A vLLM server that never gets ready."""
+    server = tmp_path / "server.sh"
+    server.write_text("#!/bin/sh\nexec sleep 600\n")
+    server.chmod(0o755)
+    stop = uncanny.Stop()
+    stopping = threading.Timer(0.5, stop.request)
+    stopping.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNCANNY_VLLM_COMMAND", str(server))
+        run = await asyncio.wait_for(
+            uncanny.annotate_async(IMAGES[:1], model="vllm/any", out=tmp_path / "run", stop=stop), 60
+        )
+    assert (run.summary.state, run.summary.pending, run.summary.calls) == ("interrupted", 1, 0)
+    before = uncanny.Stop()
+    before.request()
+    run = await uncanny.annotate_async(IMAGES[:1], model="demo", out=tmp_path / "other", stop=before)
+    assert (run.summary.state, run.summary.calls) == ("interrupted", 0)
+
+
+async def test_usage_that_nobody_reports_counts_towards_a_limit_in_later_sessions_too(tmp_path: Path) -> None:
+    class Silent:
+        capabilities = uncanny.Capabilities()
+
+        def __init__(self, model: str) -> None:
+            self.name = f"silent/{model}"
+
+        async def generate(self, _request: uncanny.ModelRequest) -> uncanny.ModelResponse:
+            return uncanny.ModelResponse("Verdict: No")
+
+    uncanny.register_provider("silent", Silent, replace=True)
+    images, calls = pictures(tmp_path / "in", 20), list[int | None]()
+    for _ in range(3):
+        run = await uncanny.detect_async(
+            images, model="silent/one", out=tmp_path / "run", max_tokens_total=20_000, cache=False
+        )
+        calls.append(run.summary.calls)
+    assert run.summary.state == "budget"
+    assert calls[0] in range(1, 20)
+    assert calls[1:] == [calls[0]] * 2  # all was booked in the first session
 
 
 async def test_an_opened_run_that_is_not_worked_on_is_interrupted(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ class Counting(Task[int, Counted]):
         await self.work(item)
         return (Counted(number=item),)
 
-    def failed(self, _item: int, error: StepError) -> Sequence[Counted]:
+    def failed(self, _item: int, error: StepError, _calls: object) -> Sequence[Counted]:
         raise AssertionError(error.message)
 
     def note(self, progress: Progress, _record: Counted) -> None:
@@ -159,11 +159,12 @@ def test_what_ends_the_run_stops_it_with_its_reason(
     assert max(begun) < 6
 
 
-def test_what_a_callback_raises_is_raised_and_the_others_are_ended(folder: RunFolder) -> None:
+def test_what_a_callback_raises_is_raised_when_the_others_have_ended(folder: RunFolder) -> None:
     ended: list[int] = []
 
     async def work(each: int) -> None:
         if each == 1:
+            await asyncio.sleep(1)
             return
         try:
             await asyncio.Event().wait()
@@ -171,12 +172,13 @@ def test_what_a_callback_raises_is_raised_and_the_others_are_ended(folder: RunFo
             ended.append(each)
 
     def on_record(record: Counted) -> None:
-        raise ZeroDivisionError(f"at {record.number}")
+        raise BudgetError(f"of the host's own, at {record.number}")
 
     run = run_of(folder, range(10), work, observer=Observer(on_record=on_record))
-    with pytest.raises(ZeroDivisionError, match="at 1"):
+    with pytest.raises(BudgetError, match="own, at 1"):
         in_virtual_time(run.work())
     assert sorted(ended) == [0, 2]
+    assert run.ending.reason == "interrupt"
 
 
 class Asking:

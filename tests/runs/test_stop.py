@@ -44,9 +44,11 @@ def test_the_first_reason_stands(error: BudgetError | ModelUnusableError, reason
     assert (interrupted.reason, interrupted.error) == ("interrupt", None)
 
 
-def test_an_interrupt_ends_the_wait_of_a_run_that_stops_for_another_reason() -> None:
+def test_of_a_run_that_stops_for_another_reason_the_second_interrupt_ends_the_wait() -> None:
     ending = Ending()
     ending.because(BudgetError("spent"))
+    ending.interrupt()
+    assert (ending.reason, ending.now) == ("budget", False)
     ending.interrupt()
     assert (ending.reason, ending.now) == ("budget", True)
 

@@ -58,7 +58,10 @@ def load(
         items = ItemSet.of(source if known else check_records(source, Item, what=_ITEMS))
         if not items.bundled or folder is None:
             return items
-        return _inside(replace(items, file=bundled_file(folder)), folder)
+        file = bundled_file(folder)
+        # Scores are read from the copy, which may have come from somebody else.
+        _inside(ItemSet(_read(file, None), file), folder)
+        return _inside(replace(items, file=file), folder)
     bundled = is_bundled(source)
     file = bundled_file(folder) if bundled else Path(source)
     base = None if root is None else Path(root)

@@ -52,7 +52,8 @@ class ModelClient:
     """Routes each agent's requests to its model, and from there to the fallback.
 
     `routes` gives the endpoints of an agent, first choice first; the key "" is for every agent not named.
-    `on_call` sees every call record, `on_fallback` each model that is given up, once.
+    `on_call` sees every call record, `on_fallback` each model that is given up, once. `on_estimate` gets the
+    tokens and US dollars that the budget books for an answer without usage.
     """
 
     def __init__(
@@ -62,12 +63,13 @@ class ModelClient:
         cache: AnswerCache | None = None,
         budget: Budget | None = None,
         on_call: Callable[[CallRecord], None] | None = None,
+        on_estimate: Callable[[float, float], None] | None = None,
         on_fallback: Callable[[Endpoint, ModelUnusableError], None] | None = None,
     ) -> None:
         self._routes = {agent: tuple(endpoints) for agent, endpoints in routes.items()}
         self._cache = cache
         self._budget = budget if budget is not None and budget.limited else None
-        self._on_call = on_call
+        self._on_call, self._on_estimate = on_call, on_estimate
         self._on_fallback = on_fallback
         self._mask = KeyMask(
             secret for endpoint in self._all_endpoints() for secret in endpoint.provider.secrets
@@ -145,6 +147,7 @@ class ModelClient:
                     budget=self._budget,
                     keep=self._keeper(own_key),
                     on_call=self._on_call,
+                    on_estimate=self._on_estimate,
                     ticket=Ticket(scope.order),
                 )
                 try:
@@ -219,6 +222,7 @@ class Generation(Generic[T]):
     budget: Budget | None
     keep: Callable[[list[CallRecord]], Awaitable[None]] | None
     on_call: Callable[[CallRecord], None] | None
+    on_estimate: Callable[[float, float], None] | None
     ticket: Ticket
     _calls: list[CallRecord] = field(default_factory=list)
     _repairs: int = 0
@@ -342,11 +346,14 @@ class Generation(Generic[T]):
         used = Spend()
         if len(self._calls) > calls_before and self._calls[-1].outcome != "error":
             call = self._calls[-1]
+            measured = Spend((call.input_tokens or 0) + (call.output_tokens or 0), call.cost_usd or 0.0)
             unknown = call.input_tokens is None or call.output_tokens is None
             used = Spend(
-                worst.tokens if unknown else (call.input_tokens or 0) + (call.output_tokens or 0),
+                max(worst.tokens, measured.tokens) if unknown else measured.tokens,
                 worst.cost_usd if call.cost_usd is None else call.cost_usd,
             )
+            if used != measured and self.on_estimate is not None:
+                self.on_estimate(used.tokens - measured.tokens, used.cost_usd - measured.cost_usd)
         budget.settle(worst, used)
 
     def _count_failure(self, error: TransientError | RequestRejectedError | ModelUnusableError) -> None:

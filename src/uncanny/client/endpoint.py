@@ -118,10 +118,13 @@ class Limiter:
             self._wake()
 
     def overloaded(self, retry_after: float | None = None) -> None:
-        """The server wants fewer calls; with `retry_after` seconds above 0, none at all until then."""
+        """The server wants fewer calls; with `retry_after` seconds above 0, none at all until then.
+
+        It is not believed beyond `LONGEST_ASKED_WAIT_S`: nothing else would end the run meanwhile.
+        """
         now = asyncio.get_running_loop().time()
         if retry_after is not None and retry_after > 0:
-            self._pause_until(now + retry_after)
+            self._pause_until(now + min(retry_after, LONGEST_ASKED_WAIT_S))
         if not self.fixed and now - self._decreased_at >= DECREASE_INTERVAL_S:
             self._decreased_at = now
             self._slow_start = False

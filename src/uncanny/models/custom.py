@@ -200,6 +200,12 @@ class CustomModel(ModelProvider):
             yield
         except ProviderError:
             raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody here cancelled it: something within the provider was, and took its call along.
+            raise TransientError(f"{self.name}: its call was cancelled within", kind="connection") from error
         except Exception as error:
             message = one_line(f"{self.name}: {type(error).__name__}: {error}", self.secrets)
             if isinstance(error, OSError):  # with TimeoutError and ConnectionError

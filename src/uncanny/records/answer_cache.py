@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from uncanny.errors import StorageError, UsageError
 from uncanny.records import answer_store
@@ -24,6 +24,8 @@ log = logging.getLogger("uncanny")
 # A commit costs as much as some ten writes, so they wait for each other; the journal has them meanwhile.
 GATHER_S = 0.1
 AGAIN_S = 1.0
+# Taking over what a killed process left takes seconds.
+OPENING_S = 120.0
 MOST_WAITING = 1_000
 # Locked while a database is opened, taken over or replaced.
 _OPENING = ".opening.lock"
@@ -43,10 +45,16 @@ class AnswerCache:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             check_no_links(folder)
-            with FileLock(folder / _OPENING):
+            with FileLock(folder / _OPENING, timeout=OPENING_S):
                 self._store = self._open()
                 self._take_over()
                 self._journal = AnswerJournal(folder)
+        except Timeout as error:
+            raise UsageError(
+                f"The answer cache in {folder} is being opened by another process since {OPENING_S:.0f} s",
+                remedy="Try again; where no other runs, look what holds "
+                f"{folder / _OPENING}, or name another folder with {option('cache_dir')}.",
+            ) from error
         except (OSError, sqlite3.Error, StorageError, DamagedError) as error:
             raise UsageError(
                 f"The answer cache in {folder} cannot be opened: {error.__cause__ or error}",

@@ -63,6 +63,13 @@ class Sums(Record):
     cost_usd: Dollars = 0
 
 
+class Estimated(Record):
+    """What a limit booked for answers without usage, beyond what of them was measured: the most possible."""
+
+    tokens: Number | None = None
+    cost_usd: Dollars = None
+
+
 class Totals(Record):
     """How far a run is and what it took, over all its sessions.
 
@@ -93,6 +100,7 @@ class Totals(Record):
     unmeasured: dict[str, Number] = Field(default_factory=dict)
     outcomes: dict[str, Number] | None = None
     sums: Sums = Sums()
+    estimated: Estimated | None = None
     seconds: Annotated[float, Field(ge=0, le=MOST_COUNTED)] | None = None
 
 

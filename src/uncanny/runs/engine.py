@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import os
 import shlex
+import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,7 @@ from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, Sampl
 from uncanny.models.registry import Access, ModelId, open_model
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.runs.config import ModelOptions, RunOptions
+from uncanny.runs.sync import in_thread
 from uncanny.settings import settings
 from uncanny.wording import option
 
@@ -57,6 +62,7 @@ async def open_engine(
     budget: Budget,
     agents: Mapping[str, str],
     on_call: Callable[[CallRecord], None],
+    on_estimate: Callable[[float, float], None] | None = None,
     on_fallback: Callable[[Endpoint, ModelUnusableError], None] | None = None,
     warn: Callable[[str], None] = log.warning,
     server_log: Path | None = None,
@@ -85,14 +91,15 @@ async def open_engine(
             endpoints[model] = _guarded(provider, models, run, prices, "own server" if own_server else None)
         cache = None
         if answers is not None:
-            cache = AnswerCache(answers, warn)
-            stack.callback(cache.close)
+            cache = await in_thread(partial(AnswerCache, answers, warn), AnswerCache.close)
+            stack.push_async_callback(asyncio.to_thread, cache.close)
         on_ready()
         model_client = ModelClient(
             routes(models, endpoints, agents),
             cache=cache,
             budget=budget,
             on_call=on_call,
+            on_estimate=on_estimate,
             on_fallback=on_fallback,
         )
         limits = common_limits([each.provider.capabilities for each in endpoints.values()])
@@ -138,7 +145,7 @@ def check_roles(models: ModelOptions, agents: Mapping[str, str]) -> None:
 def routes(
     models: ModelOptions, endpoints: Mapping[ModelId, Endpoint], agents: Mapping[str, str]
 ) -> dict[str, list[Endpoint]]:
-    """Lanes of each agent, its own model first, then the fallback."""
+    """Endpoints of each agent, its own model's first, then the fallback's."""
     after = [endpoints[models.fallback]] if models.fallback else []
     endpoints_by_agent = {"": [endpoints[models.model], *after]}
     for role, model in models.roles.items():
@@ -174,5 +181,9 @@ async def _own_server(model: ModelId, log: Path | None) -> AsyncIterator[str]:
     from uncanny.models.vllm.server import VllmServer
 
     more = shlex.split(settings().vllm_args or "")
-    async with VllmServer(model.name, log_path=log or Path("vllm.log"), extra_args=more) as server:
-        yield server.base_url
+    with contextlib.ExitStack() as stack:
+        if log is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="uncanny-vllm-"))
+            log = Path(folder) / "vllm.log"
+        async with VllmServer(model.name, log_path=log, extra_args=more) as server:
+            yield server.base_url

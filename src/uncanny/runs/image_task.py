@@ -96,8 +96,9 @@ class ImageTask(Task[ImageFile, A]):
             finished.set()
         return (record,)
 
-    def failed(self, item: ImageFile, error: StepError) -> Sequence[A]:
-        return (self.record(item, self._examined.pop(item.image, None), "failed", errors=(error,)),)
+    def failed(self, item: ImageFile, error: StepError, calls: Sequence[CallRecord]) -> Sequence[A]:
+        image = self._examined.pop(item.image, None)
+        return (self.record(item, image, "failed", errors=(error,), usage=usage(calls)),)
 
     def record(self, file: ImageFile, image: PreparedImage | None, status: Status, **more: Any) -> A:
         """A record with what is known of the image; `image` is None where it could not be read."""

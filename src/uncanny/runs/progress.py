@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from io import FileIO
 from pathlib import Path
@@ -101,7 +101,8 @@ class Served:
 class Spending:
     """Calls asked, what they used and who answered.
 
-    `unmeasured` counts answers whose figure no one reported.
+    `unmeasured` counts answers whose figure no one reported; `estimated_tokens` and `estimated_usd` are what
+    a budget booked for them, the most they can have used.
     """
 
     calls: int = 0
@@ -110,6 +111,18 @@ class Spending:
     unmeasured: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     served: Served = field(default_factory=Served)
+    estimated_tokens: float = 0
+    estimated_usd: float = 0.0
+
+    def estimate(self, tokens: float, cost_usd: float) -> None:
+        """Book these for an answer that came without usage, beside what of it was measured."""
+        self.estimated_tokens += tokens
+        self.estimated_usd += cost_usd
+
+    def booked(self) -> tuple[float, float]:
+        """Tokens and US dollars as a limit counts them: estimates where nothing was measured."""
+        tokens = self.sums["input_tokens"] + self.sums["output_tokens"]
+        return tokens + self.estimated_tokens, self.sums["cost_usd"] + self.estimated_usd
 
     def add(self, call: CallCost, *, paid: bool | None = None) -> None:
         """Count a call. `paid` says whether it cost this run something; by default unless it was replayed."""
@@ -128,6 +141,18 @@ class Spending:
             else:
                 self.sums[name] += value
 
+    def take_up(self, calls: Iterable[PaidCall]) -> None:
+        """Count calls of a session that was killed before `run.json` did.
+
+        What a budget booked for those without usage is nowhere: as much again as for the others, on average.
+        """
+        unmeasured = max(self.unmeasured["input_tokens"], self.unmeasured["output_tokens"])
+        tokens, cost_usd = self.estimated_tokens, self.estimated_usd
+        for call in calls:
+            self.add(call)
+            if unmeasured and call.outcome != "error" and None in (call.input_tokens, call.output_tokens):
+                self.estimate(tokens / unmeasured, cost_usd / unmeasured)
+
     def figure(self, name: str) -> float | None:
         """A sum, None while a single answer left it unmeasured."""
         return None if self.unmeasured[name] else self.sums[name]
@@ -140,6 +165,11 @@ class Spending:
             "unmeasured": dict(self.unmeasured),
             "outcomes": {key: self.outcomes[key] for key in ("answered", "unparseable", "refused", "error")},
             "sums": self.sums,
+            **(
+                {"estimated": {"tokens": self.estimated_tokens, "cost_usd": self.estimated_usd}}
+                if self.estimated_tokens or self.estimated_usd
+                else {}
+            ),
         }
 
     @classmethod
@@ -154,6 +184,8 @@ class Spending:
             if value is None:
                 spending.unmeasured[name] += 1
         spending.outcomes.update(totals.outcomes or {})
+        if totals.estimated is not None:
+            spending.estimate(totals.estimated.tokens or 0, totals.estimated.cost_usd or 0)
         spending.served = Served.recorded(manifest)
         return spending
 
@@ -327,8 +359,7 @@ class SpendingFile:
 def spent(folder: RunFolder) -> Spending:
     """What a run has spent by what its files say, whether or not it goes on. Raises UsageError."""
     spending = Spending.recorded(folder.read_manifest() or RunManifest())
-    for call in SpendingFile(folder.spending).uncounted(spending.calls):
-        spending.add(call)
+    spending.take_up(SpendingFile(folder.spending).uncounted(spending.calls))
     return spending
 
 
@@ -340,12 +371,11 @@ def what_is_left(options: RunOptions, others: Sequence[RunFolder]) -> RunOptions
     usd, tokens = options.max_cost_usd, options.max_tokens_total
     if usd is None and tokens is None:
         return options
-    sums = [spent(each).sums for each in others]
+    booked = [spent(each).booked() for each in others]
     if usd is not None:
-        usd = max(usd - sum(each["cost_usd"] for each in sums), _NOTHING_LEFT_USD)
+        usd = max(usd - sum(dollars for _, dollars in booked), _NOTHING_LEFT_USD)
     if tokens is not None:
-        taken = sum(each["input_tokens"] + each["output_tokens"] for each in sums)
-        tokens = max(tokens - int(taken), _NOTHING_LEFT_TOKENS)
+        tokens = max(tokens - int(sum(taken for taken, _ in booked)), _NOTHING_LEFT_TOKENS)
     return replace(options, max_cost_usd=usd, max_tokens_total=tokens)
 
 

@@ -35,7 +35,10 @@ class LoadedRun(Generic[Item, R]):
 
 
 def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
-    """What stands of the run of `task`, and with what it goes on. Blocking. Raises UsageError."""
+    """What stands of the run of `task`, and with what it goes on. Blocking; changes no file.
+
+    Raises UsageError.
+    """
     folder, options = task.folder, task.options
     before = _binding(folder)
     own = current_set(task.prompts)
@@ -52,7 +55,6 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
     records.made_with = {"model": str(task.models.model), "prompts": task.prompts.id}
     with nothing_left_behind(records):
         pending = task.load_pending(records, progress)
-        records.open()
     if pending and before is not None and task.prompts.id != own.id:
         progress.warnings.append(
             f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
@@ -99,8 +101,7 @@ def _load_spending(
     """What earlier sessions spent, a killed one too; `known` is False where `run.json` is missing."""
     if known and not (manifest.was_killed and not spending.path.exists()):
         progress.spending = manifest.spending
-        for call in spending.uncounted(progress.spending.calls):
-            progress.spending.add(call)
+        progress.spending.take_up(spending.uncounted(progress.spending.calls))
         return
     own_cache = options.cache and options.answers is None
     since = manifest.started if known else 0.0

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -27,6 +28,7 @@ from uncanny.runs.manifest import Manifest, State
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import LoadedRun, load_run, nothing_left_behind
 from uncanny.runs.stop import Ending, Reason, Stop
+from uncanny.runs.sync import in_thread
 from uncanny.runs.task import Task
 from uncanny.schema import StepError
 from uncanny.wording import option
@@ -39,6 +41,7 @@ log = logging.getLogger("uncanny")
 
 Item = TypeVar("Item")
 R = TypeVar("R", bound=BaseModel)
+T = TypeVar("T")
 MANIFEST_EVERY_S = 5.0
 # How long calls in flight are waited for when a run ends early.
 GRACE_S = 60.0
@@ -57,7 +60,7 @@ def _ignore(_value: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Callbacks of a run, called in its event loop; what they raise ends the run and is raised.
+    """Callbacks of a run, called in its event loop; what they raise ends the run in good order and is raised.
 
     `on_start` gets the live counters before the first call, when all is in order. `on_record` gets each
     record when it is on disk, `on_call` every call record, replays too."""
@@ -127,12 +130,13 @@ async def open_run(
     """
     stop = stop or Stop()
     with task.folder.locked():
-        loaded = await asyncio.to_thread(load_run, task)
+        loaded = await in_thread(partial(load_run, task), lambda loaded: loaded.records.close())
         opened = Run(task, loaded, stop, observer or Observer())
         with nothing_left_behind(loaded.records):
+            loaded.records.open()
             try:
-                async with opened.models_open():
-                    with stop.listening(opened.ending.interrupt):
+                with stop.listening(opened.ending.interrupt):
+                    async with opened.models_open():
                         yield opened
             except BaseException:
                 if opened.begun:
@@ -157,7 +161,6 @@ class Run(Generic[Item, R]):
     begun: bool = False
     worked: bool = False
     engine: Engine | None = None
-    _callback_error: Exception | None = None
 
     @property
     def progress(self) -> Progress:
@@ -175,18 +178,24 @@ class Run(Generic[Item, R]):
         from uncanny.runs.engine import open_engine
 
         task, folder, warnings = self.task, self.task.folder, self.progress.warnings
-        async with open_engine(
-            task.models,
-            task.options,
-            answers=(task.options.answers or folder.answers) if task.options.cache else None,
-            budget=self._budget(),
-            agents=task.roles,
-            on_call=self._note_call,
-            on_fallback=lambda _endpoint, error: warnings.append(str(error)),
-            warn=warnings.append,
-            server_log=folder.path / "vllm.log",
-            on_ready=lambda: self.observer.on_start(self.progress),
-        ) as engine:
+        async with contextlib.AsyncExitStack() as stack:
+            opening = open_engine(
+                task.models,
+                task.options,
+                answers=(task.options.answers or folder.answers) if task.options.cache else None,
+                budget=self._budget(),
+                agents=task.roles,
+                on_call=self._note_call,
+                on_estimate=self.progress.spending.estimate,
+                on_fallback=lambda _endpoint, error: warnings.append(str(error)),
+                warn=warnings.append,
+                server_log=folder.path / "vllm.log",
+                on_ready=lambda: self.observer.on_start(self.progress),
+            )
+            engine = await self._unless_stopped(stack.enter_async_context(opening))
+            if engine is None:
+                yield
+                return
             self.loaded.manifest.sent(task.models, engine.sent(task.sampling))
             self._begin()
             self.engine = engine
@@ -197,11 +206,33 @@ class Run(Generic[Item, R]):
                 # A server may have turned out not to take a parameter.
                 self.loaded.manifest.sent(task.models, engine.sent(task.sampling))
 
+    async def _unless_stopped(self, opening: Coroutine[Any, Any, Engine]) -> Engine | None:
+        """The engine; None where a stop is requested before it is there: a server takes minutes to start."""
+        task = asyncio.current_task()
+        assert task is not None
+        if self.stop.requested:
+            opening.close()
+            return None
+
+        # Called while this task waits for the opening, and at no other time.
+        def cancel() -> None:
+            task.cancel()
+
+        try:
+            with self.stop.listening(cancel):
+                return await opening
+        except asyncio.CancelledError:
+            # Whoever cancels the task besides means it.
+            if not self.stop.requested or task.uncancel():
+                raise
+            return None
+
     async def work(self) -> None:
         """Work through what is pending, many inputs at a time, until it is done or the run ends early.
 
         Once it is ending no input is taken up, and work is cancelled when the calls in flight have come back
-        (after `GRACE_S` seconds at most), or at once after a second request. Raises what a callback raised.
+        (after `GRACE_S` seconds at most), or at once after a second request. Raises what a callback raised,
+        when it is over.
         """
         self.worked = True
         if (engine := self.engine) is None:
@@ -232,6 +263,8 @@ class Run(Generic[Item, R]):
                     self.progress.warnings.append(
                         f"{calls.path} could not be put back: {error.strerror or error}"
                     )
+        if self.ending.raised is not None:
+            raise self.ending.raised
 
     async def _worker(self, queue: Iterator[Item], engine: Engine, file: CallFile) -> None:
         """Take one input after the other to its records on disk; whatever goes wrong with it is in them."""
@@ -246,21 +279,28 @@ class Run(Generic[Item, R]):
                 except ENDS_RUN:
                     raise
                 except Exception as defect:  # a defect of ours must cost one input, not the run
-                    log.exception("%s: an input failed", task.name)
                     message = f"{type(defect).__name__}: {defect}"
                     error = StepError(agent="uncanny", step=0, kind="defect", message=message)
-                    finished = task.failed(item, error)
+                    finished = task.failed(item, error, calls)
+                    log.exception("%s: %s failed", task.name, ", ".join(map(task.key, finished)))
                 # Calls first: an input with a record is never worked on again.
                 if calls:
                     file.append(dump_calls(calls))
                 for record in finished:
                     records.append(record)
                     task.note(self.progress, record)
-                    self.observer.on_record(record)
             except ENDS_RUN as error:
                 self.ending.because(error)
-            if self._callback_error is not None:
-                raise self._callback_error
+                continue
+            for record in finished:
+                self._tell(self.observer.on_record, record)
+
+    def _tell(self, callback: Callable[[T], object], what: T) -> None:
+        """Call the host back. What it raises is no failure of ours: it ends the run, in good order."""
+        try:
+            callback(what)
+        except Exception as error:
+            self.ending.callback_failed(error)
 
     async def _cancel_when_ending(self, workers: list[asyncio.Task[None]], engine: Engine) -> None:
         await self.ending.changed.wait()
@@ -318,11 +358,11 @@ class Run(Generic[Item, R]):
     def _budget(self) -> Budget:
         from uncanny.client.budget import Budget, Spend
 
-        spent, options = self.progress.spending.sums, self.task.options
+        options = self.task.options
         return Budget(
             options.max_cost_usd,
             options.max_tokens_total,
-            Spend(int(spent["input_tokens"] + spent["output_tokens"]), spent["cost_usd"]),
+            Spend(*self.progress.spending.booked()),
             usual_calls=self.task.calls_per_input,
         )
 
@@ -330,10 +370,7 @@ class Run(Generic[Item, R]):
         self.progress.add_call(call)
         if not call.replayed:
             self.loaded.spending.append(call, self.progress.spending.calls)
-        try:
-            self.observer.on_call(call)
-        except Exception as error:  # raised between inputs: here it would pass for a failure of this one
-            self._callback_error = self._callback_error or error
+        self._tell(self.observer.on_call, call)
 
     async def _keep_manifest(self) -> None:
         """Keep `run.json` fresh; where it cannot be written for a while, say so and go on trying."""

@@ -61,16 +61,27 @@ class Stop:
 
 
 class Ending:
-    """Why one run ends early, set once. `now` says not to wait for calls in flight."""
+    """Why one run ends early, set once. `now` says not to wait for calls in flight.
+
+    `raised` is what a callback of the host raised, which ends the run in good order and is raised then.
+    """
 
     def __init__(self) -> None:
         self.reason: Reason | None = None
         self.error: RunError | None = None
+        self.raised: Exception | None = None
         self.now = False
         self.changed = asyncio.Event()
+        self._interrupts = 0
 
     def interrupt(self) -> None:
-        self.now = self.reason is not None
+        """Asked for from outside: the second time calls in flight are not waited for."""
+        self._interrupts += 1
+        self.now = self._interrupts > 1
+        self._set("interrupt")
+
+    def callback_failed(self, error: Exception) -> None:
+        self.raised = self.raised or error
         self._set("interrupt")
 
     def because(self, error: RunError) -> None:

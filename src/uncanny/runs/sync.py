@@ -20,6 +20,26 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+async def in_thread(work: Callable[[], T], undo: Callable[[T], object]) -> T:
+    """What `work`, which blocks, returns; it runs in a thread.
+
+    A thread cannot be cancelled: who cancels this waits until `work` has ended, and `undo` takes back what it
+    made. So nothing goes on behind the back of whoever comes next.
+    """
+    thread = asyncio.ensure_future(asyncio.to_thread(work))
+    cancelled: asyncio.CancelledError | None = None
+    while not thread.done():
+        try:
+            await asyncio.wait([thread])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is None:
+        return thread.result()
+    if not thread.cancelled() and thread.exception() is None:
+        await asyncio.to_thread(undo, thread.result())
+    raise cancelled
+
+
 def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
     """The plain twin of an asynchronous function of options with a `stop`: the same, and it waits for the
     end."""
@@ -94,6 +114,10 @@ def run_sync(start: Callable[[], Coroutine[Any, Any, T]], stop: Stop | None = No
             if interrupt is None:
                 raise
             break
+        except Exception as error:
+            if interrupt is None:
+                raise
+            raise interrupt from error
     if interrupt is not None:
         raise interrupt
     return result

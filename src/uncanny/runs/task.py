@@ -101,8 +101,8 @@ class Task(ABC, Generic[Item, R]):
         """
 
     @abstractmethod
-    def failed(self, item: Item, error: StepError) -> Sequence[R]:
-        """The records of an input that could not be worked on because of a defect."""
+    def failed(self, item: Item, error: StepError, calls: Sequence[CallRecord]) -> Sequence[R]:
+        """The records of an input that a defect ended; `calls` are those made about it by then."""
 
     @abstractmethod
     def note(self, progress: Progress, record: R) -> None:
