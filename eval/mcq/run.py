@@ -212,12 +212,12 @@ async def run_async(
         control=control,
     )
     config = McqConfig(temperature, top_p, max_output_tokens, control)
-    item_set = load(items, root=root)
-    if not item_set:
+    if not load(items, root=root):
         raise UsageError("There are no items to ask about", remedy="Give one at least.")
 
     async def ask(models: ModelOptions, folder: Path, limits: RunOptions) -> McqRun:
-        asked = load(item_set, folder=folder)
+        # A bundled set that the folder holds already is read from there, and refused where it was changed.
+        asked = load(items, root=root, folder=folder)
         task = McqTask(folder=RunFolder(folder), items=asked, models=models, options=limits, config=config)
         return McqRun(folder, await run_with(task, options), asked)
 

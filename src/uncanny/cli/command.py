@@ -51,9 +51,9 @@ class Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _is_empty(given: object) -> bool:
+def _is_empty(value: object) -> bool:
     # What is not given is None, or a mark of click's own.
-    return given == "" or (isinstance(given, list | tuple) and "" in given)
+    return value == "" or (isinstance(value, list | tuple) and "" in value)
 
 
 def _shown(parameter: click.Parameter) -> str:

@@ -275,8 +275,8 @@ def _files(path: Path) -> list[Path]:
     return [path / name for name in _RECORDS if (path / name).is_file()] if path.is_dir() else [path]
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(path: Path, other: Path) -> bool:
     try:
-        return one.samefile(other)
+        return path.samefile(other)
     except OSError:
-        return os.path.abspath(one) == os.path.abspath(other)  # noqa: PTH100  resolve() would follow links
+        return os.path.abspath(path) == os.path.abspath(other)  # noqa: PTH100  resolve() would follow links

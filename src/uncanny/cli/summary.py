@@ -33,8 +33,9 @@ def status_line(label: str, end: RunEnd, *, zeros: bool = False) -> str:
 
 def anomalies_line(end: RunEnd) -> str:
     """How many anomalies were found, and how to read their severity."""
-    found = end.progress.items_found
-    return f"Found    {found:,} {'anomaly' if found == 1 else 'anomalies'} (severity 0 = unreal, 100 = real)"
+    anomalies = end.progress.items_found
+    noun = "anomaly" if anomalies == 1 else "anomalies"
+    return f"Found    {anomalies:,} {noun} (severity 0 = unreal, 100 = real)"
 
 
 def skipped_lines(end: RunEnd) -> list[str]:
