@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.virtual_time import in_virtual_time
-from uncanny.client.endpoint import DECREASE, START, Limiter
+from uncanny.client.endpoint import DECREASE, LONGEST_ASKED_WAIT_S, START, Limiter
 from uncanny.client.waiting import Ticket
 
 
@@ -109,6 +109,16 @@ def test_a_retry_after_pauses_everybody_until_then(fixed: bool) -> None:
         await drop(tasks)
 
     in_virtual_time(main())
+
+
+def test_a_wait_of_days_is_not_believed() -> None:
+    async def main() -> float:
+        limiter = Limiter(2)
+        limiter.overloaded(86_400)
+        async with limiter.slot(Ticket(0)):
+            return asyncio.get_running_loop().time()
+
+    assert in_virtual_time(main()) == LONGEST_ASKED_WAIT_S
 
 
 @pytest.mark.parametrize("retry_after", [None, 0.0, -5.0])

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -340,3 +341,23 @@ def test_packages_are_looked_at_for_no_name_of_ours(monkeypatch: pytest.MonkeyPa
         parse_model(text)
     for text in ("http://127.0.0.1/v1", "", "a b"):
         assert not registry.is_provider(text)
+
+
+async def test_a_call_that_is_cancelled_within_the_provider_may_be_made_again() -> None:
+    class Cancelling:
+        name = "mine/one"
+        capabilities = Capabilities()
+
+        def __init__(self, model: str) -> None:
+            pass
+
+        async def generate(self, request: ModelRequest) -> ModelResponse:
+            inner = asyncio.ensure_future(asyncio.sleep(60))
+            asyncio.get_running_loop().call_soon(inner.cancel)
+            await inner
+            return ModelResponse("never")
+
+    register_provider("mine", Cancelling, replace=True)
+    provider = open_model(ModelId("mine", "one"), Access(None, 5.0))
+    with pytest.raises(TransientError, match="cancelled within"):
+        await provider.generate(make_request("?"))

@@ -151,6 +151,16 @@ async def test_a_defect_costs_one_image_and_not_the_run(
     ]
 
 
+async def test_what_was_paid_before_a_defect_is_in_the_record(
+    opened: OpenedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AnnotateTask, "_annotation", lambda *_: 1 / 0)
+    await opened.work(opened.files(1)[0])
+    record = opened.records.get("p00.png")
+    assert (record.status, record.usage.calls) == ("failed", 10)
+    assert record.usage.input_tokens == sum(call["input_tokens"] for call in opened.called()) > 0
+
+
 @pytest.mark.parametrize(
     "error", [ModelUnusableError("wrong key"), BudgetError("spent"), StorageError("the disk is full")]
 )

@@ -7,12 +7,16 @@ from typing import Any
 
 import orjson
 import pytest
+from langgraph.graph import START, StateGraph
 from PIL import Image
 
 import uncanny
 from tests.runs.e2e import uncanny_here
+from uncanny.agents.context import ImageContext
+from uncanny.agents.state import AnnotateState, Context
 from uncanny.demo.scenes import scenes
 from uncanny.eval.annotate.run import AnnotateRun
+from uncanny.graphs.annotate import AnnotateGraph, AnnotateInput
 
 SCENE = next(scene for scene in scenes() if scene.anomalies)
 PAIR = [SCENE.image_path, next(scene.image_path for scene in scenes() if not scene.anomalies)]
@@ -145,6 +149,19 @@ def test_a_graph_of_ones_own_takes_the_place_of_the_whole(tmp_path: Path) -> Non
     assert [record.anomalies for record in run.annotations] == [(), ()]
     with pytest.raises(uncanny.errors.UsageError, match="nodes and a graph"):
         uncanny.annotate(PAIR, model="demo", out=tmp_path / "b", graph=graph, nodes={"format": kind_format})
+
+
+def test_a_graph_that_tells_nothing_is_not_taken_for_a_flawless_image(tmp_path: Path) -> None:
+    async def nothing(_state: AnnotateState) -> AnnotateState:
+        return {}
+
+    own = StateGraph(AnnotateState, ImageContext, input_schema=AnnotateInput)
+    own.add_node("nothing", nothing)
+    own.add_edge(START, "nothing")
+    graph: AnnotateGraph[Context] = own.compile()
+    run = uncanny.annotate(PAIR, model="demo", out=tmp_path / "run", graph=graph)
+    assert {record.status for record in run.annotations} == {"failed"}
+    assert "neither 'anomalies' nor 'failure'" in run.annotations[0].errors[0].message
 
 
 def test_what_is_no_node_is_refused_before_anything_is_made(tmp_path: Path) -> None:
