@@ -152,7 +152,7 @@ def test_a_graph_of_ones_own_takes_the_place_of_the_whole(tmp_path: Path) -> Non
 
 
 def test_a_graph_that_tells_nothing_is_not_taken_for_a_flawless_image(tmp_path: Path) -> None:
-    async def nothing(_state: AnnotateState) -> AnnotateState:
+    async def nothing(state: AnnotateState) -> AnnotateState:  # noqa: ARG001 - a node gets the state
         return {}
 
     own = StateGraph(AnnotateState, ImageContext, input_schema=AnnotateInput)
