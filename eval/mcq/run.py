@@ -32,7 +32,7 @@ from uncanny.images import RecordedFile, changed_files, prepare
 from uncanny.models.base import Sampling, SentImage
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.records.record_file import RecordFile
-from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_folder import RunFolder, check_no_links
 from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.config import (
     AskOptions,
@@ -124,6 +124,7 @@ class McqRun(RunResult[Answer]):
     def report(self, out: str | os.PathLike[str] | None = None) -> Path:
         """Write the page of the scores, `report.html` in the run's folder unless `out` names another file."""
         drawn = self.path / OVERLAYS
+        check_no_links(drawn)
         return self.score().report(
             RunFolder(self.path).report if out is None else out,
             published=False,
@@ -318,6 +319,7 @@ class McqTask(Task[PendingItem, Answer]):
         progress.statuses[_STATUS[record.outcome]] += 1
 
     def load_pending(self, records: RecordFile[Answer], progress: Progress) -> Sequence[PendingItem]:
+        check_no_links(self.folder.path / OVERLAYS)
         self._progress = progress
         items = self.items[: self.options.limit]
         questions = {

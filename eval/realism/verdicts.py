@@ -154,7 +154,7 @@ def _read_sets(sources: Sequence[tuple[str, VerdictSource]]) -> tuple[VerdictSet
         problems += sorted(wrong, key=by_line)
         if not lines and not wrong:
             raise UsageError(f"{what} holds no verdicts", remedy="Give the verdicts.jsonl of a run.")
-        left = unfinished(file.parent, len(lines)) if file and file.name == VERDICTS else None
+        left = unfinished(file.parent, "pairs", len(lines)) if file and file.name == VERDICTS else None
         sets.append(VerdictSet(name, file, tuple(_labelled(verdict) for _, verdict in lines), left))
     if problems:
         what = str(files[0] or "The verdicts") if len(files) == 1 else f"{len(files)} verdict files"

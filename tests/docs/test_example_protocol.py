@@ -25,6 +25,7 @@ from tests.runs.e2e import pictures
 from uncanny import Capabilities, ModelRequest, ModelResponse, Stop, errors, register_provider
 from uncanny.eval.common.problems import ItemsError
 from uncanny.models import registry
+from uncanny.records.run_folder import unfinished
 
 ROOT = Path(__file__).parents[2]
 PROTOCOL = ROOT / "tests" / "example_protocol"
@@ -124,6 +125,18 @@ def test_run_score_and_page(tmp_path: Path) -> None:
     assert len(page.all("img")) == CAPTIONS
     assert "66.7% of 12 captions describe their image" in page.text
     assert page.text.index("an elephant") < page.text.index("a blue cup")
+
+
+def test_its_records_are_guarded_and_counted_as_those_of_any_run(tmp_path: Path) -> None:
+    captions = load(caption_file(tmp_path / "in"))
+    checked = run(captions, model="scripted/quick", out=tmp_path / "run")
+    left = unfinished(checked.path, "captions", CAPTIONS - 1)
+    assert str(left) == "its run is not finished (finished), 1 of 12 captions is missing"
+    records = tmp_path / "run" / CaptionRun.record_file
+    records.rename(tmp_path / "elsewhere.jsonl")
+    records.symlink_to(tmp_path / "elsewhere.jsonl")
+    with pytest.raises(errors.UsageError, match=r"checks\.jsonl is a link to"):
+        run(captions, model="scripted/quick", out=tmp_path / "run")
 
 
 def test_what_fails_is_recorded_and_in_no_share(tmp_path: Path) -> None:

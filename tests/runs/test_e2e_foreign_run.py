@@ -14,7 +14,7 @@ from PIL import Image
 from tests.runs.e2e import Done, Run, Server, check_no_traceback, pictures, serving, uncanny_here
 
 FILES = (
-    ".lock", "run.json", "annotations.jsonl", "calls.jsonl", "spending.jsonl", "vllm.log",
+    ".lock", "run.json", "annotations.jsonl", "calls.jsonl", "spending.jsonl", "others.jsonl", "vllm.log",
     "answers/answers.db", "answers/cache.db", "answers/pending-1.lock", "answers/pending-1.0",
 )  # fmt: skip
 
@@ -62,13 +62,18 @@ def test_links_to_other_files_are_refused(
     assert server.requests() == asked
 
 
-@pytest.mark.parametrize("name", ["answers", "overlays"])
-def test_links_to_other_folders_are_refused(name: str, server: Server, images: Path, run: Run) -> None:
+@pytest.mark.parametrize(("name", "task"), [("answers", "annotate"), ("overlays", "mcq")])
+def test_links_to_other_folders_are_refused(
+    name: str, task: str, server: Server, images: Path, run: Run
+) -> None:
     other = images.parent / "other"
     other.mkdir()
     run.path.mkdir()
     (run.path / name).symlink_to(other)
-    check_refused(uncanny_here(*command(images, server, run)), f"{name} is a link to {other}")
+    words = command(images, server, run)
+    if task == "mcq":
+        words = ["mcq", "run", "scenes", "-m", "demo", "-o", run.path]
+    check_refused(uncanny_here(*words), f"{name} is a link to {other}")
     assert not list(other.iterdir())
 
 

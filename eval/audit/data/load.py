@@ -68,7 +68,7 @@ def load_generators(
             )
         left = None
         if records.run is not None:
-            left = unfinished(records.run.folder.path, aggregate.records)
+            left = unfinished(records.run.folder.path, "images", aggregate.records)
         notices = _notices(source, records.run, left)
         generators.append(Generator(source, aggregate, _provenance(aggregate, records.run), notices, left))
     if problems:

@@ -120,7 +120,7 @@ def _load_file(path: Path, role: Role) -> AnomalySet:
         entries = list({entry.image: entry for entry in entries}.values())
     else:
         problems += repeated_images(entries)
-    left = partial(unfinished, file.parent) if of_run else None
+    left = partial(unfinished, file.parent, "images") if of_run else None
     return _read(entries, problems, role, str(path), str(file), left)
 
 

@@ -22,25 +22,14 @@ from uncanny.wording import either, option
 
 MOST_SHOWN = 60
 MOST_DIFFERENCES = 4
-UNITS = ("images", "questions", "pairs")
 # What the task of a run is called on the command line.
 COMMANDS = {"mcq": "mcq run", "realism": "realism run"}
 LOCK = ".lock"
 # The run folders that this process holds.
 _HELD_HERE: set[Path] = set()
-# What runs write and read. `report.html` is not among them: it is replaced as a whole, and never read.
-_FILES = (
-    LOCK,
-    "run.json",
-    "annotations.jsonl",
-    "answers.jsonl",
-    "verdicts.jsonl",
-    "reviews.jsonl",
-    "calls.jsonl",
-    "spending.jsonl",
-    "vllm.log",
-)
-_FOLDERS = ("answers", "overlays")
+# What every run writes and reads beside its records, all of them `*.jsonl`. `report.html` is not among them:
+# it is replaced as a whole, and never read.
+_FILES = (LOCK, "run.json", "vllm.log")
 
 
 class RunFolder:
@@ -88,10 +77,9 @@ class RunFolder:
 
         Raises UsageError for a link, a pipe or a device where a run has a file or a folder.
         """
-        for name in _FILES:
-            _check_kind(self.path / name, stat.S_ISREG, "file")
-        for name in _FOLDERS:
-            check_no_links(self.path / name)
+        for file in (*(self.path / name for name in _FILES), *self.path.glob("*.jsonl")):
+            _check_kind(file, stat.S_ISREG, "file")
+        check_no_links(self.answers)
 
     def begun(self) -> bool:
         """Whether anything was asked or recorded here."""
@@ -269,20 +257,20 @@ class Unfinished:
         return f"its run is not finished ({self.state}), {inputs} missing"
 
 
-def unfinished(folder: Path, recorded: int) -> Unfinished | None:
+def unfinished(folder: Path, unit: str, recorded: int) -> Unfinished | None:
     """What the run in `folder`, of whose inputs `recorded` have a record, has still to do.
 
-    None where nothing is missing, and where no readable `run.json` tells.
+    `unit` is what its inputs are called in `run.json`. None where nothing is missing, and where no
+    readable `run.json` tells.
     """
     try:
         manifest = RunFolder(folder).read_manifest()
     except UsageError:
         return None
     totals = {} if manifest is None or manifest.totals is None else manifest.totals.model_dump()
-    for unit in UNITS:
-        of = totals.get(unit)
-        if manifest is not None and isinstance(of, int) and recorded < of <= MOST_COUNTED:
-            return Unfinished(of - recorded, of, unit, manifest.state or "unknown")
+    of = totals.get(unit)
+    if manifest is not None and isinstance(of, int) and recorded < of <= MOST_COUNTED:
+        return Unfinished(of - recorded, of, unit, manifest.state or "unknown")
     return None
 
 
