@@ -5,17 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import nbclient
+import nbformat
 import pytest
-
-nbformat = pytest.importorskip("nbformat")
-nbclient = pytest.importorskip("nbclient")
 
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "notebook.ipynb"
 
 
+def read() -> Any:
+    return nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+
+
 @pytest.mark.slow
 def test_the_notebook_runs_and_shows_what_it_promises() -> None:
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    notebook = read()
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     cells = {cell["id"]: cell for cell in notebook.cells if cell["cell_type"] == "code"}
     outputs: list[dict[str, Any]] = [output for cell in cells.values() for output in cell["outputs"]]
@@ -28,6 +31,6 @@ def test_the_notebook_runs_and_shows_what_it_promises() -> None:
 
 
 def test_the_notebook_is_kept_without_outputs() -> None:
-    for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
+    for cell in read().cells:
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 
 import pytest
@@ -20,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings(r"ignore::Warning:PIL(\..*)?")
 TAKEN = SendLimits(frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"}), 2**20, 2_000)
 # Damage to a header may declare millions of pixels; a small limit keeps that quick.
 POLICY = PixelPolicy(max_pixels=100_000)
+NOBODY = 65_534
 KINDS = ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", *(["AVIF"] if features.check("avif") else [])]
 STARTS = [
     b"",
@@ -32,7 +36,7 @@ STARTS = [
     b"RIFF\0\1\0\0WEBPVP8 ",
 ]
 STARTS += [b"\0\0\0\x18ftypavif", b"\0\0\0\x18ftypmif1"]
-quick = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")
@@ -126,11 +130,31 @@ def test_devices_are_not_read() -> None:
         assert caught.value.kind == "not_a_file"
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
-def test_no_permission(tmp_path: Path) -> None:
-    path = tmp_path / "a.png"
-    path.write_bytes(b"x")
-    path.chmod(0)
-    with pytest.raises(ImageError) as caught:
-        prepare(path, POLICY, TAKEN)
+@contextmanager
+def not_as_root() -> Iterator[None]:
+    """As nobody where the tests run as root, who may read everything."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users there")
+def test_no_permission(odd_files: ModuleType) -> None:
+    # Not in `tmp_path`, whose folders only their owner may enter.
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        good, locked = Path(folder) / "good.png", Path(folder) / "locked.png"
+        for path in (good, locked):
+            path.write_bytes(odd_files.encoded(odd_files.picture(), "PNG"))
+            prepare(path, POLICY, TAKEN)
+        locked.chmod(0)
+        with not_as_root():
+            assert prepare(good, POLICY, TAKEN).changes == ()
+            with pytest.raises(ImageError) as caught:
+                prepare(locked, POLICY, TAKEN)
     assert caught.value.kind == "permission"

@@ -98,7 +98,8 @@ def test_a_run_shows_itself(run: AnnotateRun) -> None:
 
 
 def test_rows_are_anomalies_and_an_image_without_any_has_one(run: AnnotateRun) -> None:
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     frame = run.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert tuple(frame.columns) == run.columns
@@ -108,7 +109,8 @@ def test_rows_are_anomalies_and_an_image_without_any_has_one(run: AnnotateRun) -
 
 
 def test_the_same_rows_are_a_hugging_face_data_set(run: AnnotateRun) -> None:
-    datasets = pytest.importorskip("datasets")
+    import datasets
+
     dataset = run.to_dataset()
     assert isinstance(dataset, datasets.Dataset)
     assert tuple(dataset.column_names) == run.columns

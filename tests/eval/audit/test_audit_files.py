@@ -103,7 +103,6 @@ def test_csv(tmp_path: Path) -> None:
 
 
 def test_data_frame(tmp_path: Path) -> None:
-    pytest.importorskip("pandas")
     result = audit(places(tmp_path), resamples=200, published=True)
     frame = result.to_pandas()
     assert list(frame.columns) == list(COLUMNS)

@@ -64,7 +64,6 @@ def test_long_notes_are_wrapped() -> None:
 
 
 def test_a_data_frame_leaves_unmeasured_cells_empty() -> None:
-    pytest.importorskip("pandas")
     frame = data_frame(("name", "value"), [{"name": "a", "value": 0.5, "more": 1}, {"name": "b"}])
     assert list(frame.columns) == ["name", "value"]
     assert frame["value"].isna().tolist() == [False, True]

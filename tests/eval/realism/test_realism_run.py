@@ -56,7 +56,6 @@ def test_pairs_of_a_program_are_judged_and_known_again(tmp_path: Path) -> None:
 
 
 def test_a_data_frame_has_a_row_a_verdict(tmp_path: Path) -> None:
-    pytest.importorskip("pandas")
     frame = realism.run("scenes", model="demo", out=tmp_path).to_pandas()
     assert list(frame["id"]) == [verdict.id for verdict in realism.RealismRun(tmp_path).verdicts]
     assert frame["label"].value_counts()["deceiving"] == 4
