@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ def _about(score: RealismScore) -> dict[str, Any]:
     }
 
 
+@cache
 def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {"p": p_words, "ends": interval_words}
     environment = score_page("uncanny.eval.realism", ("realism.css",), filters)

@@ -7,6 +7,7 @@ timeline. The script of the page is in `eval/common/templates`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,7 @@ def _details(
     ]
 
 
+@cache
 def _environment() -> Environment:
     return page_environment(("run.css",), {"pretty": _pretty}, scripts=_SCRIPTS)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,7 @@ def _pairing(pair_by: str | None) -> str:
     return f"images with the same prompt (by {by}) resampled together"
 
 
+@cache
 def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {"amount": amount, "ends": ends, "signed": signed}
     environment = score_page("uncanny.eval.audit", ("audit.css",), filters)

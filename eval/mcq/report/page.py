@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,7 @@ def _about(scores: McqScores) -> dict[str, Any]:
     }
 
 
+@cache
 def _environment() -> Environment:
     environment = score_page("uncanny.eval.mcq", ("mcq.css",), {"p": p_words, "ends": interval_words})
     environment.globals |= {

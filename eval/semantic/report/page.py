@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ def write_semantic_page(
     )
 
 
+@cache
 def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {
         "amount": words.amount,
