@@ -53,15 +53,21 @@ def test_scenes_by_style_with_the_demo_model(tmp_path: Path) -> None:
     assert both["generators"]["all"]["anomalies"] == anomalies
 
 
+@pytest.fixture(scope="module")
+def demo_scores(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    out = tmp_path_factory.mktemp("demo") / "a"
+    return uncanny_here("audit", *SCENES, "--model", "demo", "-o", out, "--repeats", 1, *FAST).json()
+
+
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "vllm"])
-def test_scenes_over_a_server_are_those_of_the_demo(tmp_path: Path, provider: str) -> None:
-    demo = uncanny_here("audit", *SCENES, "--model", "demo", "-o", tmp_path / "a", *FAST).json()
+def test_scenes_over_a_server_are_those_of_the_demo(tmp_path: Path, provider: str, demo_scores: Any) -> None:
     with serving() as server:
-        hosted = uncanny_here("audit", *SCENES, *server.asked(provider), "-o", tmp_path / "b", *FAST).json()
-    for name, score in demo["generators"].items():
+        options = (*server.asked(provider), "-o", tmp_path / "a", "--repeats", 1)
+        hosted = uncanny_here("audit", *SCENES, *options, *FAST).json()
+    for name, score in demo_scores["generators"].items():
         for key in ("images", "mai", "af", "cap", "u_mean", "ci", "severities", "names"):
             assert hosted["generators"][name][key] == score[key]
-    assert hosted["order"] == demo["order"]
+    assert hosted["order"] == demo_scores["order"]
 
 
 @pytest.mark.slow
@@ -79,8 +85,10 @@ def test_faults_that_pass_leave_no_trace_in_the_figures(tmp_path: Path) -> None:
 def test_failed_images_are_left_out_counted_and_asked_again(tmp_path: Path) -> None:
     folders = [f"{name}={pictures(tmp_path / name, 12, first)}" for name, first in (("a", 0), ("b", 12))]
     out = tmp_path / "out"
-    with serving(objects=2, faults={"refusal": 0.05}) as server:
+    # Which images are struck is chance, how many requests is not: too few for all images of a folder.
+    with serving(objects=2, faults={"refusal": 0.012}) as server:
         done = uncanny_here("audit", *folders, *server.asked(), "-o", out, *FAST)
+        assert 4 <= server.stats()["faults"]["refusal"] < 12
     check_no_traceback(done)
     assert done.code == 1
     scores = done.json()
