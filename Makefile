@@ -12,7 +12,7 @@ help:
 	@echo 'make demo      install, annotate the bundled sample images, show the result'
 	@echo 'make test      install, run all tests that need nothing but this machine'
 	@echo 'make setup     install into $(VENV)'
-	@echo 'make test-all  also the slow ones'
+	@echo 'make test-all  also the slow ones, and more examples for those of Hypothesis'
 	@echo 'make check     formatting, lint, types, layers'
 
 setup: $(STAMP)
@@ -37,10 +37,10 @@ demo: setup
 	$(BIN)/uncanny demo
 
 test: dev
-	$(BIN)/python -m pytest -n auto -m 'not slow and not vllm'
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not vllm'
 
 test-all: dev
-	$(BIN)/python -m pytest -n auto -m 'not vllm'
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not vllm' --hypothesis-profile=full
 
 check: dev
 	$(BIN)/ruff format --check .

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from uncanny.answers import ANOMALIES, FORMS, RELATIONS, ListForm, RelationFinding, read_list, read_severity
@@ -125,14 +125,12 @@ def read_or_none(text: str, form: ListForm[Any] = ANOMALIES) -> tuple[Any, ...] 
 @example("\ud800", ANOMALIES)
 @example('{"anomalies": [{"name": "\ud800"}]}', ANOMALIES)
 @example('{"anomalies": [{"name": "\\ud800"}]}', ANOMALIES)
-@settings(max_examples=400, deadline=None)
 def test_reads_or_raises_an_answer_error(text: str, form: ListForm[Any]) -> None:
     for item in read_or_none(text, form) or ():
         assert form.model.model_validate_json(item.model_dump_json()) == item
 
 
 @given(anomalies(json_text, json_text), st.booleans(), st.booleans())
-@settings(deadline=None)
 def test_json_round_trip(items: list[Anomaly], wrapped: bool, indent: bool) -> None:
     text = as_json(items, wrapped=wrapped, indent=indent)
     assert read_list(text, ANOMALIES) == tuple(items)
@@ -144,7 +142,6 @@ def test_json_round_trip(items: list[Anomaly], wrapped: bool, indent: bool) -> N
     st.sampled_from(["\n", "\r\n", " ", "\n- ", "\n\n"]),
     st.sampled_from(["{}:", "**{}:**", "**{}**:", "{}："]),
 )
-@settings(deadline=None)
 def test_text_round_trip(items: list[Anomaly], separator: str, label: str) -> None:
     assert read_list(as_text(items, separator=separator, label=label), ANOMALIES) == tuple(items)
 
@@ -152,7 +149,6 @@ def test_text_round_trip(items: list[Anomaly], separator: str, label: str) -> No
 @given(
     anomalies(short_text, short_text), st.booleans(), st.booleans(), st.sampled_from(["", "Sure:\n```json\n"])
 )
-@settings(max_examples=30, deadline=None)
 def test_a_cut_off_json_answer_is_never_another_list(
     items: list[Anomaly], wrapped: bool, indent: bool, before: str
 ) -> None:
@@ -162,7 +158,6 @@ def test_a_cut_off_json_answer_is_never_another_list(
 
 
 @given(st.lists(plain_name, min_size=1, max_size=3, unique=True), plain_text)
-@settings(max_examples=30, deadline=None)
 def test_a_cut_off_relation_is_never_another_list(objects: list[str], text: str) -> None:
     item = RelationFinding(objects=tuple(objects), observed=text, reasoning=text)
     whole = json.dumps({"relations": [item.model_dump(mode="json")]})
@@ -192,41 +187,6 @@ def test_a_severity_is_within_its_range_or_an_error(value: object) -> None:
 def test_a_severity_reads_the_same_however_it_is_written(severity: int, written: str) -> None:
     assert read_severity(severity) == read_severity(float(severity)) == severity
     assert read_severity(written.format(severity)) == severity
-
-
-# Anything quadratic takes minutes at this size and runs into the suite's time limit.
-SIZE = 200_000
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(unit * (SIZE // len(unit)) + end, id=repr(unit + end))
-        for unit, end in [
-            *(
-                (unit, "")
-                for unit in ["x", " ", "\n", '"', "*", "(", "\\", "a:", "\x00", "\ud800", "：", "**"]
-            ),
-            *((unit, "") for unit in ["{", "[", '{"a":', '[{"a":', "[ ", '{"', "{ a:", "[{},", "'", "“"]),
-            *(
-                (unit, "")
-                for unit in ["@1. ", "1. a\n", "Name: ", "Name: x\n", "# a\n", "- **a**: b\n", "```\n"]
-            ),
-            *(
-                (unit, "")
-                for unit in ["<think>", "</think>", "Name: A Phenomenon: B ", "Severity: 1\n", "@1\n"]
-            ),
-            ("    ", "x y"),
-            ("@1. Name Name ", ":"),
-            ("a ", '{"anomalies": []}'),
-        ]
-    ],
-)
-def test_large_garbage_is_read_in_linear_time(text: str) -> None:
-    for form in (ANOMALIES, FORMS[0]):
-        read_or_none(text, form)
-        read_or_none("```" + text, form)
-        read_or_none('{"anomalies": [{"name": "' + text, form)
 
 
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "{" * 100_000, "[" * 100_000, '{"anomalies":[' * 100_000])

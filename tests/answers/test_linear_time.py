@@ -55,33 +55,18 @@ REPEATED = (
     '[{"a":1},', "[[", "{a:", "{'a':", "{ ", '{"anomalies": [', '{"objects": [{"name": "', "[ ", "None ",
     "null,", "//", "// \n", "\\boxed{", "\\text{", "Agent: ", "\nQuestion: ", "<object>",
     "<object></object>", "gives a ", "gives a change away ", "no sign of ", "would ", "sk-", "Bearer ",
+    "x", "a:", '[{"a":', "{ a:", "[{},", "1. a\n", "# a\n", "- **a**: b\n",
+    "Name: A Phenomenon: B ", "Severity: 1\n", "@1\n",
     "***", "&amp;", "<title>", "<!--", "A ", "A, ", "(A", "$A", "option ",
 )  # fmt: skip
 AROUND = (
     ("", ""), ("Verdict:", "x"), ("Verdict: No", "!"), ('{"anomalies": [', "]}"), ('{"anomalies": "', '"}'),
     ("20", "x"), ("Severity", "1"), ("Name: ", ":"), ("answer", "?"), ("A is my answer", "?"),
     ("yes, answer", "?"), ("yes", "?"), ("This image is ", "generated?"), ('{"error": "', '"}'),
+    ("```", ""), ('{"anomalies": [{"name": "', ""),
 )  # fmt: skip
 
-
-FEW = (
-    " ",
-    "\n",
-    "*",
-    "_",
-    "(",
-    "generated, ",
-    "it is real ",
-    "it is as if it is ",
-    '{"',
-    '{"a":1,',
-    "x",
-    "<a>",
-)
-TEXTS = [
-    *(("", repeated, "") for repeated in REPEATED),
-    *((before, repeated, behind) for before, behind in AROUND[1:] for repeated in FEW),
-]
+TEXTS = [("", repeated, "") for repeated in REPEATED]
 MANY = [(before, repeated, behind) for before, behind in AROUND[1:] for repeated in REPEATED]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.virtual_time import in_virtual_time
@@ -136,7 +136,6 @@ calls = st.tuples(st.integers(0, 4), amounts, st.floats(0, 1), amounts, amounts,
 
 
 @given(st.lists(calls, max_size=30), st.integers(0, 200), st.sampled_from(["tokens", "dollars"]))
-@settings(max_examples=80, deadline=None)
 def test_it_is_never_overdrawn_and_nobody_waits_for_ever(
     made: list[tuple[int, int, float, int, int, bool]], limit: int, currency: str
 ) -> None:

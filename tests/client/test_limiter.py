@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.virtual_time import in_virtual_time
@@ -268,7 +268,6 @@ guests = st.builds(
 
 
 @given(st.lists(guests, max_size=40), st.integers(1, 12), st.booleans())
-@settings(max_examples=80, deadline=None)
 def test_whoever_is_cancelled_whenever_no_slot_is_lost_or_given_twice(
     come: list[Guest], ceiling: int, fixed: bool
 ) -> None:

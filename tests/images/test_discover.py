@@ -154,14 +154,13 @@ def test_names_that_look_alike_are_shown_as_two() -> None:
 pieces = st.lists(st.sampled_from([b"\\", b"x", b"5", b"c", b"f", b"\xff", b"\xe9", b"g"]), max_size=12)
 
 
-@settings(deadline=None)
 @given(pieces.map(b"".join), pieces.map(b"".join))
 def test_no_two_names_are_shown_alike(first: bytes, second: bytes) -> None:
     shown = [display_path(Path(os.fsdecode(b"n" + name))) for name in (first, second)]
     assert (shown[0] == shown[1]) == (first == second)
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.binary(min_size=1, max_size=60).filter(lambda data: b"/" not in data and b"\0" not in data))
 def test_display_always_encodes(name: bytes) -> None:
     path = Path(os.fsdecode(name))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -52,7 +52,6 @@ def stands(check: Callable[[], object]) -> bool:
     st.sampled_from(["whole", "short", "long", "cut", "no end", "filter", "not packed", "empty"]),
     st.integers(0, 2**32),
 )
-@settings(deadline=None, max_examples=200)
 def test_rows_of_a_png_are_judged_as_pillow_does(
     size: tuple[int, int], kind: tuple[int, int], parts: int, fault: str, seed: int
 ) -> None:

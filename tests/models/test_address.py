@@ -6,7 +6,7 @@ import base64
 
 import pytest
 import yarl
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from openai import AsyncOpenAI
 
@@ -196,7 +196,6 @@ PARTS = st.sampled_from([
 ])  # fmt: skip
 
 
-@settings(max_examples=500, deadline=None)
 @example("://.")
 @given(st.lists(PARTS | st.text(max_size=3), max_size=12).map("".join) | st.text(max_size=40))
 def test_any_text_is_an_address_or_wrong_use(text: str) -> None:

@@ -93,17 +93,20 @@ def test_the_bundled_scenes_are_told_apart_but_for_the_listed_mistakes(demo: Run
 
 @pytest.mark.parametrize("provider", [*PROTOCOLS, "vllm", "openai-compatible"])
 def test_over_a_server_the_same_comes_back(provider: str, demo: Run, server: Server, run: Run) -> None:
-    done = uncanny_here("detect", "scenes", *server.asked(provider), "-o", run.path, "-q")
+    options = ("-o", run.path, "-q", "--limit", "10", "--no-report")
+    done = uncanny_here("detect", "scenes", *server.asked(provider), *options)
     assert (done.code, done.out, done.err) == (0, "", "")
-    assert content(run) == content(demo)
+    assert len(content(run)) == 10
+    assert content(run).items() <= content(demo).items()
     assert run.manifest()["task"] == "detect"
 
 
 @pytest.mark.parametrize("provider", [*PROTOCOLS, "vllm"])
 def test_both_turns_share_one_prefix(provider: str, run: Run) -> None:
     with serving() as server:
-        assert uncanny_here("detect", "scenes", *server.asked(provider), "-o", run.path, "-q").code == 0
-        assert server.stats()["unique_prefixes"] == len(scenes())
+        options = ("-o", run.path, "-q", "--limit", "6", "--no-report")
+        assert uncanny_here("detect", "scenes", *server.asked(provider), *options).code == 0
+        assert server.stats()["unique_prefixes"] == 6
     for call in run.calls():
         assert bool(call["cached_tokens"]) == (not call["prompt"].startswith("source@"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.e2e import Run, Server, pictures, serving_process, start, uncanny
+from tests.runs.e2e import Run, Server, pictures, serving, serving_process, start, uncanny, uncanny_here
 
 KILLS = 50
 CONCURRENCY = 8
@@ -92,14 +92,14 @@ def check_calls(run: Run) -> None:
 
 def test_killed_once_and_started_again(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 4)
-    with serving_process("--latency-ms", "30", "--objects", "3") as server:
+    with serving(latency_ms=30, objects=3) as server:
         arguments = command(images, server, run.path)
         with start(*arguments) as process:
             while server.requests() < 30:
                 assert process.poll() is None
                 time.sleep(0.005)
             process.kill()
-        assert uncanny(*arguments).code == 0
+        assert uncanny_here(*arguments).code == 0
         needed = 4 * (3 + 6 * 3 + 1)
         assert needed <= server.requests() <= needed + CONCURRENCY
     assert run.statuses() == {"ok": 4}

@@ -58,6 +58,7 @@ def test_wrong_key(provider: str, server: Server, images: Path, run: Run) -> Non
     assert run.statuses() == {"ok": 8}
 
 
+@pytest.mark.slow
 def test_wrong_key_as_a_process(server: Server, images: Path, run: Run) -> None:
     arguments = ("annotate", images, *server.asked(), "-o", run.path)
     check_one_line(uncanny(*arguments, env={"OPENAI_API_KEY": "wrong-key"}), run, "401", "OPENAI_API_KEY")

@@ -79,6 +79,7 @@ def test_a_disk_that_fills_up_midway_stops_the_run_and_it_goes_on_later(
     assert not (run.path / "spending.jsonl").exists()
 
 
+@pytest.mark.slow
 @posix
 def test_a_disk_that_is_full_from_the_start_is_wrong_use(tmp_path: Path, run: Run) -> None:
     with serving(objects=3) as server:

@@ -110,14 +110,14 @@ def spoilt(draw: st.DrawFn, protocol: str) -> bytes:
     return orjson.dumps(body)
 
 
-FUZZ = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+FUZZ = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @pytest.mark.parametrize("protocol", PATHS)
 def test_a_spoilt_body_is_answered_or_refused(protocol: str, server: Server) -> None:
     client = Client(server)
 
-    @settings(FUZZ, max_examples=300)
+    @settings(FUZZ)
     @given(spoilt(protocol))
     def fuzz(body: bytes) -> None:
         check(client, protocol, body)
@@ -142,7 +142,7 @@ def test_thousands_of_spoilt_bodies(protocol: str, server: Server) -> None:
 def test_a_body_of_anything_is_refused(protocol: str, server: Server) -> None:
     client = Client(server)
 
-    @settings(FUZZ, max_examples=100)
+    @settings(FUZZ)
     @given(st.binary(max_size=200) | JSON.map(orjson.dumps))
     def fuzz(body: bytes) -> None:
         assert check(client, protocol, body) == 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.demo.scenes import DATA, scenes
@@ -167,7 +167,6 @@ ANNOTATIONS = st.lists(
 
 
 @given(ANNOTATIONS, st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
 def test_always_four_different_options_and_the_same_again(annotations: list[Annotation], seed: int) -> None:
     drafts = draft_items(annotations, seed=seed)
     assert drafts == draft_items(annotations[::-1], seed=seed)

@@ -165,7 +165,7 @@ ITEM = st.builds(
 
 
 @given(st.lists(ITEM, min_size=1, max_size=4, unique_by=lambda item: item.id))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read_again(tmp_path: Path, items: list[Item]) -> None:
     path = tmp_path / "items.jsonl"
     write_items(items, path)

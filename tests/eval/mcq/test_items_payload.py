@@ -160,7 +160,7 @@ CHOICES = st.fixed_dictionaries(
 
 
 @given(st.dictionaries(st.text("abc", min_size=1, max_size=3), CHOICES, max_size=6))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_predictions_there_and_back(tmp_path: Path, choices: dict[str, dict[str, str]]) -> None:
     answers = [reply(id, question, raw) for id, line in choices.items() for question, raw in line.items()]
     write_predictions(answers, tmp_path / "p.jsonl")

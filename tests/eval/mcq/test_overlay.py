@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageCms
 
@@ -171,7 +171,6 @@ def test_later_lines_cover_earlier_ones() -> None:
     assert COLOURS["B"] in crossing
 
 
-@settings(max_examples=60, deadline=None)
 @given(size=st.tuples(st.integers(1, 60), st.integers(1, 60)), data=st.data())
 def test_any_box_in_any_picture_can_be_drawn(size: tuple[int, int], data: st.DataObject) -> None:
     boxes: dict[Option, Box] = {}

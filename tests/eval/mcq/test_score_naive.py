@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.eval.mcq.made_sets import TYPES, made_item, scored
@@ -55,7 +55,6 @@ def answered_sets(draw: st.DrawFn) -> tuple[list[Item], list[Answer], dict[str, 
     return items, answers, choices_of
 
 
-@settings(max_examples=150, deadline=None)
 @given(answered_sets())
 def test_any_answers(
     made: tuple[list[Item], list[Answer], dict[str, dict[str, str | None]]],

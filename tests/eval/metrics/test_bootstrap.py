@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.eval.metrics.intervals import Ratio, percentile_intervals, ratio, ratio_intervals, replicates
@@ -63,7 +63,6 @@ def test_many_kinds_are_drawn_in_parts() -> None:
     assert drawn.mean(axis=0) == pytest.approx([label.value for label in labels], abs=0.01)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
 def test_intervals_lie_in_the_unit_range_and_in_order(rows: list[tuple[bool, bool]]) -> None:
     right, counted = (np.array(list(part), dtype=np.bool_) for part in zip(*rows, strict=True))

@@ -6,7 +6,7 @@ from itertools import repeat
 from math import comb
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.eval.metrics.significance import position_bias
@@ -62,7 +62,6 @@ def test_other_words_are_an_error() -> None:
         position_bias(["first", "third"])
 
 
-@settings(deadline=None)  # scipy is slow to import
 @given(st.integers(0, 40), st.integers(0, 40))
 def test_agrees_with_counting_and_does_not_know_left_from_right(first: int, second: int) -> None:
     bias, turned = position_bias(choices(first, second)), position_bias(choices(second, first))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.eval.metrics.naive_semap import paper_figures, paper_pairs, release_figures, release_pairs
@@ -51,7 +51,6 @@ def check_monotone(view_score: ViewScore) -> None:
     assert all(0 <= outcome.semap <= 1 and 0 <= outcome.semf1 <= 1 for outcome in view_score.at)
 
 
-@settings(max_examples=300, deadline=None)
 @given(matrices())
 def test_release_is_what_the_definition_says(similarity: Matrix) -> None:
     view_score = score_release(similarity, TAUS)
@@ -62,7 +61,6 @@ def test_release_is_what_the_definition_says(similarity: Matrix) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
 @given(st.data(), matrices())
 def test_paper_is_what_the_definition_says(data: st.DataObject, similarity: Matrix) -> None:
     given_severities = data.draw(severities(len(similarity)))
@@ -79,7 +77,6 @@ def test_paper_is_what_the_definition_says(data: st.DataObject, similarity: Matr
     check_monotone(view_score)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data(), matrices(ties=False))
 def test_order_does_not_matter_to_release_without_ties(data: st.DataObject, similarity: Matrix) -> None:
     rows = data.draw(st.permutations(range(similarity.shape[0])))
@@ -89,7 +86,6 @@ def test_order_does_not_matter_to_release_without_ties(data: st.DataObject, simi
     assert pairs == {match[:2] for match in match_release(similarity)}
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data(), matrices(ties=False))
 def test_order_of_files_does_not_matter_to_paper_where_confidences_differ(
     data: st.DataObject, similarity: Matrix

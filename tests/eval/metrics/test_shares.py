@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 
@@ -15,7 +15,6 @@ def of(counts: list[int], out_of: list[int]) -> Ratio:
     return Ratio(np.array(counts, dtype=np.int16), np.array(out_of, dtype=np.int16))
 
 
-@settings(deadline=None)  # scipy is slow to import
 @given(st.integers(1, 10**6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_is_that_of_scipy(share: tuple[int, int]) -> None:
     count, out_of = share

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.eval.realism.made_verdicts import HAND_WORKED, hand_worked, line, written
@@ -182,7 +182,6 @@ def verdict(number: int, first: str | None, one: str | None, other: str | None) 
     return Verdict(id=f"p{number}", label=label, case=case, **fields)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["yes", "no", None]), WORDS, WORDS), min_size=1, max_size=30))
 def test_counts_add_up_and_do_not_depend_on_the_order_of_asking(
     rows: list[tuple[str | None, str | None, str | None]],
@@ -236,7 +235,6 @@ def test_a_mapping_names_the_sets(tmp_path: Path) -> None:
 
 
 def test_rows_as_a_data_frame(tmp_path: Path) -> None:
-    pytest.importorskip("pandas")
     scores = scored(written(tmp_path / "v.jsonl", hand_worked()))
     frame = scores.to_pandas()
     assert tuple(frame.columns) == COLUMNS

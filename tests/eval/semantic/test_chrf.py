@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.errors import UsageError
@@ -41,7 +41,6 @@ def test_blank_texts_are_similar_to_nothing(blank: str) -> None:
     assert cell(blank, "a") == cell("a", blank) == cell(blank, blank) == 0
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=30), max_size=3), st.lists(st.text(max_size=30), max_size=3))
 def test_any_text_has_a_similarity(predicted: list[str], true: list[str]) -> None:
     (cells,) = CHRF.matrices([TextPairs(predicted, true)])

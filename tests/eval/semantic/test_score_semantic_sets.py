@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.eval.metrics.naive_semap import paper_figures, release_figures
@@ -143,7 +143,6 @@ def sets(draw: st.DrawFn) -> list[tuple[Matrix, Matrix, list[int]]]:
     return images
 
 
-@settings(max_examples=60, deadline=None)
 @given(sets())
 def test_figures_of_a_set_are_what_the_definitions_say(
     images_drawn: list[tuple[Matrix, Matrix, list[int]]],

@@ -1,0 +1,42 @@
+"""For all tests: how many examples Hypothesis tries, and what would cost each of them time for nothing."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+# `.ci/run` and `make test-all` try the full number, by `--hypothesis-profile=full`. No example has a
+# deadline: nothing may depend on how busy the machine is.
+settings.register_profile("quick", max_examples=25, deadline=None)
+settings.register_profile("full", max_examples=300, deadline=None)
+settings.load_profile("quick")
+
+# No test leaves this machine, and each HTTP client would read all the world's certificates, 25 ms a time.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent / "data")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.option.collectonly:
+        return
+    if any(item.get_closest_marker("hypothesis") for item in session.items):
+        _read_sources()
+    # What all tests share stays to the end: the collector need not walk through it again and again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+@settings(max_examples=1, database=None)
+@given(st.integers())
+def _read_sources(_: int) -> None:
+    """Hypothesis reads all imported modules for constants when it first draws, a second or more.
+
+    Within a test it would count as that test's, which then fails its health check on a busy machine.
+    """
