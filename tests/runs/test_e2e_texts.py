@@ -19,7 +19,7 @@ from uncanny.models.registry import parse_model
 from uncanny.prompts import PromptSet, earlier_set, make_set, prompt_set
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
-from uncanny.runs.run import run as run_task
+from uncanny.runs.run import run_with
 
 EARLIER = Path(__file__).parents[1] / "data" / "runs_0.1.0"
 FIRST = "realism@9c2bd46f"
@@ -50,7 +50,7 @@ def begun(images: Path, run: Run, prompts: PromptSet) -> list[object]:
         options=RunOptions(limit=1),
         prompts=prompts,
     )
-    assert asyncio.run(run_task(task)).reason is None
+    assert asyncio.run(run_with(task, {})).reason is None
     return ["annotate", images, "-m", "noop", "-o", run.path, "--no-report"]
 
 
@@ -165,7 +165,7 @@ def test_an_mcq_run_goes_on_with_its_texts_and_asks_nothing_twice(earlier: Path,
             options=RunOptions(limit=2),
             prompts=theirs,
         )
-        assert asyncio.run(run_task(task)).reason is None
+        assert asyncio.run(run_with(task, {})).reason is None
         asked = server.requests()
         arguments = ("mcq", "run", earlier / "items.jsonl", *server.asked("vllm"), "-o", run.path)
         forecast = uncanny_here(*arguments, "--dry-run", "--json").json()

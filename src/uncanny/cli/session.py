@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from uncanny.cli.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
-from uncanny.runs.display import live_progress
-from uncanny.runs.run import Observer, RunEnd, run
+from uncanny.runs.run import RunEnd, run_with
 from uncanny.runs.stop import Stop
 from uncanny.runs.task import Task
 
@@ -84,10 +83,9 @@ class Summary(Protocol):
 def run_here(task: Task[Any, Any], *, quiet: bool) -> RunEnd:
     """Run to the end, stopped by Ctrl-C and SIGTERM, and show how far it is meanwhile.
 
-    Raises what `open_run` raises.
+    Raises what `run_with` raises.
     """
-    with live_progress(f"{task.models.model} · {task.folder.path}", enabled=not quiet) as show:
-        return asyncio.run(run(task, stop=TerminalStop(), observer=Observer(on_start=show)))
+    return asyncio.run(run_with(task, {"stop": TerminalStop(), "progress": not quiet}))
 
 
 def show_end(

@@ -86,21 +86,14 @@ class RunEnd:
     lost: bool = False
 
 
-async def run(task: Task[Item, R], *, stop: Stop | None = None, observer: Observer | None = None) -> RunEnd:
-    """Work through all inputs of `task`, going on where an earlier run of the same task stopped.
-
-    Raises what `open_run` raises. A cancelled one writes down how far it came.
-    """
-    async with open_run(task, stop=stop, observer=observer) as opened:
-        await opened.work()
-    assert opened.end is not None
-    return opened.end
-
-
 async def run_with(
     task: Task[Item, R], options: AskOptions, on_record: Callable[[R], None] | None = None
 ) -> RunEnd:
-    """`run` with the callbacks of a public function's options, and `on_record` besides."""
+    """Work through all inputs of `task`, going on where an earlier run of the same task stopped.
+
+    Of `options` the callbacks, `stop` and `progress` hold; `on_record` is called besides. Raises what
+    `open_run` raises, and what a callback raised. A cancelled one writes down how far it came.
+    """
     sinks = [sink for sink in (on_record, options.get("on_record")) if sink is not None]
 
     def on_each(record: R) -> None:
@@ -116,7 +109,10 @@ async def run_with(
                 start(progress)
 
         observer = Observer(on_start, on_each, options.get("on_call") or _ignore)
-        return await run(task, stop=options.get("stop"), observer=observer)
+        async with open_run(task, stop=options.get("stop"), observer=observer) as opened:
+            await opened.work()
+    assert opened.end is not None
+    return opened.end
 
 
 @contextlib.asynccontextmanager
@@ -214,9 +210,12 @@ class Run(Generic[Item, R]):
             opening.close()
             return None
 
-        # Called while this task waits for the opening, and at no other time.
+        waiting = True
+
         def cancel() -> None:
-            task.cancel()
+            # A request is heard a turn of the loop later, and the models may be there by then.
+            if waiting:
+                task.cancel()
 
         try:
             with self.stop.listening(cancel):
@@ -226,6 +225,8 @@ class Run(Generic[Item, R]):
             if not self.stop.requested or task.uncancel():
                 raise
             return None
+        finally:
+            waiting = False
 
     async def work(self) -> None:
         """Work through what is pending, many inputs at a time, until it is done or the run ends early.

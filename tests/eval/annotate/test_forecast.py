@@ -16,7 +16,7 @@ from uncanny.eval.annotate.run import AnnotateTask
 from uncanny.models.registry import parse_model
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
-from uncanny.runs.run import run
+from uncanny.runs.run import run_with
 
 GPT = ModelOptions(parse_model("openai/gpt-4o"))
 
@@ -135,7 +135,7 @@ def test_broken_images_are_not_asked_about(folder: Path) -> None:
 
 def test_of_a_run_half_done_only_the_rest_counts(folder: Path) -> None:
     noop = ModelOptions(parse_model("noop"))
-    assert asyncio.run(run(annotation(folder, noop, RunOptions(limit=3)))).reason is None
+    assert asyncio.run(run_with(annotation(folder, noop, RunOptions(limit=3)), {})).reason is None
     before = (folder / "run" / "annotations.jsonl").stat()
     forecast = forecast_task(annotation(folder, noop))
     assert (forecast.inputs, forecast.pending) == (4, 1)
