@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +32,8 @@ Draw = Callable[["Figure"], Mapping[str, str]]
 Size = tuple[float, float]
 WIDE, NARROW = 1140.0, 340.0
 _POINTS_PER_INCH = 72
+# matplotlib has its settings once for the whole process.
+_DRAWING = threading.Lock()
 
 
 def plot(draw: Draw, size: Size, *, key: str, title: str, words: str) -> Markup:
@@ -88,21 +91,26 @@ def bare_axes(axes: Axes, *, grid: Literal["x", "y", "both"] | None = None) -> A
 
 @contextmanager
 def _matplotlib() -> Iterator[None]:
-    """Settings of ours alone, whatever a matplotlibrc says, and no word about fonts at the terminal."""
-    log = logging.getLogger("matplotlib")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import matplotlib
+    """Settings of ours alone, whatever a matplotlibrc says, and no word about fonts at the terminal.
 
-            with matplotlib.rc_context():
-                matplotlib.rcdefaults()
-                matplotlib.rcParams.update(_settings())
-                yield
-    finally:
-        log.setLevel(level)
+    One drawing at a time: of two, one would take the settings of the other for those of the host, and put
+    them back for good.
+    """
+    with _DRAWING:
+        log = logging.getLogger("matplotlib")
+        level = log.level
+        log.setLevel(logging.ERROR)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                import matplotlib
+
+                with matplotlib.rc_context():
+                    matplotlib.rcdefaults()
+                    matplotlib.rcParams.update(_settings())
+                    yield
+        finally:
+            log.setLevel(level)
 
 
 def _settings() -> dict[Any, Any]:

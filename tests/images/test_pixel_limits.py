@@ -127,7 +127,21 @@ def test_the_limit_on_pixels_is_the_users(noise: Path) -> None:
 
 def test_a_limit_above_pillows_own_counts(noise: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10_000)
-    assert prepare(noise, PixelPolicy(max_pixels=60_000), SendLimits(ALL, None, None)).width == 300
+    limits = SendLimits(ALL, None, None)
+    assert prepare(noise, PixelPolicy(max_pixels=60_000), limits).width == 300
+    assert prepare(noise, PixelPolicy(max_pixels=60_000, max_side=100), limits).sent_width == 100
+    assert Image.MAX_IMAGE_PIXELS == 10_000
+
+
+def test_what_pillow_refuses_itself_is_said(
+    noise: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "noise.webp"
+    Image.open(noise).save(path)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10_000)
+    with pytest.raises(ImageError, match="more pixels than Pillow reads") as caught:
+        prepare(path, KEEP, SendLimits(ALL, None, None))
+    assert caught.value.kind == "bomb"
 
 
 def test_the_limit_on_bytes_is_the_users(noise: Path) -> None:

@@ -12,7 +12,8 @@ from tests.images.odd_files import make_odd_folder
 from tests.runs.e2e import Run, check_no_traceback, serving, uncanny, uncanny_here
 from uncanny.images import display_path
 
-pytestmark = pytest.mark.filterwarnings(r"ignore::Warning:PIL(\..*)?")
+# A host that makes errors of warnings reads the same pictures.
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def test_every_file_fares_as_expected(tmp_path: Path, run: Run) -> None:

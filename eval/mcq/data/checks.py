@@ -28,7 +28,7 @@ from uncanny.eval.mcq.data.items import (
 )
 from uncanny.eval.mcq.data.load import ItemSource, bundled_file, is_bundled, load, parse_items
 from uncanny.images import PixelPolicy
-from uncanny.images.decode import PIXELS, decode, explain, read_header
+from uncanny.images.decode import PIXELS, decode, explain, read_header, without_warnings
 from uncanny.images.file_bytes import read_image_file
 from uncanny.parameters import check_parameters
 from uncanny.wording import shown
@@ -220,6 +220,7 @@ def box_fault(box: Box, size: Size | None = None) -> str | None:
     return None
 
 
+@without_warnings()
 def _size(item: Item, field: str, path: Path) -> tuple[Size | None, Problem | None]:
     policy = PixelPolicy()
     data = b""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 import logging
+import re
+import struct
 import threading
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 from PIL import (
     AvifImagePlugin,
@@ -48,13 +50,12 @@ _PLUGINS = (
     WebPImagePlugin,
 )
 
-# For good and at import: `warnings.catch_warnings` would be undone by other threads.
-warnings.filterwarnings("ignore", module=r"PIL(\..*)?")
 logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 _ORIENTATION = 0x0112
 _BITS_PER_SAMPLE = 258
 _RAISE_PIXELS = "Raise the limit on pixels if the picture is really that large."
+_PILLOWS_LIMIT = "If it is really that large, convert it to PNG or JPEG, and raise the limit on pixels."
 _READABLE = "JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF"
 _PILLOW_NAMES: dict[Format, str] = {"HEIC": "HEIF"}
 # Formats that Pillow reads with another package: its module, its name for pip.
@@ -144,14 +145,52 @@ class _PixelLimit:
 PIXELS = _PixelLimit(MOST_PIXELS_AT_ONCE)
 
 
+class _IgnoredWarnings:
+    """Pillow's warnings, ignored while any thread works on a picture here, whatever the host's filters say.
+
+    They tell of files, not of anything a program could mend, and where a host turns warnings into errors
+    they would make readable pictures unreadable. `warnings.catch_warnings` puts a whole list of filters back
+    on leaving, which loses what other threads have changed by then: one filter is put in and taken out.
+    """
+
+    _FILTER = ("ignore", None, Warning, re.compile(r"PIL(\..*)?"), 0)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            self._inside += 1
+            self._set(ignored=True)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                self._set(ignored=self._inside > 0)
+
+    def _set(self, *, ignored: bool) -> None:
+        # Not `filterwarnings`, which makes every warning of the host that was shown once be shown again.
+        filters = cast(list[Any], warnings.filters)
+        while (
+            place := next((n for n, each in enumerate(filters) if each is self._FILTER), None)
+        ) is not None:
+            del filters[place]
+        if ignored:
+            filters.insert(0, self._FILTER)
+
+
+# To be used around all work with Pillow, as a context or a decorator.
+without_warnings = _IgnoredWarnings()
+
+
 def read_header(data: bytes, max_pixels: int) -> Header:
     """Raises `ImageError`, or whatever Pillow raises: see `explain`."""
     name = sniff(data)
     if name is None:
         raise UnidentifiedImageError("no format that is read")
-    # Pillow has one limit for the whole process; the user's own may be higher, and is checked below.
-    if Image.MAX_IMAGE_PIXELS is not None and max_pixels > Image.MAX_IMAGE_PIXELS:
-        Image.MAX_IMAGE_PIXELS = max_pixels
     image = _open(BytesIO(data), name)
     if image.width * image.height > max_pixels:
         raise ImageError(
@@ -273,9 +312,26 @@ def _pixel_chunks(data: bytes) -> Iterator[bytes]:
 
 
 def _open(file: BinaryIO, name: Format) -> ImageFile.ImageFile:
+    """What `Image.open` does but for its limit on pixels, which is one for the whole process.
+
+    `read_header` checks the user's own. Of a file with several JPEGs the first is read. Pillow checks its
+    limit for WebP and GIF itself. Raises as `Image.open` does.
+    """
     if name in _EXTRA:
         _load_extra(name)
-    return Image.open(file, formats=[_PILLOW_NAMES.get(name, name)])
+    opener: Callable[..., ImageFile.ImageFile] = JpegImagePlugin.JpegImageFile
+    accept: Callable[[bytes], bool | str] | None = None
+    if name != "JPEG":
+        opener, accept = Image.OPEN[_PILLOW_NAMES.get(name, name)]
+    prefix = file.read(16)
+    file.seek(0)
+    try:
+        accepted = accept is None or accept(prefix)
+        if accepted and not isinstance(accepted, str):  # a text says what Pillow was built without
+            return opener(file, "")
+    except (SyntaxError, IndexError, TypeError, struct.error) as error:
+        raise UnidentifiedImageError(f"the header of the {name} file is broken") from error
+    raise UnidentifiedImageError(f"no {name} file that Pillow reads")
 
 
 def explain(error: Exception, data: bytes, suffix: str = "") -> ImageError:
@@ -287,7 +343,7 @@ def explain(error: Exception, data: bytes, suffix: str = "") -> ImageError:
         return error
     if isinstance(error, Image.DecompressionBombError | Image.DecompressionBombWarning):
         return ImageError(
-            "the file declares far more pixels than the limit", kind="bomb", remedy=_RAISE_PIXELS
+            "the file declares more pixels than Pillow reads", kind="bomb", remedy=_PILLOWS_LIMIT
         )
     if isinstance(error, MemoryError):
         remedy = "Run the same again with more of it, or make the picture smaller."
@@ -347,8 +403,6 @@ def _no_image(data: bytes, suffix: str) -> ImageError:
 
 
 def _more_frames(image: ImageFile.ImageFile) -> bool:
-    if image.format == "MPO":  # every reader takes the first picture of it for the whole
-        return False
     if isinstance(image, TiffImagePlugin.TiffImageFile):
         # Counting the pages walks a chain that a hostile file can make millions long.
         return bool(image.tag_v2.next)

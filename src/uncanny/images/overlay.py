@@ -18,7 +18,7 @@ import orjson
 from PIL import Image, ImageDraw, ImageFont
 
 from uncanny.errors import ImageError, StorageError, UsageError
-from uncanny.images.decode import PIXELS, Header, decode, explain, read_header
+from uncanny.images.decode import PIXELS, Header, decode, explain, read_header, without_warnings
 from uncanny.images.discover import short_path
 from uncanny.images.encode import PixelPolicy, plain
 from uncanny.images.file_bytes import read_image_file
@@ -72,6 +72,7 @@ def drawing_digest(image: bytes, boxes: Mapping[Letter, Box]) -> str:
     return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
+@without_warnings()
 def draw_boxes(image: bytes | Path, boxes: Mapping[Letter, Box], policy: PixelPolicy | None = None) -> bytes:
     """The picture with the boxes on it as PNG: same size, upright, RGB, alpha flattened onto white.
 

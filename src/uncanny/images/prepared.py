@@ -13,7 +13,16 @@ from pathlib import Path
 from PIL import Image
 
 from uncanny.errors import ImageError, StorageError
-from uncanny.images.decode import PIXELS, Header, check_whole, decode, explain, header_size, read_header
+from uncanny.images.decode import (
+    PIXELS,
+    Header,
+    check_whole,
+    decode,
+    explain,
+    header_size,
+    read_header,
+    without_warnings,
+)
 from uncanny.images.discover import short_path
 from uncanny.images.encode import PixelPolicy, SendLimits, encode, plain
 from uncanny.images.file_bytes import open_image_file, read_image_file, read_stamped
@@ -46,6 +55,7 @@ class PreparedImage:
     stamp: str | None = None
 
 
+@without_warnings()
 def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:
     """Read, check and, only where it must be, convert one image. Blocking, and heavy on CPU and memory.
 
@@ -69,6 +79,7 @@ def prepare(path: Path, policy: PixelPolicy, limits: SendLimits) -> PreparedImag
         raise ImageError(message, kind=explained.kind, remedy=explained.remedy) from error
 
 
+@without_warnings()
 def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int] | None:
     """Width and height in pixels by the file's header, None where it cannot be read. Nothing is decoded.
 
@@ -87,6 +98,7 @@ def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int
     return size if size[0] * size[1] <= policy.max_pixels else None
 
 
+@without_warnings()
 def thumbnail(
     path: Path, side: int = 320, policy: PixelPolicy | None = None, *, sha256: str | None = None
 ) -> bytes | None:
@@ -112,6 +124,7 @@ def thumbnail(
     return out.getvalue()
 
 
+@without_warnings()
 def prepare_bytes(data: bytes, policy: PixelPolicy, limits: SendLimits) -> PreparedImage:
     """The same for the bytes of a file that somebody has read already."""
     try:

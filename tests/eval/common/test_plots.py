@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -42,6 +46,33 @@ def texts(svg: str) -> list[str]:
 def test_the_same_drawing_gives_the_same_bytes() -> None:
     assert drawn() == drawn()
     assert "metadata" not in drawn()
+
+
+def test_two_pages_at_once_leave_the_host_as_it_was() -> None:
+    import matplotlib
+
+    log = logging.getLogger("matplotlib")
+    before = dict(matplotlib.rcParams), log.level, list(warnings.filters)
+    begun, second = threading.Event(), threading.Event()
+
+    def first_page(figure: Figure) -> Mapping[str, str]:
+        begun.set()
+        second.wait(1)  # the other page's drawing, which must not begin before this one is over
+        return draw(figure)
+
+    def second_page(figure: Figure) -> Mapping[str, str]:
+        second.set()
+        return draw(figure)
+
+    def drawing(of: Callable[[Figure], Mapping[str, str]]) -> Markup:
+        return plot(of, (400, 300), key="p", title=HOSTILE, words="Three things.")
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(drawing, first_page)
+        begun.wait()
+        both = pool.submit(drawing, second_page).result(), first.result()
+    assert both == (drawn(), drawn())
+    assert (dict(matplotlib.rcParams), log.level, list(warnings.filters)) == before
 
 
 def test_colours_are_the_pages_and_nothing_has_a_style() -> None:
