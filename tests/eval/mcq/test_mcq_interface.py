@@ -22,13 +22,6 @@ GOOD = answered(ITEMS, ["1111"] * 6, "good")
 POOR = answered(ITEMS, ["1110"] * 4 + ["0111"] * 2, "poor")
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> McqRun:
-    run = McqRun(tmp_path_factory.mktemp("demo") / "run")
-    assert uncanny_here("mcq", "run", "scenes", "--model", "demo", "-o", run.path, "-q").code == 0
-    return run
-
-
 def test_every_public_name_is_there_and_nothing_is_imported_before_it_is_used() -> None:
     for name in mcq.__all__:
         assert getattr(mcq, name).__doc__, name
@@ -85,8 +78,9 @@ def test_people_are_averaged_as_by_the_command(demo: McqRun, tmp_path: Path) -> 
     for file in files:
         file.write_bytes(demo.file.read_bytes())
     flags = [word for file in files for word in ("--human", file)]
-    content = uncanny_here("mcq", "score", "scenes", demo.path, "--json", "-", *flags).json()
-    scores = mcq.score("scenes", demo.path, human=files)
+    command = ("mcq", "score", "scenes", demo.path, "--resamples", 0, "--json", "-")
+    content = uncanny_here(*command, *flags).json()
+    scores = mcq.score("scenes", demo.path, human=files, resamples=0)
     assert orjson.loads(orjson.dumps(scores.to_json())) == content
     assert scores["human"].raters == 2
 
@@ -103,7 +97,7 @@ def test_answers_come_in_many_forms(demo: McqRun, tmp_path: Path) -> None:
         content = "".join(f"{answer.model_dump_json()}\n" for answer in lines)
         (tmp_path / name / "answers.jsonl").write_text(content)
     assert list(mcq.score("scenes", tmp_path, resamples=0)) == ["a", "b"]
-    content = uncanny_here("mcq", "score", "scenes", tmp_path, "--json", "-").json()
+    content = uncanny_here("mcq", "score", "scenes", tmp_path, "--resamples", 0, "--json", "-").json()
     assert list(content["models"]) == ["a", "b"]
     with pytest.raises(UsageError, match="'both' are of 2 models: a, b"):
         mcq.score("scenes", {"both": tmp_path})

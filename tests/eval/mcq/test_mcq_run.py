@@ -67,15 +67,16 @@ def test_items_of_a_program_are_asked(tmp_path: Path) -> None:
 def test_several_models_have_a_run_each_and_are_scored_together(tmp_path: Path) -> None:
     with serving() as server:
         servers = {"openai": server.v1}
-        runs = mcq.run("scenes", model=["demo", "openai/a"], out=tmp_path, base_url=servers)
+        runs = mcq.run("scenes", model=["demo", "openai/a"], out=tmp_path, base_url=servers, limit=5)
         assert {name: run.path for name, run in runs.items()} == {
             "demo": tmp_path / "demo",
             "openai/a": tmp_path / "openai_a",
         }
-        command = ("mcq", "run", "scenes", "-m", "demo", "-m", "openai/a", "-o", tmp_path)
+        command = ("mcq", "run", "scenes", "-m", "demo", "-m", "openai/a", "-o", tmp_path, "--limit", 5)
         content = uncanny_here(*command, "--base-url", f"openai={server.v1}", "--json").json()
-    scores = mcq.score("scenes", tmp_path)
-    assert content["scores"] == scores.to_json() == mcq.score("scenes", runs).to_json()
+    items = mcq.load("scenes")[:5]
+    scores = mcq.score(items, tmp_path)
+    assert content["scores"] == scores.to_json() == mcq.score(items, runs).to_json()
     assert {name: run.to_json()["answers"] for name, run in runs.items()} == {
         name: each["answers"] for name, each in content["models"].items()
     }
@@ -108,7 +109,7 @@ async def test_runs_go_on_side_by_side_in_a_program_with_a_loop(tmp_path: Path) 
     )
     assert [run.summary.state for run in runs] == ["finished", "finished"]
     # The plain function works where a loop is running, as in a notebook.
-    assert len(mcq.run("scenes", model="demo", out=tmp_path / "a").answers) == 76
+    assert len(mcq.run("scenes", model="demo", out=tmp_path / "a", limit=3).answers) == 12
 
 
 def test_a_requested_stop_asks_no_further_model(tmp_path: Path) -> None:

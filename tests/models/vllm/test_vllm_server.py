@@ -142,7 +142,9 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT]
+)
 async def test_the_server_dies_with_its_parent(tmp_path: Path, number: signal.Signals) -> None:
     source = str(Path(uncanny.__file__).parents[1])
     with subprocess.Popen(  # noqa: ASYNC220 - started in no time
