@@ -41,7 +41,7 @@ from uncanny.runs.config import (
     SamplingConfig,
     check_options,
 )
-from uncanny.runs.image_task import sent_image
+from uncanny.runs.image_task import other_models, sent_image
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import RunEnd, run_with
 from uncanny.runs.several import run_models
@@ -375,11 +375,11 @@ class McqTask(Task[PendingItem, Answer]):
             raise
         except UncannyError as error:
             answers = _failed(item.questions, str(error))
-        return [self._record(item.item, answer, pictures.files) for answer in answers]
+        return [self._record(item.item, answer, pictures.files, calls) for answer in answers]
 
-    def failed(self, item: PendingItem, error: StepError, calls: Sequence[CallRecord]) -> Sequence[Answer]:  # noqa: ARG002 - answers have no usage
+    def failed(self, item: PendingItem, error: StepError, calls: Sequence[CallRecord]) -> Sequence[Answer]:
         answers = _failed(item.questions, f"defect: {error.message}")
-        return [self._record(item.item, answer, {}) for answer in answers]
+        return [self._record(item.item, answer, {}, calls) for answer in answers]
 
     async def _ask(
         self, pending: PendingItem, pictures: Pictures, engine: Engine, scope: CallScope
@@ -439,20 +439,28 @@ class McqTask(Task[PendingItem, Answer]):
                 remedy="Free some disk space and run the same again.",
             ) from error
 
-    def _record(self, item: Item, answer: RawAnswer, files: Mapping[AskedQuestion, RecordedFile]) -> Answer:
+    def _record(
+        self,
+        item: Item,
+        answer: RawAnswer,
+        files: Mapping[AskedQuestion, RecordedFile],
+        calls: Sequence[CallRecord],
+    ) -> Answer:
         question = cast(AskedQuestion, answer.question)
         file = files.get(question)
+        model = str(self.models.model)
         return Answer(
             id=item.id,
             question=question,
             raw=answer.raw,
-            model=str(self.models.model),
+            model=model,
             outcome=answer.outcome,
             error=answer.error,
             sha256=None if file is None else file.sha256,
             file_stamp=None if file is None else file.stamp,
             asked=question_digest(item, question, self.prompts),  # type: ignore[call-arg]
             content=content_digest(item, question),
+            **other_models([call for call in calls if call.object == question], model),
         )
 
 

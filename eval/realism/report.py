@@ -68,6 +68,7 @@ def _about(score: RealismScore) -> dict[str, Any]:
         "models": sorted({verdict.model for verdict in verdicts if verdict.model is not None}),
         "prompts": sorted({verdict.prompts for verdict in verdicts if verdict.prompts is not None}),
         "undetermined": sum(each.overall.labels["undetermined"].counts for each in score.sets.values()),
+        "stand_ins": any(each.stand_ins for each in score.sets.values()),
         "notes": sum(bool(verdict.notes) for verdict in verdicts),
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from uncanny.eval.realism.humans import HUMAN_LABELS, HumanScore, published_huma
 from uncanny.eval.realism.verdicts import VerdictOutcome, VerdictSet
 from uncanny.graphs.ugda_cases import CASES, LABELS, Case, Label
 from uncanny.parameters import check_parameters
+from uncanny.schema import stand_ins
 from uncanny.wording import either
 
 if TYPE_CHECKING:
@@ -123,6 +125,21 @@ class SetScore:
     groups: Mapping[str, GroupScore]
     human: HumanScore | None
 
+    @property
+    def stand_ins(self) -> Mapping[str, int]:
+        """Labels that other models than the verdicts' own had a part in, a fallback, counted by model."""
+        return Counter(
+            name
+            for verdict in self.verdicts.verdicts
+            if verdict.label != "undetermined"
+            for name in stand_ins(verdict, verdict.model)
+        )
+
+    @property
+    def labelled(self) -> int:
+        """How many pairs have a label."""
+        return self.overall.n - self.overall.labels["undetermined"].counts
+
 
 @dataclass(frozen=True, slots=True)
 class RealismScore(TableResult):
@@ -144,6 +161,7 @@ class RealismScore(TableResult):
                 **each.overall.to_json(),
                 "groups": {group: score.to_json() for group, score in each.groups.items()},
                 "human": None if each.human is None else each.human.to_json(),
+                **({"stand_ins": dict(each.stand_ins)} if each.stand_ins else {}),
                 "unfinished": None if each.verdicts.unfinished is None else asdict(each.verdicts.unfinished),
                 "intervals": METHOD,
                 "resamples": self.resamples,
@@ -237,6 +255,8 @@ class RealismScore(TableResult):
         if self.published:
             yield CAVEATS["inpainting_scores"]
         for name, each in self.sets.items():
+            for other, count in each.stand_ins.items():
+                yield f"{name}: {count:,} of {each.labelled:,} labels came from {other}, in whole or in part"
             if each.verdicts.unfinished is not None:
                 run = either(python="realism.run", command_line="uncanny realism run")
                 yield f"{name}: {each.verdicts.unfinished}; the same `{run}` goes on"

@@ -33,7 +33,7 @@ from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.config import AskOptions, ModelOptions, RunOptions, SamplingConfig, check_options
-from uncanny.runs.image_task import sent_image
+from uncanny.runs.image_task import other_models, sent_image
 from uncanny.runs.inputs import Names, note_skipped
 from uncanny.runs.progress import Progress
 from uncanny.runs.run import run_with
@@ -319,6 +319,7 @@ class RealismTask(Task[PairFiles, Verdict]):
     def _verdict(
         self, files: PairFiles, pair: OpenPair, calls: Sequence[CallRecord], answers: Mapping[str, Any]
     ) -> Verdict:
+        model = str(self.models.model)
         fields: dict[str, Any] = {
             "id": files.id,
             "group": files.group,
@@ -328,13 +329,12 @@ class RealismTask(Task[PairFiles, Verdict]):
             "notes": pair.notes,
             "original": self._side(files.original, pair.original),
             "edited": self._side(files.edited, pair.edited),
-            "model": str(self.models.model),
+            "model": model,
             "prompts": self.prompts.id,
             "asked": self._digest(files),
             "usage": usage(calls),
+            **other_models(calls, model),
         }
-        if len(models := Counter(call.model for call in calls)) > 1:
-            fields["models"] = dict(sorted(models.items()))
         return Verdict(**fields)
 
     def _side(self, file: Path, image: PreparedImage | None) -> Side:

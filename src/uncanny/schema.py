@@ -54,6 +54,15 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
+def stand_ins(record: BaseModel, model: str | None) -> tuple[str, ...]:
+    """The models that were called for `record` besides its own `model`, by its further key `models`.
+
+    Empty where all calls went to `model`, and where the record does not tell, as those of other tools.
+    """
+    calls = (record.model_extra or {}).get("models")
+    return tuple(name for name in calls if name != model) if model and isinstance(calls, dict) else ()
+
+
 class Anomaly(Record):
     """One verified quadruple (name, phenomenon, reasoning, severity).
 

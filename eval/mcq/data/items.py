@@ -94,7 +94,8 @@ class Answer(_Record):
     `raw` is None where there is no answer to read: the call failed, and `error` says why. A refusal is an
     answer: its words, possibly empty, stand in `raw` and `outcome` says so. `sha256` and `file_stamp` are of
     the image file that the question was asked about, a stored overlay or else the item's image; None where
-    none was read, and in answers of other tools.
+    none was read, and in answers of other tools. A further key `models` has the calls by model where not all
+    went to `model`: a fallback took over.
     """
 
     id: str

@@ -81,6 +81,7 @@ def _about(scores: McqScores) -> dict[str, Any]:
         "texts": whose_texts(items),
         "own_texts": own,
         "parser": f"exact/{PARSER_VERSION}",
+        "stand_ins": any(score.stand_ins for score in scores.models.values()),
         "missing": sum(sum(score.missing.values()) for score in scores.models.values()),
         "asked": sum(score.asked for score in scores.models.values()),
     }

@@ -56,6 +56,7 @@ def aggregate(name: str, matrices: Sequence[ResponseMatrix], *, resamples: int, 
         unused=sum(matrix.unused for matrix in matrices),
         asked=sum(int(matrix.key.asked.sum()) for matrix in matrices),
         changed=tuple(dict.fromkeys(answer for matrix in matrices for answer in matrix.changed)),
+        stand_ins=sum((matrix.stand_ins for matrix in matrices), Counter()),
     )
 
 

@@ -13,6 +13,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, AskedQuestion, Item
 from uncanny.eval.mcq.data.texts import changed_since
 from uncanny.eval.mcq.score.parser import Parser, read_choice
+from uncanny.schema import stand_ins
 
 CODES = {"no": 0, "yes": 1, "A": 0, "B": 1, "C": 2, "D": 3, "E": 4}
 INVALID, MISSING = -1, -2
@@ -67,6 +68,7 @@ class ResponseMatrix:
     `codes` are as in the key, `INVALID` for an answer that names no option and `MISSING` for none.
     `reasons` counts the missing answers by why; `unused` counts answers to nothing that is asked. `changed`
     are the missing ones that were given to another question than the item asks now, as ids and questions.
+    `stand_ins` counts the answers that came from other models than `model`, by which.
     """
 
     model: str
@@ -76,6 +78,7 @@ class ResponseMatrix:
     reasons: Counter[str] = field(default_factory=Counter)
     unused: int = 0
     changed: tuple[tuple[str, AskedQuestion], ...] = ()
+    stand_ins: Counter[str] = field(default_factory=Counter)
 
     @property
     def right(self) -> Bools:
@@ -134,10 +137,12 @@ def _matrix(key: AnswerKey, model: str, answers: Sequence[Answer], parser: Parse
     codes = np.full(key.codes.shape, MISSING, dtype=np.int8)
     refused = np.zeros(key.codes.shape, dtype=np.bool_)
     reasons: Counter[str] = Counter()
+    others: Counter[str] = Counter()
     for (row, column), answer in kept.items():
         if failed(answer):
             reasons[_reason(answer)] += 1
             continue
+        others.update(stand_ins(answer, answer.model))
         refused[row, column] = answer.outcome == "refused"
         codes[row, column] = _code(answer, key.items[row], parser)
     changed = tuple((answer.id, answer.question) for place, answer in outdated.items() if place not in kept)
@@ -146,7 +151,7 @@ def _matrix(key: AnswerKey, model: str, answers: Sequence[Answer], parser: Parse
     unseen = int(key.asked.sum()) - len(kept) - len(changed)
     if unseen:
         reasons[UNSEEN] = unseen
-    return ResponseMatrix(model, key, codes, refused, reasons, unused, changed)
+    return ResponseMatrix(model, key, codes, refused, reasons, unused, changed, others)
 
 
 def failed(answer: Answer) -> bool:

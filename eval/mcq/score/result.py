@@ -4,7 +4,8 @@
 `parser`, `scored` (what each share of `splits` is counted out of), `refused` (of the invalid answers, those
 that the provider marks as refusals), `missing_by` (why answers are missing), `asked` (how many there could
 be), `unused` (answers to nothing that is asked), `changed` (missing answers that were given before their
-question was changed), `raters` where people were averaged, `no_image` where the control was asked, and
+question was changed), `stand_ins` where answers came from other models, by which, `raters` where people were
+averaged, `no_image` where the control was asked, and
 `lenient`, the whole object once more under the lenient reading. Several models also have `oracle_counts`.
 """
 
@@ -93,7 +94,7 @@ class ModelScore:
     `refused`, `missing`, `unused` and `asked` (all answers there could be) are counts, summed over the
     raters. A refused answer is invalid too. `missing` counts, by reason, the answers that do not exist: they
     are in no share. `changed` are those of them that were given to another question than is asked now, as ids
-    and questions.
+    and questions. `stand_ins` counts, by model, the answers that came from another one: a fallback's.
     """
 
     model: str
@@ -112,6 +113,12 @@ class ModelScore:
     unused: int
     asked: int
     changed: tuple[tuple[str, AskedQuestion], ...] = ()
+    stand_ins: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> int:
+        """How many answers there are, invalid ones included."""
+        return self.asked - sum(self.missing.values())
 
     def share(self, split: str, name: str) -> Share | None:
         """One share of `splits` with its counts; None where there is none of this name."""
@@ -258,6 +265,8 @@ def model_json(score: ModelScore, parser: Parser, resamples: int, seed: int) -> 
         },
         "ci": _intervals_json(score, resamples, seed),
     }
+    if score.stand_ins:
+        content["stand_ins"] = dict(score.stand_ins)
     return content | ({"raters": score.raters} if score.raters > 1 else {})
 
 

@@ -107,7 +107,7 @@ def score(
 def _answers(source: AnswerSource) -> list[Answer]:
     if isinstance(source, Mapping):
         return [
-            answer.model_copy(update={"model": model})
+            _renamed(answer, model)
             for model, of_model in source.items()
             for answer in _of_one_model(model, of_model)
         ]
@@ -117,6 +117,14 @@ def _answers(source: AnswerSource) -> list[Answer]:
     answers = [each for each in source if isinstance(each, Answer)]
     files = [Path(each) for each in source if not isinstance(each, Answer)]
     return [*answers, *read_answers(files)] if files else answers
+
+
+def _renamed(answer: Answer, model: str) -> Answer:
+    calls = (answer.model_extra or {}).get("models")
+    if not isinstance(calls, dict):
+        return answer.model_copy(update={"model": model})
+    by_model = {model if name == answer.model else name: count for name, count in calls.items()}
+    return answer.model_copy(update={"model": model, "models": by_model})
 
 
 def _of_one_model(model: str, source: AnswerFile | Sequence[Answer]) -> list[Answer]:

@@ -84,6 +84,10 @@ def _published_cells(row: dict[str, Any]) -> list[str]:
 def _notes(scores: McqScores) -> list[str]:
     notes = []
     for name, score in scores.items():
+        notes += [
+            f"{name}: {count:,} of {score.answered:,} answers came from {other}"
+            for other, count in score.stand_ins.items()
+        ]
         missing, invalid = sum(score.missing.values()), sum(score.invalid.values())
         if missing:
             reasons = ", ".join(f"{count} {reason}" for reason, count in score.missing.items())
