@@ -1,4 +1,4 @@
-"""Made backbones for the tests of BERTScore, and a place of their own for embeddings."""
+"""Made backbones for the tests of BERTScore, a folder for embeddings, and two scores with their pages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.eval.common.page_text import Page
+from tests.eval.semantic.made_scores import made_predictions, made_score, made_truth, page_of, twelve_models
+from uncanny.eval.semantic.score.result import SemanticScore
 from uncanny.settings import settings
 
 Made = Callable[..., Path]
@@ -44,3 +47,28 @@ def _embeddings_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     settings.cache_clear()
     yield
     settings.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def twelve() -> SemanticScore:
+    """The score of twelve models, some with names that try to break a page."""
+    return twelve_models()
+
+
+@pytest.fixture(scope="session")
+def page(twelve: SemanticScore, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """Theirs, beside published rows."""
+    return page_of(tmp_path_factory.mktemp("semantic"), twelve, published=True)
+
+
+@pytest.fixture(scope="session")
+def two() -> SemanticScore:
+    """Of a good model that says the source, and a poor one that does not."""
+    truth = made_truth()
+    with_source, without = made_predictions(truth, 0.9), made_predictions(truth, 0.3, source=False)
+    return made_score({"good": with_source, "poor": without}, truth)
+
+
+@pytest.fixture(scope="session")
+def page_of_two(two: SemanticScore, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    return page_of(tmp_path_factory.mktemp("semantic"), two)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tests.eval.common.page_text import Page, check_static_page
 from tests.eval.semantic.made_scores import (
     ARABIC,
@@ -21,30 +19,12 @@ from tests.eval.semantic.made_scores import (
     made_truth,
     page_of,
     section,
-    twelve_models,
 )
 from uncanny.eval.metrics.semap import VIEWS
 from uncanny.eval.semantic.data.load import scenes_truth
 from uncanny.eval.semantic.report.page import write_semantic_page
 from uncanny.eval.semantic.report.words import amount
 from uncanny.eval.semantic.score.result import SemanticScore
-
-
-@pytest.fixture(scope="module")
-def twelve() -> SemanticScore:
-    return twelve_models()
-
-
-@pytest.fixture(scope="module")
-def page(twelve: SemanticScore, tmp_path_factory: pytest.TempPathFactory) -> Page:
-    return page_of(tmp_path_factory.mktemp("semantic"), twelve, published=True)
-
-
-@pytest.fixture(scope="module")
-def two() -> SemanticScore:
-    truth = made_truth()
-    with_source, without = made_predictions(truth, 0.9), made_predictions(truth, 0.3, source=False)
-    return made_score({"good": with_source, "poor": without}, truth)
 
 
 def test_the_page_stands_by_itself(page: Page) -> None:
@@ -67,18 +47,17 @@ def test_the_same_score_gives_the_same_bytes(two: SemanticScore, tmp_path: Path)
     assert first == second
 
 
-def test_what_is_left_out_is_counted_and_listed(two: SemanticScore, tmp_path: Path) -> None:
-    page = page_of(tmp_path, two)
-    text = Page(section(page, "left")).text
+def test_what_is_left_out_is_counted_and_listed(page_of_two: Page) -> None:
+    text = Page(section(page_of_two, "left")).text
     for words in ("2 without a prediction", "1 not in the truth", "1 failed"):
         assert words in text
     for image in ("set/000.png", "set/001.png", "elsewhere.png", "set/006.png"):
-        assert f'<code dir="auto">{image}</code>' in section(page, "left")
-    assert page.text.index("Some images are in no figure") < page.text.index("View full")
+        assert f'<code dir="auto">{image}</code>' in section(page_of_two, "left")
+    assert page_of_two.text.index("Some images are in no figure") < page_of_two.text.index("View full")
 
 
-def test_pairs_stand_side_by_side(two: SemanticScore, tmp_path: Path) -> None:
-    html = section(page_of(tmp_path, two), "read")
+def test_pairs_stand_side_by_side(two: SemanticScore, page_of_two: Page) -> None:
+    html = section(page_of_two, "read")
     examples = two.predictions["good"].examples
     for example in (*examples.worst, *examples.best):
         article = next(
@@ -102,12 +81,10 @@ def test_a_long_text_can_be_reached_by_keyboard(page: Page) -> None:
     assert all(attrs["tabindex"] == "0" for attrs in long)
 
 
-def test_beside_published_rows_stands_in_what_else_they_differ(
-    page: Page, twelve: SemanticScore, tmp_path: Path
-) -> None:
+def test_beside_published_rows_stands_in_what_else_they_differ(page: Page, page_of_two: Page) -> None:
     section = page.text.split("Beside published rows")[1]
     assert "asked with the authors' texts about the authors' test images" in section
-    assert "the authors' texts" not in page_of(tmp_path, twelve).text
+    assert "the authors' texts" not in page_of_two.text
 
 
 def test_chrf_compares_with_nothing_published(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.eval.common.page_text import Page
 from tests.eval.semantic.made_scores import (
     cells_of,
@@ -15,30 +13,12 @@ from tests.eval.semantic.made_scores import (
     page_of,
     section,
     shown,
-    twelve_models,
 )
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
 from uncanny.eval.semantic.data.records import AnomalySet, ScoredImage
 from uncanny.eval.semantic.report.words import VIEW_NAMES, amount, signed
 from uncanny.eval.semantic.score.result import Metric, SemanticScore
-
-
-@pytest.fixture(scope="module")
-def twelve() -> SemanticScore:
-    return twelve_models()
-
-
-@pytest.fixture(scope="module")
-def page(twelve: SemanticScore, tmp_path_factory: pytest.TempPathFactory) -> Page:
-    return page_of(tmp_path_factory.mktemp("semantic"), twelve, published=True)
-
-
-@pytest.fixture(scope="module")
-def two() -> SemanticScore:
-    truth = made_truth()
-    with_source, without = made_predictions(truth, 0.9), made_predictions(truth, 0.3, source=False)
-    return made_score({"good": with_source, "poor": without}, truth)
 
 
 def test_headlines_are_the_results_figures_protocol_by_protocol(twelve: SemanticScore, page: Page) -> None:
@@ -70,11 +50,10 @@ def test_views_are_the_results_figures(twelve: SemanticScore, page: Page) -> Non
             ]
 
 
-def test_thresholds_are_the_results_counts(two: SemanticScore, tmp_path: Path) -> None:
-    page = page_of(tmp_path, two)
+def test_thresholds_are_the_results_counts(two: SemanticScore, page_of_two: Page) -> None:
     for name, prediction in two.predictions.items():
         for protocol in PROTOCOLS:
-            rows = cells_of(page, f"Thresholds of {name}, {protocol}")
+            rows = cells_of(page_of_two, f"Thresholds of {name}, {protocol}")
             expected: list[list[str]] = []
             for scores in prediction.protocols[protocol].thresholds:
                 expected.append([f"τ = {scores.threshold} {scores.n_pred} predicted, {scores.n_true} true"])
@@ -93,9 +72,8 @@ def test_thresholds_are_the_results_counts(two: SemanticScore, tmp_path: Path) -
             assert rows == expected
 
 
-def test_detection_tells_the_confusion_and_who_says_no_source(two: SemanticScore, tmp_path: Path) -> None:
-    page = page_of(tmp_path, two)
-    good, poor = cells_of(page, "Accuracy and confusion")
+def test_detection_tells_the_confusion_and_who_says_no_source(two: SemanticScore, page_of_two: Page) -> None:
+    good, poor = cells_of(page_of_two, "Accuracy and confusion")
     accuracy = two.predictions["good"].accuracy
     assert accuracy is not None
     assert good[1:4] == [
@@ -109,7 +87,7 @@ def test_detection_tells_the_confusion_and_who_says_no_source(two: SemanticScore
         str(accuracy.answers[source][word]) for source in ("generated", "real") for word in words
     ]
     assert poor == ["poor", "these predictions say no source"]
-    assert "Unclear counts as wrong" in page.text
+    assert "Unclear counts as wrong" in page_of_two.text
 
 
 def test_without_sources_there_is_no_detection(tmp_path: Path) -> None:
@@ -121,11 +99,10 @@ def test_without_sources_there_is_no_detection(tmp_path: Path) -> None:
     assert 'id="h-differences"' not in page.html
 
 
-def test_differences_of_two_are_all_there(two: SemanticScore, tmp_path: Path) -> None:
-    page = page_of(tmp_path, two)
+def test_differences_of_two_are_all_there(two: SemanticScore, page_of_two: Page) -> None:
     assert two.differences
     for protocol in PROTOCOLS:
-        rows = cells_of(page, f"Differences of good and poor, {protocol}")
+        rows = cells_of(page_of_two, f"Differences of good and poor, {protocol}")
         values = {(each.metric, each.view): each for each in two.differences if each.protocol == protocol}
         metrics: tuple[Metric, ...] = ("semap", "semf1")
         for row, metric in zip(rows, metrics, strict=True):
@@ -143,9 +120,7 @@ def test_many_pairs_become_tables_whose_halves_mirror(page: Page) -> None:
             assert below == above.translate(turned)
 
 
-def test_published_rows_stand_beside_ones_own_on_request(
-    twelve: SemanticScore, page: Page, tmp_path: Path
-) -> None:
+def test_published_rows_stand_beside_ones_own_on_request(page: Page, page_of_two: Page) -> None:
     rows = cells_of(page, "Published and own SemAP and SemF1")
     theirs = published("semantic_scores")["backbones"]["distilbert-base-uncased"]
     assert len(rows) == 12 + len(theirs)
@@ -154,7 +129,7 @@ def test_published_rows_stand_beside_ones_own_on_request(
     best = next(row for row in rows if row[0] == theirs[-1]["model"])
     assert best[1:4] == [amount(theirs[-1][f"semap_{view}"]) for view in VIEWS]
     assert len(cells_of(page, "Published and own cSemAP and cSemF1")[0]) == 8
-    assert 'id="h-published"' not in page_of(tmp_path, twelve).html
+    assert 'id="h-published"' not in page_of_two.html
 
 
 def test_nothing_to_score_is_no_zero(tmp_path: Path) -> None:
