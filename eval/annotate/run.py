@@ -41,7 +41,7 @@ from uncanny.runs.run import run_with
 from uncanny.runs.stop import Stop
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
-from uncanny.schema import Annotation
+from uncanny.schema import STATUSES, Annotation
 from uncanny.wording import option
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class AnnotateRun(RunResult[Annotation]):
     record_file = "annotations.jsonl"
     record_type = Annotation
     record_key = ("image",)
-    statuses = ("ok", "partial", "failed", "unreadable")
+    statuses = STATUSES
     columns: ClassVar[tuple[str, ...]] = (
         "image",
         "status",

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from uncanny.runs.run import RunEnd
 
 R = TypeVar("R", bound=BaseModel)
-RECORD_FILES = ("annotations.jsonl", "answers.jsonl", "verdicts.jsonl")
+# What `run.json` does not name: that of version 0.1.0, or none at all.
+EARLIER_RECORD_FILES = ("annotations.jsonl", "answers.jsonl", "verdicts.jsonl")
 
 
 class Records(Sequence[R]):
@@ -119,14 +120,21 @@ class RunResult(TableResult, Generic[R]):
         check_needed(run=path)
         self.path = Path(path)
         self.end = end
-        others = (name for name in RECORD_FILES if name != self.record_file)
-        other = next((name for name in others if (self.path / name).is_file()), None)
-        if end is None and other is not None and not (self.path / self.record_file).is_file():
+        if end is None and not (self.path / self.record_file).is_file():
+            self._check_kind()
+
+    def _check_kind(self) -> None:
+        """Of a run without records yet `run.json` tells whether it is of this kind. Raises UsageError."""
+        manifest = RunFolder(self.path).read_manifest()
+        other = None if manifest is None else manifest.record_file
+        if other is None:
+            other = next((name for name in EARLIER_RECORD_FILES if (self.path / name).is_file()), None)
+        if other not in (None, self.record_file):
             raise UsageError(
                 f"{self.path} has no {self.record_file}, but {other}: it is a run of another kind",
                 remedy="Open it as that, or name the folder of a run of this kind.",
             )
-        if end is None and not any((self.path / name).is_file() for name in (self.record_file, "run.json")):
+        if manifest is None:
             raise UsageError(
                 f"{self.path} has no {self.record_file}", remedy="Name the folder of a run of this kind."
             )

@@ -274,6 +274,7 @@ class McqTask(Task[PendingItem, Answer]):
     name = "mcq"
     unit = "questions"
     statuses = STATUSES
+    answered_statuses = ("ok", "refused")
     record_file = ANSWERS_FILE
     record_type = Answer
     roles = ROLES

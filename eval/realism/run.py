@@ -237,6 +237,7 @@ class RealismTask(Task[PairFiles, Verdict]):
     name = "realism"
     unit = "pairs"
     statuses = STATUSES
+    answered_statuses = ("ok", "refused", "undetermined")
     record_file = VERDICTS
     record_type = Verdict
     roles = ROLES

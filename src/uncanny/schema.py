@@ -5,7 +5,7 @@ Unknown keys are kept and written back. A value that was not measured is None, n
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -45,6 +45,7 @@ Count = Annotated[int | None, _up_to(MOST_COUNTED)]
 Dollars = Annotated[float | None, _up_to(MOST_USD)]
 
 Status = Literal["ok", "partial", "failed", "unreadable"]
+STATUSES: tuple[Status, ...] = get_args(Status)
 Source = Literal["generated", "real"]
 
 

@@ -24,6 +24,7 @@ from tests.example_protocol.score import score
 from tests.runs.e2e import pictures
 from uncanny import Capabilities, ModelRequest, ModelResponse, Stop, errors, register_provider
 from uncanny.eval.common.problems import ItemsError
+from uncanny.eval.mcq.run import McqRun
 from uncanny.models import registry
 from uncanny.records.run_folder import unfinished
 
@@ -100,13 +101,15 @@ def test_run_score_and_page(tmp_path: Path) -> None:
     captions = load(caption_file(tmp_path / "in"))
     checked = run(captions, model="scripted/quick", out=tmp_path / "run")
     assert checked.summary.state == "finished"
-    assert dict(checked.summary.statuses) == {"ok": CAPTIONS, "failed": 0, "unreadable": 0}
+    assert dict(checked.summary.statuses) == {"checked": CAPTIONS, "failed": 0, "unreadable": 0}
     assert checked.summary.calls == CAPTIONS + 1  # one answer was repaired
     first, cup = checked.records[0], checked.records[1]
     assert (first.fits, first.why) == (False, "No elephant is there.")
     assert (cup.fits, cup.usage.calls) == (True, 2)
     assert first.prompts == checked.manifest.prompts.id
     assert len(checked.to_pandas()) == CAPTIONS
+    assert checked.end is not None
+    assert checked.end.progress.failures == 0
 
     scores = score(captions, checked)
     assert (scores.fits.counts, scores.fits.out_of) == (8, 12)
@@ -132,7 +135,12 @@ def test_its_records_are_guarded_and_counted_as_those_of_any_run(tmp_path: Path)
     checked = run(captions, model="scripted/quick", out=tmp_path / "run")
     left = unfinished(checked.path, "captions", CAPTIONS - 1)
     assert str(left) == "its run is not finished (finished), 1 of 12 captions is missing"
+    assert checked.manifest.record_file == CaptionRun.record_file
     records = tmp_path / "run" / CaptionRun.record_file
+    with pytest.raises(
+        errors.UsageError, match=r"no answers\.jsonl, but checks\.jsonl: it is a run of another"
+    ):
+        McqRun(checked)
     records.rename(tmp_path / "elsewhere.jsonl")
     records.symlink_to(tmp_path / "elsewhere.jsonl")
     with pytest.raises(errors.UsageError, match=r"checks\.jsonl is a link to"):
@@ -144,7 +152,9 @@ def test_what_fails_is_recorded_and_in_no_share(tmp_path: Path) -> None:
     captions = (*captions, captions[0].model_copy(update={"id": "d", "caption": "refuse"}))
     (tmp_path / "in" / "p02.png").write_bytes(b"no image")
     checked = run(captions, model="scripted/quick", out=tmp_path / "run")
-    assert dict(checked.summary.statuses) == {"ok": 2, "failed": 1, "unreadable": 1}
+    assert dict(checked.summary.statuses) == {"checked": 2, "failed": 1, "unreadable": 1}
+    assert checked.end is not None
+    assert checked.end.progress.failures == 2
     assert {record.id: [error.kind for error in record.errors] for record in checked.records} == {
         "c00": [],
         "c01": [],

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict
 from uncanny.eval.common.problems import ItemsError, Problem, parse_records
 from uncanny.schema import StepError, Usage
 
-Status = Literal["ok", "failed", "unreadable"]
-STATUSES: tuple[Status, ...] = ("ok", "failed", "unreadable")
+Status = Literal["checked", "failed", "unreadable"]
+STATUSES: tuple[Status, ...] = ("checked", "failed", "unreadable")
 
 
 class Caption(BaseModel):

@@ -74,6 +74,7 @@ class CaptionTask(Task[Caption, CaptionCheck]):
     name = "captions"
     unit = "captions"
     statuses = STATUSES
+    answered_statuses = ("checked",)
     record_file = CaptionRun.record_file
     record_type = CaptionCheck
     roles = ROLES
@@ -104,7 +105,7 @@ class CaptionTask(Task[Caption, CaptionCheck]):
 
     def _stands(self, caption: Caption, record: CaptionCheck) -> bool:
         same = (record.caption, record.image) == (caption.caption, self._name(caption))
-        return same and (record.status == "ok" or not self.options.retry_failed)
+        return same and (record.status == "checked" or not self.options.retry_failed)
 
     async def process(self, item: Caption, engine: Engine, calls: list[CallRecord]) -> Sequence[CaptionCheck]:
         try:
@@ -119,7 +120,7 @@ class CaptionTask(Task[Caption, CaptionCheck]):
                 fit = await check_caption(item.caption, context)
             except StepFailedError as error:
                 return [self._record(item, "failed", errors=[error.record], usage=usage(scope.calls), **file)]
-        return [self._record(item, "ok", **fit._asdict(), usage=usage(scope.calls), **file)]
+        return [self._record(item, "checked", **fit._asdict(), usage=usage(scope.calls), **file)]
 
     def failed(self, item: Caption, error: StepError, calls: Sequence[CallRecord]) -> Sequence[CaptionCheck]:
         return [self._record(item, "failed", errors=[error], usage=usage(calls))]

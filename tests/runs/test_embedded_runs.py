@@ -181,10 +181,10 @@ async def test_a_run_that_is_cancelled_while_it_loads_leaves_the_next_one_alone(
     reached, going_on = threading.Event(), threading.Event()
     loading = Manifest
 
-    def slow(*arguments: Any) -> Any:
+    def slow(*arguments: Any, **options: Any) -> Any:
         reached.set()
         going_on.wait(30)
-        return loading(*arguments)
+        return loading(*arguments, **options)
 
     monkeypatch.setattr(resume, "Manifest", slow)
     doomed = asyncio.create_task(uncanny.annotate_async(IMAGES, model="demo", out=out, root=IMAGES[0].parent))

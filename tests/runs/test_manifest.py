@@ -140,7 +140,8 @@ def test_keys_stand_in_one_order_whoever_writes_them(folder: RunFolder) -> None:
     assert list(content) == [
         *("format", "uncanny", "python", "libraries", "state", "started", "updated"),
         *("task", "model", "roles", "plan", "prompts", "pixels", "root", "pairs"),
-        *("fallback", "parameters", "totals", "served_as", "served_unnamed", "skipped", "skipped_counts"),
+        *("record_file", "fallback", "parameters", "totals"),
+        *("served_as", "served_unnamed", "skipped", "skipped_counts"),
     ]
     assert list(content["totals"]) == [
         *("pairs", "ok", "refused", "unusable", "pending", "calls", "replayed"),

@@ -17,7 +17,6 @@ from uncanny.records.run_manifest import RunManifest
 from uncanny.schema import Annotation, Status
 
 Number = TypeVar("Number", int, float)
-STATUSES: tuple[Status, ...] = ("ok", "partial", "failed", "unreadable")
 _ORDER: dict[Status, int] = {"failed": 0, "partial": 1, "unreadable": 2, "ok": 3}
 
 

@@ -16,7 +16,6 @@ from jinja2 import Environment
 
 from uncanny.eval.annotate.report.calls import CallIndex, CallPacker, index_calls, timeline
 from uncanny.eval.annotate.report.counts import (
-    STATUSES,
     outcomes,
     per_image_histogram,
     run_totals,
@@ -33,7 +32,7 @@ from uncanny.eval.common.page import (
     write_rendered,
 )
 from uncanny.eval.common.runs import open_annotations, page_of_run, stream_annotations
-from uncanny.schema import Annotation
+from uncanny.schema import STATUSES, Annotation
 
 PICTURE_BYTES = 15_000_000
 CALL_BYTES = 15_000_000

@@ -21,7 +21,7 @@ from uncanny.runs.config import RunOptions
 from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import Task
-from uncanny.schema import Annotation, Pixels, SentPixels, Status, StepError
+from uncanny.schema import STATUSES, Annotation, Pixels, SentPixels, Status, StepError
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
@@ -36,7 +36,7 @@ class ImageTask(Task[ImageFile, A]):
     """A run with one record an image. `paths` are image files and folders."""
 
     unit = "images"
-    statuses = ("ok", "partial", "failed", "unreadable")
+    statuses = STATUSES
     record_file = "annotations.jsonl"
 
     paths: Sequence[Path]

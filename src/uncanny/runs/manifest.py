@@ -38,7 +38,14 @@ class Manifest:
     `settings` hold all that must stay the same for a run to be one run; the rest tells how it went.
     """
 
-    def __init__(self, folder: RunFolder, settings: RunSettings, before: RunManifest | None) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        settings: RunSettings,
+        before: RunManifest | None,
+        *,
+        record_file: str | None = None,
+    ) -> None:
         self._folder = folder
         before = before or RunManifest()
         totals = before.totals or Totals()
@@ -52,6 +59,7 @@ class Manifest:
             started=before.started or now,
             updated=now,
             **settings.written(),
+            record_file=record_file or before.record_file,
             fallback=before.fallback,
             parameters=before.parameters,
             totals=totals,

@@ -33,10 +33,9 @@ from uncanny.records.jsonl import append_whole, is_deleted, open_to_append, open
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest, Totals
 from uncanny.runs.config import RunOptions
-from uncanny.schema import as_count, as_dollars
+from uncanny.schema import STATUSES, as_count, as_dollars
 
 _FIGURES = ("input_tokens", "cached_tokens", "output_tokens", "cost_usd")
-_ANSWERED = ("ok", "refused", "undetermined")
 MOST_NAMES = 20
 
 
@@ -195,7 +194,8 @@ class Progress:
     """Counters of one session and of the run as a whole.
 
     `paid_before` tells of a replayed call whether a killed session of this run paid for it, uncounted.
-    `unit` is what inputs are called, `kinds` the statuses they can have.
+    `unit` is what inputs are called, `kinds` the statuses they can have, `answered` those of
+    them that are no failure.
     `total` inputs are in the run, `resumed` of them were finished before this session, `statuses` counts the
     finished ones by status. `seconds_before` were spent in earlier sessions. `calls_expected` are
     about what this session takes, as far as can be told before. `skipped` is what lay in the folders given
@@ -203,7 +203,8 @@ class Progress:
     """
 
     unit: str = "images"
-    kinds: tuple[str, ...] = ("ok", "partial", "failed", "unreadable")
+    kinds: tuple[str, ...] = STATUSES
+    answered: tuple[str, ...] = ("ok",)
     total: int = 0
     resumed: int = 0
     duplicates: int = 0
@@ -225,8 +226,8 @@ class Progress:
 
     @property
     def failures(self) -> int:
-        """Inputs that are not as they should be. A refusal is an answer, and so is one without a verdict."""
-        return self.done - sum(self.statuses[name] for name in _ANSWERED)
+        """Finished inputs with a status that is not among those `answered`."""
+        return self.done - sum(self.statuses[name] for name in self.answered)
 
     @property
     def missing_folders(self) -> int:

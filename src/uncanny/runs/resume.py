@@ -47,9 +47,14 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
     settings = task.settings()
     if before is not None:
         check_same_protocol(folder, before.comparable(), settings.comparable())
-    manifest = Manifest(folder, settings, before)
+    manifest = Manifest(folder, settings, before, record_file=task.record_file)
     spending = SpendingFile(folder.spending)
-    progress = Progress(unit=task.unit, kinds=task.statuses, seconds_before=manifest.seconds_before)
+    progress = Progress(
+        unit=task.unit,
+        kinds=task.statuses,
+        answered=task.answered_statuses,
+        seconds_before=manifest.seconds_before,
+    )
     _load_spending(folder, options, manifest, spending, progress, known=before is not None)
     records = task.records()
     records.made_with = {"model": str(task.models.model), "prompts": task.prompts.id}

@@ -37,7 +37,8 @@ INPUTS_AHEAD = 2
 class Task(ABC, Generic[Item, R]):
     """One kind of run over many inputs, and the settings of one such run.
 
-    `name` stands in `run.json`, `unit` is what inputs are called, `statuses` those a record can end with.
+    `name` stands in `run.json`, `unit` is what inputs are called, `statuses` those a record can end with,
+    `answered_statuses` those of them that are no failure: a refusal is an answer, too.
     `record_file` and `record_type` are the file of its records and what a line is. `roles` maps the roles of
     `--role` to agents. `root` is where image paths in records start, None for the run folder. `prompts` are
     the texts of a new run; one that was begun goes on with its own."""
@@ -45,6 +46,7 @@ class Task(ABC, Generic[Item, R]):
     name: ClassVar[str]
     unit: ClassVar[str]
     statuses: ClassVar[tuple[str, ...]]
+    answered_statuses: ClassVar[tuple[str, ...]] = ("ok",)
     record_file: ClassVar[str]
 
     folder: RunFolder
