@@ -153,8 +153,8 @@ class RunSettings(Record):
 class RunManifest(RunSettings, RunHead):  # the fields of the last base come first
     """`run.json`.
 
-    `record_file` is the name of the file of records; version 0.1.0 did not say it. `parameters` are those sent
-    to each model. `served_as` has the names under which each model really answered, `served_unnamed` the
+    `record_file` is the name of the file of records, which version 0.1.0 did not say. `parameters` are those
+    sent to each model. `served_as` has the names under which each model really answered, `served_unnamed` the
     models of which some answers bear none. `skipped` lists some of what lay in the folders and is no input,
     `skipped_counts` counts all of it.
     """
