@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -41,8 +43,17 @@ def test_all_of_them_go_into_the_wheel_once() -> None:
 
 
 def test_the_version_is_one() -> None:
-    assert uncanny.__version__
-    assert uncanny.__version__[0].isdigit()
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert config["project"]["dynamic"] == ["version"]
+    assert "version" not in config["project"]
+    assert config["tool"]["hatch"]["version"]["path"] == "src/uncanny/__init__.py"
+    assert uncanny.__version__ == version("uncanny")
+    newest = re.search(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == uncanny.__version__
+
+
+def test_type_checkers_are_told_that_it_is_typed() -> None:
     assert (ROOT / "src" / "uncanny" / "py.typed").exists()
 
 

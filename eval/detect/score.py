@@ -49,11 +49,11 @@ def score(records: Iterable[Detection], truth: SourceTruth, images: int | None =
     )
 
 
-def score_json(found: DetectScore) -> dict[str, Any]:
+def score_json(result: DetectScore) -> dict[str, Any]:
     """Shares in 0–1, None where there is nothing to take a share of."""
-    scored = found.scored
+    scored = result.scored
     return {
-        "truth": found.truth.origin,
+        "truth": result.truth.origin,
         "images": scored.images,
         "accuracy": scored.accuracy,
         "ci": {"accuracy": scored.interval()},
@@ -67,8 +67,8 @@ def score_json(found: DetectScore) -> dict[str, Any]:
         },
         "confusion": {true: {judged: scored.counts[true, judged] for judged in JUDGED} for true in SOURCES},
         "unparseable": scored.unparseable,
-        "without_answer": found.without_answer,
-        **({} if found.missing is None else {"missing": found.missing}),
-        "without_truth": found.without_truth,
-        "truth_not_in_run": found.truth.unused,
+        "without_answer": result.without_answer,
+        **({} if result.missing is None else {"missing": result.missing}),
+        "without_truth": result.without_truth,
+        "truth_not_in_run": result.truth.unused,
     }

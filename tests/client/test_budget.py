@@ -32,7 +32,7 @@ async def test_a_call_that_fits_exactly_is_made() -> None:
         await budget.reserve(Spend(1), FIRST)
 
 
-async def test_what_earlier_sittings_spent_counts() -> None:
+async def test_what_earlier_sessions_spent_counts() -> None:
     with pytest.raises(BudgetError, match=r"\$1.9000 of \$2.0000"):
         await Budget(max_cost_usd=2.0, spent=Spend(0, 1.9)).reserve(Spend(1, 0.2), FIRST)
 

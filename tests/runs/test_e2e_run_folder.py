@@ -104,12 +104,12 @@ def test_without_run_json_the_run_goes_on_with_what_it_had_spent(
     assert f"{spent:,} of {spent + 100:,} tokens" in budget.told
 
 
-# What a killed sitting had spent
+# What a killed session had spent
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cache", ["own", "shared", "none"])
-def test_what_a_killed_sitting_spent_is_counted(cache: str, tmp_path: Path, run: Run) -> None:
+def test_what_a_killed_session_spent_is_counted(cache: str, tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 4)
     options: dict[str, list[object]] = {
         "own": [],

@@ -267,11 +267,21 @@ def test_the_plain_functions_work_without_and_under_a_loop(tmp_path: Path) -> No
 
 
 def test_ctrl_c_ends_a_plain_function_in_good_order(tmp_path: Path) -> None:
-    images = pictures(tmp_path / "in", 40)
-    threading.Timer(3, os.kill, (os.getpid(), signal.SIGINT)).start()
-    out = tmp_path / "run"
-    with serving(latency_ms=50.0) as server, pytest.raises(KeyboardInterrupt):
-        uncanny.annotate(images, model="openai/any", base_url=server.v1, out=out, concurrency=2)
+    images, out = pictures(tmp_path / "in", 40), tmp_path / "run"
+    calls: list[CallRecord] = []
+
+    def tenth_call(call: CallRecord) -> None:
+        calls.append(call)
+        if len(calls) == 10:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with serving(latency_ms=200.0) as server:
+        with pytest.raises(KeyboardInterrupt):
+            uncanny.annotate(
+                images, model="openai/any", base_url=server.v1, out=out, concurrency=8, on_call=tenth_call
+            )
+        # Those in flight came back and are counted.
+        assert AnnotateRun(out).summary.calls == len(calls) == server.requests() > 10
     assert AnnotateRun(out).summary.state == "interrupted"
 
 

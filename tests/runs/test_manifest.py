@@ -80,7 +80,7 @@ def test_everything_a_reader_needs_is_in_it(folder: RunFolder) -> None:
     assert (totals["anomalies"], totals["duplicates"]) == (9, 2)
 
 
-def test_a_later_sitting_keeps_the_start_and_adds_up_time_and_calls(folder: RunFolder) -> None:
+def test_a_later_session_keeps_the_start_and_adds_up_time_and_calls(folder: RunFolder) -> None:
     before = {
         "started": "2026-01-02T03:04:05+00:00",
         "parameters": {"openai/a": {"top_p": 1}},

@@ -79,7 +79,7 @@ def test_what_was_paid_before_is_not_paid_again() -> None:
     assert not spending.outcomes
 
 
-def test_an_earlier_sitting_is_taken_up_from_its_record() -> None:
+def test_an_earlier_session_is_taken_up_from_its_record() -> None:
     spending = Spending()
     spending.add(call())
     spending.add(call(cached_tokens=None))
@@ -93,11 +93,11 @@ def test_an_earlier_sitting_is_taken_up_from_its_record() -> None:
     assert again.figure("cached_tokens") is None
 
 
-def test_of_an_earlier_sitting_that_left_nothing_there_is_nothing() -> None:
+def test_of_an_earlier_session_that_left_nothing_there_is_nothing() -> None:
     assert Spending.recorded(RunManifest()) == Spending()
 
 
-def test_the_time_to_go_is_measured_by_this_sitting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_to_go_is_measured_by_this_session(monkeypatch: pytest.MonkeyPatch) -> None:
     progress = Progress(total=10, began=100.0)
     progress.statuses.update(ok=4)
     progress.resumed = 4
@@ -108,7 +108,7 @@ def test_the_time_to_go_is_measured_by_this_sitting(monkeypatch: pytest.MonkeyPa
     assert (progress.done, progress.failures) == (7, 1)
 
 
-def test_replays_are_not_calls_of_this_sitting() -> None:
+def test_replays_are_not_calls_of_this_session() -> None:
     progress = Progress()
     progress.add_call(call())
     progress.add_call(call(replayed=True))
