@@ -1,4 +1,4 @@
-"""A model that follows a script, and what a test needs to ask it through the real `ModelClient`."""
+"""A model that follows a script, and what a test needs to call it through the real `ModelClient`."""
 
 from __future__ import annotations
 
@@ -79,10 +79,19 @@ class ScriptedProvider(ModelProvider):
             self.now -= 1
 
 
-def in_turn(*lines: Line) -> Script:
-    """The lines one after the other; asking once more is an error of the test's."""
+def in_turn(*lines: Line | str) -> Script:
+    """The lines one after the other, texts as answers; one more call is an error of the test's."""
     following = iter(lines)
-    return lambda _request: next(following)
+    return lambda _: _response(next(following))
+
+
+def always(line: Line | str) -> Script:
+    """The same line for every call."""
+    return lambda _: _response(line)
+
+
+def _response(line: Line | str) -> Line:
+    return text_response(line) if isinstance(line, str) else line
 
 
 def text_response(text: str, finish: Finish = "stop", tokens: Tokens = TOKENS) -> ModelResponse:
@@ -118,6 +127,12 @@ def guarded(
     return guarded_endpoint(
         provider, concurrency, price=cost, worst_case=lambda _: Tokens(worst, 0, 0, 0), patience_s=60.0
     )
+
+
+def client_of(*models: ScriptedProvider | Endpoint, **options: Any) -> ModelClient:
+    """A client for all agents with these models, each the fallback of those before it."""
+    endpoints = [model if isinstance(model, Endpoint) else guarded(model) for model in models]
+    return ModelClient({"": endpoints}, **options)
 
 
 def number(text: str) -> int:

@@ -21,7 +21,7 @@ def key(request: ModelRequest = FIRST, *, capabilities: Capabilities = CAPABILIT
     return cache_key(guarded(ScriptedProvider(in_turn(), capabilities=capabilities, **model)), request)
 
 
-def test_the_same_question_has_the_same_key_for_ever() -> None:
+def test_the_same_request_has_the_same_key_for_ever() -> None:
     assert key() == key(replace(FIRST))
     # Whoever changes this throws away every answer anybody has kept.
     plain = make_request("How many?", sampling=Sampling(0.5, None, 100))
@@ -74,7 +74,7 @@ def test_parameters_a_model_does_not_take_do_not_count() -> None:
 
 
 def test_texts_cannot_be_moved_between_parts_and_turns_unseen() -> None:
-    one = ModelRequest((Message("user", ("a", "b")),), SAMPLING)
+    first = ModelRequest((Message("user", ("a", "b")),), SAMPLING)
     two = ModelRequest((Message("user", ("ab",)),), SAMPLING)
     three = ModelRequest((Message("user", ("a",)), Message("user", ("b",))), SAMPLING)
-    assert len({key(one), key(two), key(three)}) == 3
+    assert len({key(first), key(two), key(three)}) == 3

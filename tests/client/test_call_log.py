@@ -43,7 +43,7 @@ def test_figures_are_summed() -> None:
     )
 
 
-def test_nothing_asked_is_nothing_used() -> None:
+def test_no_calls_are_no_usage() -> None:
     assert usage([]) == Usage(calls=0, input_tokens=0, cached_tokens=0, output_tokens=0, cost_usd=0)
 
 
@@ -55,10 +55,10 @@ def test_one_unmeasured_figure_leaves_its_sum_unmeasured_and_the_others_alone(
 ) -> None:
     calls = [call(), call()]
     calls.insert(place, call(outcome=outcome, **{name: None}))
-    found = usage(calls)
-    assert found.calls == 3
+    total = usage(calls)
+    assert total.calls == 3
     for other, value in FIELDS.items():
-        assert getattr(found, other) == (None if other == name else 3 * value)
+        assert getattr(total, other) == (None if other == name else 3 * value)
 
 
 def test_failed_calls_are_counted_and_used_nothing() -> None:

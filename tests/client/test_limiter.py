@@ -1,4 +1,4 @@
-"""The limiter in virtual time: what it gives out, and that it never loses a slot."""
+"""The limiter in virtual time: which call gets a slot when, and that it never loses a slot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uncanny.client.waiting import Ticket
 
 
 async def enter(limiter: Limiter, number: int) -> list[asyncio.Task[None]]:
-    """So many callers, each of which has a slot or waits for one."""
+    """So many tasks, each of which has a slot or waits for one."""
     tasks = [asyncio.create_task(limiter.acquire(Ticket(0))) for _ in range(number)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -211,7 +211,7 @@ def test_who_was_taken_up_first_goes_first_whenever_it_comes() -> None:
     in_virtual_time(main())
 
 
-def test_a_slot_given_back_is_for_the_next_question_of_its_input_before_others() -> None:
+def test_a_released_slot_is_for_the_next_call_of_its_input_before_others() -> None:
     async def main() -> None:
         limiter = Limiter(1, fixed=True)
         order: list[str] = []

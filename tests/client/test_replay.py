@@ -1,10 +1,8 @@
-"""Answers found again: read anew, with what they cost when they were asked."""
+"""Replayed answers: read anew, with what they cost when they were generated."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 import orjson
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from tests.client.scripted import (
     ScriptedProvider,
     busy,
+    client_of,
     generate,
     guarded,
     in_turn,
@@ -21,34 +20,22 @@ from tests.client.scripted import (
     text_response,
 )
 from uncanny.client.calls import CallScope, dump_calls, usage
-from uncanny.client.client import ModelClient
 from uncanny.client.replay import cache_key, load_answer
 from uncanny.errors import AnswerError
 from uncanny.models.base import ModelRequest, Tokens
 from uncanny.records.answer_cache import AnswerCache
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> Iterator[AnswerCache]:
-    opened = AnswerCache(tmp_path / "answers")
-    yield opened
-    opened.close()
-
-
 def silent() -> ScriptedProvider:
-    """A model that must not be asked."""
+    """A model that must not be called."""
     return ScriptedProvider(in_turn())
 
 
-async def test_a_replay_tells_what_the_first_asking_told(cache: AnswerCache) -> None:
-    model = ScriptedProvider(
-        in_turn(busy(), text_response("many"), text_response("3", tokens=Tokens(900, 7, 768, 0)))
-    )
+async def test_a_replay_has_the_calls_and_usage_of_the_generation(cache: AnswerCache) -> None:
+    model = ScriptedProvider(in_turn(busy(), "many", text_response("3", tokens=Tokens(900, 7, 768, 0))))
     first, second = CallScope("a.png"), CallScope("copy/b.png")
-    await generate(
-        ModelClient({"": [guarded(model, price=0.001)]}, cache=cache), scope=first, prompt="count@old"
-    )
-    model_client = ModelClient({"": [guarded(silent(), price=5.0)]}, cache=cache)
+    await generate(client_of(guarded(model, price=0.001), cache=cache), scope=first, prompt="count@old")
+    model_client = client_of(guarded(silent(), price=5.0), cache=cache)
     assert await generate(model_client, scope=second, prompt="count@new") == 3
     assert usage(second.calls) == usage(first.calls)
     for before, again in zip(first.calls, second.calls, strict=True):
@@ -61,23 +48,23 @@ async def test_a_replay_tells_what_the_first_asking_told(cache: AnswerCache) -> 
         }
 
 
-async def test_a_repaired_or_lengthened_answer_stands_under_the_question_as_first_asked(
+async def test_a_repaired_or_lengthened_answer_is_kept_under_the_first_request(
     cache: AnswerCache,
 ) -> None:
-    lines = in_turn(text_response("many"), text_response("1", "length"), text_response("3"))
-    await generate(ModelClient({"": [guarded(ScriptedProvider(lines))]}, cache=cache))
+    lines = in_turn("many", text_response("1", "length"), "3")
+    await generate(client_of(ScriptedProvider(lines), cache=cache))
     assert len(cache) == 1
     own = guarded(silent())
     assert cache.get(cache_key(own, make_request())) is not None
     scope = CallScope("a.png")
-    assert await generate(ModelClient({"": [own]}, cache=cache), scope=scope) == 3
+    assert await generate(client_of(own, cache=cache), scope=scope) == 3
     assert [call.outcome for call in scope.calls] == ["unparseable", "unparseable", "answered"]
 
 
 async def test_replayed_calls_are_written_like_any_other(cache: AnswerCache) -> None:
-    await generate(ModelClient({"": [guarded(ScriptedProvider(in_turn(text_response("1"))))]}, cache=cache))
+    await generate(client_of(ScriptedProvider(in_turn("1")), cache=cache))
     scope = CallScope("a.png")
-    await generate(ModelClient({"": [guarded(silent())]}, cache=cache), make_request(agent="Counter"), scope)
+    await generate(client_of(silent(), cache=cache), make_request(agent="Counter"), scope)
     (line,) = dump_calls(scope.calls).splitlines()
     written = orjson.loads(line)
     assert written["replayed"] is True
@@ -85,9 +72,9 @@ async def test_replayed_calls_are_written_like_any_other(cache: AnswerCache) -> 
     assert written["cost_usd"] is None
 
 
-async def test_an_answer_that_no_longer_reads_is_asked_for_anew_and_replaced(cache: AnswerCache) -> None:
-    own = guarded(ScriptedProvider(in_turn(text_response("7"), text_response("8"))))
-    model_client = ModelClient({"": [own]}, cache=cache)
+async def test_an_answer_that_no_longer_reads_is_generated_anew_and_replaced(cache: AnswerCache) -> None:
+    own = guarded(ScriptedProvider(in_turn("7", "8")))
+    model_client = client_of(own, cache=cache)
 
     def strict(text: str) -> int:
         if text == "7":
@@ -99,7 +86,7 @@ async def test_an_answer_that_no_longer_reads_is_asked_for_anew_and_replaced(cac
     got = await model_client.generate(make_request(), strict, prompt="p", repair=str, scope=scope)
     assert got == 8
     assert [call.replayed for call in scope.calls] == [False]
-    assert await generate(ModelClient({"": [guarded(silent())]}, cache=cache)) == 8
+    assert await generate(client_of(silent(), cache=cache)) == 8
 
 
 GOOD = {
@@ -120,18 +107,18 @@ GOOD = {
 
 
 def kept(cache: AnswerCache, scope: CallScope) -> int | None:
-    found = load_answer(cache, "key", make_request(), scope, number, "count@1")
-    return None if found is None else found.value
+    replayed = load_answer(cache, "key", make_request(), scope, number, "count@1")
+    return None if replayed is None else replayed.value
 
 
 async def test_a_good_entry_reads(cache: AnswerCache) -> None:
     scope = CallScope("a.png")
     await cache.put("key", orjson.dumps([GOOD]))
     assert kept(cache, scope) == 1
-    # Entries of version 0.1.0 do not say who answered.
+    # Entries of version 0.1.0 name no model that answered.
     assert [(call.served_model, call.request_id) for call in scope.calls] == [(None, None)]
-    told = {"served_model": "one-2026-01-01", "request_id": "req-7"}
-    await cache.put("key", orjson.dumps([GOOD | told]))
+    identity = {"served_model": "one-2026-01-01", "request_id": "req-7"}
+    await cache.put("key", orjson.dumps([GOOD | identity]))
     assert kept(cache, scope) == 1
     assert (scope.calls[1].served_model, scope.calls[1].request_id) == ("one-2026-01-01", "req-7")
 
@@ -166,13 +153,11 @@ async def test_an_entry_that_is_damaged_or_of_another_version_counts_as_none(
     assert scope.calls == []
 
 
-async def test_what_a_call_saw_is_told_of_the_replay_too(cache: AnswerCache) -> None:
+async def test_a_replay_sees_the_image_as_its_call_did(cache: AnswerCache) -> None:
     seeing: ModelRequest = make_request("?", picture())
-    await generate(
-        ModelClient({"": [guarded(ScriptedProvider(in_turn(text_response("1"))))]}, cache=cache), seeing
-    )
+    await generate(client_of(ScriptedProvider(in_turn("1")), cache=cache), seeing)
     scope = CallScope("a.png")
-    await generate(ModelClient({"": [guarded(silent())]}, cache=cache), seeing, scope)
+    await generate(client_of(silent(), cache=cache), seeing, scope)
     assert [call.sees_image for call in scope.calls] == [True]
 
 
@@ -189,12 +174,14 @@ async def test_what_a_call_saw_is_told_of_the_replay_too(cache: AnswerCache) -> 
         ("detail", []),
     ],
 )
-async def test_kept_calls_that_are_none_are_asked_again(cache: AnswerCache, key: str, value: object) -> None:
-    own = guarded(ScriptedProvider(in_turn(text_response("1"), text_response("2"))))
-    await generate(ModelClient({"": [own]}, cache=cache))
+async def test_kept_calls_that_are_damaged_are_generated_anew(
+    cache: AnswerCache, key: str, value: object
+) -> None:
+    own = guarded(ScriptedProvider(in_turn("1", "2")))
+    await generate(client_of(own, cache=cache))
     kept = cache.get(cache_key(own, make_request()))
     assert kept is not None
     await cache.put(cache_key(own, make_request()), orjson.dumps([orjson.loads(kept)[0] | {key: value}]))
     scope = CallScope("a.png")
-    assert await generate(ModelClient({"": [own]}, cache=cache), scope=scope) == 2
+    assert await generate(client_of(own, cache=cache), scope=scope) == 2
     assert [call.replayed for call in scope.calls] == [False]

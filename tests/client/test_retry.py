@@ -10,7 +10,9 @@ import pytest
 from tests.client.scripted import (
     Line,
     ScriptedProvider,
+    always,
     busy,
+    client_of,
     generate,
     guarded,
     in_turn,
@@ -43,7 +45,7 @@ PATIENCE_S = 60.0  # that of `guarded`
 
 
 class Attempts:
-    """Attempts that fail with the given errors in turn. `waits` are the seconds between them.
+    """Attempts that fail with these errors in turn. `waits` are the seconds between them.
 
     After each failure the model answers somebody else, unless `outage`. An attempt takes `lasts_s`.
     """
@@ -74,21 +76,21 @@ def failure(number: int, retry_after: float | None = None) -> TransientError:
 
 @virtual_time
 async def test_nothing_is_slept_without_a_failure() -> None:
-    assert await generate(ModelClient({"": [guarded(ScriptedProvider(in_turn(text_response("1"))))]})) == 1
+    assert await generate(client_of(ScriptedProvider(in_turn("1")))) == 1
     assert now() == 0
 
 
 @virtual_time
-async def test_it_waits_as_long_as_the_server_asks_within_reason() -> None:
+async def test_it_waits_as_long_as_retry_after_says_within_reason() -> None:
     attempts = Attempts(failure(1, 7.5), failure(2, 86_400.0))
     await attempts.run()
     assert attempts.waits == pytest.approx([7.5, LONGEST_ASKED_WAIT_S])
 
 
-@pytest.mark.parametrize("asked", [None, 0.0, 1e-9])
+@pytest.mark.parametrize("retry_after", [None, 0.0, 1e-9])
 @virtual_time
-async def test_left_to_itself_it_waits_a_random_time_below_a_growing_bound(asked: float | None) -> None:
-    attempts = Attempts(*(failure(number, asked) for number in range(100)), outage=True)
+async def test_left_to_itself_it_waits_a_random_time_below_a_growing_bound(retry_after: float | None) -> None:
+    attempts = Attempts(*(failure(number, retry_after) for number in range(100)), outage=True)
     await attempts.run()
     bounds = [min(FIRST_WAIT_S * 2**number, LONGEST_WAIT_S) for number in range(100)]
     assert all(0 < wait <= bound + 1e-9 for wait, bound in zip(attempts.waits, bounds, strict=True))
@@ -120,15 +122,13 @@ async def test_attempts_that_take_long_are_fewer() -> None:
 async def test_only_what_may_pass_is_tried_again(error: ProviderError) -> None:
     model = ScriptedProvider(in_turn(error))
     with pytest.raises(type(error)):
-        await generate(ModelClient({"": [guarded(model)]}))
+        await generate(client_of(model))
     assert (len(model.requests), now()) == (1, 0)
 
 
 @virtual_time
 async def test_a_repair_has_its_own_attempts() -> None:
-    script = in_turn(
-        *[busy()] * (ATTEMPTS - 1), text_response("many"), *[busy()] * (ATTEMPTS - 1), text_response("1")
-    )
+    script = in_turn(*[busy()] * (ATTEMPTS - 1), "many", *[busy()] * (ATTEMPTS - 1), "1")
     model = ScriptedProvider(script)
     own = guarded(model)
 
@@ -138,7 +138,7 @@ async def test_a_repair_has_its_own_attempts() -> None:
             await asyncio.sleep(0.01)
 
     answering = asyncio.create_task(others())
-    assert await generate(ModelClient({"": [own]})) == 1
+    assert await generate(client_of(own)) == 1
     answering.cancel()
     assert len(model.requests) == 2 * ATTEMPTS
 
@@ -146,7 +146,7 @@ async def test_a_repair_has_its_own_attempts() -> None:
 def during(
     begin_s: float, end_s: float, line: Line, every_s: float = 0.1
 ) -> Callable[[ModelRequest], Awaitable[Line]]:
-    """A model that answers after `every_s`, but says `line` from `begin_s` to `end_s`."""
+    """A model that answers after `every_s`, with `line` from `begin_s` to `end_s`."""
 
     async def answer(_: ModelRequest) -> ModelResponse | ProviderError:
         await asyncio.sleep(every_s)
@@ -155,10 +155,10 @@ def during(
     return answer
 
 
-async def asked(model_client: ModelClient, image: str, questions: int) -> int:
-    """How many of so many questions about an image, one after the other, were answered."""
+async def answered_calls(model_client: ModelClient, image: str, calls: int) -> int:
+    """How many of so many calls about an image, one after the other, were answered."""
     scope = CallScope(image)
-    for number in range(questions):
+    for number in range(calls):
         await generate(model_client, make_request(f"{image} {number}"), scope)
     return len([call for call in scope.calls if call.outcome == "answered"])
 
@@ -172,17 +172,17 @@ DOWN = TransientError("status 500", kind="http_500")
 @virtual_time
 async def test_an_outage_shorter_than_patience_fails_nothing(line: TransientError, lasts_s: float) -> None:
     model = ScriptedProvider(during(2, 2 + lasts_s, line))
-    model_client = ModelClient({"": [guarded(model)]})
-    answered = await asyncio.gather(*(asked(model_client, f"{n}.png", 30) for n in range(30)))
+    model_client = client_of(model)
+    answered = await asyncio.gather(*(answered_calls(model_client, f"{n}.png", 30) for n in range(30)))
     assert answered == [30] * 30
 
 
 @pytest.mark.parametrize("line", [DOWN, CONNECTION], ids=str)
 @virtual_time
 async def test_an_outage_longer_than_patience_ends_the_model_then(line: TransientError) -> None:
-    model_client = ModelClient({"": [guarded(ScriptedProvider(during(2, 1e9, line)))]})
+    model_client = client_of(ScriptedProvider(during(2, 1e9, line)))
     ended = await asyncio.gather(
-        *(asked(model_client, f"{n}.png", 99) for n in range(30)), return_exceptions=True
+        *(answered_calls(model_client, f"{n}.png", 99) for n in range(30)), return_exceptions=True
     )
     assert {type(end) for end in ended} == {ModelDownError}
     assert PATIENCE_S <= now() - 2 < 2 * PATIENCE_S + LONGEST_WAIT_S
@@ -195,10 +195,10 @@ async def test_an_image_a_server_stumbles_over_fails_soon_while_others_are_answe
         return DOWN if "bad.png" in str(request.messages[-1].parts) else text_response("1")
 
     model = ScriptedProvider(answer)
-    model_client = ModelClient({"": [guarded(model)]})
-    others = asyncio.gather(*(asked(model_client, f"{n}.png", 200) for n in range(5)))
+    model_client = client_of(model)
+    others = asyncio.gather(*(answered_calls(model_client, f"{n}.png", 200) for n in range(5)))
     with pytest.raises(TransientError, match="status 500"):
-        await asked(model_client, "bad.png", 1)
+        await answered_calls(model_client, "bad.png", 1)
     assert now() < 20
     assert sum("bad.png" in str(request.messages[-1].parts) for request in model.requests) == ATTEMPTS
     assert await others == [200] * 5
@@ -207,8 +207,8 @@ async def test_an_image_a_server_stumbles_over_fails_soon_while_others_are_answe
 @virtual_time
 async def test_an_image_alone_that_a_server_stumbles_over_fails_when_patience_is_over() -> None:
     scope = CallScope("bad.png")
-    own = guarded(ScriptedProvider(lambda _: DOWN))
-    model_client = ModelClient({"": [own]})
+    own = guarded(ScriptedProvider(always(DOWN)))
+    model_client = client_of(own)
     ended = await asyncio.gather(
         *(generate(model_client, make_request(str(n)), scope) for n in range(6)), return_exceptions=True
     )
@@ -225,12 +225,12 @@ async def test_calls_that_hang_for_ever_end_an_image_too() -> None:
         return TransientError("no answer", kind="timeout", overloaded=True)
 
     with pytest.raises(TransientError, match="no answer"):
-        await asked(ModelClient({"": [guarded(ScriptedProvider(hang))]}), "bad.png", 1)
+        await answered_calls(client_of(ScriptedProvider(hang)), "bad.png", 1)
     assert now() < 900
 
 
 @virtual_time
-async def test_a_server_that_says_zero_is_not_asked_six_times_at_once() -> None:
-    model = ScriptedProvider(in_turn(*[busy(0.0)] * 5, text_response("1")))
-    assert await generate(ModelClient({"": [guarded(model)]})) == 1
+async def test_a_retry_after_of_zero_does_not_make_six_calls_at_once() -> None:
+    model = ScriptedProvider(in_turn(*[busy(0.0)] * 5, "1"))
+    assert await generate(client_of(model)) == 1
     assert now() > 0.5

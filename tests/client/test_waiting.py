@@ -9,6 +9,7 @@ from tests.client.scripted import (
     CAPABILITIES,
     WARMING,
     ScriptedProvider,
+    client_of,
     generate,
     guarded,
     make_request,
@@ -18,18 +19,17 @@ from tests.client.scripted import (
 )
 from tests.virtual_time import in_virtual_time
 from uncanny.client.calls import CallScope
-from uncanny.client.client import ModelClient
 from uncanny.client.waiting import Gate, Ticket, WaitingQueue
 from uncanny.models.base import Capabilities, ModelRequest, ModelResponse
 from uncanny.records.answer_cache import AnswerCache
 
 
 class Slow:
-    """A model with one slot whose calls take a second each, and inputs taken up in order of their names."""
+    """A model with one slot whose calls take a second each, and inputs begun in order of their names."""
 
     def __init__(self, cache: AnswerCache | None = None, capabilities: Capabilities = CAPABILITIES) -> None:
         self.model = ScriptedProvider(self.script, capabilities=capabilities)
-        self.model_client = ModelClient({"": [guarded(self.model, concurrency=1)]}, cache=cache)
+        self.model_client = client_of(guarded(self.model, concurrency=1), cache=cache)
         self.scopes = {name: CallScope(name) for name in "abcdef"}
 
     async def script(self, _: ModelRequest) -> ModelResponse:
@@ -40,21 +40,21 @@ class Slow:
         request = make_request(text, None if image is None else picture(image))
         return asyncio.create_task(generate(self.model_client, request, self.scopes[name]))
 
-    def asked(self) -> list[str]:
+    def sent(self) -> list[str]:
         return [texts(request, "user")[0] for request in self.model.requests]
 
 
-def test_questions_about_the_input_taken_up_first_go_first() -> None:
+def test_calls_of_the_input_begun_first_go_first() -> None:
     async def main() -> list[str]:
         slow = Slow()
         tasks = [slow.start(name, f"{name}{number}") for number in range(2) for name in "dcba"]
         await asyncio.gather(*tasks)
-        return slow.asked()
+        return slow.sent()
 
     assert in_virtual_time(main()) == ["d0", "a0", "a1", "b0", "b1", "c0", "c1", "d1"]
 
 
-def test_a_question_that_an_older_input_waits_for_goes_with_the_older_one(tmp_path: Path) -> None:
+def test_a_call_that_an_older_input_waits_for_goes_with_the_older_one(tmp_path: Path) -> None:
     async def main(cache: AnswerCache) -> list[str]:
         slow = Slow(cache)
         tasks = [slow.start("b", "b0"), slow.start("f", "shared")]
@@ -63,7 +63,7 @@ def test_a_question_that_an_older_input_waits_for_goes_with_the_older_one(tmp_pa
         await asyncio.sleep(0.1)
         tasks.append(slow.start("a", "shared"))
         await asyncio.gather(*tasks)
-        return slow.asked()
+        return slow.sent()
 
     cache = AnswerCache(tmp_path)
     try:
@@ -72,18 +72,18 @@ def test_a_question_that_an_older_input_waits_for_goes_with_the_older_one(tmp_pa
         cache.close()
 
 
-def test_so_does_the_question_that_warms_the_prefix_for_it(tmp_path: Path) -> None:
+def test_so_does_the_call_that_warms_the_prefix_for_it(tmp_path: Path) -> None:
     async def main(cache: AnswerCache) -> list[str]:
         slow = Slow(cache, WARMING)
         tasks = [slow.start("b", "b0"), slow.start("f", "warms", b"f"), slow.start("f", "shared", b"f")]
         await asyncio.sleep(0.1)
         tasks += [slow.start(name, f"{name}1") for name in "cde"]
         await asyncio.sleep(0.1)
-        # Another item about the same picture: its question waits for that of "f", and that for "warms". When
-        # that is done the slot goes on before "shared" can ask for it.
+        # Another item about the same picture: its call waits for that of "f", and that for "warms". When
+        # that is done the slot goes on before "shared" can wait for it.
         tasks.append(slow.start("a", "shared", b"f"))
         await asyncio.gather(*tasks)
-        return slow.asked()
+        return slow.sent()
 
     cache = AnswerCache(tmp_path)
     try:

@@ -1,4 +1,4 @@
-"""The first question about an image goes ahead alone, so that the others find its prefix computed."""
+"""The first call about an image goes ahead alone, so that the others find its prefix computed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tests.client.scripted import (
     WARMING,
     ScriptedProvider,
     busy,
+    client_of,
     generate,
-    guarded,
     in_turn,
     make_request,
     picture,
@@ -18,7 +18,6 @@ from tests.client.scripted import (
 )
 from tests.virtual_time import virtual_time
 from uncanny.client.calls import CallScope
-from uncanny.client.client import ModelClient
 from uncanny.errors import RequestRejectedError
 from uncanny.models.base import ModelRequest, ModelResponse
 
@@ -30,7 +29,7 @@ class Warming:
         self.gates: dict[str, asyncio.Event] = {}
         self.failing: set[str] = set()
         self.model = ScriptedProvider(self.script, capabilities=WARMING)
-        self.model_client = ModelClient({"": [guarded(self.model)]})
+        self.model_client = client_of(self.model)
         self.scope = CallScope("a.png")
 
     async def script(self, request: ModelRequest) -> ModelResponse:
@@ -41,8 +40,8 @@ class Warming:
         return text_response("1")
 
     def start(self, *names: str, image: bytes = b"one") -> list[asyncio.Task[int]]:
-        asked = (make_request(name, picture(image)) for name in names)
-        return [asyncio.create_task(generate(self.model_client, request, self.scope)) for request in asked]
+        requests = (make_request(name, picture(image)) for name in names)
+        return [asyncio.create_task(generate(self.model_client, request, self.scope)) for request in requests]
 
     async def end(self, *names: str) -> None:
         for name in names:
@@ -53,17 +52,17 @@ class Warming:
         for _ in range(20):
             await asyncio.sleep(0)
 
-    def asked(self) -> list[str]:
+    def sent(self) -> list[str]:
         return [texts(request, "user")[0] for request in self.model.requests]
 
 
-async def test_the_first_question_about_an_image_goes_ahead_alone_and_then_all() -> None:
+async def test_the_first_call_about_an_image_goes_ahead_alone_and_then_all() -> None:
     warming = Warming()
     tasks = warming.start("a", "b", "c", "d")
     await warming.settled()
-    assert warming.asked() == ["a"]
+    assert warming.sent() == ["a"]
     await warming.end("a")
-    assert warming.asked() == ["a", "b", "c", "d"]
+    assert warming.sent() == ["a", "b", "c", "d"]
     await warming.end("b", "c", "d")
     assert await asyncio.gather(*tasks) == [1, 1, 1, 1]
 
@@ -72,7 +71,7 @@ async def test_another_image_waits_for_nobody() -> None:
     warming = Warming()
     tasks = [*warming.start("a", "b"), *warming.start("c", image=b"two")]
     await warming.settled()
-    assert warming.asked() == ["a", "c"]
+    assert warming.sent() == ["a", "c"]
     await warming.end("a", "b", "c")
     await asyncio.gather(*tasks)
 
@@ -97,15 +96,15 @@ async def test_the_others_go_on_when_the_first_is_cancelled() -> None:
 
 @virtual_time
 async def test_the_first_may_be_tried_again_while_the_others_run() -> None:
-    model = ScriptedProvider(in_turn(busy(), text_response("1"), text_response("1")), capabilities=WARMING)
-    model_client = ModelClient({"": [guarded(model)]})
+    model = ScriptedProvider(in_turn(busy(), "1", "1"), capabilities=WARMING)
+    model_client = client_of(model)
     scope = CallScope("a.png")
-    asked = [make_request(name, picture()) for name in "ab"]
-    assert await asyncio.gather(*(generate(model_client, request, scope) for request in asked)) == [1, 1]
+    requests = [make_request(name, picture()) for name in "ab"]
+    assert await asyncio.gather(*(generate(model_client, request, scope) for request in requests)) == [1, 1]
     assert len(model.requests) == 3
 
 
-async def test_on_hold_nothing_new_is_asked_and_what_is_out_comes_back() -> None:
+async def test_while_draining_nothing_new_is_sent_and_what_is_in_flight_comes_back() -> None:
     warming = Warming()
     tasks = [*warming.start("a"), *warming.start("b", image=b"two")]
     await warming.settled()

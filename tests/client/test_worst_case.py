@@ -1,4 +1,4 @@
-"""What is held back before a call must be enough for it."""
+"""What is reserved of a budget before a call must be enough for it."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_credentials_are_kept_for_the_call_and_shown_nowhere(url: str, shown: st
     assert "@" not in address.url
 
 
-def test_ordinary_words_are_not_taken_out_of_what_servers_say() -> None:
+def test_ordinary_words_are_not_taken_out_of_error_bodies() -> None:
     address = parse_address("https://host/v1?region=europe-west&form=description&key=k")
     assert address.shown == "https://host/v1/?region=[key]&form=[key]&key=[key]"
     assert address.secrets == ("k",)
@@ -160,7 +160,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("url", BAD, ids=lambda url: repr(url)[:30])
-def test_what_no_call_can_go_to_is_said_to_be_so(url: str) -> None:
+def test_an_address_that_no_call_can_go_to_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="is no base URL") as caught:
         parse_address(url)
     assert "\n" not in str(caught.value)
@@ -269,7 +269,7 @@ def test_no_proxy_takes_names_and_networks(
 @pytest.mark.parametrize(
     "proxy", ["socks5://proxy:1080", f"http://me:{PASSWORD}@proxy:x", "http://", "http://[x"]
 )
-def test_a_proxy_that_cannot_be_used_is_said_to_be_so(proxy: str, proxies: pytest.MonkeyPatch) -> None:
+def test_a_proxy_that_cannot_be_used_is_refused(proxy: str, proxies: pytest.MonkeyPatch) -> None:
     proxies.setenv("HTTPS_PROXY", proxy)
     with pytest.raises(UsageError, match=r"HTTPS_PROXY.* cannot be used.*NO_PROXY") as caught:
         parse_address("https://api.example/v1")

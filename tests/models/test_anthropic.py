@@ -1,4 +1,4 @@
-"""Anthropic over real HTTP: bodies as sent, replies as read, failures."""
+"""Anthropic over real HTTP: bodies as sent, responses as read, failures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IMAGE = encode_image(
 )
 
 
-def question(text: str, *more: Message, name: str = "objects", shared: int = 2) -> ModelRequest:
+def make_request(text: str, *more: Message, name: str = "objects", shared: int = 2) -> ModelRequest:
     first = Message("user", (IMAGE, "Objects: cup, spoon", text), shared=shared)
     return ModelRequest(
         messages=(Message("system", ("You look at images.",)), first, *more),
@@ -62,11 +62,11 @@ def bodies(httpserver: HTTPServer) -> list[bytes]:
     return [sent.get_data() for sent, _ in httpserver.log]
 
 
-async def test_a_question_is_sent_with_two_breakpoints(
+async def test_a_request_is_sent_with_two_breakpoints(
     httpserver: HTTPServer, provider: AnthropicProvider
 ) -> None:
     httpserver.expect_request(PATH, method="POST").respond_with_json(message())
-    await provider.generate(question("What is wrong?"))
+    await provider.generate(make_request("What is wrong?"))
     sent = httpserver.log[0][0]
     assert KEY in (sent.headers.get("x-api-key") or sent.headers["authorization"])
     assert sent.headers["anthropic-version"]
@@ -105,28 +105,28 @@ async def test_where_the_breakpoints_are(
     httpserver: HTTPServer, provider: AnthropicProvider, shared: int, marked: list[int]
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(message())
-    await provider.generate(question("?", shared=shared))
+    await provider.generate(make_request("?", shared=shared))
     parts = json.loads(bodies(httpserver)[0])["messages"][0]["content"]
     assert [place for place, part in enumerate(parts) if "cache_control" in part] == marked
 
 
-async def test_questions_about_one_image_share_their_bytes_up_to_the_question(
+async def test_requests_about_one_image_share_their_bytes_up_to_the_prompt(
     httpserver: HTTPServer, provider: AnthropicProvider
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(message())
-    await provider.generate(question("Attributes?", name="attributes"))
+    await provider.generate(make_request("Attributes?", name="attributes"))
     more = (Message("assistant", ("nonsense",)), Message("user", ("Again.",)))
-    await provider.generate(question("Relations?", *more, name="relations"))
-    one, other = bodies(httpserver)
-    assert other.startswith(one[: one.index(b"Attributes?")])
-    assert [turn["role"] for turn in json.loads(other)["messages"]] == ["user", "assistant", "user"]
+    await provider.generate(make_request("Relations?", *more, name="relations"))
+    first, second = bodies(httpserver)
+    assert second.startswith(first[: first.index(b"Attributes?")])
+    assert [turn["role"] for turn in json.loads(second)["messages"]] == ["user", "assistant", "user"]
 
 
-async def test_a_reply_carries_text_usage_and_identity(
+async def test_a_response_has_text_usage_and_identity(
     httpserver: HTTPServer, provider: AnthropicProvider
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(message(), headers={"request-id": "req_1"})
-    response = await provider.generate(question("?"))
+    response = await provider.generate(make_request("?"))
     assert (response.text, response.finish) == ("a cup", "stop")
     assert (response.model, response.request_id) == ("claude-opus-4-5-20251101", "req_1")
     assert response.tokens == Tokens(input=1560, output=12, cached=1500, cache_written=0)
@@ -147,7 +147,7 @@ async def test_usage_that_is_not_reported_is_none(
     httpserver: HTTPServer, provider: AnthropicProvider, usage: object, tokens: Tokens
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(message(usage=usage))
-    assert (await provider.generate(question("?"))).tokens == tokens
+    assert (await provider.generate(make_request("?"))).tokens == tokens
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ async def test_how_an_answer_ended(
     httpserver: HTTPServer, provider: AnthropicProvider, reason: str, finish: str
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(message(stop_reason=reason, content=[]))
-    response = await provider.generate(question("?"))
+    response = await provider.generate(make_request("?"))
     assert (response.finish, response.text) == (finish, "")
 
 

@@ -18,7 +18,7 @@ KEY = "sk-ant-api03-0123456789abcdefSECRET"
 PATH = "/v1/messages"
 
 
-def question(text: str) -> ModelRequest:
+def make_request(text: str) -> ModelRequest:
     schema = AnswerSchema("objects", {"type": "object"}, {"type": "object"})
     return ModelRequest((Message("user", (text,)),), Sampling(), schema)
 
@@ -62,7 +62,7 @@ async def test_failures(
     body = {"type": "error", "error": {"type": kind, "message": f"not with {KEY}"}}
     httpserver.expect_request(PATH).respond_with_json(body, status=status, headers={"retry-after": "3"})
     with pytest.raises(ProviderError) as caught:
-        await provider.generate(question("?"))
+        await provider.generate(make_request("?"))
     error = caught.value
     assert isinstance(error, expected)
     assert KEY not in str(error) + repr(error) + repr(provider)
@@ -78,7 +78,7 @@ async def test_failures(
     "words",
     ["'claude-x' does not support output format.", "output_config: Extra inputs are not permitted"],
 )
-async def test_a_model_without_constrained_answers_is_asked_without(
+async def test_a_model_without_constrained_output_is_sent_no_schema(
     httpserver: HTTPServer, provider: AnthropicProvider, words: str
 ) -> None:
     error = {"type": "error", "error": {"type": "invalid_request_error", "message": words}}
@@ -86,7 +86,7 @@ async def test_a_model_without_constrained_answers_is_asked_without(
     for _ in range(2):
         httpserver.expect_ordered_request(PATH).respond_with_json(message())
     for _ in range(2):
-        await provider.generate(question("?"))
+        await provider.generate(make_request("?"))
     assert ["output_config" in json.loads(body) for body in bodies(httpserver)] == [True, False, False]
 
 
@@ -96,7 +96,7 @@ async def test_a_body_that_is_no_answer_is_not_an_empty_answer(
 ) -> None:
     httpserver.expect_request(PATH).respond_with_response(Response(body, 200))
     with pytest.raises(TransientError) as caught:
-        await provider.generate(question("?"))
+        await provider.generate(make_request("?"))
     assert caught.value.kind == "bad_body"
 
 
@@ -110,7 +110,7 @@ async def test_silence_is_a_timeout_and_a_closed_door_a_connection_error() -> No
     for kind in ("timeout", "connection"):
         provider = AnthropicProvider("claude-opus-4-5", base_url=url, api_key=KEY, timeout_s=0.3)
         with pytest.raises(TransientError) as caught:
-            await provider.generate(question("?"))
+            await provider.generate(make_request("?"))
         assert caught.value.kind == kind
         await provider.close()
         server.close()

@@ -17,7 +17,7 @@ PATH = "/api/v1/chat/completions"
 IMAGE = encode_image(
     sha256=hashlib.sha256(b"pixels").hexdigest(), media_type="image/jpeg", width=4, height=3, data=b"pixels"
 )
-QUESTION = ModelRequest(
+REQUEST = ModelRequest(
     messages=(Message("user", (IMAGE, "What is wrong?"), shared=1),),
     sampling=Sampling(0.3, None, 2_000),
     schema=AnswerSchema("objects", {"type": "object"}, {"type": "object", "title": "shared"}),
@@ -36,10 +36,10 @@ def bodies(httpserver: HTTPServer) -> list[dict[str, Any]]:
     return [json.loads(sent.get_data()) for sent, _ in httpserver.log]
 
 
-async def test_a_plain_server_gets_what_the_protocol_says(httpserver: HTTPServer) -> None:
+async def test_a_plain_server_is_sent_what_the_protocol_names(httpserver: HTTPServer) -> None:
     httpserver.expect_request(PATH).respond_with_json(COMPLETION)
     provider = CompatibleProvider("gemma")
-    response = await provider.generate(QUESTION)
+    response = await provider.generate(REQUEST)
     await provider.close()
     assert (response.text, response.finish, response.model, response.tokens.input) == (
         "a cup",
@@ -76,7 +76,7 @@ async def test_structured_answers_are_given_up_where_there_are_none(
         httpserver.expect_ordered_request(PATH).respond_with_json(COMPLETION)
     provider = CompatibleProvider("gemma")
     for _ in range(2):
-        assert (await provider.generate(QUESTION)).text == "a cup"
+        assert (await provider.generate(REQUEST)).text == "a cup"
     await provider.close()
     assert ["response_format" in body for body in bodies(httpserver)] == [True, False, False]
     assert provider.left_out == {"response_format"}
@@ -89,18 +89,18 @@ async def test_a_strict_server_loses_one_field_after_the_other(httpserver: HTTPS
         httpserver.expect_ordered_request(PATH).respond_with_json({"detail": detail}, status=422)
     httpserver.expect_ordered_request(PATH).respond_with_json(COMPLETION)
     provider = CompatibleProvider("gemma")
-    assert (await provider.generate(QUESTION)).text == "a cup"
+    assert (await provider.generate(REQUEST)).text == "a cup"
     await provider.close()
     assert provider.left_out == set(names)
     assert bodies(httpserver)[-1].keys() == {"model", "messages", "max_completion_tokens"}
 
 
-async def test_a_server_that_refuses_everything_is_not_asked_for_ever(httpserver: HTTPServer) -> None:
+async def test_a_server_that_rejects_everything_is_not_called_for_ever(httpserver: HTTPServer) -> None:
     error = {"error": {"message": "max_tokens, max_completion_tokens and response_format: not supported"}}
     httpserver.expect_request(PATH).respond_with_json(error, status=400)
     provider = CompatibleProvider("gemma")
     with pytest.raises(RequestRejectedError, match="not supported"):
-        await provider.generate(QUESTION)
+        await provider.generate(REQUEST)
     await provider.close()
     assert len(httpserver.log) == 4
 
@@ -109,7 +109,7 @@ async def test_its_own_key_is_sent(httpserver: HTTPServer, monkeypatch: pytest.M
     monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "own-key")
     httpserver.expect_request(PATH).respond_with_json(COMPLETION)
     provider = CompatibleProvider("gemma")
-    await provider.generate(QUESTION)
+    await provider.generate(REQUEST)
     await provider.close()
     assert httpserver.log[0][0].headers["authorization"] == "Bearer own-key"
 

@@ -122,7 +122,7 @@ async def test_what_else_it_has_is_used() -> None:
     assert made[0].closed
 
 
-def test_the_address_tells_servers_apart_where_the_provider_names_none() -> None:
+def test_the_address_identifies_the_server_where_the_provider_names_none() -> None:
     register_provider("mine", Three)
     assert open_mine(access=Access("http://here/v1")).endpoint == "http://here/v1"
 

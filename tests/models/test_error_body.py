@@ -44,21 +44,27 @@ def repeated(fragment: str, size: int = LONG) -> str:
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_any_length_of_any_text_is_read(fragment: str) -> None:
     text = repeated(fragment)
-    for told in (text, f"x {text} y", f"{KEY}{text}", f"{text}{KEY}", f"<html>{text}</html>"):
-        assert len(one_line(told, (KEY,))) <= MESSAGE_LENGTH
-        assert KEY not in one_line(told, (KEY,))
-        for body in (told, orjson.dumps({"error": {"message": told}}).decode(), orjson.dumps(told).decode()):
+    for message in (text, f"x {text} y", f"{KEY}{text}", f"{text}{KEY}", f"<html>{text}</html>"):
+        assert len(one_line(message, (KEY,))) <= MESSAGE_LENGTH
+        assert KEY not in one_line(message, (KEY,))
+        for body in (
+            message,
+            orjson.dumps({"error": {"message": message}}).decode(),
+            orjson.dumps(message).decode(),
+        ):
             words = read_error_body(body.encode(), (KEY,))
             assert len(words.message) <= MESSAGE_LENGTH
             assert KEY not in words.message
-        cause_lines([told])
+        cause_lines([message])
 
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
     """Every pattern that reads what a server wrote."""
     for module in pkgutil.walk_packages(models.__path__, "uncanny.models."):
-        found = vars(importlib.import_module(module.name))
-        yield from ((f"{module.name}.{name}", it) for name, it in found.items() if isinstance(it, re.Pattern))
+        names = vars(importlib.import_module(module.name))
+        yield from (
+            (f"{module.name}.{name}", value) for name, value in names.items() if isinstance(value, re.Pattern)
+        )
 
 
 PATTERNS = dict(patterns())
@@ -108,7 +114,7 @@ ERRORS = shaped(
     "error", "message", "code", "type", "status", "param", "detail", "details", "loc", "msg", "metadata",
     "reasons", "raw", "innererror", "error_code", "retryDelay", "reason",
 )  # fmt: skip
-REPLIES = shaped(
+RESPONSES = shaped(
     "choices", "message", "content", "finish_reason", "refusal", "usage", "prompt_tokens",
     "completion_tokens", "prompt_tokens_details", "cached_tokens", "model", "id", "text", "type", "error",
     "code", "promptFeedback", "blockReason", "stop_reason", "input_tokens", "output_tokens",
@@ -132,8 +138,8 @@ def test_any_bytes_become_one_of_our_errors(body: bytes, status: int) -> None:
     assert isinstance(from_response(status, {}, body, WHERE), ProviderError)
 
 
-@given(REPLIES)
-def test_any_reply_is_read_or_one_of_our_errors(content: Any) -> None:
+@given(RESPONSES)
+def test_any_response_is_read_or_one_of_our_errors(content: Any) -> None:
     for read in (read_chat, read_message):
         try:
             response = read(read_body(orjson.dumps(content), {}, WHERE), None, WHERE)

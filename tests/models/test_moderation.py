@@ -1,4 +1,4 @@
-"""What servers say when their moderation turns one question down, and what only sounds like it."""
+"""Error bodies of servers when their moderation rejects one request, and what only sounds like it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uncanny.models.openai_compatible import CompatibleProvider
 
 KEY = "sk-0123456789abcdefSECRET"
 PATH = "/v1/chat/completions"
-QUESTION = ModelRequest((Message("user", ("?",)),), Sampling())
+REQUEST = ModelRequest((Message("user", ("?",)),), Sampling())
 
 
 @pytest.fixture
@@ -130,18 +130,18 @@ FLAGGED: list[tuple[int, Any, str]] = [
 
 
 @pytest.mark.parametrize(("status", "body", "word"), FLAGGED)
-async def test_a_flagged_question_is_a_refusal_of_that_question(
+async def test_a_flagged_request_is_a_refusal_of_that_request(
     httpserver: HTTPServer, provider: CompatibleProvider, status: int, body: Any, word: str
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(body, status=status)
-    response = await provider.generate(QUESTION)
+    response = await provider.generate(REQUEST)
     assert (response.text, response.finish, response.tokens) == ("", "refusal", Tokens())
     assert response.reason is not None
     assert f"HTTP {status}" in response.reason
     assert word in response.reason
     scope = CallScope("a.png")
     with pytest.raises(RefusedError, match=f"HTTP {status}") as caught:
-        await generate(ModelClient({"": [guarded(provider)]}), QUESTION, scope)
+        await generate(ModelClient({"": [guarded(provider)]}), REQUEST, scope)
     assert caught.value.words == ""
     assert [(call.outcome, call.detail) for call in scope.calls] == [("refused", response.reason)]
 
@@ -154,7 +154,7 @@ async def test_gateways_report_it_with_status_200_too(
     httpserver: HTTPServer, provider: CompatibleProvider, status: int, body: Any, word: str
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(body)
-    response = await provider.generate(QUESTION)
+    response = await provider.generate(REQUEST)
     assert response.finish == "refusal"
     assert response.reason is not None
     assert f"HTTP {status}" in response.reason
@@ -196,7 +196,7 @@ async def test_what_is_about_the_key_or_the_form_stays_what_it_is(
     else:
         httpserver.expect_request(PATH).respond_with_json(body, status=status)
     with pytest.raises(expected):
-        await provider.generate(QUESTION)
+        await provider.generate(REQUEST)
 
 
 async def test_anthropic_has_a_filter_too(httpserver: HTTPServer) -> None:
@@ -204,7 +204,7 @@ async def test_anthropic_has_a_filter_too(httpserver: HTTPServer) -> None:
     error = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
     httpserver.expect_request("/v1/messages").respond_with_json(error, status=400)
     provider = AnthropicProvider("claude-opus-4-5", base_url=httpserver.url_for("/"), api_key=KEY)
-    response = await provider.generate(QUESTION)
+    response = await provider.generate(REQUEST)
     await provider.close()
     assert (response.text, response.finish, response.reason) == ("", "refusal", f"HTTP 400: {message}")
 
@@ -231,7 +231,7 @@ async def test_an_answer_a_filter_took_away_is_a_refusal_that_keeps_its_usage(
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(body)
     provider = OpenAIProvider("gpt-4o", base_url=httpserver.url_for("/v1"), api_key=KEY)
-    response = await provider.generate(QUESTION)
+    response = await provider.generate(REQUEST)
     await provider.close()
     assert (response.text, response.finish, response.tokens) == ("", "refusal", tokens)
     assert response.reason

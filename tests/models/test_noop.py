@@ -22,7 +22,7 @@ async def test_it_answers_each_form(form: ListForm[Any]) -> None:
     assert response.finish == "stop"
 
 
-async def test_it_has_words_for_free_questions_and_costs_nothing() -> None:
+async def test_it_answers_free_prompts_with_text_and_costs_nothing() -> None:
     model = NoopProvider()
     response = await model.generate(make_request())
     assert read_text(response.text)

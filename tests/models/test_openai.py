@@ -1,4 +1,4 @@
-"""Hosted OpenAI over real HTTP: bodies as sent, replies as read."""
+"""Hosted OpenAI over real HTTP: bodies as sent, responses as read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def picture(data: bytes = b"\x89PNG pixels") -> SentImage:
     )
 
 
-def question(text: str, image: SentImage | None = None, **more: Any) -> ModelRequest:
+def make_request(text: str, image: SentImage | None = None, **more: Any) -> ModelRequest:
     parts = (image or picture(), "Objects: cup, spoon", text)
     messages = (Message("system", ("You look at images.",)), Message("user", parts, shared=2))
     return ModelRequest(messages=messages, sampling=Sampling(0.3, 0.95, 2_000), **more)
@@ -56,10 +56,10 @@ def bodies(httpserver: HTTPServer) -> list[bytes]:
     return [sent.get_data() for sent, _ in httpserver.log]
 
 
-async def test_a_question_is_sent_image_first(httpserver: HTTPServer, provider: OpenAIProvider) -> None:
+async def test_a_request_is_sent_image_first(httpserver: HTTPServer, provider: OpenAIProvider) -> None:
     httpserver.expect_request(PATH, method="POST").respond_with_json(completion())
     schema = AnswerSchema("objects", OWN, SHARED)
-    await provider.generate(question("What is wrong?", schema=schema))
+    await provider.generate(make_request("What is wrong?", schema=schema))
     sent: Sent = httpserver.log[0][0]
     body = json.loads(sent.get_data())
     assert sent.headers["authorization"] == f"Bearer {KEY}"
@@ -91,7 +91,7 @@ async def test_a_question_is_sent_image_first(httpserver: HTTPServer, provider: 
     }
 
 
-async def test_questions_about_one_image_share_their_bytes_up_to_the_question(
+async def test_requests_about_one_image_share_their_bytes_up_to_the_prompt(
     httpserver: HTTPServer, provider: OpenAIProvider
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(completion())
@@ -100,8 +100,8 @@ async def test_questions_about_one_image_share_their_bytes_up_to_the_question(
         AnswerSchema("objects", OWN, SHARED),
         AnswerSchema("quadruples", {"type": "object"}, SHARED),
     )
-    await provider.generate(question("Attributes?", image, schema=first))
-    await provider.generate(question("Relations?", image, schema=second))
+    await provider.generate(make_request("Attributes?", image, schema=first))
+    await provider.generate(make_request("Relations?", image, schema=second))
     one, other = bodies(httpserver)
     prefix = one[: one.index(b"Attributes?")]
     assert other.startswith(prefix)
@@ -109,11 +109,11 @@ async def test_questions_about_one_image_share_their_bytes_up_to_the_question(
     assert b"spoon" in prefix
 
 
-async def test_a_repair_question_keeps_the_first_turn_and_adds_to_it(
+async def test_a_repair_keeps_the_first_turn_and_adds_to_it(
     httpserver: HTTPServer, provider: OpenAIProvider
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(completion())
-    first = question("List them")
+    first = make_request("List them")
     more = (Message("assistant", ("nonsense",)), Message("user", ("Not JSON.", "Again.")))
     await provider.generate(replace(first, messages=first.messages + more))
     messages = json.loads(bodies(httpserver)[0])["messages"]
@@ -123,11 +123,11 @@ async def test_a_repair_question_keeps_the_first_turn_and_adds_to_it(
     ]
 
 
-async def test_a_reply_carries_text_usage_and_identity(
+async def test_a_response_has_text_usage_and_identity(
     httpserver: HTTPServer, provider: OpenAIProvider
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(completion(), headers={"x-request-id": "req_1"})
-    response = await provider.generate(question("?"))
+    response = await provider.generate(make_request("?"))
     assert (response.text, response.finish, response.model, response.request_id) == (
         "a cup",
         "stop",
@@ -157,7 +157,7 @@ async def test_usage_that_is_not_reported_is_none(
     httpserver: HTTPServer, provider: OpenAIProvider, usage: object, tokens: Tokens
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(completion(usage=usage))
-    assert (await provider.generate(question("?"))).tokens == tokens
+    assert (await provider.generate(make_request("?"))).tokens == tokens
 
 
 @pytest.mark.parametrize(
@@ -174,11 +174,11 @@ async def test_how_an_answer_ended(
     httpserver: HTTPServer, provider: OpenAIProvider, changes: dict[str, Any], finish: str, text: str
 ) -> None:
     httpserver.expect_request(PATH).respond_with_json(completion(**changes))
-    response = await provider.generate(question("?"))
+    response = await provider.generate(make_request("?"))
     assert (response.finish, response.text) == (finish, text)
 
 
 async def test_a_filtered_prompt_is_a_refusal(httpserver: HTTPServer, provider: OpenAIProvider) -> None:
     error = {"error": {"message": "filtered", "code": "content_filter"}}
     httpserver.expect_request(PATH).respond_with_json(error, status=400)
-    assert (await provider.generate(question("?"))).finish == "refusal"
+    assert (await provider.generate(make_request("?"))).finish == "refusal"

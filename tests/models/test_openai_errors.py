@@ -28,14 +28,14 @@ from uncanny.models.openai import OpenAIProvider
 
 KEY = "sk-proj-0123456789abcdefSECRET"
 PATH = "/v1/chat/completions"
-QUESTION = ModelRequest((Message("user", ("?",)),), Sampling())
+REQUEST = ModelRequest((Message("user", ("?",)),), Sampling())
 WHERE = ErrorContext("openai/gpt-4o", "gpt-4o", "https://api.openai.com/v1/", "OPENAI_API_KEY", (KEY,))
 
 
 async def failure(base_url: str, timeout_s: float = 5) -> ProviderError:
     provider = OpenAIProvider("gpt-4o", base_url=base_url, api_key=KEY, timeout_s=timeout_s)
     try:
-        await provider.generate(QUESTION)
+        await provider.generate(REQUEST)
     except ProviderError as error:
         return error
     finally:
@@ -115,7 +115,7 @@ async def test_no_part_of_the_key_is_repeated(
 
 
 @pytest.mark.parametrize(
-    ("status", "error"),
+    ("status", "content"),
     [
         (404, {"message": "The model `gpt-4o` does not exist", "code": "model_not_found"}),
         (404, {"message": "Not Found"}),
@@ -123,11 +123,13 @@ async def test_no_part_of_the_key_is_repeated(
         (400, {"message": "no such model", "code": "model_not_found"}),
     ],
 )
-async def test_an_unknown_model_is_named(httpserver: HTTPServer, status: int, error: dict[str, str]) -> None:
-    httpserver.expect_request(PATH).respond_with_json({"error": error}, status=status)
-    found = await failure(httpserver.url_for("/v1"))
-    assert isinstance(found, ModelUnusableError)
-    assert "Check the model name 'gpt-4o'" in str(found)
+async def test_an_unknown_model_is_named(
+    httpserver: HTTPServer, status: int, content: dict[str, str]
+) -> None:
+    httpserver.expect_request(PATH).respond_with_json({"error": content}, status=status)
+    error = await failure(httpserver.url_for("/v1"))
+    assert isinstance(error, ModelUnusableError)
+    assert "Check the model name 'gpt-4o'" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ async def test_how_long_to_wait(
     assert error.retry_after == seconds
 
 
-async def test_google_says_in_the_body_how_long_to_wait(httpserver: HTTPServer) -> None:
+async def test_the_retry_delay_in_the_body_of_google_is_read(httpserver: HTTPServer) -> None:
     info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}
     error = {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "quota", "details": [{"a": 1}, info]}
     httpserver.expect_request(PATH).respond_with_json([{"error": error}], status=429)
@@ -210,7 +212,7 @@ async def test_a_body_that_is_no_answer_is_not_an_empty_answer(
     assert not error.overloaded
 
 
-async def test_an_error_reported_with_status_200_counts_as_what_it_says(httpserver: HTTPServer) -> None:
+async def test_an_error_with_status_200_counts_as_the_error_it_names(httpserver: HTTPServer) -> None:
     body = '{"error": {"message": "upstream is busy", "code": 429}}'
     error = transient(await answered(httpserver, Response(body, 200)))
     assert (error.kind, error.overloaded) == ("http_429", True)
@@ -221,7 +223,7 @@ async def test_an_answer_with_a_wrong_content_type_is_an_answer(httpserver: HTTP
     body = '{"choices": [{"message": {"content": "a cup"}, "finish_reason": "stop"}]}'
     httpserver.expect_request(PATH).respond_with_data(body, content_type="text/plain")
     provider = OpenAIProvider("gpt-4o", base_url=httpserver.url_for("/v1"), api_key=KEY)
-    assert (await provider.generate(QUESTION)).text == "a cup"
+    assert (await provider.generate(REQUEST)).text == "a cup"
     await provider.close()
 
 

@@ -19,7 +19,7 @@ OWN = {"type": "object"}
 SHARED = {"type": "object", "properties": {"answer": OWN}}
 
 
-def question(text: str, **more: Any) -> ModelRequest:
+def make_request(text: str, **more: Any) -> ModelRequest:
     return ModelRequest(messages=(Message("user", (text,)),), sampling=Sampling(0.3, 0.95, 2_000), **more)
 
 
@@ -52,8 +52,8 @@ async def test_parameters_the_model_does_not_take_are_given_up_for_good(
         httpserver.expect_ordered_request(PATH).respond_with_json(unsupported(name), status=400)
     for _ in range(2):
         httpserver.expect_ordered_request(PATH).respond_with_json(completion())
-    await provider.generate(question("?"))
-    await provider.generate(question("??"))
+    await provider.generate(make_request("?"))
+    await provider.generate(make_request("??"))
     httpserver.check_assertions()
     for body in map(json.loads, bodies(httpserver)[3:]):
         assert not body.keys() & {"temperature", "top_p", "max_completion_tokens"}
@@ -62,7 +62,7 @@ async def test_parameters_the_model_does_not_take_are_given_up_for_good(
     assert provider.capabilities.temperature, "answers are kept under the traits, so they may not change"
 
 
-async def test_a_model_without_structured_answers_is_asked_without(
+async def test_a_model_without_structured_output_is_sent_no_schema(
     httpserver: HTTPServer, provider: OpenAIProvider
 ) -> None:
     words = "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
@@ -70,7 +70,7 @@ async def test_a_model_without_structured_answers_is_asked_without(
         unsupported("response_format", words), status=400
     )
     httpserver.expect_ordered_request(PATH).respond_with_json(completion())
-    await provider.generate(question("?", schema=AnswerSchema("objects", OWN, SHARED)))
+    await provider.generate(make_request("?", schema=AnswerSchema("objects", OWN, SHARED)))
     assert "response_format" not in json.loads(bodies(httpserver)[1])
 
 
@@ -88,7 +88,7 @@ async def test_other_objections_to_a_parameter_are_errors(
     error = {"error": {"message": message, "param": param}}
     httpserver.expect_request(PATH).respond_with_json(error, status=400)
     with pytest.raises(RequestRejectedError, match=message.split("'")[0].split(":")[0]):
-        await provider.generate(question("?", schema=AnswerSchema("objects", OWN, SHARED)))
+        await provider.generate(make_request("?", schema=AnswerSchema("objects", OWN, SHARED)))
     assert len(httpserver.log) == 1
 
 

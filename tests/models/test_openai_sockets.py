@@ -12,13 +12,13 @@ from uncanny.models.base import Message, ModelRequest, Sampling
 from uncanny.models.openai import OpenAIProvider
 
 KEY = "sk-proj-0123456789abcdefSECRET"
-QUESTION = ModelRequest((Message("user", ("?",)),), Sampling())
+REQUEST = ModelRequest((Message("user", ("?",)),), Sampling())
 
 
 async def failure(base_url: str, timeout_s: float = 5) -> ProviderError:
     provider = OpenAIProvider("gpt-4o", base_url=base_url, api_key=KEY, timeout_s=timeout_s)
     try:
-        await provider.generate(QUESTION)
+        await provider.generate(REQUEST)
     except ProviderError as error:
         return error
     finally:

@@ -41,7 +41,7 @@ def test_names_are_taken_apart_at_the_first_slash(text: str, model: ModelId) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "'' names no provider. Write provider/model with one of openai, anthropic, "),
         ("gpt-4o", "'gpt-4o' names no provider"),
@@ -51,10 +51,10 @@ def test_names_are_taken_apart_at_the_first_slash(text: str, model: ModelId) -> 
         ("demo/large", "'demo/large': demo has one model only. Write demo"),
     ],
 )
-def test_other_names_are_explained(text: str, told: str) -> None:
+def test_other_names_are_refused_with_the_reason(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_model(text)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -27,7 +27,7 @@ from uncanny.models.vllm.server import served_models
 
 KEY = "sk-0123456789abcdefSECRET"
 PASSWORD = "Hunter2Secret"
-QUESTION = ModelRequest((Message("user", ("?",)),), Sampling())
+REQUEST = ModelRequest((Message("user", ("?",)),), Sampling())
 CHAT = orjson.dumps({"choices": [{"message": {"content": "a cup"}, "finish_reason": "stop"}]})
 MESSAGE = orjson.dumps({"type": "message", "content": [{"type": "text", "text": "a cup"}]})
 
@@ -42,7 +42,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def answer(provider: ModelProvider) -> ModelResponse:
     try:
-        return await provider.generate(QUESTION)
+        return await provider.generate(REQUEST)
     finally:
         await provider.close()
 
@@ -119,8 +119,8 @@ async def test_credentials_in_the_address_reach_the_server_and_no_error(
 ) -> None:
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
     token = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
-    said = f"no such page: http://me:{PASSWORD}@h/v1?api_key={PASSWORD}x {token}"
-    httpserver.expect_request("/v1/chat/completions").respond_with_data(said, status=400)
+    body = f"no such page: http://me:{PASSWORD}@h/v1?api_key={PASSWORD}x {token}"
+    httpserver.expect_request("/v1/chat/completions").respond_with_data(body, status=400)
     url = (
         httpserver.url_for("/v1").replace("://", f"://me:{PASSWORD}@") + f"?api_key={PASSWORD}&api-version=7"
     )
@@ -160,9 +160,9 @@ def test_addresses_in_the_environment_are_checked_too(variable: str, monkeypatch
 
 @dataclass
 class Sink:
-    """A server that keeps the head of every request and answers all with `says`."""
+    """A server that keeps the head of every request and answers all with `response`."""
 
-    says: bytes = b""
+    response: bytes = b""
     received: list[bytes] = field(default_factory=list)
     url: str = ""
 
@@ -176,7 +176,7 @@ class Sink:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.received.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(self.says)
+        writer.write(self.response)
         await writer.drain()
         writer.close()
 
@@ -190,9 +190,9 @@ def http(status: str, body: bytes, *headers: str) -> bytes:
 async def test_a_proxy_of_the_environment_is_between_elsewhere_but_not_here(
     httpserver: HTTPServer, make: Callable[[str], ModelProvider], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = MESSAGE if make is MAKERS["anthropic"] else CHAT
-    httpserver.expect_request(path(make)).respond_with_data(said)
-    async with Sink(http("200 OK", said)) as proxy:
+    body = MESSAGE if make is MAKERS["anthropic"] else CHAT
+    httpserver.expect_request(path(make)).respond_with_data(body)
+    async with Sink(http("200 OK", body)) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.replace("://", f"://me:{PASSWORD}@"))
         assert (await answer(make(httpserver.url_for("/v1")))).text == "a cup"
         assert proxy.received == []
@@ -201,7 +201,7 @@ async def test_a_proxy_of_the_environment_is_between_elsewhere_but_not_here(
         assert b"proxy-authorization: basic" in proxy.received[0].lower()
 
 
-async def test_questions_about_a_server_take_the_same_way(
+async def test_requests_for_the_models_of_a_server_take_the_same_way(
     httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listed = orjson.dumps({"data": [{"id": "far"}]})
@@ -237,7 +237,7 @@ async def test_a_proxy_that_wants_a_password(scheme: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("status", ["403 Forbidden", "502 Bad Gateway", "503 Service Unavailable"])
-async def test_what_a_proxy_may_have_said_itself_names_it(
+async def test_an_error_that_may_be_the_proxys_own_names_it(
     status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Sink(http(status, b"<html><title>Access denied</title></html>")) as proxy:
@@ -251,7 +251,7 @@ async def test_what_a_proxy_may_have_said_itself_names_it(
 
 @asynccontextmanager
 async def raw(behaviour: Callable[[asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
-    """A server that answers every request by `behaviour`; gives its base URL."""
+    """A server that answers every request by `behaviour`; yields its base URL."""
     ended = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -347,7 +347,7 @@ async def test_what_is_compressed_unasked_is_read_all_the_same(
         (CHAT + b" " * LARGEST_RESPONSE, "", "more than"),
     ],
 )
-async def test_a_body_that_cannot_be_read_says_why(
+async def test_a_body_that_cannot_be_read_is_an_error_with_the_reason(
     httpserver: HTTPServer, body: bytes, encoding: str, reason: str
 ) -> None:
     response = Response(body, headers={"content-encoding": encoding})
@@ -376,7 +376,7 @@ async def test_an_error_with_a_body_of_any_size_is_still_that_error(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "response",
     [
         b"",
         b"\0" * 100,
@@ -399,11 +399,11 @@ async def test_an_error_with_a_body_of_any_size_is_still_that_error(
         b"HTTP/2.0 200 OK\r\ncontent-length: 2\r\n\r\n{}",
         b"HTTP/1.1 200 OK\r\nset-cookie: \x00=\x01; expires=never\r\ncontent-length: 2\r\n\r\n{}",
     ],
-    ids=lambda said: repr(said)[:40],
+    ids=lambda response: repr(response)[:40],
 )
 @pytest.mark.parametrize("make", [MAKERS["openai"], MAKERS["anthropic"]], ids=["openai", "anthropic"])
-async def test_any_bytes_are_one_of_our_errors(said: bytes, make: Callable[[str], ModelProvider]) -> None:
-    async with Sink(said) as server:
+async def test_any_bytes_are_one_of_our_errors(response: bytes, make: Callable[[str], ModelProvider]) -> None:
+    async with Sink(response) as server:
         error = await failure(make(f"{server.url}/v1"))
     assert "\n" not in str(error)
     assert len(str(error)) < 1_000

@@ -1,6 +1,6 @@
 """A stand-in for the vllm command: `stand_in_vllm.py serve MODEL --host H --port P …`.
 
-The model's name says how it behaves: `dies` and `sleeps` never get ready, `stubborn` has a child that ignores
+The model's name decides: `dies` and `sleeps` never get ready, `stubborn` has a child that ignores
 SIGTERM, `bare` exposes no counters, anything else is well. Like vLLM it has a child process that does not
 notice the death of its parent.
 """

@@ -18,7 +18,7 @@ DATA = b"pixels"
 IMAGE = encode_image(
     sha256=hashlib.sha256(DATA).hexdigest(), media_type="image/webp", width=4, height=3, data=DATA
 )
-QUESTION = ModelRequest(
+REQUEST = ModelRequest(
     messages=(Message("user", (IMAGE, "What is wrong?"), shared=1),),
     sampling=Sampling(0.3, 0.95, 2_000),
     schema=AnswerSchema("objects", {"type": "object"}, {"type": "object", "title": "shared"}),
@@ -43,10 +43,10 @@ def account(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-async def test_a_question_carries_the_digest_and_the_steps_own_schema(httpserver: HTTPServer) -> None:
+async def test_a_request_has_the_digest_and_the_steps_own_schema(httpserver: HTTPServer) -> None:
     httpserver.expect_request(PATH).respond_with_json(COMPLETION)
     provider = VLLMProvider("Qwen/Qwen3-VL-8B-Instruct", base_url=httpserver.url_for("/v1"))
-    response = await provider.generate(QUESTION)
+    response = await provider.generate(REQUEST)
     await provider.close()
     assert response.text == "a cup"
     assert response.tokens == Tokens(1100, 3)
@@ -73,7 +73,7 @@ async def test_a_question_carries_the_digest_and_the_steps_own_schema(httpserver
 async def test_nothing_of_an_openai_account_is_sent(httpserver: HTTPServer) -> None:
     httpserver.expect_request(PATH).respond_with_json(COMPLETION)
     provider = VLLMProvider("m", base_url=httpserver.url_for("/v1"))
-    await provider.generate(QUESTION)
+    await provider.generate(REQUEST)
     await provider.close()
     headers = httpserver.log[0][0].headers
     assert headers["authorization"] == "Bearer none"
@@ -87,17 +87,17 @@ async def test_its_own_key_is_sent_where_there_is_one(
     httpserver.expect_request(PATH).respond_with_json({"error": "Unauthorized: token-abc"}, status=401)
     provider = VLLMProvider("m", base_url=httpserver.url_for("/v1"))
     with pytest.raises(ModelUnusableError, match=r"Unauthorized: \[key\]\. Set VLLM_API_KEY"):
-        await provider.generate(QUESTION)
+        await provider.generate(REQUEST)
     await provider.close()
     assert httpserver.log[0][0].headers["authorization"] == "Bearer token-abc"
 
 
-async def test_of_an_unknown_model_it_says_which_there_are(httpserver: HTTPServer) -> None:
+async def test_for_an_unknown_model_the_error_names_those_there_are(httpserver: HTTPServer) -> None:
     httpserver.expect_request(PATH).respond_with_json({"error": {"message": "no model <path>"}}, status=404)
     httpserver.expect_request("/v1/models").respond_with_json({"data": [{"id": "/models/qwen"}]})
     provider = VLLMProvider("m", base_url=httpserver.url_for("/v1"))
     with pytest.raises(ModelUnusableError, match=r"no model <path>\. That server has vllm//models/qwen"):
-        await provider.generate(QUESTION)
+        await provider.generate(REQUEST)
     await provider.close()
 
 
@@ -105,7 +105,7 @@ async def test_a_404_of_another_kind_of_server_stays_as_it_is(httpserver: HTTPSe
     provider = VLLMProvider("m", base_url=httpserver.url_for("/elsewhere"))
     httpserver.expect_request(re.compile("/elsewhere/.*")).respond_with_data("nothing here", status=404)
     with pytest.raises(ModelUnusableError, match=r"HTTP 404: nothing here .*\. Check the model name 'm'"):
-        await provider.generate(QUESTION)
+        await provider.generate(REQUEST)
     await provider.close()
 
 

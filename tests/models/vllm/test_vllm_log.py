@@ -24,17 +24,17 @@ vllm: error: unrecognized arguments: --no-such-flag
 """
 
 
-def test_the_root_cause_is_told_ahead_of_what_follows_from_it() -> None:
+def test_the_root_cause_comes_before_what_follows_from_it() -> None:
     root, end = cause_lines(ENGINE.splitlines())
     assert root.endswith("ValueError: No available memory for the cache blocks.")
     assert "Engine core initialization failed" in end
 
 
-def test_without_an_exception_the_end_is_told() -> None:
+def test_without_an_exception_the_end_of_the_log_is_the_cause() -> None:
     assert cause_lines(ARGUMENTS.splitlines())[-1] == "vllm: error: unrecognized arguments: --no-such-flag"
 
 
-def test_an_empty_log_tells_nothing() -> None:
+def test_an_empty_log_has_no_cause() -> None:
     assert cause_lines([]) == []
 
 

@@ -27,16 +27,16 @@ STAND_IN = (sys.executable, str(Path(__file__).with_name("stand_in_vllm.py")))
 
 
 def members(group: int | None) -> list[int]:
-    """Live processes of a group; the dead that nobody has reaped do not count."""
+    """Live processes of a group; zombies that nobody has reaped do not count."""
     assert group is not None
-    found = []
+    pids = []
     for process in psutil.process_iter(["status"]):
         try:
             if os.getpgid(process.pid) == group and process.info["status"] != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
+                pids.append(process.pid)
         except ProcessLookupError:
             continue
-    return found
+    return pids
 
 
 async def until_gone(group: int | None) -> list[int]:
@@ -95,7 +95,7 @@ async def test_an_error_inside_ends_the_group(tmp_path: Path) -> None:
     assert members(running.group) == []
 
 
-async def test_the_end_of_the_log_is_told_when_it_dies_at_the_start(tmp_path: Path) -> None:
+async def test_a_server_that_dies_at_the_start_is_an_error_with_the_end_of_its_log(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "vllm.log").write_text("of an earlier run\n")
     with pytest.raises(ModelUnusableError, match="no such model") as caught:
