@@ -11,12 +11,11 @@ import pytest
 
 from tests.eval.audit.made_leaderboards import made_audit, with_published, with_second_assessor
 from tests.eval.audit.test_audit_report import FIFTEEN
-from tests.eval.common import test_run_report_browser as shared
-from tests.eval.common.page_in_browser import check_page
+from tests.eval.common.page_in_browser import check_page, needs_browser
 from uncanny.demo.scenes import scenes
 from uncanny.eval.audit.report.page import write_audit_page
 
-pytestmark = shared.pytestmark
+pytestmark = needs_browser
 
 
 @pytest.mark.parametrize("names", [FIFTEEN, ["a", "b"]], ids=["many", "few"])

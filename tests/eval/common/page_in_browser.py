@@ -1,10 +1,125 @@
-"""What every page of scores has to hold in a browser, light and dark, on a screen and on a phone."""
+"""A real browser for tests of pages, and what every page of scores has to hold in it.
+
+Needs chromium and takes seconds. Without one a test is skipped, unless UNCANNY_BROWSER=1 asks for it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-from tests.eval.common import test_run_report_browser as shared
+import aiohttp
+import pytest
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--remote-debugging-port=0",
+)
+
+needs_browser = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None and os.environ.get("UNCANNY_BROWSER") != "1",
+        reason="no chromium (UNCANNY_BROWSER=1 insists)",
+    ),
+]
+
+_NAMED_KEYS = {"Enter": (13, "\r"), "Escape": (27, "")}
+
+
+class Tab:
+    """One page of a browser, over the DevTools protocol."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+        self.number = 0
+        self.events: list[dict[str, Any]] = []
+
+    async def send(self, method: str, **params: Any) -> dict[str, Any]:
+        self.number += 1
+        await self.socket.send_json({"id": self.number, "method": method, "params": params})
+        while True:
+            message: dict[str, Any] = await asyncio.wait_for(self.socket.receive_json(), 60)
+            if message.get("id") == self.number:
+                assert "error" not in message, message
+                result: dict[str, Any] = message["result"]
+                return result
+            self.events.append(message)
+
+    async def js(self, expression: str) -> Any:
+        result = await self.send(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
+    async def until(self, expression: str) -> None:
+        for _ in range(200):
+            if await self.js(expression):
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError(f"never became true: {expression}")
+
+    async def key(self, key: str) -> None:
+        code, text = _NAMED_KEYS.get(key) or (ord(key.upper()), key)
+        for kind in ("keyDown", "keyUp"):
+            typed = {"text": text} if kind == "keyDown" else {}
+            await self.send("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, **typed)
+
+    async def visit(self, address: str, width: int, height: int = 900) -> None:
+        await self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 500,
+        )
+        await self.send("Page.navigate", url="about:blank")
+        await self.send("Page.navigate", url=address)
+        await self.until(
+            "document.readyState === 'complete' && document.querySelectorAll('.card').length > 0"
+        )
+
+
+@asynccontextmanager
+async def browser(profile: Path) -> AsyncIterator[Tab]:
+    assert CHROMIUM is not None, "UNCANNY_BROWSER=1, but there is no chromium"
+    process = await asyncio.create_subprocess_exec(
+        CHROMIUM, *QUIET, f"--user-data-dir={profile}", "about:blank", stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        listening = profile / "DevToolsActivePort"
+        while not (listening.exists() and "\n" in listening.read_text()):
+            assert process.returncode is None, "chromium ended before it listened"
+            await asyncio.sleep(0.05)
+        port = listening.read_text().split()[0]
+        async with aiohttp.ClientSession() as session:
+            pages: list[dict[str, str]] = []
+            while not pages:
+                async with session.get(f"http://127.0.0.1:{port}/json") as response:
+                    pages = [entry for entry in await response.json() if entry["type"] == "page"]
+            async with session.ws_connect(pages[0]["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+                tab = Tab(socket)
+                for domain in ("Page", "Runtime", "Log", "Network"):
+                    await tab.send(f"{domain}.enable")
+                yield tab
+    finally:
+        process.terminate()
+        await process.wait()
+
 
 LOUD = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
 # The least contrast of any text with what lies behind it (WCAG 2.2, 1.4.3, is 4.5), as [ratio, words].
@@ -39,8 +154,8 @@ ROOT = "document.documentElement"
 
 
 async def check_page(address: str, profile: Path) -> None:
-    """Nothing is asked of the network, no complaint, no sideways scrolling, contrast, no text cut off."""
-    async with shared.browser(profile) as tab:
+    """In both colour schemes and two widths: loads nothing, no complaint, no sideways scrolling, contrast."""
+    async with browser(profile) as tab:
         for scheme in ("light", "dark"):
             for width in (390, 1280):
                 media = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -68,9 +183,9 @@ async def check_page(address: str, profile: Path) -> None:
                 seen = "[...document.querySelectorAll('.drawn')].some(plot => plot.getClientRects().length)"
                 assert await tab.js(seen), case
         assert [event for event in tab.events if event["method"] in LOUD] == []
-        asked = {
+        requests = {
             event["params"]["request"]["url"].split(":")[0]
             for event in tab.events
             if event["method"] == "Network.requestWillBeSent"
         }
-        assert asked <= {"file", "data", "about"}
+        assert requests <= {"file", "data", "about"}

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.common import test_run_report_browser as shared
+from tests.eval.common.page_in_browser import browser, needs_browser
 from tests.eval.mcq.made_sets import answers_to
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.score.controls import baseline_answers
 from uncanny.eval.mcq.score.score import score
 
-pytestmark = shared.pytestmark
+pytestmark = needs_browser
 
 LONG = "a-host-with-a-long-name/" + "a-model-whose-name-goes-on-and-on-" * 3
 
@@ -31,7 +31,7 @@ def page(tmp_path: Path) -> str:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
 async def test_page_fits_and_keeps_to_itself(page: str, tmp_path: Path, scheme: str, width: int) -> None:
-    async with shared.browser(tmp_path / "profile") as tab:
+    async with browser(tmp_path / "profile") as tab:
         media = [{"name": "prefers-color-scheme", "value": scheme}]
         await tab.send("Emulation.setEmulatedMedia", features=media)
         await tab.send(

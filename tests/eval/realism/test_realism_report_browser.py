@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tests.eval.common import test_run_report_browser as shared
-from tests.eval.common.page_in_browser import check_page
+from tests.eval.common.page_in_browser import check_page, needs_browser
 from tests.eval.realism.made_verdicts import hand_worked, line, written
 from tests.eval.realism.test_realism_report import HOSTILE, PEOPLE, scored, sides
 from uncanny.demo.scenes import scenes
 
-pytestmark = shared.pytestmark
+pytestmark = needs_browser
 
 
 async def test_page_fits_and_reads_in_both_schemes(tmp_path: Path) -> None:

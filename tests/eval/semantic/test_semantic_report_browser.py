@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.common import test_run_report_browser as shared
+from tests.eval.common.page_in_browser import browser, needs_browser
 from tests.eval.semantic.made_scores import made_predictions, made_score, made_truth, twelve_models
 
-pytestmark = shared.pytestmark
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[int, str]:
 async def test_page_fits_and_keeps_to_itself(
     pages: dict[int, str], tmp_path: Path, count: int, width: int, scheme: str
 ) -> None:
-    async with shared.browser(tmp_path / "profile") as tab:
+    async with browser(tmp_path / "profile") as tab:
         media = [{"name": "prefers-color-scheme", "value": scheme}]
         await tab.send("Emulation.setEmulatedMedia", features=media)
         await tab.send(

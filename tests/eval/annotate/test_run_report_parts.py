@@ -1,4 +1,4 @@
-"""The parts of the report that compute: time without pauses, bars, words for numbers."""
+"""The parts of the report that compute: time without pauses, bars, how durations and costs read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from uncanny.eval.annotate.report.counts import (
     per_image_histogram,
     severity_histogram,
 )
-from uncanny.eval.common.page import page_json, percent
 
 
 def write_calls(path: Path, *calls: dict[str, Any]) -> Path:
@@ -74,29 +73,6 @@ def test_every_image_is_in_one_bar(counts: dict[int, int]) -> None:
     assert sum(bar.count for bar in chart.bars) == chart.total == sum(counts.values())
     assert len(chart.bars) <= 16
     assert not chart.bars or chart.bars[-1].label.endswith("+") == (max(counts) > 15)
-
-
-@given(st.recursive(st.none() | st.text() | st.integers(-9, 9), lambda inner: st.lists(inner)))
-def test_data_in_the_page_reads_back(value: object) -> None:
-    written = page_json(value)
-    assert json.loads(written) == value
-    assert not set(written) & set("<>&\u2028\u2029")
-
-
-@pytest.mark.parametrize(
-    ("rate", "words"),
-    [
-        (None, "–"),
-        (0.0, "0%"),
-        (0.0004, "<0.1%"),
-        (0.5, "50%"),
-        (0.983, "98.3%"),
-        (0.9999, ">99.9%"),
-        (1.0, "100%"),
-    ],
-)
-def test_rates_never_round_to_all_or_nothing(rate: float | None, words: str) -> None:
-    assert percent(rate) == words
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,34 @@
+"""What pages share: data that cannot end its script element, rates that are not rounded to all or nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uncanny.eval.common.page import page_json, percent
+
+
+@given(st.recursive(st.none() | st.text() | st.integers(-9, 9), lambda inner: st.lists(inner)))
+def test_data_in_the_page_reads_back(value: object) -> None:
+    written = page_json(value)
+    assert json.loads(written) == value
+    assert not set(written) & set("<>&\u2028\u2029")
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        (None, "–"),
+        (0.0, "0%"),
+        (0.0004, "<0.1%"),
+        (0.5, "50%"),
+        (0.983, "98.3%"),
+        (0.9999, ">99.9%"),
+        (1.0, "100%"),
+    ],
+)
+def test_rates_never_round_to_all_or_nothing(rate: float | None, words: str) -> None:
+    assert percent(rate) == words
