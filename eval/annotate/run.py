@@ -21,6 +21,7 @@ from uncanny.client.calls import usage
 from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.images import PixelPolicy, PreparedImage
+from uncanny.images.decode import orientation_of
 from uncanny.images.prepared import prepare, prepare_bytes
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_callback, check_parameters
@@ -37,6 +38,7 @@ from uncanny.runs.config import (
 )
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile
+from uncanny.runs.progress import Progress
 from uncanny.runs.run import run_with
 from uncanny.runs.stop import Stop
 from uncanny.runs.sync import blocking
@@ -324,9 +326,16 @@ def _png(image: Any) -> bytes:
             f"An image is a path, bytes or a Pillow image, not {type(image).__name__}",
             remedy="Open it with PIL.Image.open, or give its path.",
         )
+    from PIL import ExifTags, Image
+
     file = io.BytesIO()
     try:
-        image.save(file, "PNG")
+        image.load()  # Pillow turns a TIFF upright, and forgets its orientation, when it loads it
+        # Which way is up goes along, so that the picture is turned, and the record says so, as for a file.
+        exif = Image.Exif()
+        if (turned := orientation_of(image)) != 1:
+            exif[ExifTags.Base.Orientation] = turned
+        image.save(file, "PNG", exif=exif)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"A Pillow image of mode {image.mode}, {image.width}x{image.height}, cannot be sent: {error}",
@@ -440,6 +449,13 @@ class AnnotateTask(ImageTask[Annotation]):
             )
         if self.graph is not None:
             self.config_json()  # what is no graph is refused
+
+    def warnings(self, progress: Progress) -> Sequence[str]:
+        blank, images = progress.without_objects, progress.total
+        if not blank or self.config.scene_scans or self.graph is not None:
+            return ()
+        examined = "so that nothing in them was examined: they count as flawless"
+        return (f"The model named no object in {blank:,} of {images:,} images, {examined}",)
 
     def config_json(self) -> dict[str, Any]:
         content = self.config.model_dump()

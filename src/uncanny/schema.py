@@ -153,6 +153,18 @@ class Annotation(Record):
     file_stamp: str | None = None
 
 
+def names_nothing(record: Annotation) -> bool:
+    """Whether an `ok` record has neither objects nor anomalies: there was nothing to examine in the image.
+
+    False for those of detection, and of tools that list no objects.
+    """
+    if record.status != "ok" or record.objects or record.anomalies:
+        return False
+    # A detection may have been read as an annotation.
+    detects = isinstance(record, Detection) or "source" in (record.model_extra or {})
+    return "objects" in record.model_fields_set and not detects
+
+
 class Detection(Annotation):
     """One image's record in `annotations.jsonl` of a detection run.
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from uncanny.schema import Annotation, Anomaly
+from uncanny.schema import Annotation, Anomaly, names_nothing
 
 SEVERITIES = 101
 MOST_NAMES = 20
@@ -77,6 +77,7 @@ class Aggregate:
     `locate` says where a record's image file is. `prompt_of` gives what a record is paired by, None where
     nothing is paired. `from_run` says that these are a run's records, whose images have a digest.
     `counts` and `severity_sums` have an entry an image: its anomalies, and the sum of their severities.
+    `without_objects` of the images name neither an object nor an anomaly.
     """
 
     locate: Callable[[str], Path]
@@ -90,6 +91,7 @@ class Aggregate:
     models: set[str] = field(default_factory=set)
     prompts: set[str] = field(default_factory=set)
     changes: set[str] | None = None
+    without_objects: int = 0
     _left_out: Counter[str] = field(default_factory=Counter)
     _names: dict[str, _Name] = field(default_factory=dict)
     _worst: list[_Candidate] = field(default_factory=list)
@@ -108,6 +110,7 @@ class Aggregate:
         severity_sum = sum(anomaly.severity for anomaly in record.anomalies)
         self.counts.append(len(record.anomalies))
         self.severity_sums.append(severity_sum)
+        self.without_objects += names_nothing(record)
         if self.prompt_of is not None:
             self.prompt_keys.append(self.prompt_of(record))
         self._add_origin(record)

@@ -69,7 +69,7 @@ def load_generators(
         left = None
         if records.run is not None:
             left = unfinished(records.run.folder.path, "images", aggregate.records)
-        notices = _notices(source, records.run, left)
+        notices = (*_notices(source, records.run, left), *_blank(source, records.run, aggregate))
         generators.append(Generator(source, aggregate, _provenance(aggregate, records.run), notices, left))
     if problems:
         what = places[0] if len(places) == 1 else f"{len(places)} annotation files"
@@ -230,3 +230,14 @@ def _notices(source: Source, run: ReadRun | None, left: Unfinished | None) -> tu
     if run is None or run.info.state in (None, FINISHED):
         return ()
     return (f"{source.name}: its run is not finished ({run.info.state}).",)
+
+
+def _blank(source: Source, run: ReadRun | None, aggregate: Aggregate) -> tuple[str, ...]:
+    """Where no object was named nothing was examined, unless the image was scanned as a whole."""
+    blank = aggregate.without_objects
+    if not blank or (run is not None and run.info.plan.get("scene_scans")):
+        return ()
+    return (
+        f"{source.name}: no object is named in {blank:,} of {aggregate.images:,} images, so that nothing in "
+        "them was examined; they count as flawless.",
+    )

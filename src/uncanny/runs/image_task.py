@@ -21,7 +21,15 @@ from uncanny.runs.config import RunOptions
 from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import Task
-from uncanny.schema import STATUSES, Annotation, Pixels, SentPixels, Status, StepError
+from uncanny.schema import (
+    STATUSES,
+    Annotation,
+    Pixels,
+    SentPixels,
+    Status,
+    StepError,
+    names_nothing,
+)
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
@@ -212,6 +220,7 @@ class _Counted(NamedTuple):
     status: str
     sha256: str | None
     anomalies: int
+    without_objects: bool
     duplicate: bool
     changes: tuple[str, ...]
 
@@ -221,6 +230,7 @@ def _counted(record: Annotation) -> _Counted:
         record.status,
         record.sha256,
         len(record.anomalies),
+        names_nothing(record),
         bool(record.model_extra and "duplicate_of" in record.model_extra),
         record.pixels.changes if record.pixels else (),
     )
@@ -229,6 +239,7 @@ def _counted(record: Annotation) -> _Counted:
 def _count(progress: Progress, counted: _Counted) -> None:
     progress.statuses[counted.status] += 1
     progress.items_found += counted.anomalies
+    progress.without_objects += counted.without_objects
     progress.duplicates += counted.duplicate
     for change in counted.changes:
         progress.pixel_changes[change.partition(":")[0]] += 1

@@ -197,7 +197,8 @@ class Progress:
     `unit` is what inputs are called, `kinds` the statuses they can have, `answered` those of
     them that are no failure.
     `total` inputs are in the run, `resumed` of them were finished before this session, `statuses` counts the
-    finished ones by status. `seconds_before` were spent in earlier sessions. `calls_expected` are
+    finished ones by status; `without_objects` of the images that are `ok` name neither an object nor an
+    anomaly. `seconds_before` were spent in earlier sessions. `calls_expected` are
     about what this session takes, as far as can be told before. `skipped` is what lay in the folders given
     and is no input; None where a task looks into no folders.
     """
@@ -208,6 +209,7 @@ class Progress:
     total: int = 0
     resumed: int = 0
     duplicates: int = 0
+    without_objects: int = 0
     items_found: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     spending: Spending = field(default_factory=Spending)

@@ -320,6 +320,7 @@ class Run(Generic[Item, R]):
             return
         unwritten: list[Path] = []
         warnings = self.progress.warnings
+        warnings.extend(self.task.warnings(self.progress))
         in_place = _in_place(self.task.folder, self.progress)
         try:
             self.loaded.records.finish(write=in_place)

@@ -110,6 +110,10 @@ class Task(ABC, Generic[Item, R]):
     def note(self, progress: Progress, record: R) -> None:
         """Count one finished record."""
 
+    def warnings(self, progress: Progress) -> Sequence[str]:  # noqa: ARG002
+        """What is to be known of the results when the run ends, in words; `progress` has counted them."""
+        return ()
+
     def settings(self) -> RunSettings:
         """All that must stay the same for a run to be one run; it stands in `run.json`."""
         return run_settings(self.name, self.models, self.config_json(), self.prompts, self.policy, self.root)

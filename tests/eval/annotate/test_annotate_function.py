@@ -17,6 +17,7 @@ from uncanny.agents.state import AnnotateState, Context
 from uncanny.demo.scenes import scenes
 from uncanny.eval.annotate.run import AnnotateRun
 from uncanny.graphs.annotate import AnnotateGraph, AnnotateInput
+from uncanny.models import registry
 
 SCENE = next(scene for scene in scenes() if scene.anomalies)
 PAIR = [SCENE.image_path, next(scene.image_path for scene in scenes() if not scene.anomalies)]
@@ -171,3 +172,54 @@ def test_what_is_no_node_is_refused_before_anything_is_made(tmp_path: Path) -> N
     with pytest.raises(uncanny.errors.UsageError, match="no node 'formatter'"):
         uncanny.annotate(PAIR, model="demo", out=tmp_path / "run", nodes=nodes)
     assert not (tmp_path / "run" / "annotations.jsonl").exists()
+
+
+def test_a_pillow_image_is_turned_upright_as_its_file_is(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    file = tmp_path / "turned.jpg"
+    with Image.open(SCENE.image_path) as image:
+        image.convert("RGB").resize((40, 24)).save(file, exif=exif)
+    by_path = uncanny.annotate_image(file, model="noop")
+    with Image.open(file) as image:
+        by_image = uncanny.annotate_image(image, model="noop")
+    assert by_path.pixels is not None
+    assert by_image.pixels is not None
+    assert (by_image.width, by_image.height) == (by_path.width, by_path.height) == (24, 40)
+    assert by_image.pixels.changes[0] == by_path.pixels.changes[0] == "orientation:6"
+
+
+class Blind:
+    """Sees no objects."""
+
+    capabilities = uncanny.Capabilities()
+
+    def __init__(self, model: str) -> None:
+        self.name = f"blind/{model}"
+
+    async def generate(self, request: uncanny.ModelRequest) -> uncanny.ModelResponse:
+        scans = request.agent == "SceneScanner"
+        return uncanny.ModelResponse('{"findings": []}' if scans else '{"objects": []}')
+
+
+def test_a_run_and_an_audit_say_in_how_many_images_nothing_was_examined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+    uncanny.register_provider("blind", Blind)
+    run = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "blind")
+    assert run.summary.statuses["ok"] == 2
+    assert any("no object in 2 of 2 images" in warning for warning in run.summary.warnings)
+    resumed = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "blind")
+    assert resumed.summary.warnings == run.summary.warnings
+    audited = uncanny.audit({"blank": run}, resamples=0).leaderboard
+    assert any("blank: no object is named in 2 of 2 images" in notice for notice in audited.notices)
+    scanned = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "scanned", scene_scans=1)
+    assert scanned.summary.warnings == ()
+    assert uncanny.audit({"scanned": scanned}, resamples=0).leaderboard.notices == ()
+
+
+def test_detection_names_no_objects_and_is_not_warned_of(tmp_path: Path) -> None:
+    run = uncanny.detect(PAIR, model="demo", out=tmp_path / "detect")
+    assert run.summary.warnings == ()
+    assert uncanny.audit({"detected": run}, resamples=0).leaderboard.notices == ()

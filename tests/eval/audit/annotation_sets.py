@@ -24,7 +24,7 @@ def record(image: str, severities: Sequence[int] = (), **other: Any) -> dict[str
         "height": 48,
         "status": "ok",
         "anomalies": [anomaly(severity) for severity in severities],
-        "objects": [],
+        "objects": [{"name": "hand", "description": "A hand."}],
         "errors": [],
         "model": NAME,
         "prompts": PROMPTS,
