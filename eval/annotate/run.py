@@ -87,6 +87,7 @@ class AnnotateRun(RunResult[Annotation]):
         from uncanny.eval.annotate.report.page import write_report
 
         check_parameters(out=out)
+        self.check_not_lost()
         return write_report(self.path, out=None if out is None else Path(out))
 
     def to_json(self, images: Set[str] | None = None) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 import orjson
 from pydantic import BaseModel
 
-from uncanny.errors import UsageError
+from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
 from uncanny.parameters import check_needed
 from uncanny.records.jsonl import open_to_read, parse_line
@@ -30,21 +32,24 @@ EARLIER_RECORD_FILES = ("annotations.jsonl", "answers.jsonl", "verdicts.jsonl")
 
 
 class Records(Sequence[R]):
-    """The records of a file, in its order, each read and validated when it is asked for.
+    """The records that are in a file now, in its order, each read and validated when it is asked for.
 
     Of several lines with the same `key` fields the last stands. Raises RecordError for an invalid line when
-    it is read. Memory grows by a number a record."""
+    it is read. Memory grows by a few numbers a record. The file stays open, so that these stay the records,
+    whatever a later session of the run puts in its place."""
 
     def __init__(self, path: Path, record_type: type[R], key: tuple[str, ...]) -> None:
-        self._path, self._type = path, record_type
-        places: dict[tuple[Any, ...], tuple[int, int]] = {}
-        offset = 0
+        self._path, self._type, self._key = path, record_type, key
+        places: dict[tuple[Any, ...], tuple[int, int, int]] = {}
         reader = open_to_read(path)
         if reader is not None:
+            self._file = os.dup(reader.fileno())
+            weakref.finalize(self, os.close, self._file)
             with reader:
+                offset = 0
                 for number, line in enumerate(reader, start=1):
                     if line.endswith(b"\n") and line.strip():
-                        places[_key(line, key, number)] = (offset, number)
+                        places[_key(line, key, number)] = (offset, len(line), number)
                     offset += len(line)
         self._places = list(places.values())
 
@@ -58,18 +63,14 @@ class Records(Sequence[R]):
     def __getitem__(self, index: int | slice) -> R | Sequence[R]:
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
-        offset, number = self._places[index]
-        with self._path.open("rb") as file:
-            file.seek(offset)
-            return parse_line(file.readline(), self._type, self._path, number)
+        offset, length, number = self._places[index]
+        return parse_line(os.pread(self._file, length, offset), self._type, self._path, number)
 
     def __iter__(self) -> Iterator[R]:
-        if not self._places:
-            return
-        with self._path.open("rb") as file:
-            for offset, number in self._places:
-                file.seek(offset)
-                yield parse_line(file.readline(), self._type, self._path, number)
+        return (self[number] for number in range(len(self)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._path, self._type, self._key)  # another process opens the file anew
 
     def __repr__(self) -> str:
         return f"<{len(self):,} records of {harmless(str(self._path))}>"
@@ -78,9 +79,11 @@ class Records(Sequence[R]):
 def _key(line: bytes, key: tuple[str, ...], number: int) -> tuple[Any, ...]:
     try:
         content = orjson.loads(line)
-        return tuple(content[name] for name in key)
+        values = tuple(content[name] for name in key)
+        hash(values)
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        return (number,)  # an invalid line is told of when it is read
+        return (*key, number)  # an invalid line is told of when it is read
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,10 @@ class RunSummary:
     """How far a run is and what it took, over all its sessions; None is what nobody measured.
 
     `state` is `finished`, `interrupted`, `budget`, `stopped` or, in another process or after a kill,
-    `running`. `statuses` counts records by status, `pending` inputs have none yet. Costs are US dollars."""
+    `running`. `statuses` counts records by status, `pending` inputs have none yet. Costs are US dollars.
+
+    `lost` says that the run folder was deleted or moved while the run went on, so that nothing can be read
+    from it; `unwritten` names files in it that do not show the end of the run, as on a full disk."""
 
     state: str
     model: str | None
@@ -102,10 +108,15 @@ class RunSummary:
     seconds: float | None
     warnings: tuple[str, ...] = ()
     error: str | None = None
+    unwritten: tuple[Path, ...] = ()
+    lost: bool = False
 
 
 class RunResult(TableResult, Generic[R]):
     """A run in its folder. `end` tells how this process ended it, None where the run was only opened.
+
+    With an `end`, state and counts are those of it, whatever is or is not in the folder by now; records are
+    read from the folder.
 
     It stands for its folder wherever a path is taken, so that a run is scored or audited as it is.
     """
@@ -144,12 +155,23 @@ class RunResult(TableResult, Generic[R]):
 
     @property
     def records(self) -> Records[R]:
-        """All records that are there now."""
+        """All records that are there now. Raises StorageError where the folder was lost during the run."""
+        self.check_not_lost()
         return Records(self.path / self.record_file, self.record_type, self.record_key)
+
+    def check_not_lost(self) -> None:
+        """Raises StorageError where the run folder was deleted or moved away while the run went on."""
+        if self.end is not None and self.end.lost:
+            raise StorageError(
+                f"{self.path} was deleted or moved while the run was going on",
+                remedy="Look where it was moved to; the same call begins anew, or goes on once it is back.",
+            )
 
     @property
     def manifest(self) -> RunManifest:
-        """What stands in `run.json`. Raises UsageError."""
+        """What stands in `run.json`, or was to stand there at the `end`. Raises UsageError."""
+        if self.end is not None:
+            return RunManifest.model_validate(self.end.manifest)
         return RunFolder(self.path).read_manifest() or RunManifest()
 
     @property
@@ -170,6 +192,8 @@ class RunResult(TableResult, Generic[R]):
             seconds=totals.seconds,
             warnings=tuple(end.progress.warnings) if end else (),
             error=str(end.error) if end and end.error else None,
+            unwritten=end.unwritten if end else (),
+            lost=end is not None and end.lost,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class DetectRun(AnnotateRun):
     @property
     def detections(self) -> Records[Detection]:
         """One for each image, in order of their names when the run is finished."""
-        return Records(self.path / self.record_file, Detection, self.record_key)
+        return cast("Records[Detection]", self.records)
 
     def to_json(self, images: Set[str] | None = None) -> dict[str, Any]:
         """What the command prints with `--json`; `scores` is None here: a run does not know the truth."""
