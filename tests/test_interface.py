@@ -75,6 +75,21 @@ def test_every_function_has_an_example_that_runs(
     assert not report, "".join(report)
 
 
+def test_what_is_shown_of_a_result_is_no_wall_of_fields(names: dict[str, Any]) -> None:
+    annotation = uncanny.annotate_image(names["image"], model="demo")
+    anomaly = annotation.anomalies[0]
+    assert repr(annotation) == f"<Annotation {names['image']}: ok, 1 anomaly>"
+    assert str(annotation).splitlines()[1:] == [
+        f"  {anomaly.severity:3}  {anomaly.name}: {anomaly.phenomenon}"
+    ]
+    assert repr(uncanny.mcq.load("scenes")) == "<20 items of the bundled scenes>"
+    assert repr(uncanny.realism.load("scenes")) == "<10 pairs of the bundled scenes>"
+    truth = uncanny.semantic.load("scenes", role="truth")
+    assert repr(truth) == "<anomalies of 20 images of scenes>"
+    scores = uncanny.semantic.score(truth, truth=truth, similarity="chrf", resamples=0)
+    assert repr(scores) == str(scores)
+
+
 def test_importing_it_loads_next_to_nothing() -> None:
     code = "import uncanny, sys; print(' '.join(m for m in sys.modules if m.startswith('uncanny')))"
     done = subprocess.run(

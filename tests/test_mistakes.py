@@ -104,6 +104,22 @@ def test_one_image_takes_no_folder(options: dict[str, Any], message: str) -> Non
         uncanny.annotate_image(IMAGE, model="demo", **options)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"repeats": 2},
+            r"`repeats` is a parameter of runs\. Write config=uncanny\.AnnotateConfig\(repeats=…\)",
+        ),
+        ({"max_side": 512}, r"Write policy=uncanny\.PixelPolicy\(max_side=…\)"),
+    ],
+    ids=_option,
+)
+def test_one_image_is_told_where_the_parameters_of_runs_belong(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        uncanny.annotate_image(IMAGE, model="demo", **options)
+
+
 @pytest.mark.parametrize("mode", ["CMYK", "HSV", "F"])
 def test_a_pillow_image_that_is_no_png_is_told_of(mode: str) -> None:
     with pytest.raises(UsageError, match="convert"):

@@ -255,6 +255,11 @@ async def annotate_image_async(
     >>> asyncio.run(uncanny.annotate_image_async(image, model="demo")).model
     'demo'
     """
+    kinds = dict.fromkeys(AnnotateConfig.model_fields, "config=uncanny.AnnotateConfig")
+    kinds |= dict.fromkeys(("max_side", "jpeg_quality", "max_pixels"), "policy=uncanny.PixelPolicy")
+    for parameter in options.keys() & kinds.keys():
+        remedy = f"Write {kinds[parameter]}({parameter}=…)."
+        raise UsageError(f"{option(parameter)} is a parameter of runs", remedy=remedy)
     check_options(options, name=name)
     for parameter, value, kind in (("config", config, AnnotateConfig), ("policy", policy, PixelPolicy)):
         if value is not None and not isinstance(value, kind):

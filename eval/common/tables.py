@@ -96,6 +96,9 @@ class TableResult(ABC):
     def __str__(self) -> str:
         return "\n\n".join(table.text() for table in self.tables())
 
+    # As of a data frame: what a name at the end of a prompt shows. Dataclasses keep it with `repr=False`.
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return "".join(table.html() for table in self.tables())
 

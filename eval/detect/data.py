@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -45,6 +46,8 @@ def _folders(file: Path, paths: Sequence[Path]) -> tuple[str, ...]:
     return (file.resolve().parent.name,)
 
 
+# A file, the word `scenes`, or sources by image.
+Truth = str | PathLike[str] | Mapping[str, Source | None]
 _REMEDY = 'Write lines like {"image": "a.png", "source": "generated"}; the source may be null.'
 
 
@@ -72,18 +75,37 @@ class SourceTruth:
     unused: int = 0
 
 
-def find_truth(name: str | None, files: Sequence[ImageFile], paths: Sequence[Path]) -> SourceTruth | None:
-    """The truth about `files`: of the file `name`, of the bundled scenes, or, where it is None, of folders.
+def find_truth(
+    truth: Truth | None,
+    files: Sequence[ImageFile],
+    paths: Sequence[Path],
+    digests: Mapping[str, str | None] | None = None,
+) -> SourceTruth | None:
+    """The truth about `files`: of a file, the bundled scenes, a mapping, or, where it is None, of folders.
 
-    None where no folder says anything. Raises UsageError where the file cannot be read, is wrong somewhere,
-    or has none of the images.
+    `digests` are those of the files, by image, where they have been read. None where no folder says anything.
+    Raises UsageError where the file cannot be read, is wrong somewhere, or has none of the images.
     """
-    if name is None:
+    if truth is None:
         sources = {file.image: folder_source(file.path, paths) for file in files}
         known = {image: source for image, source in sources.items() if source is not None}
         return SourceTruth(known, "folders") if known else None
-    truth, has_anomalies = load_sources(name)
-    return _paired(name, truth, has_anomalies, files)
+    if isinstance(truth, Mapping):
+        return _paired("the truth", _mapped(truth), False, files, digests or {})
+    if not isinstance(truth, str | PathLike):
+        raise UsageError(
+            f"A truth is a file, the word `scenes` or a mapping from image to source, not {shown(truth)}"
+        )
+    records, has_anomalies = load_sources(str(truth))
+    return _paired(str(truth), records, has_anomalies, files, digests or {})
+
+
+def _mapped(truth: Mapping[str, Source | None]) -> list[SourceRecord]:
+    problems: list[Problem] = []
+    records = [_record(Entry(str(image), {"source": truth[image]}, None), problems) for image in truth]
+    if problems or not records:
+        raise ItemsError("the truth", problems) if problems else UsageError("The truth is empty")
+    return records
 
 
 def load_sources(name: str) -> tuple[list[SourceRecord], bool]:
@@ -116,11 +138,15 @@ def _scene_sources() -> list[SourceRecord]:
 
 
 def _paired(
-    name: str, truth: Sequence[SourceRecord], has_anomalies: bool, files: Sequence[ImageFile]
+    name: str,
+    truth: Sequence[SourceRecord],
+    has_anomalies: bool,
+    files: Sequence[ImageFile],
+    digests: Mapping[str, str | None],
 ) -> SourceTruth:
     if not files:
         raise UsageError("There are no images to compare with the truth")
-    run = [SourceRecord(file.image, None) for file in files]
+    run = [SourceRecord(file.image, None, digests.get(file.image)) for file in files]
     pairing = pair_images(run, truth, labels=("the run", name))
     sources = {
         files[place].image: record.source

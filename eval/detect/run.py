@@ -12,8 +12,10 @@ from uncanny.agents.config import DetectConfig
 from uncanny.agents.context import ImageContext
 from uncanny.agents.source_detector import ROLES
 from uncanny.client.calls import usage
+from uncanny.errors import UsageError
 from uncanny.eval.annotate.run import AnnotateRun, ImageOptions, Images, image_run, read_config
 from uncanny.eval.common.run_result import Records
+from uncanny.eval.detect.data import Truth, find_truth
 from uncanny.eval.metrics.detection import JUDGED
 from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
@@ -26,9 +28,11 @@ from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
 from uncanny.schema import Detection, Status
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
+    from uncanny.eval.detect.score import DetectScore
     from uncanny.graphs.detect import DetectState
     from uncanny.runs.engine import Engine
 
@@ -59,6 +63,30 @@ class DetectRun(AnnotateRun):
         content = super().to_json(images)
         after = {name: content.pop(name) for name in ("failures", "skipped", "warnings", "error")}
         return {**content, "verdicts": {**dict.fromkeys(JUDGED, 0), **verdicts}, "scores": None, **after}
+
+    def score(self, truth: Truth | None = None) -> DetectScore:
+        """How many images were recognised for what they are.
+
+        `truth` is a file with a line an image (`{"image": "a.png", "source": "generated"}`), the word
+        `scenes` for the bundled images, or a mapping from image to `generated` or `real`; images are paired
+        by path, else by file name. Without it the folder that an image lies in says it: `real`, `0_real`,
+        `generated`, `fake`, `1_fake` or `synthetic`.
+
+        Raises UsageError where the truth cannot be read, has none of these images, or no folder tells.
+        """
+        from uncanny.eval.detect.score import score
+
+        base = self.path / (self.manifest.root or "")
+        digests = {record.image: record.sha256 for record in self.detections}
+        files = [ImageFile(base / image, image) for image in digests]
+        sources = find_truth(truth, files, (), digests)
+        if sources is None:
+            raise UsageError(
+                f"No folder of the images of {self.path} says whether they are generated",
+                remedy=f"Give {option('truth')}: a file, or a mapping from image to generated or real.",
+            )
+        pending = self.summary.pending
+        return score(self.detections, sources, None if pending is None else len(files) + pending)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One an image: the source the model took it for, None where it gave no clear answer."""
@@ -94,7 +122,8 @@ async def detect_async(
     `images`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of `annotate`. A record's
     `source` is `generated` or `real`, None where no clear verdict came.
 
-    Returns the run, also where it ended early or some images failed. Raises UsageError, ModelUnusableError.
+    Returns the run, also where it ended early or some images failed; its `score` compares with the truth.
+    Raises UsageError, ModelUnusableError.
 
     `detect_async` is the same for programs with an event loop.
 
@@ -103,6 +132,8 @@ async def detect_async(
     'generated'
     >>> asyncio.run(uncanny.detect_async(images, model="demo", out=out)).summary.state
     'finished'
+    >>> run.score("scenes").scored.accuracy
+    1.0
 
     Source: AnomReason, section 4 (detection in two turns).
     """

@@ -1,23 +1,34 @@
-"""The scores of a detection run against the truth."""
+"""The scores of a detection run against the truth.
+
+Accuracy with Wilson's interval, precision and recall of each class (AnomReason, section 4.2). An answer that
+says neither clearly is wrong, and a prediction of no class.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
 from uncanny.eval.detect.data import SourceTruth
 from uncanny.eval.metrics.detection import JUDGED, SOURCES, Accuracy, accuracy
 from uncanny.schema import Detection
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-@dataclass(frozen=True, slots=True)
-class DetectScore:
-    """`scored` is over images with an answer and a known source.
+COLUMNS = ("source", *JUDGED, "precision", "recall", "f1")
 
-    `without_answer` counts those whose call failed or that could not be read, `without_truth` those with an
-    answer whose source is not known, `missing` images of the run that have no record yet, None where it is
-    not known. None of them is in any score.
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DetectScore(TableResult):
+    """How well a run tells generated images from real ones.
+
+    `scored` is over images with an answer and a known source: `scored.accuracy`, 0 to 1, higher is better,
+    None without any. `without_answer` counts those whose call failed or that could not be read,
+    `without_truth` those with an answer whose source is not known, `missing` images of the run that have no
+    record yet, None where it is not known. None of them is in any score.
     """
 
     scored: Accuracy
@@ -25,6 +36,81 @@ class DetectScore:
     without_answer: int
     without_truth: int
     missing: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """`scores` of `uncanny detect --json`; shares in 0–1, None where there is nothing to take one of."""
+        scored = self.scored
+        return {
+            "truth": self.truth.origin,
+            "images": scored.images,
+            "accuracy": scored.accuracy,
+            "ci": {"accuracy": scored.interval()},
+            "classes": {
+                source: {
+                    "precision": scored.precision(source),
+                    "recall": scored.recall(source),
+                    "f1": scored.f1(source),
+                }
+                for source in SOURCES
+            },
+            "confusion": {
+                true: {judged: scored.counts[true, judged] for judged in JUDGED} for true in SOURCES
+            },
+            "unparseable": scored.unparseable,
+            "without_answer": self.without_answer,
+            **({} if self.missing is None else {"missing": self.missing}),
+            "without_truth": self.without_truth,
+            "truth_not_in_run": self.truth.unused,
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One a class: what its images were taken for, and the shares in 0–1, None where of nothing."""
+        for source in SOURCES:
+            yield {
+                "source": source,
+                **{judged: self.scored.counts[source, judged] for judged in JUDGED},
+                "precision": self.scored.precision(source),
+                "recall": self.scored.recall(source),
+                "f1": self.scored.f1(source),
+            }
+
+    def to_pandas(self) -> DataFrame:
+        """The rows as a data frame. Raises UsageError where pandas is not installed."""
+        return data_frame(COLUMNS, self.rows())
+
+    def tables(self) -> tuple[Table, ...]:
+        """A line a class, in percent, and the accuracy below."""
+        rows = tuple(
+            (
+                row["source"],
+                *(f"{row[judged]:,}" for judged in JUDGED),
+                *(_percent(row[name]) for name in ("precision", "recall", "f1")),
+            )
+            for row in self.rows()
+        )
+        return (
+            Table(("", *JUDGED, "precision", "recall", "f1"), rows, notes=(self._accuracy(), *self._notes())),
+        )
+
+    def _accuracy(self) -> str:
+        ends = self.scored.interval()
+        interval = "" if ends is None else f" (95 % interval {_percent(ends[0])} to {_percent(ends[1])})"
+        return (
+            f"Accuracy {_percent(self.scored.accuracy)}{interval}, {self.scored.right:,} of "
+            f"{self.scored.images:,} right, truth by {self.truth.origin}. Columns say what images of a class "
+            "were taken for; shares are percent."
+        )
+
+    def _notes(self) -> Iterator[str]:
+        counts = (
+            (self.scored.unparseable, "unparseable, counted as wrong"),
+            (self.missing or 0, "not judged yet, in no score"),
+            (self.without_answer, "without an answer, in no score"),
+            (self.without_truth, "without a known truth, in no score"),
+            (self.truth.unused, "of the truth not in this run"),
+        )
+        if notes := [f"{number:,} {what}" for number, what in counts if number]:
+            yield f"{'; '.join(notes)}."
 
 
 def score(records: Iterable[Detection], truth: SourceTruth, images: int | None = None) -> DetectScore:
@@ -49,26 +135,5 @@ def score(records: Iterable[Detection], truth: SourceTruth, images: int | None =
     )
 
 
-def score_json(result: DetectScore) -> dict[str, Any]:
-    """Shares in 0–1, None where there is nothing to take a share of."""
-    scored = result.scored
-    return {
-        "truth": result.truth.origin,
-        "images": scored.images,
-        "accuracy": scored.accuracy,
-        "ci": {"accuracy": scored.interval()},
-        "classes": {
-            source: {
-                "precision": scored.precision(source),
-                "recall": scored.recall(source),
-                "f1": scored.f1(source),
-            }
-            for source in SOURCES
-        },
-        "confusion": {true: {judged: scored.counts[true, judged] for judged in JUDGED} for true in SOURCES},
-        "unparseable": scored.unparseable,
-        "without_answer": result.without_answer,
-        **({} if result.missing is None else {"missing": result.missing}),
-        "without_truth": result.without_truth,
-        "truth_not_in_run": result.truth.unused,
-    }
+def _percent(share: float | None) -> str:
+    return MISSING if share is None else f"{100 * share:.1f}"

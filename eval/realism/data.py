@@ -24,7 +24,7 @@ from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
 from uncanny.schema import Record
-from uncanny.wording import option
+from uncanny.wording import counted, harmless, option
 
 PAIR_FILE = "pairs.jsonl"
 _PAIRS = "Pairs are a file, a folder, the word `scenes` or uncanny.realism.PairFiles records"
@@ -54,7 +54,7 @@ class PairFiles:
     group: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PairSet:
     """Pairs with unique ids, and where they came from: a file, two folders, the scenes, or a program.
 
@@ -64,6 +64,13 @@ class PairSet:
     pairs: tuple[PairFiles, ...]
     source: tuple[Path, ...] | Literal["scenes", "program"] = "program"
     skipped: SkippedInputs | None = None
+
+    def __repr__(self) -> str:
+        if isinstance(self.source, str):
+            origin = {"scenes": "the bundled scenes", "program": "a program"}[self.source]
+        else:
+            origin = harmless(", ".join(map(str, self.source)))
+        return f"<{counted(len(self), 'pair')} of {origin}>"
 
     def __len__(self) -> int:
         return len(self.pairs)

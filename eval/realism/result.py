@@ -141,9 +141,9 @@ class SetScore:
         return self.overall.n - self.overall.labels["undetermined"].counts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RealismScore(TableResult):
-    """All sets side by side, by name, in the order given.
+    """All sets side by side, by name, in the order given; `score[name]` is one of them.
 
     `resamples` and `seed` are what the intervals were made with; 0 resamples is none. `published` shows the
     published scores of people beside those here, in tables and on the page.
@@ -153,6 +153,9 @@ class RealismScore(TableResult):
     resamples: int
     seed: int
     published: bool = False
+
+    def __getitem__(self, name: str) -> SetScore:
+        return self.sets[name]
 
     def to_json(self) -> dict[str, Any]:
         """What `uncanny realism score --json` writes: one set as it is, several under `models` by name."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from uncanny.eval.audit.score.result import AuditResult
     from uncanny.eval.detect.forecast import DetectForecast, detect_forecast
     from uncanny.eval.detect.run import DetectRun, detect, detect_async
+    from uncanny.eval.detect.score import DetectScore
     from uncanny.eval.report import report
     from uncanny.images import PixelPolicy
     from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, Tokens
@@ -52,6 +53,7 @@ _HOMES = {
     "Capabilities": "uncanny.models.base:Capabilities",
     "DetectForecast": "uncanny.eval.detect.forecast:DetectForecast",
     "DetectRun": "uncanny.eval.detect.run:DetectRun",
+    "DetectScore": "uncanny.eval.detect.score:DetectScore",
     "Detection": "uncanny.schema:Detection",
     "ModelRequest": "uncanny.models.base:ModelRequest",
     "ModelResponse": "uncanny.models.base:ModelResponse",
@@ -87,6 +89,7 @@ __all__ = [
     "Capabilities",
     "DetectForecast",
     "DetectRun",
+    "DetectScore",
     "Detection",
     "ModelRequest",
     "ModelResponse",

@@ -9,6 +9,8 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from uncanny.wording import harmless, layout
+
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Severity = Annotated[int, Field(ge=0, le=100, strict=True)]
@@ -151,6 +153,18 @@ class Annotation(Record):
     usage: Usage = Usage()
     pixels: Pixels | None = None
     file_stamp: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._headline()}>"
+
+    def __str__(self) -> str:
+        """A line an anomaly, with its severity, and a line an error."""
+        anomalies = (f"  {each.severity:3}  {each.name}: {each.phenomenon}" for each in self.anomalies)
+        return layout([self._headline(), *anomalies, *(f"  {each.message}" for each in self.errors)])
+
+    def _headline(self) -> str:
+        number = len(self.anomalies)
+        return harmless(f"{self.image}: {self.status}, {number} {'anomaly' if number == 1 else 'anomalies'}")
 
 
 def names_nothing(record: Annotation) -> bool:

@@ -80,6 +80,11 @@ def count(value: float | None) -> str:
     return f"{value:,.0f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 item`, `2,000 items`; for nouns whose plural has an s."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def cost(value: float | None) -> str:
     if value is None:
         return NOT_PRICED

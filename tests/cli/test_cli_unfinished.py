@@ -9,7 +9,7 @@ import pytest
 
 from tests.runs.e2e import uncanny_here
 from uncanny.eval.detect.data import SourceTruth
-from uncanny.eval.detect.score import score, score_json
+from uncanny.eval.detect.score import score
 
 RECORDS = {"demo": "annotations.jsonl", "realism": "verdicts.jsonl", "mcq": "answers.jsonl"}
 
@@ -78,5 +78,5 @@ def test_finished_runs_say_nothing(kind: str, tmp_path: Path) -> None:
 
 def test_detect() -> None:
     truth = SourceTruth({"a.png": "real"}, "t")
-    assert score_json(score([], truth, images=4))["missing"] == 4
-    assert "missing" not in score_json(score([], truth))
+    assert score([], truth, images=4).to_json()["missing"] == 4
+    assert "missing" not in score([], truth).to_json()

@@ -273,14 +273,14 @@ class PublishedTable:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AuditResult(TableResult):
     """A whole audit. Lower is better, 0 is flawless.
 
     `against` is the same generators by a second assessor, and `agreement` compares the two. `pair_by` is
     `stem`, the name of a column, or None. `published` is None unless asked for.
 
-    It prints as a table, and shows as one in a notebook.
+    It prints as a table, and shows as one in a notebook; `result[name]` is a generator's score.
     """
 
     leaderboard: Leaderboard
@@ -292,6 +292,9 @@ class AuditResult(TableResult):
     against: Leaderboard | None = None
     agreement: tuple[Agreement, ...] = ()
     published: PublishedTable | None = None
+
+    def __getitem__(self, name: str) -> GeneratorScore:
+        return self.leaderboard.generators[name]
 
     @property
     def leaderboards(self) -> tuple[Leaderboard, ...]:

@@ -14,6 +14,8 @@ from typing import Annotated, Literal, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from uncanny.wording import counted, harmless
+
 Question = Literal["q1", "q2", "q3", "q4"]
 # The control asks Q4 again without the image, with a further option F: no image was provided.
 AskedQuestion = Literal["q1", "q2", "q3", "q4", "q4_no_image"]
@@ -113,7 +115,7 @@ class Answer(_Record):
         return value if isinstance(value, str) else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ItemSet(Sequence[Item]):
     """Items with the file they are from, which is where their image paths start, unless a `root` is named.
 
@@ -129,6 +131,10 @@ class ItemSet(Sequence[Item]):
     def of(cls, items: Sequence[Item]) -> ItemSet:
         """`items` as they are, if they are a set; others have paths that start in the current folder."""
         return items if isinstance(items, ItemSet) else cls(tuple(items), Path("items.jsonl"))
+
+    def __repr__(self) -> str:
+        origin = "the bundled scenes" if self.bundled else harmless(str(self.file))
+        return f"<{counted(len(self), 'item')} of {origin}>"
 
     def __len__(self) -> int:
         return len(self.items)

@@ -150,7 +150,7 @@ def box_answers(items: ItemSource, picks: Mapping[str, BoxPick], model: str) -> 
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BoxScores(TableResult):
     """Q3 of a model that gives masks, as shares of images.
 

@@ -139,7 +139,7 @@ class McNemar:
     p_value: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class McqScores(Mapping[str, ModelScore], TableResult):
     """The scores of all models on one set: `scores["openai/gpt-4o"].splits["artifact"].all_q1_4`.
 

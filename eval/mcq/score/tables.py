@@ -14,7 +14,7 @@ from uncanny.eval.common.published import published as published_tables
 from uncanny.eval.common.tables import MISSING, Table
 from uncanny.eval.mcq.data.items import Item
 from uncanny.eval.mcq.data.texts import whose_texts
-from uncanny.wording import either
+from uncanny.wording import counted, either
 
 if TYPE_CHECKING:
     from uncanny.eval.mcq.score.result import McqScores, ModelScore
@@ -91,14 +91,14 @@ def _notes(scores: McqScores) -> list[str]:
         missing, invalid = sum(score.missing.values()), sum(score.invalid.values())
         if missing:
             reasons = ", ".join(f"{count} {reason}" for reason, count in score.missing.items())
-            notes.append(
-                f"{name}: {missing} answers are missing ({reasons}) of {score.asked:,}, and in no share"
-            )
+            answers = f"{counted(missing, 'answer')} {'is' if missing == 1 else 'are'} missing"
+            notes.append(f"{name}: {answers} ({reasons}) of {score.asked:,}, and in no share")
         if score.changed:
             notes.append(f"{name}: {changed_note(score.changed)}")
         if invalid:
             refused = sum(score.refused.values())
-            notes.append(f"{name}: {invalid} invalid answers count as wrong, {refused} of them refusals")
+            answers = f"{counted(invalid, 'invalid answer')} {'counts' if invalid == 1 else 'count'}"
+            notes.append(f"{name}: {answers} as wrong, {refused} of them refusals")
     if scores.oracle is not None and len(scores) > 1:
         notes.append(
             f"At least one model gets all four right on {_percent(scores.oracle)} % of artifact images"

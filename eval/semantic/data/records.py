@@ -10,6 +10,7 @@ import orjson
 
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Source, Status
+from uncanny.wording import counted, harmless
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class ScoredImage:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AnomalySet:
     """Predictions or truth: all images of a file or of records in memory, in order; names are unique.
 
@@ -58,6 +59,9 @@ class AnomalySet:
     unread_severities: int = 0
     unread_answers: tuple[str, ...] = ()
     unfinished: Unfinished | None = None
+
+    def __repr__(self) -> str:
+        return f"<anomalies of {counted(len(self.images), 'image')} of {harmless(self.origin)}>"
 
     @property
     def has_source(self) -> bool:

@@ -278,7 +278,7 @@ class TruthInfo:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SemanticScore(TableResult):
     """All predictions against one truth. Scores with the same `signature` can be compared.
 

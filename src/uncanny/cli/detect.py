@@ -188,12 +188,10 @@ class DetectSummary:
         return write_page(self.run) if self.report else None
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  the run knows it
-        from uncanny.eval.detect.score import score_json
-
         scores = self.scores()
         return self.run.to_json(self.judged.names) | {
             "report": None if page is None else str(page),
-            "scores": None if scores is None else score_json(scores),
+            "scores": None if scores is None else scores.to_json(),
         }
 
     def text(self, end: RunEnd, page: Path | None) -> str:
@@ -244,7 +242,6 @@ class DetectSummary:
 def scores_of_runs(summaries: Mapping[str, DetectSummary]) -> Scores:
     """The table and the JSON of several runs over the same images; accuracy where the truth is known."""
     from uncanny.cli.several import Scores
-    from uncanny.eval.detect.score import score_json
     from uncanny.eval.metrics.detection import JUDGED, SOURCES
 
     width = max(len("model"), *map(len, summaries))
@@ -257,7 +254,7 @@ def scores_of_runs(summaries: Mapping[str, DetectSummary]) -> Scores:
         verdicts = summary.verdicts()
         cells = [f"{verdicts[judged]:,}" for judged in JUDGED]
         score = summary.scores()
-        scores[name] = None if score is None else score_json(score)
+        scores[name] = None if score is None else score.to_json()
         if score is not None:
             scored = score.scored
             cells += [*(_percent(scored.recall(true)) for true in SOURCES), _accuracy(score)]

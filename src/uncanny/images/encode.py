@@ -16,6 +16,7 @@ from PIL import Image, ImageCms
 from uncanny.errors import ImageError, UsageError
 from uncanny.images.decode import Decoded
 from uncanny.images.signature import MEDIA_TYPES, Format
+from uncanny.wording import option
 
 Target = Literal["PNG", "JPEG", "WEBP"]
 
@@ -56,16 +57,16 @@ class PixelPolicy:
 
     def __post_init__(self) -> None:
         if self.format not in ("keep", "png", "jpeg"):
-            raise UsageError(f"image format {self.format!r} is none of keep, png, jpeg")
+            raise UsageError(f"{option('image_format')} {self.format!r} is none of keep, png, jpeg")
         if not 1 <= self.jpeg_quality <= 100:
-            raise UsageError(f"JPEG quality {self.jpeg_quality!r} is outside 1–100")
+            raise UsageError(f"{option('jpeg_quality')} must be 1 to 100, not {self.jpeg_quality!r}")
         for name, value in (
-            ("longest side", self.max_side),
-            ("most pixels", self.max_pixels),
-            ("most bytes of a file", self.max_file_bytes),
+            ("max_side", self.max_side),
+            ("max_pixels", self.max_pixels),
+            ("max_file_bytes", self.max_file_bytes),
         ):
             if value is not None and value < 1:
-                raise UsageError(f"{name} {value!r} is below 1")
+                raise UsageError(f"{option(name)} must be at least 1, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+import uncanny
+from uncanny.demo.scenes import scenes
+from uncanny.errors import UsageError
 from uncanny.eval.detect.data import SourceTruth
-from uncanny.eval.detect.score import score, score_json
+from uncanny.eval.detect.score import score
 from uncanny.eval.metrics.intervals import wilson_interval
-from uncanny.schema import Detection, StepError
+from uncanny.schema import Detection, Source, StepError
 
 TRUTH = SourceTruth(
     {"a": "generated", "b": "generated", "c": "real", "d": "real", "e": "real"}, "t.jsonl", unused=2
@@ -43,7 +50,7 @@ def test_a_refusal_is_a_wrong_answer_even_without_words() -> None:
 
 
 def test_json_has_every_figure_and_null_for_what_is_not_there() -> None:
-    told = score_json(score([record("a", "generated"), record("b", None)], TRUTH))
+    told = score([record("a", "generated"), record("b", None)], TRUTH).to_json()
     assert told == {
         "truth": "t.jsonl",
         "images": 2,
@@ -62,5 +69,44 @@ def test_json_has_every_figure_and_null_for_what_is_not_there() -> None:
         "without_truth": 0,
         "truth_not_in_run": 2,
     }
-    empty = score_json(score([], TRUTH))
+    empty = score([], TRUTH).to_json()
     assert (empty["accuracy"], empty["ci"]["accuracy"]) == (None, None)
+
+
+def test_a_run_is_scored_from_python(tmp_path: Path) -> None:
+    for name in ("real", "generated"):
+        (tmp_path / name).mkdir()
+    for scene in scenes():
+        shutil.copy(scene.image_path, tmp_path / ("generated" if scene.role == "anomalous" else "real"))
+    run = uncanny.detect([tmp_path / "real", tmp_path / "generated"], model="demo", out=tmp_path / "run")
+    scores = run.score()
+    assert (scores.truth.origin, scores.scored.right, scores.scored.images) == ("folders", 17, 20)
+    assert scores.scored == run.score("scenes").scored == run.score(truth_of(run)).scored
+    assert scores.to_json()["confusion"]["real"] == {"generated": 1, "real": 8, "unparseable": 1}
+    assert "Accuracy 85.0" in str(scores)
+    assert "1 unparseable, counted as wrong." in " ".join(str(scores).split())
+    assert list(scores.to_pandas().set_index("source").loc["generated"])[:3] == [9, 1, 0]
+    partly = uncanny.detect(tmp_path / "real", model="demo", out=tmp_path / "partly", limit=2)
+    assert partly.score().missing == 0
+    assert partly.score({partly.detections[0].image: "real"}).without_truth == 1
+
+
+def truth_of(run: uncanny.DetectRun) -> dict[str, Source | None]:
+    return {record.image: "real" if "/real/" in record.image else "generated" for record in run.detections}
+
+
+@pytest.mark.parametrize(
+    ("truth", "message"),
+    [
+        (None, "No folder of the images of .* says whether they are generated. Give `truth`"),
+        (3, "A truth is a file, .*, not 3"),
+        ({}, "The truth is empty"),
+        ({"a.png": "fake"}, "must be generated or real, not 'fake'"),
+        ("nowhere.jsonl", "nowhere.jsonl"),
+    ],
+    ids=str,
+)
+def test_a_truth_that_is_none_is_refused(truth: Any, message: str, tmp_path: Path) -> None:
+    run = uncanny.detect(next(iter(scenes())).image_path, model="demo", out=tmp_path)
+    with pytest.raises(UsageError, match=message):
+        run.score(truth)
