@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +99,8 @@ def stream_annotations(file: Path) -> Iterator[Annotation]:
     """
     if not file.is_file():
         return
-    last = _last_lines(file)
+    with file.open("rb") as lines:
+        last = last_lines(enumerate(lines, 1))
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
@@ -114,13 +115,16 @@ def stream_annotations(file: Path) -> Iterator[Annotation]:
                 yield record
 
 
-def _last_lines(file: Path) -> dict[str, int]:
-    """While a run goes on, an image that was asked again has a second line."""
-    last: dict[str, int] = {}
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
-                last[str(orjson.loads(line)["image"])] = number
-            except (orjson.JSONDecodeError, KeyError, TypeError):
-                continue
-    return last
+def last_lines(lines: Iterable[tuple[int, bytes]]) -> dict[str, int]:
+    """By image the number of its last line: while a run goes on, one asked again has a second line."""
+    return {image: number for number, line in lines if (image := image_of(line)) is not None}
+
+
+def image_of(line: bytes) -> str | None:
+    """The image that a line of records is about; None where it says none."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    image = record.get("image") if isinstance(record, dict) else None
+    return image if isinstance(image, str) else None

@@ -14,6 +14,7 @@ import uncanny.models
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.models.base import ModelProvider, Provider
 from uncanny.models.registry import PROVIDERS, WITHOUT_NAME, Access, ModelId, open_model, parse_model
+from uncanny.runs.forecast import CACHED_PREFIX
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "VLLM_API_KEY", "OPENAI_COMPATIBLE_API_KEY")
 LOCAL = Access("http://127.0.0.1:9/v1", 5.0)
@@ -67,6 +68,9 @@ async def test_every_provider_opens_under_the_name_the_user_wrote(provider: str)
         assert opened.capabilities.media_types >= {"image/png", "image/jpeg"}
         assert (opened.endpoint is None) == (provider in WITHOUT_NAME)
         assert inspect.iscoroutinefunction(opened.generate)
+        if provider in CACHED_PREFIX:  # what forecasts know of it
+            assert opened.capabilities.prefix_cache
+            assert opened.capabilities.schema_in_prefix == CACHED_PREFIX[provider]
     finally:
         await opened.close()
 

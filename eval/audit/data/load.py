@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
 from pydantic import ValidationError
 
 from uncanny.errors import UsageError
@@ -14,7 +13,7 @@ from uncanny.eval.audit.data.aggregate import MOST_WORST, Aggregate, pairing
 from uncanny.eval.audit.data.alike import Provenance
 from uncanny.eval.audit.data.sources import Source
 from uncanny.eval.common.problems import ItemsError, Problem, of_validation
-from uncanny.eval.common.runs import ReadRun, open_run
+from uncanny.eval.common.runs import ReadRun, image_of, last_lines, open_run
 from uncanny.records.run_folder import Unfinished, unfinished
 from uncanny.schema import Annotation
 from uncanny.wording import option
@@ -143,13 +142,13 @@ def _annotations(records: _Records, problems: list[Problem]) -> Iterator[tuple[i
     if records.file is None:
         yield from ((None, record) for record in records.source.annotations)
         return
-    last = _last_lines(records.file) if records.growing else {}
+    last = last_lines(_lines(records.file)) if records.growing else {}
     for number, line in _lines(records.file):
         try:
             record = Annotation.model_validate_json(line)
         except ValidationError as error:
             if not (records.growing and not line.endswith(b"\n")):
-                problems += of_validation(error, item=_image_of(line), line=number)
+                problems += of_validation(error, item=image_of(line), line=number)
             continue
         if last.get(record.image, number) == number:
             yield number, record
@@ -167,20 +166,6 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
             f"{file} cannot be read: {error.strerror or error}",
             remedy="Name a run folder or a JSON Lines file with annotations.",
         ) from error
-
-
-def _last_lines(file: Path) -> dict[str, int]:
-    """While a run goes on, an image that was asked again has a second line."""
-    return {image: number for number, line in _lines(file) if (image := _image_of(line)) is not None}
-
-
-def _image_of(line: bytes) -> str | None:
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    image = record.get("image") if isinstance(record, dict) else None
-    return image if isinstance(image, str) else None
 
 
 def _of_source(problem: Problem, place: str) -> Problem:

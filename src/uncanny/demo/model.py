@@ -40,15 +40,7 @@ WITHOUT_IMAGE: Final = {"integrate_merge", "integrate_list", mcq.NO_IMAGE}
 IMAGE_TOKENS: Final = 765
 """Tokens an image counts as in the estimates: a 1024² image at GPT-4o's rate."""
 
-CAPABILITIES: Final = Capabilities(
-    media_types=frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"}),
-    max_image_bytes=None,
-    max_image_side=None,
-    temperature=True,
-    top_p=True,
-    schema_in_prefix=False,
-    prefix_cache=False,
-)
+CAPABILITIES: Final = Capabilities()
 
 _REMEDY = (
     "For your own images use a real model: openai/NAME, anthropic/NAME, vllm/NAME or "

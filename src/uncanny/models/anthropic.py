@@ -36,7 +36,6 @@ URL_VARIABLE = "ANTHROPIC_BASE_URL"
 DEFAULT_URL = "https://api.anthropic.com"
 # What calls add to a base URL, in the order in which it is taken off where users have it in theirs.
 OWN_PATHS = ("/messages", "/v1")
-MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 # The limit of 5 MB is on the base64 text.
 LARGEST_IMAGE = 5 * 1024 * 1024 * 3 // 4
 
@@ -88,7 +87,6 @@ class AnthropicProvider(ModelProvider):
         self._constrained = True
         self.name, self.endpoint = name, address.identity
         self.capabilities = Capabilities(
-            media_types=MEDIA_TYPES,
             max_image_bytes=LARGEST_IMAGE,
             max_image_side=largest_side(model),
             temperature=False,

@@ -17,7 +17,6 @@ from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel, Place
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
 DEFAULT_URL = "https://api.openai.com/v1"
-MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 # Larger images are made smaller by the server without a word.
 LARGEST_SIDE = 2048
 LARGEST_IMAGE = 20_000_000
@@ -66,7 +65,6 @@ class OpenAIProvider(ChatModel):
         super().__init__(
             Place(address, client, ErrorContext.at(address, name, model, KEY_VARIABLE, key)),
             capabilities=Capabilities(
-                media_types=MEDIA_TYPES,
                 max_image_bytes=LARGEST_IMAGE,
                 max_image_side=LARGEST_SIDE,
                 temperature=sampling,

@@ -15,7 +15,6 @@ from uncanny.models.addresses import Address, parse_address
 from uncanny.models.base import Capabilities
 from uncanny.models.http import environment_key, http_client
 from uncanny.models.http_errors import ErrorContext
-from uncanny.models.openai import MEDIA_TYPES
 from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel, Place
 from uncanny.models.registry import COMPATIBLE_URL_VARIABLE
 from uncanny.wording import option
@@ -37,7 +36,7 @@ class CompatibleProvider(ChatModel):
     key_variable: ClassVar[str] = "OPENAI_COMPATIBLE_API_KEY"
     default_url: ClassVar[str | None] = None
     variant: ClassVar[ApiVariant] = ApiVariant("max_tokens", "high", shared_schema=False)
-    takes: ClassVar[Capabilities] = Capabilities(media_types=MEDIA_TYPES, prefix_cache=True)
+    takes: ClassVar[Capabilities] = Capabilities(prefix_cache=True)
 
     def __init__(
         self,

@@ -25,7 +25,8 @@ from uncanny.wording import layout, option
 
 # Where no run folder is named; a forecast leaves nothing there.
 UNNAMED: Final = Path("runs/unnamed")
-# Providers whose prefix cache lowers the price; True where a schema is rendered ahead of the messages.
+# Providers whose prefix cache lowers the price, and their `Capabilities.schema_in_prefix`: a forecast opens
+# no model that could be asked.
 CACHED_PREFIX: Final[Mapping[str, bool]] = {"openai": True, "anthropic": True, "vllm": False}
 A = TypeVar("A", bound=Annotation)
 

@@ -7,7 +7,6 @@ import contextlib
 from uncanny.errors import ModelUnusableError
 from uncanny.models.base import Capabilities, ModelRequest, ModelResponse
 from uncanny.models.http_errors import NothingThereError
-from uncanny.models.openai import MEDIA_TYPES
 from uncanny.models.openai_chat import ApiVariant
 from uncanny.models.openai_compatible import CompatibleProvider
 
@@ -28,7 +27,7 @@ class VLLMProvider(CompatibleProvider):
     key_variable = "VLLM_API_KEY"
     default_url = "http://127.0.0.1:8000/v1"
     variant = ApiVariant("max_tokens", None, shared_schema=False, image_uuid=True)
-    takes = Capabilities(media_types=MEDIA_TYPES, prefix_cache=True, fixed_concurrency=True)
+    takes = Capabilities(prefix_cache=True, fixed_concurrency=True)
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
         """Make one call; see `ModelProvider.generate`. The error for a model that is not there names those
