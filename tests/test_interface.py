@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import doctest
 import inspect
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,6 +31,21 @@ def test_every_public_name_is_there_and_documented(door: ModuleType) -> None:
     assert set(door.__all__) <= set(dir(door))
     with pytest.raises(AttributeError, match="nonsense"):
         door.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: str(door.__name__))
+def test_type_checkers_and_python_see_the_same(door: ModuleType) -> None:
+    imports = [
+        (node.module, alias.name)
+        for node in ast.walk(ast.parse(inspect.getsource(door)))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name
+    ]
+    assert sorted(name for _, name in imports) == door.__all__
+    for module, name in imports:
+        assert module is not None
+        assert getattr(door, name) is getattr(import_module(module), name)
 
 
 @pytest.fixture

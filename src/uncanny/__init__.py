@@ -13,119 +13,91 @@ What `__all__` names is the public interface. Each name is loaded when it is fir
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from uncanny import errors, mcq, realism, semantic
-    from uncanny.agents import AnnotateConfig
-    from uncanny.errors import UncannyError
-    from uncanny.eval.annotate.forecast import AnnotateForecast, annotate_forecast
-    from uncanny.eval.annotate.run import (
-        AnnotateRun,
-        annotate,
-        annotate_async,
-        annotate_image,
-        annotate_image_async,
-    )
-    from uncanny.eval.audit.run import audit, audit_async
-    from uncanny.eval.audit.score.result import AuditResult
-    from uncanny.eval.detect.forecast import DetectForecast, detect_forecast
-    from uncanny.eval.detect.run import DetectRun, detect, detect_async
-    from uncanny.eval.detect.score import DetectScore
-    from uncanny.eval.report import report
-    from uncanny.images import PixelPolicy
-    from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, Tokens
-    from uncanny.models.registry import register_provider
-    from uncanny.runs.stop import Stop
-    from uncanny.schema import Annotation, Anomaly, Detection
-
-# Where each public name is; a name without a second part is a module.
-_HOMES = {
-    "AnnotateConfig": "uncanny.agents:AnnotateConfig",
-    "AnnotateForecast": "uncanny.eval.annotate.forecast:AnnotateForecast",
-    "AnnotateRun": "uncanny.eval.annotate.run:AnnotateRun",
-    "Annotation": "uncanny.schema:Annotation",
-    "Anomaly": "uncanny.schema:Anomaly",
-    "AuditResult": "uncanny.eval.audit.score.result:AuditResult",
-    "Capabilities": "uncanny.models.base:Capabilities",
-    "DetectForecast": "uncanny.eval.detect.forecast:DetectForecast",
-    "DetectRun": "uncanny.eval.detect.run:DetectRun",
-    "DetectScore": "uncanny.eval.detect.score:DetectScore",
-    "Detection": "uncanny.schema:Detection",
-    "ModelRequest": "uncanny.models.base:ModelRequest",
-    "ModelResponse": "uncanny.models.base:ModelResponse",
-    "PixelPolicy": "uncanny.images:PixelPolicy",
-    "Stop": "uncanny.runs.stop:Stop",
-    "Tokens": "uncanny.models.base:Tokens",
-    "UncannyError": "uncanny.errors:UncannyError",
-    "annotate": "uncanny.eval.annotate.run:annotate",
-    "annotate_async": "uncanny.eval.annotate.run:annotate_async",
-    "annotate_forecast": "uncanny.eval.annotate.forecast:annotate_forecast",
-    "annotate_image": "uncanny.eval.annotate.run:annotate_image",
-    "annotate_image_async": "uncanny.eval.annotate.run:annotate_image_async",
-    "audit": "uncanny.eval.audit.run:audit",
-    "audit_async": "uncanny.eval.audit.run:audit_async",
-    "detect": "uncanny.eval.detect.run:detect",
-    "detect_async": "uncanny.eval.detect.run:detect_async",
-    "detect_forecast": "uncanny.eval.detect.forecast:detect_forecast",
-    "errors": "uncanny.errors",
-    "mcq": "uncanny.mcq",
-    "realism": "uncanny.realism",
-    "register_provider": "uncanny.models.registry:register_provider",
-    "report": "uncanny.eval.report:report",
-    "semantic": "uncanny.semantic",
-}
-
-__all__ = [
-    "AnnotateConfig",
-    "AnnotateForecast",
-    "AnnotateRun",
-    "Annotation",
-    "Anomaly",
-    "AuditResult",
-    "Capabilities",
-    "DetectForecast",
-    "DetectRun",
-    "DetectScore",
-    "Detection",
-    "ModelRequest",
-    "ModelResponse",
-    "PixelPolicy",
-    "Stop",
-    "Tokens",
-    "UncannyError",
-    "annotate",
-    "annotate_async",
-    "annotate_forecast",
-    "annotate_image",
-    "annotate_image_async",
-    "audit",
-    "audit_async",
-    "detect",
-    "detect_async",
-    "detect_forecast",
-    "errors",
-    "mcq",
-    "realism",
-    "register_provider",
-    "report",
-    "semantic",
-]
+    from uncanny import errors as errors
+    from uncanny import mcq as mcq
+    from uncanny import realism as realism
+    from uncanny import semantic as semantic
+    from uncanny.agents import AnnotateConfig as AnnotateConfig
+    from uncanny.errors import UncannyError as UncannyError
+    from uncanny.eval.annotate.forecast import AnnotateForecast as AnnotateForecast
+    from uncanny.eval.annotate.forecast import annotate_forecast as annotate_forecast
+    from uncanny.eval.annotate.run import AnnotateRun as AnnotateRun
+    from uncanny.eval.annotate.run import annotate as annotate
+    from uncanny.eval.annotate.run import annotate_async as annotate_async
+    from uncanny.eval.annotate.run import annotate_image as annotate_image
+    from uncanny.eval.annotate.run import annotate_image_async as annotate_image_async
+    from uncanny.eval.audit.run import audit as audit
+    from uncanny.eval.audit.run import audit_async as audit_async
+    from uncanny.eval.audit.score.result import AuditResult as AuditResult
+    from uncanny.eval.detect.forecast import DetectForecast as DetectForecast
+    from uncanny.eval.detect.forecast import detect_forecast as detect_forecast
+    from uncanny.eval.detect.run import DetectRun as DetectRun
+    from uncanny.eval.detect.run import detect as detect
+    from uncanny.eval.detect.run import detect_async as detect_async
+    from uncanny.eval.detect.score import DetectScore as DetectScore
+    from uncanny.eval.report import report as report
+    from uncanny.images import PixelPolicy as PixelPolicy
+    from uncanny.models.base import Capabilities as Capabilities
+    from uncanny.models.base import ModelRequest as ModelRequest
+    from uncanny.models.base import ModelResponse as ModelResponse
+    from uncanny.models.base import Tokens as Tokens
+    from uncanny.models.registry import register_provider as register_provider
+    from uncanny.runs.stop import Stop as Stop
+    from uncanny.schema import Annotation as Annotation
+    from uncanny.schema import Anomaly as Anomaly
+    from uncanny.schema import Detection as Detection
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, attribute = _HOMES[name].partition(":")
-    value = import_module(module)
-    if attribute:
-        value = getattr(value, attribute)
-    globals()[name] = value
-    return value
+def lazy_names(
+    module: str, homes: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """`__all__`, `__getattr__` and `__dir__` of a `module` that loads each name when it is first used.
+
+    `homes` has the names by the module they lie in; those that lie in `module` itself are modules.
+    """
+    places = {name: home for home, names in homes.items() for name in names.split()}
+
+    def load(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        home = places[name]
+        value = import_module(f"{home}.{name}") if home == module else getattr(import_module(home), name)
+        setattr(sys.modules[module], name, value)
+        return value
+
+    listed = {*places, "__version__"} if module == __name__ else places
+    return sorted(places), load, lambda: sorted(listed)
 
 
-def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+# The same names as above, for Python: type checkers read no tables.
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "uncanny": "errors mcq realism semantic",
+        "uncanny.agents": "AnnotateConfig",
+        "uncanny.errors": "UncannyError",
+        "uncanny.eval.annotate.forecast": "AnnotateForecast annotate_forecast",
+        "uncanny.eval.annotate.run": (
+            "AnnotateRun annotate annotate_async annotate_image annotate_image_async"
+        ),
+        "uncanny.eval.audit.run": "audit audit_async",
+        "uncanny.eval.audit.score.result": "AuditResult",
+        "uncanny.eval.detect.forecast": "DetectForecast detect_forecast",
+        "uncanny.eval.detect.run": "DetectRun detect detect_async",
+        "uncanny.eval.detect.score": "DetectScore",
+        "uncanny.eval.report": "report",
+        "uncanny.images": "PixelPolicy",
+        "uncanny.models.base": "Capabilities ModelRequest ModelResponse Tokens",
+        "uncanny.models.registry": "register_provider",
+        "uncanny.runs.stop": "Stop",
+        "uncanny.schema": "Annotation Anomaly Detection",
+    },
+)

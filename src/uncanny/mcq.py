@@ -9,95 +9,59 @@ scores["openai/gpt-4o"].splits["artifact"].all_q1_4
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from uncanny import lazy_names
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.problems import Problem
-    from uncanny.eval.mcq.data.answers import write_predictions
-    from uncanny.eval.mcq.data.checks import check
-    from uncanny.eval.mcq.data.drafts import build
-    from uncanny.eval.mcq.data.export import export_table
-    from uncanny.eval.mcq.data.items import Answer, Item, ItemSet
-    from uncanny.eval.mcq.data.load import load
-    from uncanny.eval.mcq.data.overlay import overlay
-    from uncanny.eval.mcq.data.released import import_table
-    from uncanny.eval.mcq.forecast import McqForecast, forecast
-    from uncanny.eval.mcq.run import McqRun, run, run_async
-    from uncanny.eval.mcq.score.box_models import BoxScores, box_answers, choose_box, read_mask, score_boxes
-    from uncanny.eval.mcq.score.controls import NoImageScore, baseline_answers, random_expectation
-    from uncanny.eval.mcq.score.result import McNemar, McqScores, ModelScore, SplitScores
-    from uncanny.eval.mcq.score.score import score
+    from uncanny.eval.common.problems import Problem as Problem
+    from uncanny.eval.mcq.data.answers import write_predictions as write_predictions
+    from uncanny.eval.mcq.data.checks import check as check
+    from uncanny.eval.mcq.data.drafts import build as build
+    from uncanny.eval.mcq.data.export import export_table as export_table
+    from uncanny.eval.mcq.data.items import Answer as Answer
+    from uncanny.eval.mcq.data.items import Item as Item
+    from uncanny.eval.mcq.data.items import ItemSet as ItemSet
+    from uncanny.eval.mcq.data.load import load as load
+    from uncanny.eval.mcq.data.overlay import overlay as overlay
+    from uncanny.eval.mcq.data.released import import_table as import_table
+    from uncanny.eval.mcq.forecast import McqForecast as McqForecast
+    from uncanny.eval.mcq.forecast import forecast as forecast
+    from uncanny.eval.mcq.run import McqRun as McqRun
+    from uncanny.eval.mcq.run import run as run
+    from uncanny.eval.mcq.run import run_async as run_async
+    from uncanny.eval.mcq.score.box_models import BoxScores as BoxScores
+    from uncanny.eval.mcq.score.box_models import box_answers as box_answers
+    from uncanny.eval.mcq.score.box_models import choose_box as choose_box
+    from uncanny.eval.mcq.score.box_models import read_mask as read_mask
+    from uncanny.eval.mcq.score.box_models import score_boxes as score_boxes
+    from uncanny.eval.mcq.score.controls import NoImageScore as NoImageScore
+    from uncanny.eval.mcq.score.controls import baseline_answers as baseline_answers
+    from uncanny.eval.mcq.score.controls import random_expectation as random_expectation
+    from uncanny.eval.mcq.score.result import McNemar as McNemar
+    from uncanny.eval.mcq.score.result import McqScores as McqScores
+    from uncanny.eval.mcq.score.result import ModelScore as ModelScore
+    from uncanny.eval.mcq.score.result import SplitScores as SplitScores
+    from uncanny.eval.mcq.score.score import score as score
 
-_HOMES = {
-    "Answer": "mcq.data.items",
-    "BoxScores": "mcq.score.box_models",
-    "Item": "mcq.data.items",
-    "ItemSet": "mcq.data.items",
-    "McNemar": "mcq.score.result",
-    "McqForecast": "mcq.forecast",
-    "McqRun": "mcq.run",
-    "McqScores": "mcq.score.result",
-    "ModelScore": "mcq.score.result",
-    "NoImageScore": "mcq.score.controls",
-    "Problem": "common.problems",
-    "SplitScores": "mcq.score.result",
-    "baseline_answers": "mcq.score.controls",
-    "box_answers": "mcq.score.box_models",
-    "build": "mcq.data.drafts",
-    "check": "mcq.data.checks",
-    "choose_box": "mcq.score.box_models",
-    "export_table": "mcq.data.export",
-    "forecast": "mcq.forecast",
-    "import_table": "mcq.data.released",
-    "load": "mcq.data.load",
-    "overlay": "mcq.data.overlay",
-    "random_expectation": "mcq.score.controls",
-    "read_mask": "mcq.score.box_models",
-    "run": "mcq.run",
-    "run_async": "mcq.run",
-    "score": "mcq.score.score",
-    "score_boxes": "mcq.score.box_models",
-    "write_predictions": "mcq.data.answers",
-}
-__all__ = [
-    "Answer",
-    "BoxScores",
-    "Item",
-    "ItemSet",
-    "McNemar",
-    "McqForecast",
-    "McqRun",
-    "McqScores",
-    "ModelScore",
-    "NoImageScore",
-    "Problem",
-    "SplitScores",
-    "baseline_answers",
-    "box_answers",
-    "build",
-    "check",
-    "choose_box",
-    "export_table",
-    "forecast",
-    "import_table",
-    "load",
-    "overlay",
-    "random_expectation",
-    "read_mask",
-    "run",
-    "run_async",
-    "score",
-    "score_boxes",
-    "write_predictions",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"uncanny.eval.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+# The same names as above, for Python: type checkers read no tables.
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "uncanny.eval.common.problems": "Problem",
+        "uncanny.eval.mcq.data.answers": "write_predictions",
+        "uncanny.eval.mcq.data.checks": "check",
+        "uncanny.eval.mcq.data.drafts": "build",
+        "uncanny.eval.mcq.data.export": "export_table",
+        "uncanny.eval.mcq.data.items": "Answer Item ItemSet",
+        "uncanny.eval.mcq.data.load": "load",
+        "uncanny.eval.mcq.data.overlay": "overlay",
+        "uncanny.eval.mcq.data.released": "import_table",
+        "uncanny.eval.mcq.forecast": "McqForecast forecast",
+        "uncanny.eval.mcq.run": "McqRun run run_async",
+        "uncanny.eval.mcq.score.box_models": "BoxScores box_answers choose_box read_mask score_boxes",
+        "uncanny.eval.mcq.score.controls": "NoImageScore baseline_answers random_expectation",
+        "uncanny.eval.mcq.score.result": "McNemar McqScores ModelScore SplitScores",
+        "uncanny.eval.mcq.score.score": "score",
+    },
+)

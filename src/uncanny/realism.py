@@ -5,61 +5,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from uncanny import lazy_names
 
 if TYPE_CHECKING:
-    from uncanny.eval.realism.data import Pair, PairFiles, PairSet, load
-    from uncanny.eval.realism.forecast import RealismForecast, forecast
-    from uncanny.eval.realism.humans import HumanAnswer
-    from uncanny.eval.realism.result import GroupScore, RealismScore, SetScore
-    from uncanny.eval.realism.run import RealismRun, run, run_async
-    from uncanny.eval.realism.score import score
-    from uncanny.eval.realism.verdicts import Verdict
+    from uncanny.eval.realism.data import Pair as Pair
+    from uncanny.eval.realism.data import PairFiles as PairFiles
+    from uncanny.eval.realism.data import PairSet as PairSet
+    from uncanny.eval.realism.data import load as load
+    from uncanny.eval.realism.forecast import RealismForecast as RealismForecast
+    from uncanny.eval.realism.forecast import forecast as forecast
+    from uncanny.eval.realism.humans import HumanAnswer as HumanAnswer
+    from uncanny.eval.realism.result import GroupScore as GroupScore
+    from uncanny.eval.realism.result import RealismScore as RealismScore
+    from uncanny.eval.realism.result import SetScore as SetScore
+    from uncanny.eval.realism.run import RealismRun as RealismRun
+    from uncanny.eval.realism.run import run as run
+    from uncanny.eval.realism.run import run_async as run_async
+    from uncanny.eval.realism.score import score as score
+    from uncanny.eval.realism.verdicts import Verdict as Verdict
 
-__all__ = [
-    "GroupScore",
-    "HumanAnswer",
-    "Pair",
-    "PairFiles",
-    "PairSet",
-    "RealismForecast",
-    "RealismRun",
-    "RealismScore",
-    "SetScore",
-    "Verdict",
-    "forecast",
-    "load",
-    "run",
-    "run_async",
-    "score",
-]
-
-_MODULES = {
-    "GroupScore": "result",
-    "HumanAnswer": "humans",
-    "Pair": "data",
-    "PairFiles": "data",
-    "PairSet": "data",
-    "RealismForecast": "forecast",
-    "RealismRun": "run",
-    "RealismScore": "result",
-    "SetScore": "result",
-    "Verdict": "verdicts",
-    "forecast": "forecast",
-    "load": "data",
-    "run": "run",
-    "run_async": "run",
-    "score": "score",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"uncanny.eval.realism.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+# The same names as above, for Python: type checkers read no tables.
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "uncanny.eval.realism.data": "Pair PairFiles PairSet load",
+        "uncanny.eval.realism.forecast": "RealismForecast forecast",
+        "uncanny.eval.realism.humans": "HumanAnswer",
+        "uncanny.eval.realism.result": "GroupScore RealismScore SetScore",
+        "uncanny.eval.realism.run": "RealismRun run run_async",
+        "uncanny.eval.realism.score": "score",
+        "uncanny.eval.realism.verdicts": "Verdict",
+    },
+)

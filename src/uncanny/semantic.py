@@ -6,52 +6,33 @@ print(scores)
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from uncanny import lazy_names
 
 if TYPE_CHECKING:
-    from uncanny.eval.semantic.data.load import load
-    from uncanny.eval.semantic.data.records import AnomalySet, ScoredAnomaly, ScoredImage
-    from uncanny.eval.semantic.score.image import MatchedImage
-    from uncanny.eval.semantic.score.result import Difference, ImageScore, PredictionScore, SemanticScore
-    from uncanny.eval.semantic.score.score import score
-    from uncanny.eval.semantic.similarity.base import Similarity, TextPairs
+    from uncanny.eval.semantic.data.load import load as load
+    from uncanny.eval.semantic.data.records import AnomalySet as AnomalySet
+    from uncanny.eval.semantic.data.records import ScoredAnomaly as ScoredAnomaly
+    from uncanny.eval.semantic.data.records import ScoredImage as ScoredImage
+    from uncanny.eval.semantic.score.image import MatchedImage as MatchedImage
+    from uncanny.eval.semantic.score.result import Difference as Difference
+    from uncanny.eval.semantic.score.result import ImageScore as ImageScore
+    from uncanny.eval.semantic.score.result import PredictionScore as PredictionScore
+    from uncanny.eval.semantic.score.result import SemanticScore as SemanticScore
+    from uncanny.eval.semantic.score.score import score as score
+    from uncanny.eval.semantic.similarity.base import Similarity as Similarity
+    from uncanny.eval.semantic.similarity.base import TextPairs as TextPairs
 
-_HOMES = {
-    "AnomalySet": "data.records",
-    "Difference": "score.result",
-    "ImageScore": "score.result",
-    "MatchedImage": "score.image",
-    "PredictionScore": "score.result",
-    "ScoredAnomaly": "data.records",
-    "ScoredImage": "data.records",
-    "SemanticScore": "score.result",
-    "Similarity": "similarity.base",
-    "TextPairs": "similarity.base",
-    "load": "data.load",
-    "score": "score.score",
-}
-__all__ = [
-    "AnomalySet",
-    "Difference",
-    "ImageScore",
-    "MatchedImage",
-    "PredictionScore",
-    "ScoredAnomaly",
-    "ScoredImage",
-    "SemanticScore",
-    "Similarity",
-    "TextPairs",
-    "load",
-    "score",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"uncanny.eval.semantic.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+# The same names as above, for Python: type checkers read no tables.
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "uncanny.eval.semantic.data.load": "load",
+        "uncanny.eval.semantic.data.records": "AnomalySet ScoredAnomaly ScoredImage",
+        "uncanny.eval.semantic.score.image": "MatchedImage",
+        "uncanny.eval.semantic.score.result": "Difference ImageScore PredictionScore SemanticScore",
+        "uncanny.eval.semantic.score.score": "score",
+        "uncanny.eval.semantic.similarity.base": "Similarity TextPairs",
+    },
+)
