@@ -12,6 +12,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.runs import page_of_run
 from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import RunFolder
+from uncanny.wording import counted
 
 
 def report(
@@ -52,6 +53,12 @@ def report(
         raise UsageError(
             f"{path} holds a run of {manifest.task!r}, which is none of uncanny's own or has no records yet",
             remedy="Write its page with the function of its protocol.",
+        )
+    inner = sorted(file.parent.name for file in path.glob("*/run.json"))
+    if inner:
+        raise UsageError(
+            f"{path} is not a run, but holds {counted(len(inner), 'run')}: {', '.join(inner)}",
+            remedy="Name one of them, or write the page of their scores.",
         )
     raise UsageError(
         f"{path} is not a run: it has no annotations.jsonl, answers.jsonl or verdicts.jsonl",

@@ -311,3 +311,18 @@ def test_an_audit_is_of_annotations_by_name(sources: Any) -> None:
 def test_a_folder_of_any_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
     run = uncanny.annotate(IMAGE, model="demo", out=tmp_path / "out\x1b[31m")
     assert "\x1b" not in repr(run) + repr(run.annotations) + str(run)
+
+
+def test_the_page_of_several_runs_is_that_of_one_of_them(tmp_path: Path) -> None:
+    uncanny.mcq.run("scenes", model=["demo", "noop"], out=tmp_path, limit=1)
+    with pytest.raises(UsageError, match=r"holds 2 runs: demo, noop\. Name one of them"):
+        uncanny.report(tmp_path)
+
+
+def test_the_traceback_of_a_wrong_call_is_about_the_call(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        uncanny.annotate("nowhere", model="demo", out=tmp_path / "run")
+    assert [entry.name for entry in caught.traceback] == [
+        "test_the_traceback_of_a_wrong_call_is_about_the_call",
+        "twin",
+    ]

@@ -99,7 +99,7 @@ def _notes(scores: McqScores) -> list[str]:
             refused = sum(score.refused.values())
             answers = f"{counted(invalid, 'invalid answer')} {'counts' if invalid == 1 else 'count'}"
             notes.append(f"{name}: {answers} as wrong, {refused} of them refusals")
-    if scores.oracle is not None and len(scores) > 1:
+    if scores.oracle is not None and scores.oracle.value is not None and len(scores) > 1:
         notes.append(
             f"At least one model gets all four right on {_percent(scores.oracle)} % of artifact images"
         )

@@ -51,12 +51,16 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
         try:
             signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise UsageError(f"{name}(): {error}", remedy=f"Write {_call(name, signature)}.") from error
+            raise UsageError(f"{name}(): {error}", remedy=f"Write {_call(name, signature)}.") from None
         stop = kwargs.get("stop") or Stop()
         if not isinstance(stop, Stop):
             raise UsageError(f"{option('stop')} must be an uncanny.Stop, not {stop!r}")
         kwargs["stop"] = stop
-        return run_sync(partial(function, *args, **kwargs), stop)
+        try:
+            return run_sync(partial(function, *args, **kwargs), stop)
+        except UsageError as error:
+            # Where the thread that it comes from has been says nothing of the call that is wrong.
+            raise error.with_traceback(None)  # noqa: B904  it is the same error, with its cause
 
     twin.__name__ = name
     twin.__qualname__ = function.__qualname__.removesuffix("_async")
