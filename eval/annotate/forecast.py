@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import ROLES, Step
@@ -33,6 +33,10 @@ from uncanny.runs.forecast import (
 )
 from uncanny.schema import Annotation
 from uncanny.wording import cost, count
+
+if TYPE_CHECKING:
+    from uncanny.agents.state import Context
+    from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
 
 _ROLE_OF: Final[Mapping[str, str]] = {agent: role for role, agent in ROLES.items()}
 
@@ -62,13 +66,21 @@ class AnnotateForecast(ImagesForecast):
         ]
 
 
+class AnnotateForecastOptions(AnnotateOptions, total=False):
+    """The parameters of `annotate`; a forecast is about the graph as it is, and has no use for callbacks."""
+
+    nodes: AnnotateNodes | None
+    graph: AnnotateGraph[Context] | None
+    on_image: Callable[[Annotation], None] | None
+
+
 def annotate_forecast(
     images: Images,
     *,
     model: str,
     out: str | Path | None = None,
     root: str | Path | None = None,
-    **options: Unpack[AnnotateOptions],
+    **options: Unpack[AnnotateForecastOptions],
 ) -> AnnotateForecast:
     """What `annotate` would ask and roughly cost, with the same parameters.
 
@@ -87,7 +99,7 @@ def annotate_forecast(
     True
     """
     folder = UNNAMED if out is None else out
-    run = image_run(images, model, folder, root, options, AnnotateOptions)
+    run = image_run(images, model, folder, root, options, AnnotateForecastOptions)
     return forecast_task(AnnotateTask(**run, config=read_config(AnnotateConfig, options)))
 
 

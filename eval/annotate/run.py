@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -63,6 +63,7 @@ Images = str | Path | Sequence[str | Path]
 class AnnotateRun(RunResult[Annotation]):
     """A run of `annotate`: a record an image, and a row an anomaly as a data frame."""
 
+    task = "annotate"
     record_file = "annotations.jsonl"
     record_type = Annotation
     record_key = ("image",)
@@ -90,8 +91,8 @@ class AnnotateRun(RunResult[Annotation]):
         self.check_not_lost()
         return write_report(self.path, out=None if out is None else Path(out))
 
-    def to_json(self, images: Set[str] | None = None) -> dict[str, Any]:
-        """What the command prints with `--json`; with `images` only those are told of by name."""
+    def to_json(self) -> dict[str, Any]:
+        """What the command prints with `--json`."""
         end = self.end
         manifest = self.manifest.written() if end is None else end.manifest
         page = RunFolder(self.path).report
@@ -108,7 +109,7 @@ class AnnotateRun(RunResult[Annotation]):
                     "errors": [error.model_dump() for error in record.errors],
                 }
                 for record in self.records
-                if record.status != "ok" and (images is None or record.image in images)
+                if record.status != "ok"
             ],
             "skipped": dict(end.progress.skipped.counts) if end and end.progress.skipped else {},
             "warnings": end.progress.warnings if end else [],
@@ -220,7 +221,8 @@ async def annotate_async(
         nodes=nodes,
         graph=graph,
     )
-    return AnnotateRun(out, await run_with(task, options, on_image))
+    end = await run_with(task, options, on_image)
+    return AnnotateRun(out, end, task.names)
 
 
 annotate = blocking(annotate_async)

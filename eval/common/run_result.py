@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
@@ -38,8 +38,11 @@ class Records(Sequence[R]):
     it is read. Memory grows by a few numbers a record. The file stays open, so that these stay the records,
     whatever a later session of the run puts in its place."""
 
-    def __init__(self, path: Path, record_type: type[R], key: tuple[str, ...]) -> None:
-        self._path, self._type, self._key = path, record_type, key
+    def __init__(
+        self, path: Path, record_type: type[R], key: tuple[str, ...], among: Set[str] | None = None
+    ) -> None:
+        """`among` are values of the first of `key`: records of others are left out."""
+        self._path, self._type, self._key, self._among = path, record_type, key, among
         places: dict[tuple[Any, ...], tuple[int, int, int]] = {}
         reader = open_to_read(path)
         if reader is not None:
@@ -51,7 +54,8 @@ class Records(Sequence[R]):
                     if line.endswith(b"\n") and line.strip():
                         places[_key(line, key, number)] = (offset, len(line), number)
                     offset += len(line)
-        self._places = list(places.values())
+        kept = places if among is None else [names for names in places if names[0] in among]
+        self._places = [places[names] for names in kept]
 
     def __len__(self) -> int:
         return len(self._places)
@@ -70,7 +74,12 @@ class Records(Sequence[R]):
         return (self[number] for number in range(len(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._path, self._type, self._key)  # another process opens the file anew
+        return type(self), (
+            self._path,
+            self._type,
+            self._key,
+            self._among,
+        )  # another process opens the file anew
 
     def __repr__(self) -> str:
         return f"<{len(self):,} records of {harmless(str(self._path))}>"
@@ -119,24 +128,40 @@ class RunResult(TableResult, Generic[R]):
     read from the folder.
 
     It stands for its folder wherever a path is taken, so that a run is scored or audited as it is.
+
+    `task` is what `run.json` calls runs of this kind, None where only the record file tells. `inputs` are the
+    names of the run's inputs, where they are known: records of others, of an earlier session, are left out.
     """
 
+    task: ClassVar[str | None] = None
     record_file: str
     record_type: type[R]
     record_key: tuple[str, ...]
     statuses: tuple[str, ...]
     columns: ClassVar[tuple[str, ...]]
 
-    def __init__(self, path: str | Path, end: RunEnd | None = None) -> None:
+    def __init__(self, path: str | Path, end: RunEnd | None = None, inputs: Set[str] | None = None) -> None:
         check_needed(run=path)
         self.path = Path(path)
         self.end = end
-        if end is None and not (self.path / self.record_file).is_file():
+        self._inputs = inputs
+        if end is None:
             self._check_kind()
 
     def _check_kind(self) -> None:
-        """Of a run without records yet `run.json` tells whether it is of this kind. Raises UsageError."""
-        manifest = RunFolder(self.path).read_manifest()
+        """Raises UsageError where `run.json`, or else the record file, says that it is of another kind."""
+        has_records = (self.path / self.record_file).is_file()
+        try:
+            manifest = RunFolder(self.path).read_manifest()
+        except UsageError:
+            if has_records:
+                return
+            raise
+        task = None if manifest is None else manifest.task
+        if self.task is not None and task not in (None, self.task):
+            raise UsageError(f"{self.path} is a run of {task}, not of {self.task}", remedy="Open it as that.")
+        if has_records:
+            return
         other = None if manifest is None else manifest.record_file
         if other is None:
             other = next((name for name in EARLIER_RECORD_FILES if (self.path / name).is_file()), None)
@@ -155,9 +180,9 @@ class RunResult(TableResult, Generic[R]):
 
     @property
     def records(self) -> Records[R]:
-        """All records that are there now. Raises StorageError where the folder was lost during the run."""
+        """The records that are there now. Raises StorageError where the folder was lost during the run."""
         self.check_not_lost()
-        return Records(self.path / self.record_file, self.record_type, self.record_key)
+        return Records(self.path / self.record_file, self.record_type, self.record_key, self._inputs)
 
     def check_not_lost(self) -> None:
         """Raises StorageError where the run folder was deleted or moved away while the run went on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
@@ -11,7 +12,8 @@ from uncanny.agents.source_detector import DESCRIBE, JUDGE, LIST
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import image_tokens, text_tokens
 from uncanny.eval.annotate.run import ImageOptions, Images, image_run, read_config
-from uncanny.eval.detect.run import DetectTask
+from uncanny.eval.detect.data import Truth, name_images
+from uncanny.eval.detect.run import DetectTask, check_truth
 from uncanny.prompts import prompt_set
 from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
 from uncanny.schema import Detection
@@ -38,18 +40,25 @@ class DetectForecast(ImagesForecast):
         ]
 
 
+class DetectForecastOptions(ImageOptions, total=False):
+    """The parameters of `detect`; a forecast has no use for callbacks."""
+
+    on_image: Callable[[Detection], None] | None
+
+
 def detect_forecast(
     images: Images,
     *,
     model: str,
     out: str | Path | None = None,
     root: str | Path | None = None,
-    **options: Unpack[ImageOptions],
+    truth: Truth | None = None,
+    **options: Unpack[DetectForecastOptions],
 ) -> DetectForecast:
     """What `detect` would ask and roughly cost, with the same parameters.
 
-    `images`, `model` and the options are those of `detect`. Without `out` nothing is done yet; with it,
-    what is done there already is not counted. Nothing is written, no model is opened, no key needed;
+    `images`, `model`, `truth` and the options are those of `detect`. Without `out` nothing is done yet; with
+    it, what is done there already is not counted. Nothing is written, no model is opened, no key needed;
     callbacks and `stop` have nothing to do here.
 
     Returns a `DetectForecast`, with `cost_usd` and the numbers of calls; printed, it is what `--dry-run`
@@ -60,8 +69,13 @@ def detect_forecast(
     >>> forecast.calls_least, forecast.calls_most
     (1, 3)
     """
-    run = image_run(images, model, UNNAMED if out is None else out, root, options, ImageOptions)
-    return forecast_task(DetectTask(**run, config=read_config(DetectConfig, options)))
+    run = image_run(images, model, UNNAMED if out is None else out, root, options, DetectForecastOptions)
+    # A forecast leaves nothing behind, so the bundled images stay where they are.
+    named = name_images(run["paths"], None if out is None else Path(out), copy=False)
+    run["paths"] = named.paths
+    task = DetectTask(**run, config=read_config(DetectConfig, options))
+    check_truth(task, named.truth if truth is None else truth)
+    return forecast_task(task)
 
 
 def forecast_task(task: DetectTask) -> DetectForecast:

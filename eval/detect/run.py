@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
@@ -15,8 +17,8 @@ from uncanny.client.calls import usage
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.run import AnnotateRun, ImageOptions, Images, image_run, read_config
 from uncanny.eval.common.run_result import Records
-from uncanny.eval.detect.data import Truth, find_truth
-from uncanny.eval.metrics.detection import JUDGED
+from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, name_images
+from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_callback
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from uncanny.eval.detect.score import DetectScore
     from uncanny.graphs.detect import DetectState
     from uncanny.runs.engine import Engine
+    from uncanny.runs.run import RunEnd
 
 TURNS = 2
 # So many more than calls at once, so that slots do not stand empty while pictures are read.
@@ -45,48 +48,84 @@ MOST_IMAGES_AT_ONCE = 128
 class DetectRun(AnnotateRun):
     """A run of `detect`: a verdict and a list of anomalies an image."""
 
+    task = "detect"
     record_type = Detection
     columns = ("image", "status", "model", "source", "anomalies")
+
+    def __init__(
+        self,
+        path: str | Path,
+        end: RunEnd | None = None,
+        files: Sequence[ImageFile] | None = None,
+        truth: SourceTruth | None = None,
+    ) -> None:
+        super().__init__(path, end, None if files is None else frozenset(file.image for file in files))
+        self._files, self._truth = files, truth
+
+    @property
+    def truth(self) -> SourceTruth | None:
+        """What the images really are, where that is known: as `detect` was told, or else by their folders.
+
+        Of a run that was only opened by the folders alone; None where they do not say it.
+        """
+        if self._truth is not None or self._files is not None:
+            return self._truth
+        files = self._recorded_files()
+        folders = {str(file.path.parent) for file in files}
+        return find_truth(None, files, [Path(os.path.commonpath(folders))] if folders else [])
 
     @property
     def detections(self) -> Records[Detection]:
         """One for each image, in order of their names when the run is finished."""
         return cast("Records[Detection]", self.records)
 
-    def to_json(self, images: Set[str] | None = None) -> dict[str, Any]:
-        """What the command prints with `--json`; `scores` is None here: a run does not know the truth."""
-        verdicts = Counter(
-            record.source or "unparseable"
-            for record in self.detections
-            if record.verdict is not None and (images is None or record.image in images)
-        )
-        content = super().to_json(images)
-        after = {name: content.pop(name) for name in ("failures", "skipped", "warnings", "error")}
-        return {**content, "verdicts": {**dict.fromkeys(JUDGED, 0), **verdicts}, "scores": None, **after}
+    def verdicts(self) -> Mapping[Judged, int]:
+        """How many images were taken for what; those without an answer are none of them."""
+        records = (record for record in self.detections if record.verdict is not None)
+        counts = Counter[Judged](record.source or "unparseable" for record in records)
+        return {judged: counts[judged] for judged in JUDGED}
 
     def score(self, truth: Truth | None = None) -> DetectScore:
         """How many images were recognised for what they are.
 
         `truth` is a file with a line an image (`{"image": "a.png", "source": "generated"}`), the word
         `scenes` for the bundled images, or a mapping from image to `generated` or `real`; images are paired
-        by path, else by file name. Without it the folder that an image lies in says it: `real`, `0_real`,
-        `generated`, `fake`, `1_fake` or `synthetic`.
+        by path, else by file name. Without it what `detect` was told counts, or else the folder that an image
+        lies in: `real`, `0_real`, `generated`, `fake`, `1_fake` or `synthetic`.
 
         Raises UsageError where the truth cannot be read, has none of these images, or no folder tells.
         """
         from uncanny.eval.detect.score import score
 
-        base = self.path / (self.manifest.root or "")
-        digests = {record.image: record.sha256 for record in self.detections}
-        files = [ImageFile(base / image, image) for image in digests]
-        sources = find_truth(truth, files, (), digests)
+        records = self.detections
+        if truth is None:
+            sources = self.truth
+        else:
+            digests = {record.image: record.sha256 for record in records}
+            sources = find_truth(truth, self._files or self._recorded_files(), (), digests)
         if sources is None:
             raise UsageError(
                 f"No folder of the images of {self.path} says whether they are generated",
                 remedy=f"Give {option('truth')}: a file, or a mapping from image to generated or real.",
             )
+        if self._files is not None:
+            return score(records, sources, images=len(self._files))
         pending = self.summary.pending
-        return score(self.detections, sources, None if pending is None else len(files) + pending)
+        return score(records, sources, images=None if pending is None else len(records) + pending)
+
+    def to_json(self) -> dict[str, Any]:
+        """What the command prints with `--json`; `scores` is None where the truth is not known."""
+        content = super().to_json()
+        after = {name: content.pop(name) for name in ("failures", "skipped", "warnings", "error")}
+        scores = None if self.truth is None else self.score().to_json()
+        return {**content, "verdicts": self.verdicts(), "scores": scores, **after}
+
+    def _recorded_files(self) -> list[ImageFile]:
+        folder = Path(os.path.abspath(self.path / (self.manifest.root or "")))  # noqa: PTH100 links stay
+        return [
+            ImageFile(Path(os.path.normpath(folder / record.image)), record.image)
+            for record in self.detections
+        ]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One an image: the source the model took it for, None where it gave no clear answer."""
@@ -113,14 +152,17 @@ async def detect_async(
     image_format: Literal["keep", "png", "jpeg"] = "keep",
     jpeg_quality: int = 95,
     max_pixels: int = 100_000_000,
+    truth: Truth | None = None,
     on_image: Callable[[Detection], None] | None = None,
     **options: Unpack[AskOptions],
 ) -> DetectRun:
     """Ask of each image whether it is generated, then what gives it away. One model; see `annotate` for the
     rest.
 
-    `images`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of `annotate`. A record's
-    `source` is `generated` or `real`, None where no clear verdict came.
+    `images`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of `annotate`; the word
+    `scenes` stands for the bundled images, which are copied into `out`. A record's `source` is `generated` or
+    `real`, None where no clear verdict came. `truth` is what `run.score()` compares with, see there; it is
+    checked before anything is asked.
 
     Returns the run, also where it ended early or some images failed; its `score` compares with the truth.
     Raises UsageError, ModelUnusableError.
@@ -132,8 +174,9 @@ async def detect_async(
     'generated'
     >>> asyncio.run(uncanny.detect_async(images, model="demo", out=out)).summary.state
     'finished'
-    >>> run.score("scenes").scored.accuracy
-    1.0
+    >>> run = uncanny.detect("scenes", model="demo", out=out / "scenes")
+    >>> run.score().scored.accuracy
+    0.85
 
     Source: AnomReason, section 4 (detection in two turns).
     """
@@ -148,14 +191,26 @@ async def detect_async(
         "jpeg_quality": jpeg_quality,
         "max_pixels": max_pixels,
     }
-    task = DetectTask(
-        **image_run(images, model, out, root, all_options, ImageOptions),
-        config=read_config(DetectConfig, all_options),
-    )
-    return DetectRun(out, await run_with(task, options, on_image))
+    settings = image_run(images, model, out, root, all_options, ImageOptions)
+    named = await asyncio.to_thread(name_images, settings["paths"], Path(out), copy=True)
+    settings["paths"] = named.paths
+    task = DetectTask(**settings, config=read_config(DetectConfig, all_options))
+    sources = await asyncio.to_thread(check_truth, task, named.truth if truth is None else truth)
+    end = await run_with(task, options, on_image)
+    if sources is None:
+        sources = find_truth(None, task.files, task.paths)
+    return DetectRun(out, end, task.files, sources)
 
 
 detect = blocking(detect_async)
+
+
+def check_truth(task: DetectTask, truth: Truth | None) -> SourceTruth | None:
+    """What `truth` says of the images of `task`, None where there is none.
+
+    Raises UsageError where it cannot be read or does not fit them. Blocking.
+    """
+    return None if truth is None else find_truth(truth, task.inputs().files, task.paths)
 
 
 @dataclass(kw_only=True)

@@ -40,11 +40,12 @@ class DetectScore(TableResult):
     def to_json(self) -> dict[str, Any]:
         """`scores` of `uncanny detect --json`; shares in 0–1, None where there is nothing to take one of."""
         scored = self.scored
+        ends = scored.interval()
         return {
             "truth": self.truth.origin,
             "images": scored.images,
             "accuracy": scored.accuracy,
-            "ci": {"accuracy": scored.interval()},
+            "ci": {"accuracy": None if ends is None else list(ends)},
             "classes": {
                 source: {
                     "precision": scored.precision(source),
@@ -88,9 +89,9 @@ class DetectScore(TableResult):
             )
             for row in self.rows()
         )
-        return (
-            Table(("", *JUDGED, "precision", "recall", "f1"), rows, notes=(self._accuracy(), *self._notes())),
-        )
+        left_out = self.left_out()
+        notes = (self._accuracy(), *([f"{left_out}."] if left_out else []))
+        return (Table(("", *JUDGED, "precision", "recall", "f1"), rows, notes=notes),)
 
     def _accuracy(self) -> str:
         ends = self.scored.interval()
@@ -101,7 +102,8 @@ class DetectScore(TableResult):
             "were taken for; shares are percent."
         )
 
-    def _notes(self) -> Iterator[str]:
+    def left_out(self) -> str:
+        """In words: images that are in no score, or wrong without being taken for the other class."""
         counts = (
             (self.scored.unparseable, "unparseable, counted as wrong"),
             (self.missing or 0, "not judged yet, in no score"),
@@ -109,8 +111,7 @@ class DetectScore(TableResult):
             (self.without_truth, "without a known truth, in no score"),
             (self.truth.unused, "of the truth not in this run"),
         )
-        if notes := [f"{number:,} {what}" for number, what in counts if number]:
-            yield f"{'; '.join(notes)}."
+        return "; ".join(f"{number:,} {what}" for number, what in counts if number)
 
 
 def score(records: Iterable[Detection], truth: SourceTruth, images: int | None = None) -> DetectScore:

@@ -90,6 +90,7 @@ class McqOptions(AskOptions, total=False):
 class McqRun(RunResult[Answer]):
     """A run of the multiple-choice questions: an answer a question, which is a row of the data frame."""
 
+    task = "mcq"
     record_file = ANSWERS_FILE
     record_type = Answer
     record_key = ("id", "question")

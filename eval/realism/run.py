@@ -78,6 +78,7 @@ class RealismOptions(AskOptions, total=False):
 class RealismRun(RunResult[Verdict]):
     """A run of the realism check: a verdict a pair, which is a row of the data frame."""
 
+    task = "realism"
     record_file = VERDICTS
     record_type = Verdict
     record_key = ("id",)

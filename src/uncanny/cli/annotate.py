@@ -143,14 +143,11 @@ class AnnotateSummary:
 
     def _findings(self, end: RunEnd) -> list[str]:
         """The anomalies of the first images that have some, then the first failures."""
-        from uncanny.records.jsonl import read_records
-        from uncanny.schema import Annotation
-
         file = self.run.path / self.run.record_file
         shown: list[str] = []
         failures: list[str] = []
         with_anomalies = 0
-        for record in read_records(file, Annotation):
+        for record in self.run.annotations:
             if record.status != "ok" and len(failures) < MOST_FAILURES:
                 failures.append(failure_line(record, place_of(record, self.run, self.root)))
             if record.anomalies:

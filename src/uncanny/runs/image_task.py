@@ -41,13 +41,15 @@ MOST_IMAGES_AT_ONCE = 64
 
 @dataclass(kw_only=True)
 class ImageTask(Task[ImageFile, A]):
-    """A run with one record an image. `paths` are image files and folders."""
+    """A run with one record an image. `paths` are image files and folders, `files` what they were found to
+    hold when the run began."""
 
     unit = "images"
     statuses = STATUSES
     record_file = "annotations.jsonl"
 
     paths: Sequence[Path]
+    files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
     _records: RecordFile[A] = field(init=False, repr=False)
     _by_digest: dict[str, str] = field(init=False, repr=False, default_factory=dict)
     _running: dict[str, asyncio.Event] = field(init=False, repr=False, default_factory=dict)
@@ -63,6 +65,11 @@ class ImageTask(Task[ImageFile, A]):
         """The images in order of their names. Raises UsageError."""
         return find_inputs(self.paths, run=self.folder.path, root=self.root, limit=self.options.limit)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """What records call the `files`."""
+        return frozenset(file.image for file in self.files)
+
     def settings(self) -> RunSettings:
         settings = super().settings()
         system = {"system": self.prompts["system"].template.template}
@@ -76,6 +83,7 @@ class ImageTask(Task[ImageFile, A]):
 
     def load_pending(self, records: RecordFile[A], progress: Progress) -> Sequence[ImageFile]:
         inputs = self.inputs()
+        self.files = inputs.files
         progress.total = len(inputs.files)
         note_skipped(progress, inputs.skipped)
         standing = load_standing(inputs.files, records, self.options, progress)

@@ -55,7 +55,7 @@ def test_json_has_every_figure_and_null_for_what_is_not_there() -> None:
         "truth": "t.jsonl",
         "images": 2,
         "accuracy": 0.5,
-        "ci": {"accuracy": wilson_interval(1, 2)},
+        "ci": {"accuracy": [*(wilson_interval(1, 2) or ())]},
         "classes": {
             "generated": {"precision": 1.0, "recall": 0.5, "f1": 2 / 3},
             "real": {"precision": None, "recall": None, "f1": None},
