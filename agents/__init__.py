@@ -1,8 +1,9 @@
 """One file an agent: what it is asked, what it returns. `steps` says how often, `context` asks."""
 
 from uncanny.agents.config import AnnotateConfig, DetectConfig
-from uncanny.agents.context import AgentContext, ImageContext, StepFailedError
+from uncanny.agents.context import AgentContext, ImageContext
 from uncanny.agents.steps import ROLES, Agent, ListStep, Step
+from uncanny.errors import StepFailedError
 
 __all__ = [
     "ROLES",

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from uncanny.agents.context import AgentContext, C, StepFailedError, opening
+from uncanny.agents.context import AgentContext, C, opening
 from uncanny.agents.steps import Step
-from uncanny.errors import RefusedError
+from uncanny.errors import RefusedError, StepFailedError
 from uncanny.models.base import SentImage
 
 AGENT: Final = "ArtifactAnswerer"

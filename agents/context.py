@@ -23,6 +23,7 @@ from uncanny.errors import (
     AnswerError,
     RefusedError,
     RequestRejectedError,
+    StepFailedError,
     TransientError,
     TruncatedError,
     UncannyError,
@@ -51,18 +52,10 @@ def failure_kind(error: UncannyError) -> FailureKind:
     return next(_KINDS[each] for each in type(error).__mro__ if each in _KINDS)
 
 
-class StepFailedError(UncannyError):
-    """One step of one agent failed for good; other steps and inputs go on.
-
-    `error` is why, `record` the same as annotations have it.
-    """
-
-    def __init__(self, agent: str, step: int, subject: str | None, error: UncannyError) -> None:
-        super().__init__(error.message, remedy=error.remedy)
-        self.error = error
-        self.record = StepError(
-            agent=agent, step=step, object=subject, kind=failure_kind(error), message=str(error)
-        )
+def step_failed(agent: str, step: int, subject: str | None, error: UncannyError) -> StepFailedError:
+    """`error`, one of `STEP_ERRORS`, as what ended a step."""
+    record = StepError(agent=agent, step=step, object=subject, kind=failure_kind(error), message=str(error))
+    return StepFailedError(error, record)
 
 
 class SamplingSettings(Protocol):
@@ -130,7 +123,7 @@ class AgentContext(Generic[C]):
                 scope=self.scope,
             )
         except STEP_ERRORS as error:
-            raise StepFailedError(step.agent, step.number, subject, error) from error
+            raise step_failed(step.agent, step.number, subject, error) from error
 
     def repair(self, prompt: str, **variables: str) -> Callable[[AnswerError], str]:
         """The request to answer again, worded by the text `prompt`."""

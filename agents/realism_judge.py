@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
 
-from uncanny.agents.context import AgentContext, C, FailureKind, StepFailedError, failure_kind
+from uncanny.agents.context import AgentContext, C, FailureKind, failure_kind
 from uncanny.agents.steps import Step
 from uncanny.answers.verdicts import Position, Realistic, read_position, read_realistic
-from uncanny.errors import RefusedError
+from uncanny.errors import RefusedError, StepFailedError
 from uncanny.models.base import SentImage
 
 V = TypeVar("V", bound=str)

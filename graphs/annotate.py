@@ -26,13 +26,13 @@ from langgraph.typing import ContextT, InputT, OutputT, StateT
 from uncanny.agents.anomaly_formatter import format_anomalies
 from uncanny.agents.anomaly_integrator import integrate
 from uncanny.agents.attribute_analyzer import analyze_attributes
-from uncanny.agents.context import ImageContext, StepFailedError
+from uncanny.agents.context import ImageContext
 from uncanny.agents.object_perceiver import perceive
 from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.agents.scene_scanner import scan_scene
 from uncanny.agents.state import AnnotateState, Context, Examined, ObjectState, ScanState
 from uncanny.answers import Finding
-from uncanny.errors import UsageError
+from uncanny.errors import StepFailedError, UsageError
 from uncanny.schema import SceneObject, StepError
 
 

@@ -13,7 +13,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from uncanny.agents.config import DetectConfig
-from uncanny.agents.context import ImageContext, StepFailedError
+from uncanny.agents.context import ImageContext
 from uncanny.agents.source_detector import (
     Listing,
     Verdict,
@@ -21,6 +21,7 @@ from uncanny.agents.source_detector import (
     judge_source,
     list_anomalies,
 )
+from uncanny.errors import StepFailedError
 from uncanny.schema import StepError
 
 Context = ImageContext[DetectConfig]

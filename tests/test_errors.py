@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import re
 import typing
 from pathlib import Path
@@ -10,14 +12,19 @@ from typing import Any
 
 import pytest
 
+import uncanny
 from uncanny import errors
-from uncanny.agents.context import STEP_ERRORS, FailureKind, StepFailedError, failure_kind
+from uncanny.agents.context import STEP_ERRORS, FailureKind, failure_kind, step_failed
 from uncanny.errors import (
     ImageError,
     ImageFault,
+    ItemsError,
     ModelUnusableError,
+    NotAlikeError,
+    Problem,
     ProviderError,
     RecordError,
+    StepFailedError,
     TransientError,
     UncannyError,
 )
@@ -45,7 +52,24 @@ def test_the_documented_tree_is_the_real_one() -> None:
     assert documented() == real
 
 
-@pytest.mark.parametrize("error", sorted(CLASSES, key=str))
+def test_all_that_is_raised_is_there_or_of_a_class_that_is() -> None:
+    for module in pkgutil.walk_packages(uncanny.__path__, "uncanny."):
+        if module.name != "uncanny.__main__":
+            importlib.import_module(module.name)
+    classes, every = [UncannyError], set[type[UncannyError]]()
+    while classes:
+        each = classes.pop()
+        every.add(each)
+        classes += each.__subclasses__()
+    ours = {each for each in every if each.__module__.startswith("uncanny.")}
+    # How a server words an error; whoever catches them catches what they are.
+    details = {each for each in ours if each.__module__ == "uncanny.models.http_errors"}
+    assert ours - details == CLASSES
+    assert all(each.__mro__[1] in CLASSES for each in details)
+
+
+# A step's error says what its cause says, and others list all that is wrong.
+@pytest.mark.parametrize("error", sorted(CLASSES - {StepFailedError, ItemsError, NotAlikeError}, key=str))
 def test_each_says_what_happened_and_then_the_remedy_in_one_line(error: type[UncannyError]) -> None:
     own: dict[type[UncannyError], dict[str, Any]] = {
         TransientError: {"kind": "server"},
@@ -58,6 +82,14 @@ def test_each_says_what_happened_and_then_the_remedy_in_one_line(error: type[Unc
     assert made.remedy == "Mend it."
     assert error.__doc__
     assert str(error("it broke", **own.get(error, {}))).endswith("it broke")
+
+
+def test_errors_that_list_say_what_then_each_then_the_remedy() -> None:
+    items = ItemsError("a.jsonl", [Problem("a", "q1", "is missing", line=2)], remedy="Mend it.")
+    alike = NotAlikeError("Not alike", ["models: a; b"], remedy="Mend it.")
+    assert items.lines() == ("a.jsonl: 1 problem", "  line 2, item 'a', field q1: is missing", "Mend it.")
+    assert alike.lines() == ("Not alike:", "  models: a; b", "Mend it.")
+    assert (str(items), str(alike)) == ("\n".join(items.lines()), "\n".join(alike.lines()))
 
 
 def test_a_record_error_says_where() -> None:
@@ -83,7 +115,7 @@ def test_a_subclass_of_a_problem_has_its_kind() -> None:
     class Special(errors.RefusedError):
         pass
 
-    record = StepFailedError("ObjectPerceiver", 1, None, Special("x", remedy="y")).record
+    record = step_failed("ObjectPerceiver", 1, None, Special("x", remedy="y")).record
     assert (record.kind, record.message) == ("refused", "x. y")
 
 

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import Problem
+from uncanny.errors import Problem, UsageError
 from uncanny.wording import shown
 
 # The words for a model's answer as plain text, in place of a list of anomalies.

@@ -6,65 +6,19 @@ A file with one bad line is not read in part: whoever wrote it learns of everyth
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from uncanny.errors import UsageError
+from uncanny.errors import Problem, UsageError
 from uncanny.wording import shown
 
 T = TypeVar("T", bound=BaseModel)
 
 _UTF8_MARK = b"\xef\xbb\xbf"
-_LISTED = 20
 _SHOWN = 80
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One finding. `item` is None where the line has no readable id, `field` where all of it is meant.
-
-    `line` counts from 1 and is None where the items did not come from a file. A warning does not keep a
-    set from being used.
-    """
-
-    item: str | None
-    field: str | None
-    message: str
-    severity: Literal["error", "warning"] = "error"
-    line: int | None = None
-
-    def __str__(self) -> str:
-        """One line: where, then what and what to do."""
-        where = [f"line {self.line}"] if self.line is not None else []
-        where += [f"item {shown(self.item)}"] if self.item is not None else []
-        where += [f"field {self.field}"] if self.field else []
-        message = f"warning: {self.message}" if self.severity == "warning" else self.message
-        return f"{', '.join(where)}: {message}" if where else message
-
-
-class ItemsError(UsageError):
-    """All that is wrong with a set, at once; `problems` has every finding, the message the first 20."""
-
-    def __init__(self, what: str, problems: Sequence[Problem], *, remedy: str | None = None) -> None:
-        self.problems = tuple(problems)
-        count = len(self.problems)
-        lines = [f"{what}: {count} problem{'' if count == 1 else 's'}"]
-        lines += [f"  {problem}" for problem in self.problems[:_LISTED]]
-        if count > _LISTED:
-            lines.append(f"  and {count - _LISTED} more")
-        self._lines = (*lines, *([remedy] if remedy else []))
-        super().__init__("\n".join(lines), remedy=remedy)
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines)
-
-    def lines(self) -> tuple[str, ...]:
-        return self._lines
 
 
 def of_validation(error: ValidationError, *, item: str | None, line: int | None) -> list[Problem]:

@@ -149,7 +149,7 @@ class RunResult(TableResult, Generic[R]):
             self._check_kind()
 
     def _check_kind(self) -> None:
-        """Raises UsageError where `run.json`, or else the record file, says that it is of another kind."""
+        """Raises UsageError where the record file, or `run.json`, says that it is of another kind."""
         has_records = (self.path / self.record_file).is_file()
         try:
             manifest = RunFolder(self.path).read_manifest()
@@ -157,11 +157,16 @@ class RunResult(TableResult, Generic[R]):
             if has_records:
                 return
             raise
+        if not has_records:
+            self._check_record_file(manifest)
         task = None if manifest is None else manifest.task
         if self.task is not None and task not in (None, self.task):
-            raise UsageError(f"{self.path} is a run of {task}, not of {self.task}", remedy="Open it as that.")
-        if has_records:
-            return
+            raise UsageError(
+                f"{self.path} is a run of another kind: of {task}, not of {self.task}",
+                remedy="Open it as that, or name the folder of a run of this kind.",
+            )
+
+    def _check_record_file(self, manifest: RunManifest | None) -> None:
         other = None if manifest is None else manifest.record_file
         if other is None:
             other = next((name for name in EARLIER_RECORD_FILES if (self.path / name).is_file()), None)

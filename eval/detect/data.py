@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from uncanny.demo.scenes import SCENES, scenes
-from uncanny.errors import UsageError
+from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.image_files import Entry, read_bytes, repeated_images, take_apart
 from uncanny.eval.common.matching import pair_images
-from uncanny.eval.common.problems import ItemsError, Problem
 from uncanny.records.run_folder import copy_into
 from uncanny.runs.inputs import ImageFile
 from uncanny.schema import Source

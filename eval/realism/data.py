@@ -17,8 +17,8 @@ import orjson
 from pydantic import StringConstraints
 
 from uncanny.demo.scenes import SCENES, scenes
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError, Problem, parse_records
+from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.problems import parse_records
 from uncanny.images import SkippedInputs, discover, display_path
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically

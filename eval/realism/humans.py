@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal, Self, cast
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
-from uncanny.errors import UsageError
+from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.estimates import Share, interval_json
-from uncanny.eval.common.problems import ItemsError, parse_records
+from uncanny.eval.common.problems import parse_records
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, ratio_intervals, share_intervals
 from uncanny.eval.realism.data import NonEmpty

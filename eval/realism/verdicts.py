@@ -18,8 +18,8 @@ from pydantic import Field
 
 from uncanny.agents.realism_judge import CheckName
 from uncanny.answers.verdicts import Position, Realistic
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError, Problem, parse_records
+from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.problems import parse_records
 from uncanny.eval.realism.data import NonEmpty, by_line, repeated_ids
 from uncanny.graphs.ugda_cases import Case, Label, label_of
 from uncanny.parameters import check_records

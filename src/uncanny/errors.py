@@ -5,6 +5,8 @@
     UncannyError
     ├── UsageError                 the user asked for something that cannot be done; nothing was started
     │   ├── RecordError            a record file has an invalid line: file, line, field
+    │   ├── ItemsError             a file or set of records is wrong in places: all that is wrong, at once
+    │   ├── NotAlikeError          annotations that are to be compared were not made alike
     │   ├── RunLockedError         another process, or call, works on the same run folder
     │   └── RunMismatchError       the run folder was made with other settings
     ├── ImageError                 one image cannot be used; becomes a record `unreadable`
@@ -17,6 +19,7 @@
     │   └── ModelUnusableError     no request to this model can succeed: wrong key, unknown model
     │       ├── QuotaError         the account has no credit left
     │       └── ModelDownError     the breaker gave up on a model that only fails
+    ├── StepFailedError            one step of an agent failed for good; becomes an error in the record
     ├── BudgetError                the user's own limit on cost or tokens is reached
     ├── StoppedError               the caller ended the work before there was a result
     └── StorageError               a run under way can write no more, or open no more files
@@ -26,9 +29,17 @@ Each message says what happened, where, and, as `remedy`, what to do about it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from uncanny.wording import shown
+
+if TYPE_CHECKING:
+    from uncanny.schema import StepError
+
+_MOST_LISTED = 20
 ImageFault = Literal[
     "missing",
     "permission",
@@ -45,6 +56,29 @@ ImageFault = Literal[
     "io_error",
     "memory",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding. `item` is None where the line has no readable id, `field` where all of it is meant.
+
+    `line` counts from 1 and is None where the items did not come from a file. A warning does not keep a
+    set from being used.
+    """
+
+    item: str | None
+    field: str | None
+    message: str
+    severity: Literal["error", "warning"] = "error"
+    line: int | None = None
+
+    def __str__(self) -> str:
+        """One line: where, then what and what to do."""
+        where = [f"line {self.line}"] if self.line is not None else []
+        where += [f"item {shown(self.item)}"] if self.item is not None else []
+        where += [f"field {self.field}"] if self.field else []
+        message = f"warning: {self.message}" if self.severity == "warning" else self.message
+        return f"{', '.join(where)}: {message}" if where else message
 
 
 class UncannyError(Exception):
@@ -84,6 +118,42 @@ class RunLockedError(UsageError):
 
 class RunMismatchError(UsageError):
     """The run folder belongs to a run with other settings; going on would mix two protocols."""
+
+
+class ItemsError(UsageError):
+    """All that is wrong with a set, at once; `problems` has every finding, the message the first 20."""
+
+    def __init__(self, what: str, problems: Sequence[Problem], *, remedy: str | None = None) -> None:
+        self.problems = tuple(problems)
+        count = len(self.problems)
+        lines = [f"{what}: {count} problem{'' if count == 1 else 's'}"]
+        lines += [f"  {problem}" for problem in self.problems[:_MOST_LISTED]]
+        if count > _MOST_LISTED:
+            lines.append(f"  and {count - _MOST_LISTED} more")
+        self._lines = (*lines, *([remedy] if remedy else []))
+        super().__init__("\n".join(lines), remedy=remedy)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines)
+
+    def lines(self) -> tuple[str, ...]:
+        return self._lines
+
+
+class NotAlikeError(UsageError):
+    """The annotations of an audit were not made alike; `mismatches` are lines that say what differs."""
+
+    def __init__(self, message: str, mismatches: Sequence[str], *, remedy: str | None = None) -> None:
+        self.mismatches = tuple(mismatches)
+        lines = [f"{message}:", *(f"  {mismatch}" for mismatch in mismatches)]
+        self._lines = (*lines, *([remedy] if remedy else []))
+        super().__init__("\n".join(lines), remedy=remedy)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines)
+
+    def lines(self) -> tuple[str, ...]:
+        return self._lines
 
 
 class ImageError(UncannyError):
@@ -151,6 +221,17 @@ class QuotaError(ModelUnusableError):
 
 class ModelDownError(ModelUnusableError):
     """The model failed so often in a row that asking further is pointless."""
+
+
+class StepFailedError(UncannyError):
+    """One step of one agent failed for good; other steps and inputs go on.
+
+    `error` is why, `record` the same as annotations have it.
+    """
+
+    def __init__(self, error: UncannyError, record: StepError) -> None:
+        super().__init__(error.message, remedy=error.remedy)
+        self.error, self.record = error, record
 
 
 class BudgetError(UncannyError):

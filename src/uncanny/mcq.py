@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from uncanny import lazy_names
 
 if TYPE_CHECKING:
-    from uncanny.eval.common.problems import Problem as Problem
+    from uncanny.errors import Problem as Problem
     from uncanny.eval.mcq.data.answers import write_predictions as write_predictions
     from uncanny.eval.mcq.data.checks import check as check
     from uncanny.eval.mcq.data.drafts import build as build
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "uncanny.eval.common.problems": "Problem",
+        "uncanny.errors": "Problem",
         "uncanny.eval.mcq.data.answers": "write_predictions",
         "uncanny.eval.mcq.data.checks": "check",
         "uncanny.eval.mcq.data.drafts": "build",

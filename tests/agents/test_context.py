@@ -10,9 +10,8 @@ from tests.agents.specialists import Specialists, scene_object
 from tests.client.scripted import Line, busy, text_response
 from tests.virtual_time import virtual_time
 from uncanny.agents.attribute_analyzer import analyze_attributes
-from uncanny.agents.context import StepFailedError
 from uncanny.agents.object_perceiver import perceive
-from uncanny.errors import ModelUnusableError, QuotaError, RequestRejectedError
+from uncanny.errors import ModelUnusableError, QuotaError, RequestRejectedError, StepFailedError
 from uncanny.models.base import ModelRequest
 from uncanny.schema import StepError
 

@@ -15,7 +15,7 @@ from tests.client.scripted import (
     texts,
 )
 from uncanny.agents.config import DetectConfig
-from uncanny.agents.context import ImageContext, StepFailedError
+from uncanny.agents.context import ImageContext
 from uncanny.agents.source_detector import (
     AGENT,
     Listing,
@@ -26,7 +26,7 @@ from uncanny.agents.source_detector import (
 )
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
-from uncanny.errors import RequestRejectedError
+from uncanny.errors import RequestRejectedError, StepFailedError
 from uncanny.models.base import ModelRequest, Sampling
 from uncanny.prompts import prompt_set
 

@@ -23,7 +23,7 @@ from tests.example_protocol.run import CaptionRun, run, run_async
 from tests.example_protocol.score import score
 from tests.runs.e2e import pictures
 from uncanny import Capabilities, ModelRequest, ModelResponse, Stop, errors, register_provider
-from uncanny.eval.common.problems import ItemsError
+from uncanny.errors import ItemsError
 from uncanny.eval.mcq.run import McqRun
 from uncanny.models import registry
 from uncanny.records.run_folder import unfinished

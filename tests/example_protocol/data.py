@@ -8,7 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from uncanny.eval.common.problems import ItemsError, Problem, parse_records
+from uncanny.errors import ItemsError, Problem
+from uncanny.eval.common.problems import parse_records
 from uncanny.schema import StepError, Usage
 
 Status = Literal["checked", "failed", "unreadable"]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tests.example_protocol.agent import ROLES, check_caption
 from tests.example_protocol.data import STATUSES, Caption, CaptionCheck
-from uncanny.agents.context import ImageContext, StepFailedError
+from uncanny.agents.context import ImageContext
 from uncanny.client.calls import CallRecord, usage
-from uncanny.errors import ImageError
+from uncanny.errors import ImageError, StepFailedError
 from uncanny.eval.common.run_result import RunResult
 from uncanny.images import RecordedFile, prepare
 from uncanny.models.base import Sampling

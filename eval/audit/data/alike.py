@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from uncanny.errors import UsageError
+from uncanny.errors import NotAlikeError
 from uncanny.wording import option
 
 Aspect = Literal["model", "prompts", "pixels", "settings"]
@@ -78,23 +78,6 @@ class Mismatch:
         return {"aspect": self.aspect, "what": self.what, "values": values}
 
 
-class NotAlikeError(UsageError):
-    """The generators' annotations were not made alike; every mismatch is a line of the message."""
-
-    def __init__(self, mismatches: Sequence[Mismatch]) -> None:
-        self.mismatches = tuple(mismatches)
-        what = "The annotations are not made alike, so the figures cannot be compared:"
-        remedy = f"Annotate all alike, or say {option('allow_mixed', True)}."
-        self._lines = (what, *(f"  {mismatch}" for mismatch in mismatches), remedy)
-        super().__init__("\n".join(self._lines[:-1]), remedy=remedy)
-
-    def __str__(self) -> str:
-        return "\n".join(self._lines)
-
-    def lines(self) -> tuple[str, ...]:
-        return self._lines
-
-
 def check_alike(provenances: Mapping[str, Provenance], *, allow_mixed: bool) -> tuple[Mismatch, ...]:
     """What differs between the generators, or within one; empty where all were made alike.
 
@@ -102,7 +85,11 @@ def check_alike(provenances: Mapping[str, Provenance], *, allow_mixed: bool) -> 
     """
     mismatches = tuple(find_mismatches(provenances))
     if mismatches and not allow_mixed:
-        raise NotAlikeError(mismatches)
+        raise NotAlikeError(
+            "The annotations are not made alike, so the figures cannot be compared",
+            [str(mismatch) for mismatch in mismatches],
+            remedy=f"Annotate all alike, or say {option('allow_mixed', True)}.",
+        )
     return mismatches
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from uncanny.errors import UsageError
+from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.audit.data.aggregate import MOST_WORST, Aggregate, pairing
 from uncanny.eval.audit.data.alike import Provenance
 from uncanny.eval.audit.data.sources import Source
-from uncanny.eval.common.problems import ItemsError, Problem, of_validation
+from uncanny.eval.common.problems import of_validation
 from uncanny.eval.common.runs import ReadRun, image_of, last_lines, open_run
 from uncanny.records.run_folder import Unfinished, unfinished
 from uncanny.schema import Annotation

@@ -14,8 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from uncanny.errors import ImageError, StorageError
-from uncanny.eval.common.problems import Problem
+from uncanny.errors import ImageError, Problem, StorageError
 from uncanny.eval.mcq.data.items import (
     ARTIFACT_SPLITS,
     Box,

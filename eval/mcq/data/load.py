@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 
 from uncanny.demo.scenes import SCENES, Scene, scenes
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError, Problem, parse_records
+from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.problems import parse_records
 from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically

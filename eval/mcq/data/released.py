@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError, Problem, of_validation
+from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.problems import of_validation
 from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.items import Item, ItemSet, Split
 from uncanny.eval.mcq.data.load import ITEMS_FILE, write_items

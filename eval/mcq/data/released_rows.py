@@ -15,8 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from uncanny.errors import ImageError
-from uncanny.eval.common.problems import Problem
+from uncanny.errors import ImageError, Problem
 from uncanny.eval.mcq.data.items import QUESTIONS, ArtifactType, Question
 from uncanny.images import PixelPolicy
 from uncanny.images.file_bytes import read_image_file

@@ -75,11 +75,11 @@ def test_a_run_of_annotate_is_not_one_of_detect(tmp_path: Path) -> None:
     image = scenes()[0].image_path
     annotated = uncanny.annotate(image, model="noop", out=tmp_path / "annotate")
     detected = uncanny.detect(image, model="demo", out=tmp_path / "detect")
-    with pytest.raises(UsageError, match="is a run of annotate, not of detect"):
+    with pytest.raises(UsageError, match="another kind: of annotate, not of detect"):
         uncanny.DetectRun(annotated.path)
-    with pytest.raises(UsageError, match="is a run of detect, not of annotate"):
+    with pytest.raises(UsageError, match="another kind: of detect, not of annotate"):
         uncanny.AnnotateRun(detected.path)
-    with pytest.raises(UsageError, match="is a run of detect, not of mcq"):
+    with pytest.raises(UsageError, match="but annotations"):
         uncanny.mcq.McqRun(detected)
 
 

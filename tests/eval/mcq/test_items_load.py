@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError
+from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.mcq.data.answers import load_answers
 from uncanny.eval.mcq.data.items import Answer, Item, ItemSet
 from uncanny.eval.mcq.data.load import load, write_items

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from uncanny.demo.scenes import scenes
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError
+from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.mcq.data.answers import load_predictions, write_predictions
 from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.data.load import scene_item

@@ -8,8 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError
+from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.data.payload import holds_payloads, to_payload
 from uncanny.eval.mcq.data.released import import_table

@@ -18,8 +18,7 @@ import pytest
 from PIL import Image
 
 from uncanny.demo.scenes import scenes
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError
+from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.export import export_table
 from uncanny.eval.mcq.data.items import Item

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.eval.realism.made_verdicts import hand_worked, written
-from uncanny.eval.common.problems import ItemsError
+from uncanny.errors import ItemsError
 from uncanny.eval.realism.humans import (
     Box,
     HumanAnswer,

@@ -11,8 +11,7 @@ from tests.eval.realism.made_verdicts import written
 from tests.runs.e2e import pictures
 from uncanny import realism
 from uncanny.demo.scenes import scene_by_sha256
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError
+from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.realism.data import PairFiles, folder_pairs, load_pairs, scene_pairs, store_scene_pairs
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from tests.eval.realism.made_verdicts import HAND_WORKED, hand_worked, line, written
 from uncanny import realism
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError
+from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.realism.result import COLUMNS, RealismScore
 from uncanny.eval.realism.verdicts import Verdict, verdict_sets
 from uncanny.graphs.ugda_cases import label_of

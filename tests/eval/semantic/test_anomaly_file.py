@@ -8,8 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from uncanny.errors import UsageError
-from uncanny.eval.common.problems import ItemsError
+from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.semantic.data.load import load
 from uncanny.eval.semantic.data.records import AnomalySet, ScoredAnomaly, digest
 
