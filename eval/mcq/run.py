@@ -18,7 +18,7 @@ from uncanny.errors import ENDS_RUN, StorageError, UncannyError, UsageError
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.items import Answer, AskedQuestion, Item, ItemSet
-from uncanny.eval.mcq.data.load import ItemSource, load, load_run_items
+from uncanny.eval.mcq.data.load import ItemSource, is_bundled, load, load_run_items
 from uncanny.eval.mcq.data.overlay import OVERLAYS, draw_overlay
 from uncanny.eval.mcq.data.texts import (
     content_digest,
@@ -214,12 +214,15 @@ async def run_async(
         control=control,
     )
     config = McqConfig(temperature, top_p, max_output_tokens, control)
-    if not load(items, root=root):
+    # The bundled set by its name has a copy in the run folder and nowhere else.
+    bundled = isinstance(items, str | os.PathLike) and is_bundled(items)
+    source = items if bundled else load(items, root=root)
+    if not source:
         raise UsageError("There are no items to ask about", remedy="Give one at least.")
 
     async def ask(models: ModelOptions, folder: Path, limits: RunOptions) -> McqRun:
         # A bundled set that the folder holds already is read from there, and refused where it was changed.
-        asked = load(items, root=root, folder=folder)
+        asked = load(source, root=root, folder=folder)
         task = McqTask(folder=RunFolder(folder), items=asked, models=models, options=limits, config=config)
         return McqRun(folder, await run_with(task, options), asked)
 
