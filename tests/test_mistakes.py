@@ -32,6 +32,10 @@ async def _callback(_record: object) -> None:
     """What nobody would await."""
 
 
+class AsyncCallback:
+    async def __call__(self, record: object) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -326,3 +330,37 @@ def test_the_traceback_of_a_wrong_call_is_about_the_call(tmp_path: Path) -> None
         "test_the_traceback_of_a_wrong_call_is_about_the_call",
         "twin",
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"repeats": "3"}, "`repeats` must be a whole number, not '3'"),
+        ({"repeats": True}, "`repeats` must be a whole number, not True"),
+        ({"max_objects": None}, "`max_objects` must be a whole number, not None"),
+        ({"scene_scans": 1.5}, "`scene_scans` must be a whole number"),
+        ({"formatter_output_tokens": "9"}, "`formatter_output_tokens` must be a whole number"),
+        ({"temperature": "0.1"}, "`temperature` must be a number, not '0.1'"),
+        ({"root": "nowhere"}, "`root`: nowhere is no folder"),
+        ({"on_image": AsyncCallback()}, "`on_image` is an async function"),
+    ],
+    ids=_option,
+)
+def test_a_value_that_would_pass_for_another_is_refused(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        uncanny.annotate(IMAGE, model="demo", out=tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_limit_of_an_audit_is_for_each_generator(tmp_path: Path) -> None:
+    sources = {"drawn": "scenes:drawn", "rendered": "scenes:rendered"}
+    result = uncanny.audit(sources, model="demo", out=tmp_path, limit=2, repeats=1, resamples=0)
+    assert [result[name].images for name in sources] == [2, 2]
+
+
+def test_calls_are_told_of_as_call_records(tmp_path: Path) -> None:
+    calls: list[uncanny.CallRecord] = []
+    uncanny.detect(IMAGE, model="demo", out=tmp_path, on_call=calls.append)
+    assert [type(call) for call in calls] == [uncanny.CallRecord] * 2

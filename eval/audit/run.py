@@ -67,9 +67,10 @@ async def audit_async(
 
     `sources` has, by generator, a run folder of `annotate`, a JSON Lines file of annotations, annotations in
     memory, or images: a folder, or bundled ones (`scenes:rendered`, `scenes:drawn`). Images are annotated
-    first by `model`, into `out/NAME`; the same call goes on where it stopped. Limits among the `options`
-    (those of `annotate`) hold for the audit as a whole. `against` has the same generators as a second
-    assessor sees them: the result then says how far the ranks agree.
+    first by `model`, into `out/NAME`; the same call goes on where it stopped. Of the `options`, those of
+    `annotate`, limits on cost and tokens hold for the audit as a whole, `limit` for each generator.
+    `against` has the same generators as a second assessor sees them: the result then says how far the ranks
+    agree.
 
     `pair_by` says what images of one prompt share, so that they are resampled together: `stem`, their file
     name, or a column of their records; without it images are independent. `resamples` of the bootstrap give
@@ -222,7 +223,7 @@ class Annotating:
     options: RunOptions
 
     def task(self, source: Source, images: Sequence[Source], *, dry: bool = False) -> AnnotateTask:
-        """The run of one of the generators that are `images`; limits hold for all of them together.
+        """The run of one of the generators that are `images`; cost and tokens are limited for all together.
 
         Bundled pictures are copied into the run folder, unless the run stays `dry`.
         """

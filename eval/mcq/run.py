@@ -52,6 +52,7 @@ from uncanny.schema import StepError
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord, CallScope
     from uncanny.eval.mcq.score.result import McqScores
+    from uncanny.eval.mcq.score.score import ScoreOptions
     from uncanny.graphs.mcq import ItemState
     from uncanny.runs.engine import Engine
 
@@ -116,7 +117,7 @@ class McqRun(RunResult[Answer]):
         """One for each question, in order of items and questions when the run is finished."""
         return self.records
 
-    def score(self, **options: Any) -> McqScores:
+    def score(self, **options: Unpack[ScoreOptions]) -> McqScores:
         """The scores of this run alone; `options` are those of `uncanny.mcq.score`."""
         from uncanny.eval.mcq.score.score import score
 

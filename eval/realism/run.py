@@ -44,6 +44,7 @@ from uncanny.schema import StepError
 
 if TYPE_CHECKING:
     from uncanny.eval.realism.result import RealismScore
+    from uncanny.eval.realism.score import ScoreOptions
     from uncanny.graphs.ugda import PairState
     from uncanny.runs.engine import Engine
 
@@ -108,7 +109,7 @@ class RealismRun(RunResult[Verdict]):
         counts = Counter(verdict.label for verdict in self.records)
         return {label: counts[label] for label in LABELS}
 
-    def score(self, **options: Any) -> RealismScore:
+    def score(self, **options: Unpack[ScoreOptions]) -> RealismScore:
         """The scores of this run alone; `options` are those of `uncanny.realism.score`."""
         from uncanny.eval.realism.score import score
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import numpy as np
 
@@ -23,6 +23,15 @@ from uncanny.graphs.ugda_cases import CASES, LABELS
 from uncanny.parameters import check_parameters
 
 SECOND_CHECKS = 2
+
+
+class ScoreOptions(TypedDict, total=False):
+    """The keyword options of `score`."""
+
+    humans: Humans | None
+    published: bool
+    resamples: int
+    seed: int
 
 
 def score(

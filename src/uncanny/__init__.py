@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from uncanny import realism as realism
     from uncanny import semantic as semantic
     from uncanny.agents import AnnotateConfig as AnnotateConfig
+    from uncanny.client.calls import CallRecord as CallRecord
     from uncanny.errors import UncannyError as UncannyError
     from uncanny.eval.annotate.forecast import AnnotateForecast as AnnotateForecast
     from uncanny.eval.annotate.forecast import annotate_forecast as annotate_forecast
@@ -83,6 +84,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "uncanny": "errors mcq realism semantic",
         "uncanny.agents": "AnnotateConfig",
+        "uncanny.client.calls": "CallRecord",
         "uncanny.errors": "UncannyError",
         "uncanny.eval.annotate.forecast": "AnnotateForecast annotate_forecast",
         "uncanny.eval.annotate.run": (

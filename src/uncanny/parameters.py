@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
+from pathlib import Path
 from typing import TypeVar, cast
 
 from uncanny.errors import UsageError
@@ -57,6 +58,10 @@ _KINDS: Mapping[str, Kind] = {
     "top_p": _NUMBER,
     "max_output_tokens": _NEEDED_NUMBER,
     "control": _YES_OR_NO,
+    "repeats": _NEEDED_NUMBER,
+    "max_objects": _NEEDED_NUMBER,
+    "scene_scans": _NEEDED_NUMBER,
+    "formatter_output_tokens": _NEEDED_NUMBER,
     # Files and pictures.
     "run": Kind((str, PathLike), "the folder of a run", optional=False),
     "path": _PATH,
@@ -109,6 +114,10 @@ def check_parameters(**values: object) -> None:
             raise UsageError(f"{option(name)} must be {kind.words}, not {shown(value)}")
         if name in ("out", "path") and value == "":
             raise UsageError(f"{option(name)} names nothing", remedy="Name where the results go.")
+        if name == "root" and not Path(cast(str, value)).is_dir():
+            raise UsageError(
+                f"{option(name)}: {value} is no folder", remedy="Name the folder that image paths start from."
+            )
 
 
 def check_needed(**values: object) -> None:
@@ -125,7 +134,7 @@ def check_callback(name: str, value: object, arguments: int = 1) -> None:
         return
     if not callable(value):
         raise UsageError(f"{option(name)} must be a function, not {shown(value)}")
-    if inspect.iscoroutinefunction(value):
+    if inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(type(value).__call__):
         raise UsageError(
             f"{option(name)} is an async function, and callbacks are called, not awaited",
             remedy="Give a plain function; it may start a task.",

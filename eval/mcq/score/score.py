@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict
 
 from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.answers import read_answers
@@ -32,6 +33,18 @@ AnswerSource = (
 
 _ANSWERS = "Answers are run folders, files, uncanny.mcq.Answer records, or a mapping from model to them"
 _HUMAN = "Answers of people are files"
+
+
+class ScoreOptions(TypedDict, total=False):
+    """The keyword options of `score`."""
+
+    root: str | os.PathLike[str] | None
+    human: AnswerFile | Sequence[AnswerFile]
+    baselines: bool
+    parser: Parser
+    resamples: int
+    seed: int
+    require_complete: bool
 
 
 def score(

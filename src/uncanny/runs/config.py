@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from uncanny.client.endpoint import PATIENCE_S
 from uncanny.errors import UsageError
@@ -21,6 +21,10 @@ from uncanny.parameters import check_needed, check_parameters
 from uncanny.runs.stop import Stop
 from uncanny.settings import settings
 from uncanny.wording import option
+
+if TYPE_CHECKING:
+    from uncanny.client.calls import CallRecord
+    from uncanny.runs.progress import Progress
 
 
 class AskOptions(TypedDict, total=False):
@@ -35,7 +39,8 @@ class AskOptions(TypedDict, total=False):
     keeps failed records on resuming.
 
     `stop` ends the run from outside. `on_start` gets the live counters before the first call, `on_record`
-    each record when it is on disk, `on_call` each call record. `progress` shows a bar on standard error."""
+    each record when it is on disk, `on_call` each call as an `uncanny.CallRecord`. `progress` shows a bar on
+    standard error."""
 
     roles: Mapping[str, str]
     fallback: str | None
@@ -51,9 +56,9 @@ class AskOptions(TypedDict, total=False):
     cache_dir: str | Path | None
     retry_failed: bool
     stop: Stop | None
-    on_start: Callable[[Any], None] | None
+    on_start: Callable[[Progress], None] | None
     on_record: Callable[[Any], None] | None
-    on_call: Callable[[Any], None] | None
+    on_call: Callable[[CallRecord], None] | None
     progress: bool
 
 
