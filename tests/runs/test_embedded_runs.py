@@ -297,3 +297,28 @@ def test_options_out_of_range_are_refused_by_name(tmp_path: Path) -> None:
             uncanny.annotate(IMAGES[0], model="demo", out=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
     assert RunOptions().concurrency == 32
+
+
+async def test_a_stop_that_comes_when_all_is_done_leaves_a_finished_run(tmp_path: Path) -> None:
+    out, stop = tmp_path / "run", uncanny.Stop()
+
+    def last(_record: uncanny.Annotation) -> None:
+        stop.request()
+
+    run = await uncanny.annotate_async(IMAGES[:1], model="demo", out=out, stop=stop, on_image=last)
+    assert (run.summary.state, run.summary.pending) == ("finished", 0)
+    again = await uncanny.annotate_async(IMAGES[:1], model="demo", out=out, stop=stop)
+    assert again.summary.state == "finished"
+
+
+async def test_of_equal_defects_the_first_says_where(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(_state: Any, _image: Any) -> Any:
+        raise ZeroDivisionError("by zero")
+
+    nodes: Any = {"format": broken}
+    run = await uncanny.annotate_async(IMAGES[:3], model="demo", out=tmp_path / "run", nodes=nodes)
+    assert run.summary.statuses["failed"] == len(caplog.records) > 1
+    assert all("by zero" in record.message and ".png" in record.message for record in caplog.records)
+    assert [bool(record.exc_info) for record in caplog.records] == [True, *[False] * len(caplog.records[1:])]

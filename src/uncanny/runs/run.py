@@ -157,6 +157,7 @@ class Run(Generic[Item, R]):
     begun: bool = False
     worked: bool = False
     engine: Engine | None = None
+    _defects: set[str] = field(default_factory=set)
 
     @property
     def progress(self) -> Progress:
@@ -283,7 +284,9 @@ class Run(Generic[Item, R]):
                     message = f"{type(defect).__name__}: {defect}"
                     error = StepError(agent="uncanny", step=0, kind="defect", message=message)
                     finished = task.failed(item, error, calls)
-                    log.exception("%s: %s failed", task.name, ", ".join(map(task.key, finished)))
+                    names = ", ".join(map(task.key, finished))
+                    # Where it came about says a traceback once; thousands of the same hide everything else.
+                    log.error("%s: %s failed: %s", task.name, names, message, exc_info=self._first(message))
                 # Calls first: an input with a record is never worked on again.
                 if calls:
                     file.append(dump_calls(calls))
@@ -295,6 +298,11 @@ class Run(Generic[Item, R]):
                 continue
             for record in finished:
                 self._tell(self.observer.on_record, record)
+
+    def _first(self, defect: str) -> bool:
+        known = defect in self._defects
+        self._defects.add(defect)
+        return not known
 
     def _tell(self, callback: Callable[[T], object], what: T) -> None:
         """Call the host back. What it raises is no failure of ours: it ends the run, in good order."""
@@ -319,7 +327,13 @@ class Run(Generic[Item, R]):
         if self.end is not None:
             return
         unwritten: list[Path] = []
-        warnings = self.progress.warnings
+        progress, warnings = self.progress, self.progress.warnings
+        if (
+            self.ending.reason == "interrupt"
+            and self.ending.raised is None
+            and progress.done >= progress.total
+        ):
+            self.ending.reason = None  # it came when nothing was left to end
         warnings.extend(self.task.warnings(self.progress))
         in_place = _in_place(self.task.folder, self.progress)
         try:
