@@ -12,6 +12,7 @@ import pytest
 import uncanny as package
 from tests.runs.e2e import check_no_traceback, uncanny, uncanny_here
 from uncanny import cli, errors
+from uncanny.schema import StepError
 
 
 def kinds(base: type[errors.UncannyError] = errors.UncannyError) -> Iterator[type[errors.UncannyError]]:
@@ -28,6 +29,14 @@ def make(kind: type[errors.UncannyError]) -> errors.UncannyError:
         return kind("It broke", kind="damaged")
     if issubclass(kind, errors.TransientError):
         return kind("It broke", kind="http_500")
+    if issubclass(kind, errors.ItemsError):
+        return kind("It broke", [errors.Problem("7", "id", "is missing", line=3)], remedy="Mend it.")
+    if issubclass(kind, errors.NotAlikeError):
+        return kind("It broke", ["one has two"], remedy="Mend it.")
+    if issubclass(kind, errors.StepFailedError):
+        return kind(
+            errors.AnswerError("It broke"), StepError(agent="a", step=1, kind="k", message="It broke")
+        )
     if "remedy" not in signature(kind).parameters:
         return kind("It broke")
     return kind("It broke", remedy="Mend it.")
@@ -104,8 +113,7 @@ def test_no_error_of_ours_is_a_traceback(
     done = uncanny_here("demo")
     check_no_traceback(done)
     assert (done.code, done.out) == (2, "")
-    (line,) = done.told.splitlines()
-    assert line == f"Error: {make(kind)}"
+    assert done.told.splitlines() == f"Error: {make(kind)}".splitlines()
 
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, click.Abort])
