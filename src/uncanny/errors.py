@@ -81,13 +81,28 @@ class Problem:
         return f"{', '.join(where)}: {message}" if where else message
 
 
+def writable(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, which no file takes; names of files may have some."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def text_of(error: BaseException) -> str:
+    """What an error says, with its type; whatever becomes of its own `str()`."""
+    try:
+        return writable(f"{type(error).__name__}: {error}")
+    except Exception:
+        return f"{type(error).__name__} (its text cannot be shown)"
+
+
 class UncannyError(Exception):
     """Base of the tree. `str()` is one line for people: what happened, and the remedy where there is one."""
 
     def __init__(self, message: str, *, remedy: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.remedy = remedy
+        self.message = writable(message)
+        self.remedy = None if remedy is None else writable(remedy)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message}. {self.remedy}" if self.remedy else self.message

@@ -21,12 +21,16 @@ from uncanny.client.client import ModelClient
 from uncanny.errors import (
     ModelDownError,
     ModelUnusableError,
+    ProviderError,
     RequestRejectedError,
     TransientError,
+    TruncatedError,
+    UncannyError,
     UsageError,
 )
 from uncanny.models import registry
-from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, Sampling
+from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, Sampling
+from uncanny.models.custom import create
 from uncanny.models.registry import Access, ModelId, open_model, parse_model, register_provider
 from uncanny.records.answer_cache import AnswerCache
 
@@ -361,3 +365,75 @@ async def test_a_call_that_is_cancelled_within_the_provider_may_be_made_again() 
     provider = open_model(ModelId("mine", "one"), Access(None, 5.0))
     with pytest.raises(TransientError, match="cancelled within"):
         await provider.generate(make_request("?"))
+
+
+class Saying:
+    """A provider that does what it is told; `secrets` are those of its model."""
+
+    name = "mine/one"
+    capabilities = Capabilities()
+    secrets = ("sk-0123456789abcdef",)
+
+    def __init__(self, outcome: object) -> None:
+        self.outcome = outcome
+
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome  # type: ignore[return-value]
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+def saying(outcome: object) -> ModelProvider:
+    register_provider("mine", lambda _model: Saying(outcome), replace=True)
+    return open_model(ModelId("mine", "one"), Access(None, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (SystemExit(0), "SystemExit: 0"),
+        (RuntimeError("cannot open \udcff.bin"), "cannot open \ufffd.bin"),
+        (Unspeakable(), "cannot be shown"),
+        (TruncatedError("cut off"), "TruncatedError: cut off"),
+        (ProviderError("broken"), "broken"),
+    ],
+)
+async def test_whatever_a_provider_raises_costs_one_call(outcome: BaseException, words: str) -> None:
+    with pytest.raises(RequestRejectedError, match=words):
+        await saying(outcome).generate(make_request("?"))
+
+
+@pytest.mark.parametrize("kind", [RequestRejectedError, ModelUnusableError])
+async def test_keys_are_hidden_in_errors_of_ours_too_and_long_ones_cut(kind: type[UncannyError]) -> None:
+    provider = saying(kind(f"refused sk-0123456789abcdef {'x' * 100_000}", remedy="Use sk-0123456789abcdef."))
+    with pytest.raises(kind) as caught:
+        await provider.generate(make_request("?"))
+    assert "sk-0123456789abcdef" not in f"{caught.value}"
+    assert len(f"{caught.value}") < 1_000
+
+
+async def test_of_a_response_what_is_not_of_its_kind_was_not_told() -> None:
+    fields: dict[str, Any] = {"finish": "maybe", "tokens": {}, "model": b"x", "request_id": [1], "reason": 2}
+    response = await saying(ModelResponse("hello", **fields)).generate(make_request("?"))
+    assert response == ModelResponse("hello")
+
+
+def test_what_a_provider_says_of_itself_is_checked() -> None:
+    provider = Saying("x")
+    made = create(lambda: provider, "mine/one", None, base_url=None, timeout_s=5.0)
+    provider.notices = None  # type: ignore[attr-defined]
+    assert list(made.notices) == []
+    provider.notices = [7, "a sk-0123456789abcdef b"]  # type: ignore[attr-defined]
+    assert made.notices[0] == "7"
+    assert "sk-0123456789abcdef" not in made.notices[1]
+    for wrong in ({1}, {"a": 2**70}, "text"):
+        provider.sent = lambda _sampling, wrong=wrong: wrong  # type: ignore[attr-defined]
+        assert made.sent(Sampling(0.5)) == {"temperature": 0.5, "max_output_tokens": 2_000}
+    provider.secrets = 5  # type: ignore[assignment]
+    with pytest.raises(ModelUnusableError, match="secrets"):
+        create(lambda: provider, "mine/one", None, base_url=None, timeout_s=5.0)

@@ -322,3 +322,50 @@ async def test_of_equal_defects_the_first_says_where(
     assert run.summary.statuses["failed"] == len(caplog.records) > 1
     assert all("by zero" in record.message and ".png" in record.message for record in caplog.records)
     assert [bool(record.exc_info) for record in caplog.records] == [True, *[False] * len(caplog.records[1:])]
+
+
+class Stubborn:
+    """A provider that swallows the first cancellation of each call, as careless retries do."""
+
+    capabilities = uncanny.Capabilities()
+    calls = 0
+
+    def __init__(self, model: str) -> None:
+        self.name = f"stubborn/{model}"
+
+    async def generate(self, _request: uncanny.ModelRequest) -> uncanny.ModelResponse:
+        type(self).calls += 1
+        try:
+            await asyncio.sleep(0.3)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.1)
+        return uncanny.ModelResponse("Verdict: No")
+
+
+async def test_a_cancelled_run_asks_no_more_even_where_the_cancellation_is_swallowed(tmp_path: Path) -> None:
+    uncanny.register_provider("stubborn", Stubborn, replace=True)
+    Stubborn.calls = 0
+    task = asyncio.create_task(
+        uncanny.detect_async(
+            pictures(tmp_path / "in", 40), model="stubborn/one", out=tmp_path / "run", concurrency=4
+        )
+    )
+    while not Stubborn.calls:  # noqa: ASYNC110 - the provider is made by the run
+        await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert Stubborn.calls <= 8
+
+
+async def test_a_cancellation_out_of_a_callback_ends_the_run_as_any_error_does(tmp_path: Path) -> None:
+    def broken(_record: uncanny.Annotation) -> None:
+        raise asyncio.CancelledError
+
+    images, out = pictures(tmp_path / "in", 20), tmp_path / "run"
+    with serving(latency_ms=50.0) as server, pytest.raises(asyncio.CancelledError):
+        await uncanny.detect_async(
+            images, model="openai/any", base_url=server.v1, out=out, on_image=broken, concurrency=1
+        )
+    summary = uncanny.DetectRun(out).summary
+    assert (summary.state, bool(summary.pending)) == ("interrupted", True)

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 
 import orjson
 
+from uncanny.errors import writable
 from uncanny.schema import as_count
 
 Finish = Literal["stop", "length", "refusal"]
@@ -144,8 +145,7 @@ class ModelResponse:
         for name in ("text", "model", "request_id", "reason"):
             value = getattr(self, name)
             if isinstance(value, str) and not value.isascii():
-                whole = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-                object.__setattr__(self, name, whole)
+                object.__setattr__(self, name, writable(value))
 
 
 def masked(response: ModelResponse, mask: Callable[[str], str]) -> ModelResponse:

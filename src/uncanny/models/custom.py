@@ -6,20 +6,32 @@ import asyncio
 import inspect
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, get_args
+
+import orjson
 
 from uncanny.errors import (
     ModelUnusableError,
-    ProviderError,
     RequestRejectedError,
     TransientError,
     UncannyError,
     UsageError,
+    text_of,
 )
-from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, ModelResponse, Provider, Sampling
+from uncanny.models.base import (
+    Capabilities,
+    Finish,
+    ModelProvider,
+    ModelRequest,
+    ModelResponse,
+    Provider,
+    Sampling,
+    Tokens,
+)
 from uncanny.models.error_body import one_line
 
 log = logging.getLogger("uncanny")
@@ -140,15 +152,25 @@ class CustomModel(ModelProvider):
             raise UsageError(f"{model} cannot be used: `generate` of {kind} cannot be called")
         self.name, self.capabilities, self._limit_s = model, provider.capabilities, limit_s
         self.endpoint = getattr(provider, "endpoint", None) or base_url
-        self.notices = getattr(provider, "notices", ())
+        self.secrets  # noqa: B018 - said now where they are none, not in the midst of a run
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        secrets: str | Iterable[str] = getattr(self._provider, "secrets", ())
-        return (secrets,) if isinstance(secrets, str) else tuple(secrets)
+        secrets: object = getattr(self._provider, "secrets", ()) or ()
+        if isinstance(secrets, str):
+            return (secrets,)
+        if not isinstance(secrets, Iterable):
+            raise ModelUnusableError(f"{self.name}: its `secrets` are no texts: {type(secrets).__name__}")
+        return tuple(str(secret) for secret in secrets)
+
+    @property
+    def notices(self) -> Sequence[str]:  # type: ignore[override]  # read anew: a run adds to them
+        notices: object = getattr(self._provider, "notices", ()) or ()
+        texts = [notices] if isinstance(notices, str) else notices if isinstance(notices, Iterable) else ()
+        return [one_line(str(notice), self.secrets) for notice in texts]
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
         with self._errors():
@@ -161,7 +183,7 @@ class CustomModel(ModelProvider):
                 f"{self.name} cannot be used: its `generate` returned {type(response).__name__}",
                 remedy="Return a `ModelResponse` with a text.",
             )
-        return response
+        return _checked(response)
 
     async def _in_time(self, response: Awaitable[object]) -> object:
         try:
@@ -177,7 +199,10 @@ class CustomModel(ModelProvider):
         sent: Callable[[Sampling], dict[str, Any]] | None = getattr(self._provider, "sent", None)
         if sent is not None:
             try:
-                return sent(sampling)
+                parameters = sent(sampling)
+                if isinstance(parameters, dict) and orjson.dumps(parameters):
+                    return parameters
+                raise TypeError(f"no mapping of parameters but {type(parameters).__name__}")
             except Exception as error:
                 self._warn("sent", error)
         return super().sent(sampling)
@@ -196,9 +221,10 @@ class CustomModel(ModelProvider):
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
+        """What the provider raises becomes an error of one call, or of the model; keys in it are hidden."""
         try:
             yield
-        except ProviderError:
+        except (KeyboardInterrupt, GeneratorExit):
             raise
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -206,8 +232,24 @@ class CustomModel(ModelProvider):
                 raise
             # Nobody here cancelled it: something within the provider was, and took its call along.
             raise TransientError(f"{self.name}: its call was cancelled within", kind="connection") from error
-        except Exception as error:
-            message = one_line(f"{self.name}: {type(error).__name__}: {error}", self.secrets)
+        except (TransientError, RequestRejectedError, ModelUnusableError) as error:
+            error.message = one_line(error.message, self.secrets)
+            error.remedy = error.remedy and one_line(error.remedy, self.secrets)
+            raise
+        except BaseException as error:  # SystemExit too: a call does not end the program
+            message = one_line(f"{self.name}: {text_of(error)}", self.secrets)
             if isinstance(error, OSError):  # with TimeoutError and ConnectionError
                 raise TransientError(message, kind="connection") from error
             raise RequestRejectedError(message) from error
+
+
+def _checked(response: ModelResponse) -> ModelResponse:
+    """The response without what is not of its kind: that was not told."""
+    return replace(
+        response,
+        finish=response.finish if response.finish in get_args(Finish) else "stop",
+        tokens=response.tokens if isinstance(response.tokens, Tokens) else Tokens(),
+        model=response.model if isinstance(response.model, str) else None,
+        request_id=response.request_id if isinstance(response.request_id, str) else None,
+        reason=response.reason if isinstance(response.reason, str) else None,
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from uncanny.client.calls import CallRecord, dump_calls
-from uncanny.errors import ENDS_RUN, RunError, StorageError, UsageError
+from uncanny.errors import ENDS_RUN, RunError, StorageError, UsageError, text_of
 from uncanny.records.record_file import CallFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import AskOptions
@@ -45,6 +45,8 @@ T = TypeVar("T")
 MANIFEST_EVERY_S = 5.0
 # How long calls in flight are waited for when a run ends early.
 GRACE_S = 60.0
+# How often, a second apart, work that does not end is cancelled again.
+CANCELLATIONS = 5
 _STATES: dict[Reason | None, State] = {
     None: "finished",
     "interrupt": "interrupted",
@@ -115,6 +117,27 @@ async def run_with(
     return opened.end
 
 
+def _is_cancelled() -> bool:
+    """Whether somebody cancels the task that runs; else a CancelledError came out of something within."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel all and wait for them; not for ever, as what they call may swallow that again and again."""
+    left: set[asyncio.Task[None]] = set(tasks)
+    for _ in range(CANCELLATIONS):
+        for task in left:
+            task.cancel()
+        done, left = await asyncio.wait(left, timeout=1.0)
+        for task in done:
+            if not task.cancelled():
+                task.exception()  # told already, or of no use any more
+        if not left:
+            return
+    log.error("%d tasks of a run do not end when they are cancelled; they are left alone", len(left))
+
+
 @contextlib.asynccontextmanager
 async def open_run(
     task: Task[Item, R], *, stop: Stop | None = None, observer: Observer | None = None
@@ -136,7 +159,9 @@ async def open_run(
                         yield opened
             except BaseException:
                 if opened.begun:
-                    opened.ending.interrupt()
+                    # Also where the loop is closed already, and nobody can be told.
+                    with contextlib.suppress(RuntimeError):
+                        opened.ending.interrupt()
                     opened.conclude()
                 raise
         if not opened.worked:
@@ -255,10 +280,13 @@ class Run(Generic[Item, R]):
                 for worker in done:
                     if not worker.cancelled() and (defect := worker.exception()) is not None:
                         raise defect
+            except BaseException:
+                # First of all: a worker whose cancellation gets lost takes up nothing more.
+                engine.model_client.drain()
+                self.ending.interrupt()
+                raise
             finally:
-                for each in (*keepers, *workers):
-                    each.cancel()
-                await asyncio.gather(*keepers, *workers, return_exceptions=True)
+                await _cancelled([*keepers, *workers])
                 try:
                     calls.close(write=_in_place(folder, self.progress))
                 except OSError as error:
@@ -280,8 +308,11 @@ class Run(Generic[Item, R]):
                     finished = await task.process(item, engine, calls)
                 except ENDS_RUN:
                     raise
-                except Exception as defect:  # a defect of ours must cost one input, not the run
-                    message = f"{type(defect).__name__}: {defect}"
+                except (Exception, asyncio.CancelledError) as defect:
+                    if isinstance(defect, asyncio.CancelledError) and _is_cancelled():
+                        raise
+                    # A defect must cost one input, not the run.
+                    message = text_of(defect)
                     error = StepError(agent="uncanny", step=0, kind="defect", message=message)
                     finished = task.failed(item, error, calls)
                     names = ", ".join(map(task.key, finished))
@@ -308,7 +339,7 @@ class Run(Generic[Item, R]):
         """Call the host back. What it raises is no failure of ours: it ends the run, in good order."""
         try:
             callback(what)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             self.ending.callback_failed(error)
 
     async def _cancel_when_ending(self, workers: list[asyncio.Task[None]], engine: Engine) -> None:

@@ -69,7 +69,7 @@ class Ending:
     def __init__(self) -> None:
         self.reason: Reason | None = None
         self.error: RunError | None = None
-        self.raised: Exception | None = None
+        self.raised: Exception | asyncio.CancelledError | None = None
         self.now = False
         self.changed = asyncio.Event()
         self._interrupts = 0
@@ -80,7 +80,7 @@ class Ending:
         self.now = self._interrupts > 1
         self._set("interrupt")
 
-    def callback_failed(self, error: Exception) -> None:
+    def callback_failed(self, error: Exception | asyncio.CancelledError) -> None:
         self.raised = self.raised or error
         self._set("interrupt")
 
