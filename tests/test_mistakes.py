@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -364,3 +365,31 @@ def test_calls_are_told_of_as_call_records(tmp_path: Path) -> None:
     calls: list[uncanny.CallRecord] = []
     uncanny.detect(IMAGE, model="demo", out=tmp_path, on_call=calls.append)
     assert [type(call) for call in calls] == [uncanny.CallRecord] * 2
+
+
+@pytest.mark.parametrize(
+    ("images", "options"),
+    [
+        ("", {}),
+        ("a\0b", {}),
+        (IMAGE, {"out": "a\0b"}),
+        (IMAGE, {"cache_dir": "a\0"}),
+        (IMAGE, {"max_output_tokens": 10**29}),
+        (IMAGE, {"max_pixels": 10**29}),
+        (IMAGE, {"timeout_s": 10**400}),
+    ],
+)
+def test_what_no_file_takes_is_refused_before_anything_is_made(
+    images: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError):
+        uncanny.detect(images, model="demo", **{"out": tmp_path / "run", **options})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_root_that_cannot_be_written_down_is_refused(tmp_path: Path) -> None:
+    root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    root.mkdir()
+    with pytest.raises(UsageError, match="no valid Unicode"):
+        uncanny.detect(IMAGE, model="demo", out=tmp_path / "run", root=root)
+    assert not (tmp_path / "run").exists()

@@ -389,13 +389,17 @@ def image_run(
 def image_paths(images: Images) -> tuple[Path, ...]:
     """One path or several, as paths. Raises UsageError for anything else, and where there are none."""
     if isinstance(images, str | PathLike):
-        return (Path(images),)
+        images = (images,)
     paths = tuple(images) if isinstance(images, Iterable) and not isinstance(images, bytes) else (images,)
     for path in paths:
         if not isinstance(path, str | PathLike):
             raise UsageError(
                 f"Images of a run are paths of files and folders, not {type(path).__name__}",
                 remedy="Save it first, or give it to annotate_image.",
+            )
+        if not str(path) or "\0" in str(path):
+            raise UsageError(
+                f"No file or folder is called {str(path)!r}", remedy="Write `.` for the one here."
             )
     if not paths:
         raise UsageError("There are no images", remedy="Give one path at least.")

@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeVar, cast
 
-from uncanny.errors import UsageError
+from uncanny.errors import UsageError, writable
 from uncanny.wording import option, shown
 
 T = TypeVar("T")
@@ -30,6 +30,8 @@ class Kind:
     least: int | None = None
 
 
+# No parameter counts further; numbers beyond it fit into no file.
+MOST = 10**15
 _PATH = Kind((str, PathLike), "a path")
 _TEXT = Kind((str,), "a text")
 _MODEL = Kind((str,), "the name of a model")
@@ -112,12 +114,27 @@ def check_parameters(**values: object) -> None:
         wrong_type = not isinstance(value, kind.types) or (isinstance(value, bool) and bool not in kind.types)
         if wrong_type or (kind.least is not None and cast(int, value) < kind.least):
             raise UsageError(f"{option(name)} must be {kind.words}, not {shown(value)}")
+        if isinstance(value, Real) and not -MOST <= value <= MOST:
+            raise UsageError(f"{option(name)} is far beyond what it counts", remedy="Give a smaller number.")
+        if isinstance(value, str | PathLike):
+            _check_text(name, str(value))
         if name in ("out", "path") and value == "":
             raise UsageError(f"{option(name)} names nothing", remedy="Name where the results go.")
         if name == "root" and not Path(cast(str, value)).is_dir():
             raise UsageError(
                 f"{option(name)}: {value} is no folder", remedy="Name the folder that image paths start from."
             )
+
+
+def _check_text(name: str, text: str) -> None:
+    """Names that no file takes: the system refuses them, or what is written could not be read again."""
+    if "\0" in text:
+        raise UsageError(f"{option(name)} holds a NUL character: {shown(text)}")
+    if name in ("root", "model", "fallback", "name") and writable(text) != text:
+        raise UsageError(
+            f"{option(name)} is no valid Unicode, so it cannot be written down: {shown(text)}",
+            remedy="Rename it, or link to it under another name.",
+        )
 
 
 def check_needed(**values: object) -> None:
