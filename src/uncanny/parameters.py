@@ -114,7 +114,7 @@ def check_parameters(**values: object) -> None:
         wrong_type = not isinstance(value, kind.types) or (isinstance(value, bool) and bool not in kind.types)
         if wrong_type or (kind.least is not None and cast(int, value) < kind.least):
             raise UsageError(f"{option(name)} must be {kind.words}, not {shown(value)}")
-        if isinstance(value, Real) and not -MOST <= value <= MOST:
+        if isinstance(value, int | float) and not -MOST <= value <= MOST:
             raise UsageError(f"{option(name)} is far beyond what it counts", remedy="Give a smaller number.")
         if isinstance(value, str | PathLike):
             _check_text(name, str(value))
