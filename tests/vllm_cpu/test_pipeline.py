@@ -185,6 +185,9 @@ def test_a_run_starts_and_ends_its_own_server_and_asks_nothing_twice(
     assert [each for each in started if each.is_running()] == []
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"http://127.0.0.1:{ports(run)[0]}/health", timeout=5)
+    # Random weights may have given the images that were not finished no answer that validates.
+    recorded = sum(call["outcome"] == "answered" for call in run.calls())
+    kept = run.manifest()["totals"]["outcomes"]["answered"] - recorded
 
     with begin(run, tiny_model, vllm_command) as process:
         done = finish(process, PATIENCE_S)
@@ -193,7 +196,7 @@ def test_a_run_starts_and_ends_its_own_server_and_asks_nothing_twice(
     totals = run.manifest()["totals"]
     assert totals["pending"] == 0
     assert totals["calls"] == asked(run)
-    assert totals["replayed"] > 0
+    assert totals["replayed"] >= kept >= 0
 
     finished = {record.image: record for record in run.records() if record.status == "ok"}
     assert finished
