@@ -210,10 +210,10 @@ def schema_of(key: str) -> AnswerSchema:
 
 
 def as_json(items: BaseModel | Sequence[BaseModel]) -> str:
-    """Records as prompts show them."""
+    """Records as prompts show them: what is not known is left out."""
     if isinstance(items, BaseModel):
-        return items.model_dump_json()
-    return "[" + ",".join(item.model_dump_json() for item in items) + "]"
+        return items.model_dump_json(exclude_none=True)
+    return "[" + ",".join(as_json(item) for item in items) + "]"
 
 
 def _raise(error: AnswerError) -> str:

@@ -7,13 +7,29 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from uncanny.wording import harmless, layout
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
 Severity = Annotated[int, Field(ge=0, le=100, strict=True)]
+
+
+def _is_box(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    if not (0 <= box[0] < box[2] and 0 <= box[1] < box[3]):
+        raise ValueError("a box is [x0, y0, x1, y1] with 0 <= x0 < x1 and 0 <= y0 < y1")
+    return box
+
+
+# x0, y0, x1, y1 in pixels of the image file; x1 and y1 are the first column and row outside.
+Box = Annotated[tuple[int, int, int, int], AfterValidator(_is_box)]
+
+# What sort of thing is wrong, for audits and comparisons to group by.
+Kind = Literal[
+    "anatomy", "count", "structure", "text", "contact", "light", "perspective", "function", "logic"
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # Figures beyond these are no measurements, whoever reports them; their sums stay within 64 bits.
 MOST_COUNTED = 10**15
@@ -70,7 +86,8 @@ class Anomaly(Record):
     """One verified quadruple (name, phenomenon, reasoning, severity).
 
     `severity` runs from 0, completely unreal, to 100, fully realistic (AnomReason, section 2). `objects`
-    names the objects concerned, by the names in `Annotation.objects`; it may be empty.
+    names the objects concerned, by the names in `Annotation.objects`; it may be empty. `box` is where it is,
+    `kind` of what sort it is, `found_by` which agents saw it: each None where that is not known.
     """
 
     name: Name
@@ -78,13 +95,17 @@ class Anomaly(Record):
     reasoning: Text
     severity: Severity
     objects: tuple[str, ...] = ()
+    box: Box | None = None
+    kind: Kind | None = None
+    found_by: tuple[str, ...] | None = None
 
 
 class SceneObject(Record):
-    """An object, person or body part that the perceiver found."""
+    """An object, person or body part that the perceiver found. `box` is where it is, None where not known."""
 
     name: Name
     description: str
+    box: Box | None = None
 
 
 class StepError(Record):

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from uncanny.answers.boxes import (
     BOX_FORMATS,
-    Box,
     BoxFormat,
     BoxFormatName,
     GivenBox,
@@ -17,6 +16,7 @@ from uncanny.answers.boxes import (
     overlap,
     pixels,
 )
+from uncanny.schema import Box
 
 WIDE = (1600, 800)
 

@@ -37,4 +37,4 @@ def test_reads_as_expected(case: dict[str, Any]) -> None:
         assert len(caught.value.message) <= 600
     else:
         items = read_list(case["text"], form)
-        assert [item.model_dump(mode="json") for item in items] == case["items"]
+        assert [item.model_dump(mode="json", exclude_none=True) for item in items] == case["items"]

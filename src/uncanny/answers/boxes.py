@@ -16,8 +16,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator
 
-# x0, y0, x1, y1 in pixels; x1 and y1 are the first column and row outside.
-Box = tuple[int, int, int, int]
+from uncanny.schema import Box
+
 BoxFormatName = Literal["xyxy-1000", "yxyx-1000", "xyxy-999", "xyxy-1", "pixels"]
 
 # How far beyond the picture, as a share of its side, a box may reach and is clipped.
@@ -137,11 +137,17 @@ def _flat(value: object) -> list[float] | None:
             if inner is None:
                 return None
             numbers += inner
-        elif (isinstance(each, str) and _NUMBER.fullmatch(each.strip())) or (isinstance(each, int | float) and not isinstance(each, bool) and math.isfinite(each)):
+        elif _is_number(each):
             numbers.append(float(each))
         else:
             return None
     return numbers
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        return _NUMBER.fullmatch(value.strip()) is not None
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def pixels(
