@@ -104,16 +104,16 @@ def _print(spent: dict[str, Spent]) -> None:
 
 
 def _measure(model: Path, layer: int, embeddings: Path) -> Any:
-    from uncanny.eval.semantic.similarity.backbone import load
-    from uncanny.eval.semantic.similarity.bertscore import BertScore
-    from uncanny.eval.semantic.similarity.embeddings import EmbeddingStore
+    from uncanny.eval.common.similarity.backbone import load
+    from uncanny.eval.common.similarity.bertscore import BertScore
+    from uncanny.eval.common.similarity.embeddings import EmbeddingStore
 
     store = EmbeddingStore(embeddings, str(layer), 10**10)
     return BertScore(load(model, "made", layer, "cpu"), {}, store=store)
 
 
 def _flat(measure: Any, block: list[Fields]) -> list[float]:
-    from uncanny.eval.semantic.similarity.base import TextPairs
+    from uncanny.eval.common.similarity.base import TextPairs
 
     wanted = (TextPairs(*field) for image in block for field in image.values())
     return [cell for matrix in measure.matrices(wanted) for cell in matrix.ravel().tolist()]
@@ -159,7 +159,7 @@ def _peak(model: Path) -> None:
 
 def _wanted(count: int) -> Iterator[Any]:
     """Read as from files: texts are not kept."""
-    from uncanny.eval.semantic.similarity.base import TextPairs
+    from uncanny.eval.common.similarity.base import TextPairs
 
     for seed in range(count):
         for field in images(1, seed)[0].values():

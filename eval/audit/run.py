@@ -17,17 +17,11 @@ from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.annotate.run import AnnotateOptions, AnnotateTask, read_config, read_policy
 from uncanny.eval.audit.data.aggregate import MOST_WORST
-from uncanny.eval.audit.data.alike import Provenance, check_alike
-from uncanny.eval.audit.data.load import (
-    as_texts,
-    load_generators,
-    provenances,
-    settings_of,
-    together,
-)
-from uncanny.eval.audit.data.sources import AnnotationSource, Source, read_sources
+from uncanny.eval.audit.data.load import load_generators, provenances
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
+from uncanny.eval.common.alike import Provenance, as_texts, check_alike, settings_of, together
+from uncanny.eval.common.sources import AnnotationSource, Source, read_sources
 from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.images import PixelPolicy
 from uncanny.parameters import check_parameters

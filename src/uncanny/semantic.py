@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING
 from uncanny import lazy_names
 
 if TYPE_CHECKING:
-    from uncanny.eval.semantic.data.load import load as load
-    from uncanny.eval.semantic.data.records import AnomalySet as AnomalySet
-    from uncanny.eval.semantic.data.records import ScoredAnomaly as ScoredAnomaly
-    from uncanny.eval.semantic.data.records import ScoredImage as ScoredImage
+    from uncanny.eval.common.anomalies.load import load as load
+    from uncanny.eval.common.anomalies.records import AnomalySet as AnomalySet
+    from uncanny.eval.common.anomalies.records import ScoredAnomaly as ScoredAnomaly
+    from uncanny.eval.common.anomalies.records import ScoredImage as ScoredImage
+    from uncanny.eval.common.similarity.base import Similarity as Similarity
+    from uncanny.eval.common.similarity.base import TextPairs as TextPairs
     from uncanny.eval.semantic.score.image import MatchedImage as MatchedImage
     from uncanny.eval.semantic.score.result import Difference as Difference
     from uncanny.eval.semantic.score.result import ImageScore as ImageScore
     from uncanny.eval.semantic.score.result import PredictionScore as PredictionScore
     from uncanny.eval.semantic.score.result import SemanticScore as SemanticScore
     from uncanny.eval.semantic.score.score import score as score
-    from uncanny.eval.semantic.similarity.base import Similarity as Similarity
-    from uncanny.eval.semantic.similarity.base import TextPairs as TextPairs
 
 # The same names as above, for Python: type checkers read no tables.
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "uncanny.eval.semantic.data.load": "load",
-        "uncanny.eval.semantic.data.records": "AnomalySet ScoredAnomaly ScoredImage",
+        "uncanny.eval.common.anomalies.load": "load",
+        "uncanny.eval.common.anomalies.records": "AnomalySet ScoredAnomaly ScoredImage",
         "uncanny.eval.semantic.score.image": "MatchedImage",
         "uncanny.eval.semantic.score.result": "Difference ImageScore PredictionScore SemanticScore",
         "uncanny.eval.semantic.score.score": "score",
-        "uncanny.eval.semantic.similarity.base": "Similarity TextPairs",
+        "uncanny.eval.common.similarity.base": "Similarity TextPairs",
     },
 )

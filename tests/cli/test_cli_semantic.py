@@ -12,7 +12,7 @@ import pytest
 from tests.cli.complaints import one_line, problems
 from tests.runs.e2e import Done, uncanny_here
 from uncanny import semantic
-from uncanny.eval.semantic.data.load import scenes_truth
+from uncanny.eval.common.anomalies.load import scenes_truth
 
 CHRF = ("--similarity", "chrf", "--resamples", "20", "--no-report")
 

@@ -1,1 +1,1 @@
-"""What an audit reads: sources of annotations, what is kept of them, and whether they were made alike."""
+"""What an audit reads, and what is kept of it."""

@@ -12,30 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from uncanny.eval.common.alike import Origin
+from uncanny.eval.common.sources import LeftOut, left_out_by
 from uncanny.schema import Annotation, Anomaly, names_nothing
 
 SEVERITIES = 101
 MOST_NAMES = 20
 MOST_WORST = 12
-# Changes beyond what a file's format or colours ask for: these a policy decides.
-_CHOSEN_CHANGES = frozenset({"downscale", "jpeg-quality"})
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Records that are in no score, by status: a failed annotation is not a flawless image.
-
-    `unclear` are those of a detection run that gave no clear verdict, and so were asked for no anomalies.
-    """
-
-    failed: int = 0
-    partial: int = 0
-    unreadable: int = 0
-    unclear: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.failed + self.partial + self.unreadable + self.unclear
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +71,7 @@ class Aggregate:
     severity_sums: array[int] = field(default_factory=lambda: array("q"))
     prompt_keys: list[str] = field(default_factory=list)
     severities: list[int] = field(default_factory=lambda: [0] * SEVERITIES)
-    models: set[str] = field(default_factory=set)
-    prompts: set[str] = field(default_factory=set)
-    changes: set[str] | None = None
+    origin: Origin = field(default_factory=Origin)
     without_objects: int = 0
     _left_out: Counter[str] = field(default_factory=Counter)
     _names: dict[str, _Name] = field(default_factory=dict)
@@ -101,11 +82,8 @@ class Aggregate:
 
         Raises ValueError for a record without what it is paired by.
         """
-        if record.status != "ok":
-            self._left_out[record.status] += 1
-            return
-        if (record.model_extra or {}).get("source", "not asked") is None:
-            self._left_out["unclear"] += 1
+        if (why := left_out_by(record)) is not None:
+            self._left_out[why] += 1
             return
         severity_sum = sum(anomaly.severity for anomaly in record.anomalies)
         self.counts.append(len(record.anomalies))
@@ -113,7 +91,7 @@ class Aggregate:
         self.without_objects += names_nothing(record)
         if self.prompt_of is not None:
             self.prompt_keys.append(self.prompt_of(record))
-        self._add_origin(record)
+        self.origin.add(record)
         if record.anomalies:
             self._add_anomalies(record, 100 * len(record.anomalies) - severity_sum)
 
@@ -140,15 +118,6 @@ class Aggregate:
     def worst(self) -> tuple[WorstImage, ...]:
         """The images with the highest summed implausibility, worst first; never one without anomalies."""
         return tuple(self._worst_image(each.record) for each in sorted(self._worst, reverse=True))
-
-    def _add_origin(self, record: Annotation) -> None:
-        extra = record.model_extra or {}
-        models = extra.get("models")
-        self.models.update(models if isinstance(models, dict) and models else [record.model])
-        self.prompts.add(record.prompts)
-        if record.pixels is not None:
-            kinds = {change.partition(":")[0] for change in record.pixels.changes}
-            self.changes = (self.changes or set()) | (kinds & _CHOSEN_CHANGES)
 
     def _add_anomalies(self, record: Annotation, unreal: int) -> None:
         seen = set()

@@ -10,11 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uncanny.eval.audit.data.aggregate import LeftOut, NameCount, WorstImage
-from uncanny.eval.audit.data.alike import Mismatch, Provenance
-from uncanny.eval.audit.data.sources import SourceKind
+from uncanny.eval.audit.data.aggregate import NameCount, WorstImage
 from uncanny.eval.audit.score import tables
+from uncanny.eval.common.alike import Mismatch, Provenance
 from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.common.sources import LeftOut, SourceKind
 from uncanny.eval.common.tables import Table, TableResult, data_frame
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
 from uncanny.parameters import check_needed

@@ -14,7 +14,6 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.audit.data.alike import check_alike, unchecked
 from uncanny.eval.audit.data.load import Generator, provenances
 from uncanny.eval.audit.score.resample import Pair, Resamples
 from uncanny.eval.audit.score.result import (
@@ -27,6 +26,7 @@ from uncanny.eval.audit.score.result import (
     PublishedRow,
     PublishedTable,
 )
+from uncanny.eval.common.alike import check_alike, unchecked
 from uncanny.eval.common.estimates import Estimate, Interval
 from uncanny.eval.common.published import published as published_figures
 from uncanny.eval.metrics.audit import RANKED, AuditMetrics, audit_metrics

@@ -8,10 +8,10 @@ from typing import Any
 
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.published import published
+from uncanny.eval.common.similarity.weights import DEFAULT_BACKBONE
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
 from uncanny.eval.semantic.report.words import METRICS
 from uncanny.eval.semantic.score.result import Difference, Metric, PredictionScore, SemanticScore
-from uncanny.eval.semantic.similarity.weights import DEFAULT_BACKBONE
 from uncanny.schema import Status
 
 # Up to so many pairs of files every difference has its line; above, a table of all pairs for the full view.

@@ -7,9 +7,9 @@ from typing import Any
 
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.matching import Rule
+from uncanny.eval.common.similarity.weights import DEFAULT_BACKBONE
 from uncanny.eval.metrics.semap import View
 from uncanny.eval.semantic.score.result import Difference, Metric, SemanticScore
-from uncanny.eval.semantic.similarity.weights import DEFAULT_BACKBONE
 
 MINUS = "−"
 METRICS: Mapping[Metric, str] = {"semap": "SemAP", "semf1": "SemF1", "csemap": "cSemAP", "csemf1": "cSemF1"}

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from uncanny.eval.common.anomalies.records import ScoredImage
+from uncanny.eval.common.similarity.base import Similarity, TextPairs
 from uncanny.eval.metrics.semap import (
     Matrix,
     ProtocolName,
@@ -23,8 +25,6 @@ from uncanny.eval.metrics.semap import (
     score_paper,
     score_release,
 )
-from uncanny.eval.semantic.data.records import ScoredImage
-from uncanny.eval.semantic.similarity.base import Similarity, TextPairs
 
 Views = Mapping[View, Matrix]
 

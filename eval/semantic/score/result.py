@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.anomalies.records import ScoredAnomaly
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.matching import Rule
 from uncanny.eval.common.tables import Table, TableResult, data_frame
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
-from uncanny.eval.semantic.data.records import ScoredAnomaly
 from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Source, Status

@@ -18,12 +18,18 @@ from typing import get_args
 import orjson
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.anomalies.load import Anomalies, PathLike, Predictions, load, open_predictions
+from uncanny.eval.common.anomalies.records import AnomalySet, ScoredImage, digest
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.matching import Pairing, pair_images
+from uncanny.eval.common.similarity.base import (
+    MeasureOptions,
+    Similarity,
+    SimilarityName,
+    open_measure,
+)
 from uncanny.eval.metrics.intervals import RESAMPLES, Mean
 from uncanny.eval.metrics.semap import BALANCE, PROTOCOLS, THRESHOLDS, VERSIONS
-from uncanny.eval.semantic.data.load import Anomalies, PathLike, Predictions, load, open_predictions
-from uncanny.eval.semantic.data.records import AnomalySet, ScoredImage, digest
 from uncanny.eval.semantic.score.aggregate import (
     ImageTotals,
     Key,
@@ -36,12 +42,6 @@ from uncanny.eval.semantic.score.aggregate import (
 )
 from uncanny.eval.semantic.score.image import ImagePair, MatchedImage, score_image, similarities
 from uncanny.eval.semantic.score.result import LeftOut, PredictionScore, SemanticScore, TruthInfo
-from uncanny.eval.semantic.similarity.base import (
-    MeasureOptions,
-    Similarity,
-    SimilarityName,
-    open_measure,
-)
 from uncanny.parameters import check_callback, check_parameters, check_records
 from uncanny.schema import Source, Status
 

@@ -34,8 +34,8 @@ from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
     from uncanny.eval.annotate.run import AnnotateOptions
-    from uncanny.eval.audit.data.sources import AnnotationSource, Source
     from uncanny.eval.audit.run import Annotating
+    from uncanny.eval.common.sources import AnnotationSource, Source
     from uncanny.records.run_folder import RunFolder
 
 
@@ -104,9 +104,9 @@ def command(
       uncanny audit rendered=scenes:rendered drawn=scenes:drawn --model demo -o runs/a
     """
     from uncanny.cli.session import RUN_CODES
-    from uncanny.eval.audit.data.sources import read_sources
     from uncanny.eval.audit.run import Scoring, check_against, read_annotating
     from uncanny.eval.audit.score.result import COLUMNS
+    from uncanny.eval.common.sources import read_sources
 
     quiet = options["quiet"]
     sources, second = read_sources(named_sources(generators)), read_sources(named_sources(against))

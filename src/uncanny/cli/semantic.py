@@ -124,7 +124,7 @@ def command(
     Exit code 1 if there are records that failed; they are in no score.
     """
     from uncanny.cli.session import RUN_CODES
-    from uncanny.eval.semantic.data.load import name_paths
+    from uncanny.eval.common.anomalies.load import name_paths
     from uncanny.eval.semantic.score.result import page_beside
     from uncanny.semantic import score
 

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from uncanny.eval.audit.data.load import Generator, load_generators
-from uncanny.eval.audit.data.sources import AnnotationSource, read_sources
+from uncanny.eval.common.sources import AnnotationSource, read_sources
 
 NAME, PROMPTS = "openai/any", "annotate@0123456789ab"
 POLICY = {"max_side": None, "format": "keep", "jpeg_quality": 95}

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.eval.audit.data.aggregate import LeftOut, NameCount, WorstImage
-from uncanny.eval.audit.data.alike import Provenance
+from uncanny.eval.audit.data.aggregate import NameCount, WorstImage
 from uncanny.eval.audit.score.result import (
     Agreement,
     AuditResult,
@@ -22,8 +21,10 @@ from uncanny.eval.audit.score.result import (
     PublishedRow,
     PublishedTable,
 )
+from uncanny.eval.common.alike import Provenance
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.published import published
+from uncanny.eval.common.sources import LeftOut
 from uncanny.eval.metrics.audit import RANKED
 from uncanny.schema import Anomaly
 

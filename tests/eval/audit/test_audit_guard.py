@@ -9,8 +9,8 @@ import pytest
 
 from tests.eval.audit.annotation_sets import POLICY, record, run_folder, written
 from uncanny.errors import UsageError
-from uncanny.eval.audit.data.alike import Mismatch
 from uncanny.eval.audit.run import audit
+from uncanny.eval.common.alike import Mismatch
 
 Places = dict[str, Path]
 

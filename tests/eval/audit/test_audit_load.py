@@ -9,8 +9,7 @@ import pytest
 
 from tests.eval.audit.annotation_sets import anomaly, left_out, loaded, record, run_folder, written
 from uncanny.errors import ItemsError, UsageError
-from uncanny.eval.audit.data.aggregate import LeftOut
-from uncanny.eval.audit.data.sources import read_sources
+from uncanny.eval.common.sources import LeftOut, read_sources
 from uncanny.schema import Annotation
 
 

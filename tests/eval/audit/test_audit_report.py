@@ -17,13 +17,13 @@ from tests.eval.audit.made_leaderboards import (
 )
 from tests.eval.common.page_text import Page, check_static_page
 from uncanny.demo.scenes import scenes
-from uncanny.eval.audit.data.aggregate import LeftOut
-from uncanny.eval.audit.data.alike import Mismatch
 from uncanny.eval.audit.report.page import write_audit_page
 from uncanny.eval.audit.report.plots import spread
 from uncanny.eval.audit.score.result import AuditResult, GeneratorScore, Leaderboard
 from uncanny.eval.audit.score.tables import amount, ends, signed
+from uncanny.eval.common.alike import Mismatch
 from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.sources import LeftOut
 
 FIFTEEN = [f"generator-{place}" for place in range(13)] + ["七本の指/" + "long-" * 40, HOSTILE]
 

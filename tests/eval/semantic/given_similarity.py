@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from uncanny import semantic
-from uncanny.eval.semantic.data.records import AnomalySet, ScoredAnomaly, ScoredImage
+from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
+from uncanny.eval.common.similarity.base import Matrix, TextPairs
 from uncanny.eval.semantic.score.result import SemanticScore
 from uncanny.eval.semantic.score.score import ScoreSettings
-from uncanny.eval.semantic.similarity.base import Matrix, TextPairs
 from uncanny.schema import Source
 
 PLAIN = ScoreSettings(resamples=0)

@@ -15,12 +15,12 @@ import numpy as np
 
 from tests.eval.common.page_text import Page
 from uncanny import semantic
+from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.semantic.data.records import AnomalySet, ScoredAnomaly, ScoredImage
+from uncanny.eval.common.similarity.base import Matrix, TextPairs
 from uncanny.eval.semantic.report.page import write_semantic_page
 from uncanny.eval.semantic.report.words import amount, ends
 from uncanny.eval.semantic.score.result import SemanticScore
-from uncanny.eval.semantic.similarity.base import Matrix, TextPairs
 from uncanny.schema import Status
 
 HOSTILE = "</style><script>alert(1)</script><img src=x onerror=alert(1)>\"'&"

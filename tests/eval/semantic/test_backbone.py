@@ -12,9 +12,9 @@ import pytest
 
 from tests.eval.semantic.conftest import Made
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.similarity import weights
-from uncanny.eval.semantic.similarity.backbone import load, sound
-from uncanny.eval.semantic.similarity.base import MeasureOptions, open_measure
+from uncanny.eval.common.similarity import weights
+from uncanny.eval.common.similarity.backbone import load, sound
+from uncanny.eval.common.similarity.base import MeasureOptions, open_measure
 
 
 def refused(backbone: object, layer: int | None = 2, device: str | None = "cpu") -> str:
@@ -134,7 +134,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_opening_and_scoring_print_nothing(copied: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    from uncanny.eval.semantic.similarity.base import TextPairs
+    from uncanny.eval.common.similarity.base import TextPairs
 
     measure = open_measure("bertscore", MeasureOptions(str(copied), 2, "cpu"))
     list(measure.matrices([TextPairs(["x " * 900, "\u200b"], ["y", ""])]))

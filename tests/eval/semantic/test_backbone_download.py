@@ -12,8 +12,8 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
 from tests.eval.semantic.conftest import Made
-from uncanny.eval.semantic.similarity import weights
-from uncanny.eval.semantic.similarity.base import MeasureOptions, TextPairs, open_measure
+from uncanny.eval.common.similarity import weights
+from uncanny.eval.common.similarity.base import MeasureOptions, TextPairs, open_measure
 
 NAME, COMMIT = "somebody/made", "a" * 40
 

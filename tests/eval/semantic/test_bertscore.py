@@ -15,7 +15,7 @@ import pytest
 from tests.eval.semantic.awkward_texts import LONG, PAIRS
 from tests.eval.semantic.conftest import Made
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.similarity.base import MeasureOptions, TextPairs, open_measure
+from uncanny.eval.common.similarity.base import MeasureOptions, TextPairs, open_measure
 
 RECORDED = json.loads((Path(__file__).parent / "bert_score_figures.json").read_text())
 TEXTS = sorted({text for pair in PAIRS for text in pair})

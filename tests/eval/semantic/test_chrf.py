@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.similarity.base import MeasureOptions, TextPairs, open_measure
+from uncanny.eval.common.similarity.base import MeasureOptions, TextPairs, open_measure
 
 CHRF = open_measure("chrf", MeasureOptions())
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uncanny.eval.semantic.similarity import embeddings as embedding_store
-from uncanny.eval.semantic.similarity.embeddings import EmbeddingStore, Packed
+from uncanny.eval.common.similarity import embeddings as embedding_store
+from uncanny.eval.common.similarity.embeddings import EmbeddingStore, Packed
 
 WIDTH = 64
 

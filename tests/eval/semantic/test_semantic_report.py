@@ -20,8 +20,8 @@ from tests.eval.semantic.made_scores import (
     page_of,
     section,
 )
+from uncanny.eval.common.anomalies.load import scenes_truth
 from uncanny.eval.metrics.semap import VIEWS
-from uncanny.eval.semantic.data.load import scenes_truth
 from uncanny.eval.semantic.report.page import write_semantic_page
 from uncanny.eval.semantic.report.words import amount
 from uncanny.eval.semantic.score.result import SemanticScore

@@ -14,9 +14,9 @@ from tests.eval.semantic.made_scores import (
     section,
     shown,
 )
+from uncanny.eval.common.anomalies.records import AnomalySet, ScoredImage
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
-from uncanny.eval.semantic.data.records import AnomalySet, ScoredImage
 from uncanny.eval.semantic.report.words import VIEW_NAMES, amount, signed
 from uncanny.eval.semantic.score.result import Metric, SemanticScore
 

@@ -68,8 +68,8 @@ SimilarityName = Literal["bertscore", "chrf"]
 
 # name: the module that has `open_measure(options: MeasureOptions) -> Similarity`
 MEASURES: dict[SimilarityName, str] = {
-    "bertscore": "uncanny.eval.semantic.similarity.bertscore",
-    "chrf": "uncanny.eval.semantic.similarity.chrf",
+    "bertscore": "uncanny.eval.common.similarity.bertscore",
+    "chrf": "uncanny.eval.common.similarity.chrf",
 }
 
 

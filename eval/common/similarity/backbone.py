@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.similarity.weights import first_line
+from uncanny.eval.common.similarity.weights import first_line
 from uncanny.wording import option
 
 if TYPE_CHECKING:

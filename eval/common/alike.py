@@ -1,8 +1,8 @@
 """Whether annotations were made alike: generators compare only where the same was asked in the same way.
 
 What counts is how each generator's annotations came about (`Provenance`): models and the versions that really
-answered, prompts, what was done to pixels, settings. Each difference is a `Mismatch`; what is not known of a
-generator is not compared, and that is said.
+answered, prompts, what was done to pixels, settings. It comes from the records (`Origin`) and the run. Each
+difference is a `Mismatch`; what is not known of a generator is not compared, and that is said.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from uncanny.errors import NotAlikeError
+from uncanny.eval.common.runs import ReadRun
+from uncanny.schema import Annotation
 from uncanny.wording import option
 
 Aspect = Literal["model", "prompts", "pixels", "settings"]
 
 _MOST_SHOWN = 3
+# Changes beyond what a file's format or colours ask for: these a policy decides.
+_CHOSEN_CHANGES = frozenset({"downscale", "jpeg-quality"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,61 @@ class Provenance:
             "policy": None if self.policy is None else dict(self.policy),
             "settings": None if self.settings is None else dict(self.settings),
         }
+
+
+@dataclass(slots=True)
+class Origin:
+    """What records say of how they were made, added one by one; `changes` is None where none says."""
+
+    models: set[str] = field(default_factory=set)
+    prompts: set[str] = field(default_factory=set)
+    changes: set[str] | None = None
+
+    def add(self, record: Annotation) -> None:
+        models = (record.model_extra or {}).get("models")
+        self.models.update(models if isinstance(models, dict) and models else [record.model])
+        self.prompts.add(record.prompts)
+        if record.pixels is not None:
+            kinds = {change.partition(":")[0] for change in record.pixels.changes}
+            self.changes = (self.changes or set()) | (kinds & _CHOSEN_CHANGES)
+
+    def provenance(self, run: ReadRun | None) -> Provenance:
+        """Of the records of `run`; None for those that are of no run."""
+        models, prompts = tuple(sorted(self.models)), tuple(sorted(self.prompts))
+        changes = None if self.changes is None else tuple(sorted(self.changes))
+        if run is None or not run.written:
+            return Provenance(models, prompts, changes)
+        info = run.info
+        served = {
+            model: tuple(sorted(info.served_as[model])) for model in models if info.served_as.get(model)
+        }
+        served_known = self.models <= served.keys() - set(info.served_unnamed)
+        if info.model and info.roles and self.models <= {info.model, *info.roles.values()}:
+            models = (together(info.model, info.roles),)
+        return Provenance(
+            models,
+            prompts,
+            changes,
+            as_texts(info.pixels.policy) or None,
+            settings_of(info.plan, info.roles) or None,
+            served,
+            served_known,
+        )
+
+
+def together(model: str, roles: Mapping[str, str]) -> str:
+    """Where roles have models of their own, all of them are one way of annotating."""
+    return " + ".join(sorted({model, *roles.values()}))
+
+
+def settings_of(plan: Mapping[str, object], roles: Mapping[str, str]) -> dict[str, str]:
+    """What a run's records depend on beside model, prompts and pixels."""
+    return as_texts(plan) | {f"role {role}": model for role, model in roles.items()}
+
+
+def as_texts(table: Mapping[str, object]) -> dict[str, str]:
+    """A table of settings with values that can be compared and shown."""
+    return {name: "none" if value is None else str(value) for name, value in table.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 from uncanny.answers import ANOMALIES, ListForm, make_form, read_list, read_severity
 from uncanny.answers.forms import Kind, label_key
 from uncanny.errors import AnswerError, Problem
+from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
 from uncanny.eval.common.image_files import TEXT_KEYS, Entry
-from uncanny.eval.semantic.data.records import ScoredAnomaly, ScoredImage
 from uncanny.schema import Source, Status
 from uncanny.wording import shown
 

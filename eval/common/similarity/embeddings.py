@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.eval.semantic.similarity.backbone import Ids
+from uncanny.eval.common.similarity.backbone import Ids
 
 _STEPS = 32_767
 

@@ -17,9 +17,9 @@ from pydantic import BaseModel
 
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.anomalies.read import EntryReader, Role
+from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
 from uncanny.eval.common.image_files import Entry, from_records, read_bytes, repeated_images, take_apart
-from uncanny.eval.semantic.data.read import EntryReader, Role
-from uncanny.eval.semantic.data.records import AnomalySet, ScoredAnomaly, ScoredImage
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.wording import shown
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.similarity.base import Matrix, MeasureOptions, TextPairs
+from uncanny.eval.common.similarity.base import Matrix, MeasureOptions, TextPairs
 from uncanny.wording import option
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uncanny.errors import UsageError
-from uncanny.eval.semantic.similarity import weights
-from uncanny.eval.semantic.similarity.backbone import Backbone, Ids, embed, load
-from uncanny.eval.semantic.similarity.base import Matrix, MeasureOptions, TextPairs
-from uncanny.eval.semantic.similarity.embeddings import EmbeddingStore, Packed
+from uncanny.eval.common.similarity import weights
+from uncanny.eval.common.similarity.backbone import Backbone, Ids, embed, load
+from uncanny.eval.common.similarity.base import Matrix, MeasureOptions, TextPairs
+from uncanny.eval.common.similarity.embeddings import EmbeddingStore, Packed
 from uncanny.settings import settings
 from uncanny.wording import option
 

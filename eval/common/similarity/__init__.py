@@ -1,0 +1,1 @@
+"""How close two texts are in meaning, by a measure that can be chosen."""
