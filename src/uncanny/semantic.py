@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from uncanny import lazy_names
 
 if TYPE_CHECKING:
+    from uncanny.eval.common.anomalies.image import MatchedImage as MatchedImage
     from uncanny.eval.common.anomalies.load import load as load
     from uncanny.eval.common.anomalies.records import AnomalySet as AnomalySet
     from uncanny.eval.common.anomalies.records import ScoredAnomaly as ScoredAnomaly
     from uncanny.eval.common.anomalies.records import ScoredImage as ScoredImage
     from uncanny.eval.common.similarity.base import Similarity as Similarity
     from uncanny.eval.common.similarity.base import TextPairs as TextPairs
-    from uncanny.eval.semantic.score.image import MatchedImage as MatchedImage
     from uncanny.eval.semantic.score.result import Difference as Difference
     from uncanny.eval.semantic.score.result import ImageScore as ImageScore
     from uncanny.eval.semantic.score.result import PredictionScore as PredictionScore
@@ -30,7 +30,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "uncanny.eval.common.anomalies.load": "load",
         "uncanny.eval.common.anomalies.records": "AnomalySet ScoredAnomaly ScoredImage",
-        "uncanny.eval.semantic.score.image": "MatchedImage",
+        "uncanny.eval.common.anomalies.image": "MatchedImage",
         "uncanny.eval.semantic.score.result": "Difference ImageScore PredictionScore SemanticScore",
         "uncanny.eval.semantic.score.score": "score",
         "uncanny.eval.common.similarity.base": "Similarity TextPairs",

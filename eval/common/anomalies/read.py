@@ -9,19 +9,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from uncanny.answers import ANOMALIES, ListForm, make_form, read_list, read_severity
 from uncanny.answers.forms import Kind, label_key
 from uncanny.errors import AnswerError, Problem
 from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
 from uncanny.eval.common.image_files import TEXT_KEYS, Entry
-from uncanny.schema import Source, Status
+from uncanny.schema import Box, Source, Status
+from uncanny.schema import Kind as AnomalyKind
 from uncanny.wording import shown
 
 Role = Literal["predictions", "truth"]
+
+T = TypeVar("T")
+_BOX: TypeAdapter[Box] = TypeAdapter(Box)
+_KIND: TypeAdapter[AnomalyKind] = TypeAdapter(AnomalyKind)
 
 _TEXTS = ("name", "phenomenon", "reasoning")
 # Released files keep the mark of the answer in the name: `@1. Name: Floating book`.
@@ -150,7 +155,16 @@ def _read_object(item: object, path: str, allowances: Allowances) -> ScoredAnoma
     texts = {name: _text(values.get(name), f"{path}.{name}") for name in _TEXTS}
     texts["name"] = _MARK.sub("", texts["name"])
     severity = _severity(values.get("severity"), f"{path}.severity", allowances)
-    return _count_blanks(ScoredAnomaly(**texts, severity=severity), allowances)
+    box, kind = _known(_BOX, item.get("box")), _known(_KIND, item.get("kind"))
+    return _count_blanks(ScoredAnomaly(**texts, severity=severity, box=box, kind=kind), allowances)
+
+
+def _known(form: TypeAdapter[T], value: object) -> T | None:
+    """What other tools mean by the same key may be something else: then it is not known."""
+    try:
+        return form.validate_python(value)
+    except ValidationError:
+        return None
 
 
 def _text(value: object, path: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import orjson
 
 from uncanny.records.run_folder import Unfinished
-from uncanny.schema import Source, Status
+from uncanny.schema import Box, Kind, Source, Status
 from uncanny.wording import counted, harmless
 
 
@@ -17,13 +17,16 @@ from uncanny.wording import counted, harmless
 class ScoredAnomaly:
     """One anomaly, predicted or true. A blank text is similar to nothing.
 
-    `severity` runs from 0, completely unreal, to 100, fully realistic; None where it is not known.
+    `severity` runs from 0, completely unreal, to 100, fully realistic; `box` is in pixels of the image file,
+    `kind` is what sort of thing is wrong. Each is None where it is not known.
     """
 
     name: str
     phenomenon: str
     reasoning: str
     severity: int | None = None
+    box: Box | None = None
+    kind: Kind | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,14 @@ class TextPairs:
     true: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class FieldPairs:
+    """Both fields of one image's anomalies, one side against the other: as many texts in each field."""
+
+    phenomenon: TextPairs
+    reasoning: TextPairs
+
+
 class Similarity(Protocol):
     """A measure of how close two texts are in meaning, from 0 to 1, higher is closer."""
 
@@ -99,3 +107,33 @@ def open_measure(similarity: SimilarityName | Similarity, options: MeasureOption
         )
     measure: Similarity = import_module(MEASURES[similarity]).open_measure(options)
     return measure
+
+
+def mutual(
+    measure: Similarity, fields: Iterable[FieldPairs], balance: float, at_least: float
+) -> Iterator[Matrix]:
+    """How similar anomalies are where neither side is the truth: a matrix for each entry, in order.
+
+    A cell is the similarity of the phenomena times `balance` and that of the reasonings times the rest, each
+    the mean of both directions, so that changing the sides transposes the matrix. What is below `at_least`
+    is 0: nobody asks how far below it is.
+    """
+    own = getattr(measure, "mutual", None)
+    if own is not None:
+        yield from own(fields, balance, at_least)
+        return
+
+    def directions() -> Iterator[TextPairs]:
+        for each in fields:
+            for pair in (each.phenomenon, each.reasoning):
+                yield pair
+                yield TextPairs(pair.true, pair.predicted)
+
+    matrices = measure.matrices(directions())
+    for forth in matrices:
+        back, reasoning, reasoning_back = next(matrices), next(matrices), next(matrices)
+        mixed: Matrix = balance * ((forth + back.T) / 2) + (1 - balance) * (
+            (reasoning + reasoning_back.T) / 2
+        )
+        mixed[mixed < at_least] = 0.0
+        yield mixed

@@ -16,12 +16,12 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from uncanny.eval.common.anomalies.image import MatchedImage
 from uncanny.eval.common.anomalies.records import ScoredImage
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.detection import SOURCES, conditioned, counted, recognised
 from uncanny.eval.metrics.intervals import Bools, Mean, mean_intervals, wilson_interval
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, Match, ProtocolName, View, f1, unmatched
-from uncanny.eval.semantic.score.image import MatchedImage
 from uncanny.eval.semantic.score.result import (
     BINS,
     Accuracy,

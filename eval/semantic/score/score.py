@@ -18,6 +18,7 @@ from typing import get_args
 import orjson
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.anomalies.image import ImagePair, MatchedImage, score_image, similarities
 from uncanny.eval.common.anomalies.load import Anomalies, PathLike, Predictions, load, open_predictions
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredImage, digest
 from uncanny.eval.common.estimates import Estimate
@@ -40,7 +41,6 @@ from uncanny.eval.semantic.score.aggregate import (
     means_of,
     protocol_score,
 )
-from uncanny.eval.semantic.score.image import ImagePair, MatchedImage, score_image, similarities
 from uncanny.eval.semantic.score.result import LeftOut, PredictionScore, SemanticScore, TruthInfo
 from uncanny.parameters import check_callback, check_parameters, check_records
 from uncanny.schema import Source, Status

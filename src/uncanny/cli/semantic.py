@@ -27,7 +27,7 @@ from uncanny.cli.terminal import harmless, on_terminal
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
-    from uncanny.eval.semantic.score.image import MatchedImage
+    from uncanny.eval.common.anomalies.image import MatchedImage
     from uncanny.eval.semantic.score.score import OnImage, OnStart
 
 

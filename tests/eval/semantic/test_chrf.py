@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu.metrics.chrf import CHRF as SACREBLEU
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.similarity.base import MeasureOptions, TextPairs, open_measure
+from uncanny.eval.common.similarity import chrf
+from uncanny.eval.common.similarity.base import FieldPairs, MeasureOptions, TextPairs, mutual, open_measure
 
 CHRF = open_measure("chrf", MeasureOptions())
 
@@ -54,3 +56,76 @@ def test_it_says_what_it_is_and_that_it_does_not_compare() -> None:
     assert not CHRF.compares_with_published
     with pytest.raises(UsageError, match="no backbone"):
         open_measure("chrf", MeasureOptions(backbone="bert-base-uncased"))
+
+
+# Few letters and words, so that texts have n-grams in common, some of them several times.
+SOME = st.lists(st.sampled_from(["a", "ab", "aba", "six fingers", "hand", "杯子", " ", "😀"]), max_size=8)
+TEXTS = st.lists(SOME.map("".join), max_size=4)
+ENTRIES = st.lists(st.builds(TextPairs, TEXTS, TEXTS), max_size=4)
+
+
+@given(ENTRIES)
+def test_every_cell_is_that_of_sacrebleu_to_the_last_digit(entries: list[TextPairs]) -> None:
+    for entry, cells in zip(entries, CHRF.matrices(entries), strict=True):
+        for row, predicted in enumerate(entry.predicted):
+            for column, true in enumerate(entry.true):
+                score = SACREBLEU().sentence_score(predicted, [true]).score / 100
+                assert cells[row, column] == (min(1.0, score) if predicted.strip() and true.strip() else 0)
+
+
+def test_many_letters_are_counted_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tens of thousands of letters leave no room for an n-gram in a number, and none for a table."""
+    letters = [chr(0x4E00 + number) for number in range(20_000)]
+    texts = ["".join(letters[at : at + 400]) for at in range(0, 19_000, 150)]
+    entry = TextPairs(texts[::2], texts[1::2])
+    (cells,) = CHRF.matrices([entry])
+    assert cells[3, 3] == SACREBLEU().sentence_score(texts[6], [texts[7]]).score / 100
+    monkeypatch.setattr("uncanny.eval.common.similarity.ngrams._MOST_CELLS", 0)
+    (again,) = CHRF.matrices([entry])
+    assert (cells == again).all()
+
+
+def texts_of(pairs: TextPairs) -> list[list[str]]:
+    return [list(pairs.predicted), list(pairs.true)]
+
+
+def turned(pairs: TextPairs) -> TextPairs:
+    return TextPairs(pairs.true, pairs.predicted)
+
+
+class Plain:
+    """chrF without its own `mutual`, so that the general way is taken."""
+
+    described, compares_with_published = CHRF.described, False
+    matrices = staticmethod(CHRF.matrices)
+
+
+@given(st.lists(st.builds(FieldPairs, st.builds(TextPairs, TEXTS, TEXTS), st.none()), max_size=3), st.data())
+def test_what_cannot_reach_the_threshold_is_not_counted_and_nothing_else(
+    made: list[FieldPairs], data: st.DataObject
+) -> None:
+    fields = []
+    for each in made:
+        sides = [
+            data.draw(st.permutations(side)) for side in (each.phenomenon.predicted, each.phenomenon.true)
+        ]
+        fields.append(FieldPairs(each.phenomenon, TextPairs(*sides)))
+    at_least = data.draw(st.sampled_from([0.0, 0.2, 0.4, 0.7, 1.0]))
+    quick, whole = (list(mutual(measure, fields, 0.3, at_least)) for measure in (CHRF, Plain()))
+    assert len(quick) == len(whole) == len(fields)
+    for ours, theirs in zip(quick, whole, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
+    swapped = [
+        FieldPairs(*(TextPairs(pair.true, pair.predicted) for pair in (f.phenomenon, f.reasoning)))
+        for f in fields
+    ]
+    for ours, theirs in zip(quick, mutual(CHRF, swapped, 0.3, at_least), strict=True):
+        assert (ours == theirs.T).all()
+
+
+def test_texts_are_counted_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [TextPairs(["abc"] * number, ["abd", ""]) for number in range(5)]
+    whole = list(CHRF.matrices(entries))
+    monkeypatch.setattr(chrf, "_CHARACTERS", 100)
+    for ours, theirs in zip(CHRF.matrices(iter(entries)), whole, strict=True):
+        assert (ours == theirs).all()

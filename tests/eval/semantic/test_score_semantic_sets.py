@@ -22,10 +22,10 @@ from tests.eval.semantic.given_similarity import (
     score,
 )
 from uncanny.errors import UsageError
+from uncanny.eval.common.anomalies.image import ImagePair, similarities
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.similarity.base import Matrix
 from uncanny.eval.metrics.semap import ProtocolName
-from uncanny.eval.semantic.score.image import ImagePair, similarities
 from uncanny.eval.semantic.score.score import ScoreSettings
 
 ONE = np.array([[0.95]])

@@ -17,9 +17,9 @@ from tests.eval.semantic.given_similarity import GivenSimilarity
 from tests.eval.semantic.made_scores import HOSTILE, ByKind, made_predictions, made_score, made_truth
 from uncanny import semantic
 from uncanny.errors import UsageError
+from uncanny.eval.common.anomalies.image import MatchedImage
 from uncanny.eval.common.anomalies.load import name_paths
 from uncanny.eval.common.published import CAVEATS
-from uncanny.eval.semantic.score.image import MatchedImage
 from uncanny.eval.semantic.score.result import SemanticScore
 from uncanny.schema import Annotation, Anomaly
 
