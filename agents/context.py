@@ -135,7 +135,7 @@ class AgentContext(Generic[C]):
 
         The first `shared` of the parts are the same in many calls; None means all of them.
         """
-        return opening(self.prompts["system"].template.template, parts, text, shared=shared)
+        return opening(self.prompts["system"].fill(), parts, text, shared=shared)
 
 
 @dataclass(frozen=True, slots=True)

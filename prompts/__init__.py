@@ -2,7 +2,8 @@
 
 A set is a folder of `.md` files with `$variables`; a missing variable fails. Its id, `annotate@1a2b3c4d`,
 changes with any character of any file, and stands in every record made with it. `earlier/` has sets of
-released versions under their ids: runs that were begun with them go on with them.
+released versions under their ids: runs that were begun with them go on with them. Users put texts of their
+own in place of ours (`folders.py`).
 
 Protocols of this package keep theirs here (`prompt_set`), others wherever they like (`load_prompt_set`).
 """
@@ -11,11 +12,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from string import Template
+from typing import Final
+
+# Variable → the one that says the same in another form; a text may have either. Texts of version 0.1.0 have
+# the options of a question as JSON.
+OTHER_FORMS: Final[Mapping[str, str]] = {"options": "choices"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +39,17 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptSet:
-    """All texts of one task."""
+    """All texts of one task.
+
+    `own` names those that a user has put in place of ours. `chosen` says that a run is to be asked with this
+    set and no other: one that was begun with others does not go on.
+    """
 
     name: str
     id: str
     prompts: dict[str, Prompt]
+    own: tuple[str, ...] = field(default=(), compare=False)
+    chosen: bool = field(default=False, compare=False)
 
     def __getitem__(self, name: str) -> Prompt:
         return self.prompts[name]
@@ -49,13 +61,33 @@ class PromptSet:
         """All texts by name, with their variables."""
         return {name: prompt.template.template for name, prompt in self.prompts.items()}
 
+    def chosen_with(self, own: tuple[str, ...]) -> PromptSet:
+        """The same set, as what a user has chosen; `own` are the texts that are the user's."""
+        return replace(self, own=own, chosen=True)
+
+    def lacks(self, other: PromptSet) -> str | None:
+        """Why it cannot be asked with where `other` is, in words; None where it can.
+
+        It has the same names, and no variable beyond theirs.
+        """
+        for name, prompt in other.prompts.items():
+            if name not in self.prompts:
+                return f"the text {name}.md is missing"
+            if not self[name].template.is_valid():
+                return f"{name}.md has a $ that begins no variable"
+            known = set(prompt.template.get_identifiers())
+            more = [
+                variable
+                for variable in self[name].template.get_identifiers()
+                if variable not in known and OTHER_FORMS.get(variable) not in known
+            ]
+            if more:
+                return f"{name}.md has the variable ${more[0]}, which is not filled in any more"
+        return None
+
     def stands_in_for(self, other: PromptSet) -> bool:
-        """Whether it can be asked with where `other` is: the same names, and no variable beyond theirs."""
-        return self.prompts.keys() >= other.prompts.keys() and all(
-            self[name].template.is_valid()
-            and set(self[name].template.get_identifiers()) <= set(prompt.template.get_identifiers())
-            for name, prompt in other.prompts.items()
-        )
+        """Whether it can be asked with where `other` is."""
+        return self.lacks(other) is None
 
 
 @cache
@@ -104,6 +136,16 @@ def earlier_set(set_id: str) -> PromptSet | None:
     folder = files(__name__) / "earlier"
     kept = next((each for each in folder.iterdir() if each.name == set_id), None) if folder.is_dir() else None
     return None if kept is None else make_set(set_id.partition("@")[0], _texts(kept))
+
+
+def is_ours(set_id: str) -> bool:
+    """Whether the texts with this id are the package's, of this version or of an earlier one that is kept."""
+    name = set_id.partition("@")[0]
+    try:
+        current = name.isidentifier() and prompt_set(name).id == set_id
+    except LookupError:
+        current = False
+    return current or earlier_set(set_id) is not None
 
 
 def _texts(folder: Traversable) -> dict[str, str]:

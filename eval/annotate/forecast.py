@@ -19,7 +19,6 @@ from uncanny.eval.annotate.run import (
     image_run,
     read_config,
 )
-from uncanny.prompts import prompt_set
 from uncanny.runs.forecast import (
     CACHED_PREFIX,
     UNNAMED,
@@ -31,6 +30,7 @@ from uncanny.runs.forecast import (
     pending_images,
     total_usage,
 )
+from uncanny.runs.resume import prompts_of
 from uncanny.schema import Annotation
 from uncanny.wording import cost, count
 
@@ -99,7 +99,7 @@ def annotate_forecast(
     True
     """
     folder = UNNAMED if out is None else out
-    run = image_run(images, model, folder, root, options, AnnotateForecastOptions)
+    run = image_run("annotate", images, model, folder, root, options, AnnotateForecastOptions)
     return forecast_task(AnnotateTask(**run, config=read_config(AnnotateConfig, options)))
 
 
@@ -131,8 +131,8 @@ def forecast_task(task: AnnotateTask) -> AnnotateForecast:
 def _usage(task: AnnotateTask, prices: PriceTable, step: Step, calls: int, images: PendingImages) -> Usage:
     """What all calls of one step would use."""
     model = task.models.roles.get(_ROLE_OF[step.agent], task.models.model)
-    texts = prompt_set("annotate")
-    system = text_tokens(texts["system"].template.template)
+    texts = prompts_of(task.folder, task.prompts)
+    system = text_tokens(texts["system"].fill())
     question = text_tokens(texts[step.prompt_name()].template.template) + step.data_tokens
     counter = UsageCounter(model)
     if step.sees_image:

@@ -26,6 +26,7 @@ from uncanny.images.prepared import prepare, prepare_bytes
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_callback, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
+from uncanny.prompts.folders import Protocol, read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import (
     AskOptions,
@@ -216,7 +217,7 @@ async def annotate_async(
         "max_pixels": max_pixels,
     }
     task = AnnotateTask(
-        **image_run(images, model, out, root, all_options, AnnotateOptions),
+        **image_run("annotate", images, model, out, root, all_options, AnnotateOptions),
         config=read_config(AnnotateConfig, all_options),
         nodes=nodes,
         graph=graph,
@@ -276,6 +277,7 @@ async def annotate_image_async(
         config=config or AnnotateConfig(),
         nodes=nodes,
         graph=graph,
+        prompts=read_prompts("annotate", options.get("prompts")),
     )
     work = asyncio.ensure_future(_annotation(image, path, name, task, options.get("on_call") or _ignore))
     stop = options.get("stop") or Stop()
@@ -361,9 +363,11 @@ class ImageRun(TypedDict):
     options: RunOptions
     policy: PixelPolicy
     root: Path | None
+    prompts: PromptSet
 
 
 def image_run(
+    protocol: Protocol,
     images: Images,
     model: str,
     out: str | Path,
@@ -371,7 +375,7 @@ def image_run(
     options: ImageOptions,
     known: type[ImageOptions],
 ) -> ImageRun:
-    """A run over images from the parameters of a public function; `known` are the options that it has.
+    """A run of `protocol` over images from the parameters of a public function; `known` are its options.
 
     Raises UsageError.
     """
@@ -383,6 +387,7 @@ def image_run(
         "options": read_limits(options),
         "policy": read_policy(options),
         "root": None if root is None else Path(root),
+        "prompts": read_prompts(protocol, options.get("prompts")),
     }
 
 

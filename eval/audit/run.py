@@ -25,7 +25,8 @@ from uncanny.eval.common.sources import AnnotationSource, Source, read_sources
 from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.images import PixelPolicy
 from uncanny.parameters import check_parameters
-from uncanny.prompts import PromptSet, prompt_set
+from uncanny.prompts import PromptSet
+from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, copy_into
 from uncanny.runs.config import ModelOptions, RunOptions, check_options, read_limits, read_models
 from uncanny.runs.progress import what_is_left
@@ -193,6 +194,7 @@ def read_annotating(
         read_config(AnnotateConfig, options),
         read_policy(options),
         read_limits(options),
+        read_prompts("annotate", options.get("prompts")),
     )
 
 
@@ -215,6 +217,7 @@ class Annotating:
     config: AnnotateConfig
     policy: PixelPolicy
     options: RunOptions
+    prompts: PromptSet
 
     def task(self, source: Source, images: Sequence[Source], *, dry: bool = False) -> AnnotateTask:
         """The run of one of the generators that are `images`; cost and tokens are limited for all together.
@@ -278,6 +281,6 @@ class Annotating:
 
     def _prompts(self, images: Sequence[Source]) -> PromptSet:
         """The texts of runs that are yet to begin: as one that has begun, or they could not be compared."""
-        own = prompt_set("annotate")
+        own = self.prompts
         begun = (prompts_of(self.folder(source), own) for source in images)
         return next((texts for texts in begun if texts.id != own.id), own)

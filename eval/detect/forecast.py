@@ -14,8 +14,9 @@ from uncanny.client.tokens import image_tokens, text_tokens
 from uncanny.eval.annotate.run import ImageOptions, Images, image_run, read_config
 from uncanny.eval.detect.data import Truth, name_images
 from uncanny.eval.detect.run import DetectTask, check_truth
-from uncanny.prompts import prompt_set
+from uncanny.prompts import PromptSet
 from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
+from uncanny.runs.resume import prompts_of
 from uncanny.schema import Detection
 from uncanny.wording import cost, count
 
@@ -69,7 +70,8 @@ def detect_forecast(
     >>> forecast.calls_least, forecast.calls_most
     (1, 3)
     """
-    run = image_run(images, model, UNNAMED if out is None else out, root, options, DetectForecastOptions)
+    folder = UNNAMED if out is None else out
+    run = image_run("detect", images, model, folder, root, options, DetectForecastOptions)
     # A forecast leaves nothing behind, so the bundled images stay where they are.
     named = name_images(run["paths"], None if out is None else Path(out), copy=False)
     run["paths"] = named.paths
@@ -88,8 +90,9 @@ def forecast_task(task: DetectTask) -> DetectForecast:
     images = pending_images(task, Detection)
     model = task.models.roles.get("detector", task.models.model)
     image = image_tokens(str(model), *images.size)
-    first = _length("system") + _length(JUDGE.prompt)
-    second = first + JUDGE.output_tokens + max(_length(step.prompt) for step in (LIST, DESCRIBE))
+    texts = prompts_of(task.folder, task.prompts)
+    first = _length(texts, "system") + _length(texts, JUDGE.prompt)
+    second = first + JUDGE.output_tokens + max(_length(texts, step.prompt) for step in (LIST, DESCRIBE))
     cached = images.readable * (first + (image or 0))
     counter = UsageCounter(model)
     counter.add(first, image, output=JUDGE.output_tokens, calls=images.readable)
@@ -103,5 +106,5 @@ def forecast_task(task: DetectTask) -> DetectForecast:
     )
 
 
-def _length(prompt: str) -> int:
-    return text_tokens(prompt_set("detect")[prompt].template.template)
+def _length(texts: PromptSet, prompt: str) -> int:
+    return text_tokens(texts[prompt].template.template)

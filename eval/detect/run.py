@@ -191,7 +191,7 @@ async def detect_async(
         "jpeg_quality": jpeg_quality,
         "max_pixels": max_pixels,
     }
-    settings = image_run(images, model, out, root, all_options, ImageOptions)
+    settings = image_run("detect", images, model, out, root, all_options, ImageOptions)
     named = await asyncio.to_thread(name_images, settings["paths"], Path(out), copy=True)
     settings["paths"] = named.paths
     task = DetectTask(**settings, config=read_config(DetectConfig, all_options))

@@ -13,7 +13,7 @@ from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import question_text, system_text
 from uncanny.eval.mcq.run import McqConfig, McqOptions, McqTask
 from uncanny.images import stored_size
-from uncanny.prompts import prompt_set
+from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import check_options, read_limits, read_models, read_sampling
 from uncanny.runs.forecast import UNNAMED, Forecast, UsageCounter, forecast_inputs, input_words
@@ -86,6 +86,7 @@ def forecast(
             models=read_models(model, options),
             options=read_limits(options),
             config=read_sampling(McqConfig, options),
+            prompts=read_prompts("mcq", options.get("prompts")),
         )
     )
 
@@ -93,7 +94,7 @@ def forecast(
 def forecast_task(task: McqTask) -> McqForecast:
     """Questions left, tokens and cost; None where those of the model are not known. Raises UsageError."""
     prices = PriceTable.load(task.models.prices)
-    task.prompts = texts = prompts_of(task.folder, prompt_set("mcq"))
+    task.prompts = texts = prompts_of(task.folder, task.prompts)
     task.folder.check_links()
     pending = task.load_pending(task.records(), Progress())
     counter, unreadable = UsageCounter(task.models.model), 0

@@ -26,14 +26,16 @@ from uncanny.eval.mcq.data.texts import (
     question_digest,
     question_text,
     system_text,
+    texts_id,
     whose_texts,
 )
 from uncanny.images import RecordedFile, changed_files, prepare
 from uncanny.models.base import Sampling, SentImage
 from uncanny.prompts import PromptSet, prompt_set
+from uncanny.prompts.folders import read_prompts
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, check_no_links
-from uncanny.records.run_manifest import RunSettings
+from uncanny.records.run_manifest import THE_USERS, RunSettings
 from uncanny.runs.config import (
     AskOptions,
     ModelOptions,
@@ -48,6 +50,7 @@ from uncanny.runs.several import run_models
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import Task, asking
 from uncanny.schema import StepError
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord, CallScope
@@ -215,6 +218,7 @@ async def run_async(
         control=control,
     )
     config = McqConfig(temperature, top_p, max_output_tokens, control)
+    prompts = read_prompts("mcq", options.get("prompts"))
     # The bundled set by its name has a copy in the run folder and nowhere else.
     bundled = isinstance(items, str | os.PathLike) and is_bundled(items)
     source = items if bundled else load(items, root=root)
@@ -224,7 +228,14 @@ async def run_async(
     async def ask(models: ModelOptions, folder: Path, limits: RunOptions) -> McqRun:
         # A bundled set that the folder holds already is read from there, and refused where it was changed.
         asked = load(source, root=root, folder=folder)
-        task = McqTask(folder=RunFolder(folder), items=asked, models=models, options=limits, config=config)
+        task = McqTask(
+            folder=RunFolder(folder),
+            items=asked,
+            models=models,
+            options=limits,
+            config=config,
+            prompts=prompts,
+        )
         return McqRun(folder, await run_with(task, options), asked)
 
     return await run_models(model, Path(out), options, ask)
@@ -249,6 +260,10 @@ class _Run(Protocol):
 
 
 run = cast(_Run, blocking(run_async))
+
+
+def _asks_own_texts_only(item: Item) -> bool:
+    return bool(item.prompts) and all(question in (item.prompts or {}) for question in item.questions())
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +308,12 @@ class McqTask(Task[PendingItem, Answer]):
 
     def __post_init__(self) -> None:
         self.root = self.items.root
+        if self.prompts.chosen and not self.config.control and all(map(_asks_own_texts_only, self.items)):
+            raise UsageError(
+                f"The items carry texts of their own and are asked with them, so {option('prompts')} has "
+                "nothing to say",
+                remedy="Leave it out, or ask items without texts.",
+            )
 
     @property
     def sampling(self) -> Sampling:
@@ -310,6 +331,8 @@ class McqTask(Task[PendingItem, Answer]):
     def settings(self) -> RunSettings:
         settings = super().settings()
         whose = _WHOSE[whose_texts(self.items)]
+        if self.prompts.own and whose == "ours":
+            whose = THE_USERS
         return settings.model_copy(
             update={
                 "prompts": settings.prompts.model_copy(update={"whose": whose}),
@@ -464,7 +487,8 @@ class McqTask(Task[PendingItem, Answer]):
             error=answer.error,
             sha256=None if file is None else file.sha256,
             file_stamp=None if file is None else file.stamp,
-            asked=question_digest(item, question, self.prompts),  # type: ignore[call-arg]
+            prompts=texts_id(item, question, self.prompts),  # type: ignore[call-arg]
+            asked=question_digest(item, question, self.prompts),
             content=content_digest(item, question),
             **other_models([call for call in calls if call.object == question], model),
         )

@@ -12,7 +12,7 @@ from uncanny.client.tokens import image_tokens, text_tokens
 from uncanny.eval.realism.data import PairSource, load, pairs_of_run
 from uncanny.eval.realism.run import RealismConfig, RealismOptions, RealismTask
 from uncanny.images import stored_size
-from uncanny.prompts import prompt_set
+from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import check_options, read_limits, read_models, read_sampling
 from uncanny.runs.forecast import (
@@ -100,6 +100,7 @@ def forecast(
             options=read_limits(options),
             root=None if root is None else Path(root),
             config=read_sampling(RealismConfig, options),
+            prompts=read_prompts("realism", options.get("prompts")),
         )
     )
 
@@ -110,11 +111,11 @@ def forecast_task(task: RealismTask) -> RealismForecast:
     Tokens and cost are None where the model's are not known. Raises UsageError.
     """
     prices = PriceTable.load(task.models.prices)
-    texts = prompts_of(task.folder, prompt_set("realism"))
+    texts = prompts_of(task.folder, task.prompts)
     task.folder.read_manifest()  # a run that this version cannot go on with is refused
     pending = task.load_pending(task.records(), Progress())
     model = task.models.model
-    system = text_tokens(texts["system"].template.template)
+    system = text_tokens(texts["system"].fill())
     first_check = system + text_tokens(texts["first_check"].fill())
     second_check = system + text_tokens(texts["second_check"].fill())
     least, most, unreadable = UsageCounter(model), UsageCounter(model), 0

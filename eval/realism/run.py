@@ -29,6 +29,7 @@ from uncanny.graphs.ugda_cases import LABELS, UNDETERMINED
 from uncanny.images import PreparedImage, RecordedFile, prepare
 from uncanny.models.base import Sampling
 from uncanny.prompts import PromptSet, prompt_set
+from uncanny.prompts.folders import read_prompts
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunSettings
@@ -195,6 +196,7 @@ async def run_async(
         options, out=out, root=root, temperature=temperature, top_p=top_p, max_output_tokens=max_output_tokens
     )
     config = RealismConfig(temperature, top_p, max_output_tokens)
+    prompts = read_prompts("realism", options.get("prompts"))
     pair_set = load(pairs, root=root)
 
     async def judge(models: ModelOptions, folder: Path, limits: RunOptions) -> RealismRun:
@@ -205,6 +207,7 @@ async def run_async(
             options=limits,
             root=None if root is None else Path(root),
             config=config,
+            prompts=prompts,
         )
         return RealismRun(folder, await run_with(task, options))
 

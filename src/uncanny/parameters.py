@@ -52,6 +52,7 @@ _KINDS: Mapping[str, Kind] = {
     "max_tokens_total": _WHOLE_NUMBER,
     "limit": _WHOLE_NUMBER,
     "prices": _PATH,
+    "prompts": _PATH,
     "cache": _YES_OR_NO,
     "cache_dir": _PATH,
     "retry_failed": _YES_OR_NO,
@@ -120,6 +121,10 @@ def check_parameters(**values: object) -> None:
             _check_text(name, str(value))
         if name in ("out", "path") and value == "":
             raise UsageError(f"{option(name)} names nothing", remedy="Name where the results go.")
+        if name == "prompts" and value == "":
+            raise UsageError(
+                f"{option(name)} names nothing", remedy="Name a folder of texts, or leave it out."
+            )
         if name == "root" and not Path(cast(str, value)).is_dir():
             raise UsageError(
                 f"{option(name)}: {value} is no folder", remedy="Name the folder that image paths start from."

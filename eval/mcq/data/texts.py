@@ -38,7 +38,7 @@ def system_text(item: Item, ours: PromptSet | None = None) -> str:
     """
     if carries_texts(item):
         return item.system or ""
-    return (ours or prompt_set("mcq"))["system"].template.template
+    return (ours or prompt_set("mcq"))["system"].fill()
 
 
 def question_text(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
@@ -58,6 +58,12 @@ def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None
     if question != "q4_no_image" and item.prompts and question in item.prompts:
         return f"own:{question}@{_digest(item.prompts[question])}"
     return (ours or prompt_set("mcq"))[question].id
+
+
+def texts_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
+    """For answers: the id of the whole set that is asked with, or `prompt_id` of an item's own text."""
+    text = prompt_id(item, question, ours)
+    return text if text.startswith("own:") else (ours or prompt_set("mcq")).id
 
 
 def question_digest(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "realism": ("realism:command", "Find out which edited images would fool a viewer."),
     "semantic": ("semantic:command", "Score predicted anomalies against the true ones: SemAP, SemF1."),
     "audit": ("audit:command", "Rank generators by how plausible their images are: MAI, AF, CAP."),
+    "prompts": ("prompts:command", "Show the texts that models are asked with, or write them out to change."),
     "report": ("annotate:report_command", "Write the HTML report of a run."),
     "fake-server": (
         "demo:fake_server_command",

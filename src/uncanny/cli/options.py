@@ -195,6 +195,12 @@ _ASKING = together(
         type=PATH,
         help="JSON file with prices that replace the built-in ones.",
     ),
+    click.option(
+        "--prompts",
+        type=PATH,
+        metavar="DIR",
+        help="Folder of texts to ask with in place of uncanny's; see `uncanny prompts`.",
+    ),
     click.option("--cache/--no-cache", default=True, help="Keep finished answers. [default: cache]"),
     click.option(
         "--cache-dir",
@@ -290,6 +296,7 @@ class AskKeywords(TypedDict):
     max_tokens_total: int | None
     limit: int | None
     prices: Path | None
+    prompts: Path | None
     cache: bool
     cache_dir: Path | None
     retry_failed: bool
@@ -339,6 +346,7 @@ def read_ask_options(options: AskKeywords, models: Sequence[str]) -> AskOptions:
         "max_tokens_total": options["max_tokens_total"],
         "limit": options["limit"],
         "prices": options["prices"],
+        "prompts": options["prompts"],
         "cache": options["cache"],
         "cache_dir": options["cache_dir"],
         "retry_failed": options["retry_failed"],

@@ -14,6 +14,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from uncanny.schema import MOST_COUNTED, Count, Dollars, Record
 
 FORMAT = 1
+# Whose texts a run of `mcq run` asks that a user has put in place of ours.
+THE_USERS = "the user's"
 
 # Counts that are not figures of usage: what is no number from 0 up is an error.
 Number = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
@@ -28,7 +30,8 @@ class Prompts(Record):
     """The texts a run is asked with: `id` as in every record, a hash per file, the texts by name.
 
     `system` is the system text of a run over images. `whose` says of a run of `mcq run` whose texts were
-    asked: `ours`, `the set's` or `both`.
+    asked: `ours`, `the set's`, `both` of these, or `the user's`. `own` names the texts that a user has put in
+    place of ours; where it is missing there are none.
     """
 
     id: str | None = None
@@ -37,6 +40,7 @@ class Prompts(Record):
     texts: object = None
     system: str | None = None
     whose: str | None = None
+    own: tuple[str, ...] = ()
 
 
 class PixelCounts(Record):
@@ -146,6 +150,8 @@ class RunSettings(Record):
         prompts = self.prompts
         earlier = prompts.texts if isinstance(prompts.texts, str) else None  # as version 0.1.0 had it
         whose = prompts.whose if "whose" in prompts.model_fields_set else earlier
+        if whose == THE_USERS:
+            whose = "ours"  # in place of which they stand; which texts they are, the id says
         policy = self.pixels.policy if "policy" in self.pixels.model_fields_set else None
         return self.written() | {"prompts": {"id": prompts.id, "whose": whose}, "pixels": {"policy": policy}}
 

@@ -35,8 +35,9 @@ class AskOptions(TypedDict, total=False):
     server. `concurrency` is the most calls in flight at each model (32), `timeout_s` for one call (120),
     `patience_s` without one good answer before a failing model is given up (120). `max_cost_usd` and
     `max_tokens_total` stop the run before it uses more, `limit` takes the first inputs only. `prices` is a
-    price file. `cache` False keeps no answers, `cache_dir` shares them between runs. `retry_failed` False
-    keeps failed records on resuming.
+    price file. `prompts` is a folder of texts to ask with, as `uncanny prompts` writes them; what it has not
+    is taken from uncanny's. `cache` False keeps no answers, `cache_dir` shares them between runs.
+    `retry_failed` False keeps failed records on resuming.
 
     `stop` ends the run from outside. `on_start` gets the live counters before the first call, `on_record`
     each record when it is on disk, `on_call` each call as an `uncanny.CallRecord`. `progress` shows a bar on
@@ -52,6 +53,7 @@ class AskOptions(TypedDict, total=False):
     max_tokens_total: int | None
     limit: int | None
     prices: str | Path | None
+    prompts: str | Path | None
     cache: bool
     cache_dir: str | Path | None
     retry_failed: bool

@@ -72,7 +72,7 @@ class ImageTask(Task[ImageFile, A]):
 
     def settings(self) -> RunSettings:
         settings = super().settings()
-        system = {"system": self.prompts["system"].template.template}
+        system = {"system": self.prompts["system"].fill()}
         return settings.model_copy(update={"prompts": settings.prompts.model_copy(update=system)})
 
     def key(self, record: A) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -154,26 +154,40 @@ def run_settings(
 
 def recorded_prompts(prompts: PromptSet) -> Prompts:
     """The texts a run is begun with, in full: a later version that words them anew goes on with these."""
-    return Prompts(id=prompts.id, files=prompts.hashes(), texts=prompts.texts())
+    recorded = Prompts(id=prompts.id, files=prompts.hashes(), texts=prompts.texts())
+    return recorded.model_copy(update={"own": prompts.own}) if prompts.own else recorded
 
 
 def begun_with(manifest: RunManifest, own: PromptSet) -> PromptSet:
     """The texts a run was begun with, as `run.json` has them or as an earlier version had them.
 
     `own` are the package's, which are also given back where the run's are known nowhere or cannot be asked
-    with any more: their id differs from the one in `run.json` then.
+    with any more: their id differs from the one in `run.json` then, and `lost_texts` says why.
     """
-    prompts = manifest.prompts
-    if prompts.id is None or prompts.id == own.id:
+    if manifest.prompts.id is None or manifest.prompts.id == own.id:
         return own
+    kept = (texts for texts in _kept(manifest, own) if texts.stands_in_for(own))
+    return next(kept, own)
+
+
+def lost_texts(manifest: RunManifest, own: PromptSet) -> str:
+    """Why a run cannot go on with the texts it was begun with, in words."""
+    reasons = [texts.lacks(own) for texts in _kept(manifest, own)]
+    why = next(filter(None, reasons), None)
+    if why is None:
+        return f"its texts, {manifest.prompts.id}, are not kept in it"
+    return f"this version cannot ask with its texts, {manifest.prompts.id}: {why}"
+
+
+def _kept(manifest: RunManifest, own: PromptSet) -> list[PromptSet]:
+    prompts = manifest.prompts
+    if prompts.id is None:
+        return []
     kept: list[PromptSet | None] = [earlier_set(prompts.id)]
     texts = prompts.texts
     if isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values()):
-        kept.insert(0, make_set(own.name, texts))
-    for each in kept:
-        if each is not None and each.id == prompts.id and each.stands_in_for(own):
-            return each
-    return own
+        kept.insert(0, replace(make_set(own.name, texts), own=prompts.own))
+    return [each for each in kept if each is not None and each.id == prompts.id]
 
 
 def _versions() -> dict[str, str]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from uncanny.errors import RunMismatchError
 from uncanny.prompts import PromptSet, current_set
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import RunManifest, Totals
 from uncanny.runs.config import RunOptions
-from uncanny.runs.manifest import Manifest, begun_with
+from uncanny.runs.manifest import Manifest, begun_with, lost_texts
 from uncanny.runs.progress import Progress, Recount, SpendingFile
 from uncanny.runs.task import Task
 from uncanny.wording import option
@@ -42,10 +43,11 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
     folder, options = task.folder, task.options
     before = _binding(folder)
     own = current_set(task.prompts)
-    if before is not None:
+    if before is not None and not task.prompts.chosen:
         task.prompts = begun_with(before, own)
     settings = task.settings()
     if before is not None:
+        _check_texts(folder, before, task)
         check_same_protocol(folder, before.comparable(), settings.comparable())
     manifest = Manifest(folder, settings, before, record_file=task.record_file)
     spending = SpendingFile(folder.spending)
@@ -60,7 +62,7 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
     records.made_with = {"model": str(task.models.model), "prompts": task.prompts.id}
     with nothing_left_behind(records):
         pending = task.load_pending(records, progress)
-    if pending and before is not None and task.prompts.id != own.id:
+    if pending and before is not None and task.prompts.id != own.id and not task.prompts.chosen:
         progress.warnings.append(
             f"{folder.path} was begun with the texts {task.prompts.id} and goes on with them. "
             f"Name another folder with {option('out')} to ask with those of this version, {own.id}."
@@ -75,9 +77,34 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
 
 
 def prompts_of(folder: RunFolder, own: PromptSet) -> PromptSet:
-    """The texts that a run in `folder` is asked with: those it was begun with, else `own`."""
-    before = _binding(folder)
+    """The texts that a run in `folder` is asked with: those it was begun with, else `own`.
+
+    Those that a user has chosen are asked with in any case.
+    """
+    before = None if own.chosen else _binding(folder)
     return own if before is None else begun_with(before, own)
+
+
+def _check_texts(folder: RunFolder, before: RunManifest, task: Task[Any, Any]) -> None:
+    """Raises RunMismatchError where a run of this task was begun with texts that it cannot go on with."""
+    prompts = before.prompts
+    if before.task not in (None, task.name) or prompts.id in (None, task.prompts.id):
+        return
+    differing = f"prompts.id: {prompts.id!r} before, {task.prompts.id!r} now"
+    if task.prompts.chosen:
+        changed = ", ".join(_changed(prompts.files, task.prompts.hashes()))
+        why = f"it was begun with another {changed}" if changed else "it was begun with other texts"
+        remedy = f"Leave out {option('prompts')} to go on with its own, or name another folder with "
+    else:
+        why = lost_texts(before, current_set(task.prompts))
+        remedy = f"Name the folder of its texts with {option('prompts')}, or another run with "
+    raise RunMismatchError(
+        f"{folder.path} was made with other settings ({differing}); {why}", remedy=f"{remedy}{option('out')}."
+    )
+
+
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [f"{name}.md" for name in sorted({**before, **now}) if before.get(name) != now.get(name)]
 
 
 def _binding(folder: RunFolder) -> RunManifest | None:

@@ -1,0 +1,240 @@
+"""Texts of users: a folder that is asked with in place of ours, and our own written out to begin from.
+
+A folder has `.md` files of the same names as ours; what is missing there is taken from ours. It is read whole
+or refused with the file and the variable that are wrong, before anything is asked.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Final, Literal, get_args
+
+from uncanny.errors import UsageError
+from uncanny.prompts import OTHER_FORMS, PromptSet, earlier_set, make_set, prompt_set
+from uncanny.wording import counted, option, shown
+
+Protocol = Literal["annotate", "detect", "mcq", "realism"]
+PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
+README: Final = "README.md"
+MOST_BYTES: Final = 1_000_000
+
+# What stands in the place of a variable. Data from models and files is JSON unless it says otherwise.
+VARIABLES: Final[Mapping[str, str]] = {
+    "attributes": "what is wrong with the object itself, as a list",
+    "choices": "the options, one a line: `A. …`",
+    "draft": "which of the drafts this is, from 1",
+    "drafts": "how many drafts are asked for",
+    "findings": "everything found so far, as a list",
+    "notes": "the model's own free text of the step before",
+    "object": "the object in question, with name and description",
+    "objects": "all objects of the picture, as a list",
+    "options": "the options by letter, as a JSON object",
+    "problem": "what is wrong with the answer before, in words",
+    "relations": "what is wrong between the object and others, as a list",
+    "scan": "which of the scans this is, from 1",
+    "scans": "how many scans are asked for",
+    "words": "the verdicts there are, in words",
+}
+# Without these a text asks the same question; without any other it asks about nothing.
+OPTIONAL: Final = frozenset({"draft", "drafts", "problem", "scan", "scans", "words"})
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """One text of a protocol: the file it is in, and the variables it needs and may have besides."""
+
+    file: str
+    needed: tuple[str, ...]
+    optional: tuple[str, ...]
+
+    @property
+    def variables(self) -> str:
+        """For people: `$object, $notes`; those that may be left out in brackets."""
+        names = [" or ".join(f"${each}" for each in _forms(name)) for name in self.needed]
+        return ", ".join([*names, *(f"[${name}]" for name in self.optional)])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All variables there are, other forms of the same thing too."""
+        return (*(each for name in self.needed for each in _forms(name)), *self.optional)
+
+
+def text_files(protocol: Protocol) -> tuple[TextFile, ...]:
+    """The texts of a protocol, by name."""
+    return tuple(_text_file(name, text) for name, text in sorted(prompt_set(protocol).texts().items()))
+
+
+def read_prompts(protocol: Protocol, folder: str | os.PathLike[str] | None) -> PromptSet:
+    """The texts of `folder`, and ours where it has none; all ours for None.
+
+    The set has the name of ours, so that records say `mcq@` and a hash of all its texts. Files are UTF-8; a
+    `README.md`, hidden files and copies that editors keep (`q1.md~`) are passed over. A `system.md` that is
+    empty sends no system text, any other text has to say something.
+
+    Raises UsageError for what is no folder of texts, a file that is none of ours, a variable that our text
+    has not, and one that it needs.
+    """
+    ours = prompt_set(protocol)
+    if folder is None:
+        return ours
+    texts = _read_folder(protocol, Path(folder))
+    mixed = make_set(protocol, ours.texts() | texts)
+    known = mixed.id == ours.id or earlier_set(mixed.id) is not None
+    own = tuple(name for name in sorted(texts) if mixed[name].id != ours[name].id)
+    return mixed.chosen_with(() if known else own)
+
+
+def write_prompts(protocol: Protocol, folder: Path, *, force: bool = False) -> tuple[Path, ...]:
+    """Write our texts into `folder`, and `README.md` with a table of their variables; returns the files.
+
+    Raises UsageError for a file that is there already and says something else, unless with `force`, and where
+    the folder cannot be written.
+    """
+    contents = {f"{name}.md": f"{text}\n" for name, text in prompt_set(protocol).texts().items()}
+    contents[README] = variables_page(protocol)
+    files = {folder / name: content.encode() for name, content in contents.items()}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        others = [path for path, content in files.items() if path.exists() and path.read_bytes() != content]
+        if others and not force:
+            raise UsageError(
+                f"{others[0]} is there already and says something else",
+                remedy=f"Name another folder with {option('out')}, or give {option('force', True)}.",
+            )
+        for path, content in files.items():
+            path.write_bytes(content)
+    except OSError as error:
+        raise UsageError(
+            f"The texts cannot be written to {folder}: {error.strerror or error}",
+            remedy=f"Name a folder that can be written with {option('out')}.",
+        ) from error
+    return tuple(files)
+
+
+def variables_page(protocol: Protocol) -> str:
+    """The table of a protocol's texts and their variables, as Markdown."""
+    names = sorted({name for file in text_files(protocol) for name in file.names})
+    return "\n".join(
+        [
+            f"# Texts of `{protocol}`, {prompt_set(protocol).id}",
+            "",
+            "Change any of them, delete those that are to stay as they are, and name this folder with",
+            "`--prompts`. Variables in brackets may be left out; write `$$` for a dollar sign.",
+            "",
+            "| File | Variables |",
+            "| --- | --- |",
+            *(
+                f"| `{file.file}` | {file.variables and f'`{file.variables}`'} |"
+                for file in text_files(protocol)
+            ),
+            "",
+            "| Variable | What stands in its place |",
+            "| --- | --- |",
+            *(f"| `${name}` | {VARIABLES.get(name, '')} |" for name in names),
+            "",
+        ]
+    )
+
+
+def _text_file(name: str, text: str) -> TextFile:
+    variables = sorted(set(Template(text).get_identifiers()))
+    needed = tuple(each for each in variables if each not in OPTIONAL)
+    return TextFile(f"{name}.md", needed, tuple(each for each in variables if each in OPTIONAL))
+
+
+def _read_folder(protocol: Protocol, folder: Path) -> dict[str, str]:
+    named = f"{option('prompts')}: {folder}"
+    try:
+        files = sorted(folder.iterdir())
+    except FileNotFoundError:
+        raise UsageError(f"{named} is not there", remedy=_remedy(protocol)) from None
+    except NotADirectoryError:
+        remedy = f"Name the folder it is in: {folder.parent}."
+        raise UsageError(f"{named} is a file and no folder of texts", remedy=remedy) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{named} cannot be read: {why}", remedy=_remedy(protocol)) from error
+    texts = {file for file in files if not _passed_over(file.name)}
+    if not texts:
+        raise UsageError(f"{named} holds no texts", remedy=_remedy(protocol))
+    known = {file.file: file for file in text_files(protocol)}
+    if any(file.name == protocol and file.is_dir() for file in texts):
+        remedy = f"Name {folder / protocol}."
+        raise UsageError(f"{named} holds texts of several protocols", remedy=remedy)
+    for file in sorted(texts):
+        if file.name not in known:
+            near = difflib.get_close_matches(file.name, known, n=1)
+            names = f"It is called {near[0]}?" if near else f"They are called {', '.join(known)}."
+            raise UsageError(f"{named}: {protocol} has no text {shown(file.name)}", remedy=names)
+    return {file.name.removesuffix(".md"): _read_text(file, known[file.name]) for file in sorted(texts)}
+
+
+def _passed_over(name: str) -> bool:
+    return name.startswith(".") or name.endswith("~") or name.casefold() == README.casefold()
+
+
+def _read_text(path: Path, ours: TextFile) -> str:
+    named = str(path)
+    try:
+        if not path.is_file():
+            raise UsageError(f"{named} is no ordinary file", remedy="Put the text itself there.")
+        if path.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{named} has more than {MOST_BYTES:,} bytes", remedy="Give a short text.")
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{named} is not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}",
+            remedy="Save it as UTF-8.",
+        ) from None
+    except OSError as error:
+        raise UsageError(f"{named} cannot be read: {error.strerror or error}") from error
+    text = re.sub(r"\r\n?", "\n", text).strip()
+    if not text and ours.file != "system.md":
+        raise UsageError(
+            f"{named} is empty", remedy="Write a text, or delete the file to ask with uncanny's."
+        )
+    _check_variables(named, text, ours)
+    return text
+
+
+def _check_variables(named: str, text: str, ours: TextFile) -> None:
+    known = ours.names
+    its = f"It has {_listed(known)}." if known else "It has none."
+    for place in Template.pattern.finditer(text):
+        where = f"{named}, line {text.count(chr(10), 0, place.start()) + 1}"
+        name = place["named"] or place["braced"]
+        if place["invalid"] is not None:
+            piece = text[place.start() :].split(maxsplit=1)[0]
+            raise UsageError(f"{where}: {shown(piece)} is no variable", remedy="Write $$ for a dollar sign.")
+        if name is not None and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            remedy = f"Did you mean ${near[0]}?" if near else f"{its} Write $$ for a dollar sign."
+            raise UsageError(f"{where}: there is no variable ${name} in this text", remedy=remedy)
+    given = set(Template(text).get_identifiers())
+    missing = [name for name in ours.needed if given.isdisjoint(_forms(name))]
+    if missing:
+        raise UsageError(
+            f"{named}: {_listed(missing)} {'is' if len(missing) == 1 else 'are'} missing",
+            remedy=f"It stands for {VARIABLES.get(missing[0], 'what is asked about')}; without it the "
+            "model is not told.",
+        )
+
+
+def _forms(name: str) -> tuple[str, ...]:
+    """A variable, and those that say the same in another form."""
+    return (name, *(other for other, same in OTHER_FORMS.items() if same == name))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"${name}" for name in names)
+
+
+def _remedy(protocol: Protocol) -> str:
+    texts = counted(len(text_files(protocol)), "text")
+    return f"`uncanny prompts {protocol} -o DIR` writes {texts} to begin from."

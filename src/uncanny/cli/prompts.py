@@ -1,0 +1,56 @@
+"""`uncanny prompts`: which texts a protocol asks with, and a folder of them to begin one's own from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from uncanny.cli.command import Command
+from uncanny.cli.options import PATH, force_option
+from uncanny.cli.terminal import layout, say
+
+if TYPE_CHECKING:
+    from uncanny.prompts.folders import Protocol
+
+# As in `uncanny.prompts.folders`, which `--help` has no need of.
+_PROTOCOLS = ("annotate", "detect", "mcq", "realism")
+
+
+@click.command("prompts", cls=Command)
+@click.argument("protocol", required=False, type=click.Choice(_PROTOCOLS))
+@click.option("-o", "--out", "out", type=PATH, metavar="DIR", help="Write the texts here, as .md files.")
+@force_option
+def command(protocol: Protocol | None, out: Path | None, force: bool) -> None:
+    """Show the texts that models are asked with, and their variables; with -o, write them out.
+
+    Change some of them and ask with --prompts DIR: what DIR has not is taken from uncanny's. Without PROTOCOL
+    all protocols are shown, or written to a folder each in DIR. `audit` asks with the texts of `annotate`.
+
+    \b
+    Your own wording of the multiple-choice questions:
+      uncanny prompts mcq -o my-texts
+      uncanny mcq run scenes --prompts my-texts --model openai/gpt-4o -o runs/m
+    """
+    from uncanny.prompts.folders import PROTOCOLS, write_prompts
+
+    protocols = PROTOCOLS if protocol is None else (protocol,)
+    if out is None:
+        say("\n\n".join(_shown(each) for each in protocols))
+        return
+    for each in protocols:
+        folder = out if protocol is not None else out / each
+        files = write_prompts(each, folder, force=force)
+        say(layout([f"{each}: {len(files) - 1} texts and a table of their variables, {folder}"]))
+
+
+def _shown(protocol: Protocol) -> str:
+    """The texts of a protocol as a table; variables in brackets may be left out."""
+    from uncanny.prompts import prompt_set
+    from uncanny.prompts.folders import text_files
+
+    files = text_files(protocol)
+    width = max(len(file.file) for file in files)
+    lines = [f"  {file.file:<{width}}  {file.variables}".rstrip() for file in files]
+    return layout([prompt_set(protocol).id, *lines])

@@ -1,0 +1,187 @@
+"""Texts of users: read whole or refused by file and variable; ours written out to begin from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from uncanny.errors import UsageError
+from uncanny.prompts import earlier_set, is_ours, make_set, prompt_set
+from uncanny.prompts.folders import (
+    OPTIONAL,
+    PROTOCOLS,
+    VARIABLES,
+    Protocol,
+    read_prompts,
+    text_files,
+    variables_page,
+    write_prompts,
+)
+
+QUESTION = "Pick one.\n\n$options"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "texts").mkdir()
+    return tmp_path / "texts"
+
+
+def refused(folder: Path | str, protocol: Protocol = "mcq") -> str:
+    with pytest.raises(UsageError) as error:
+        read_prompts(protocol, folder)
+    return str(error.value)
+
+
+def test_no_folder_is_ours() -> None:
+    ours = read_prompts("mcq", None)
+    assert ours is prompt_set("mcq")
+    assert (ours.own, ours.chosen) == ((), False)
+
+
+def test_what_is_missing_is_taken_from_ours(folder: Path) -> None:
+    (folder / "q2.md").write_text(f"{QUESTION}\n")
+    (folder / "q1.md").write_text(prompt_set("mcq")["q1"].template.template)
+    mixed = read_prompts("mcq", folder)
+    assert (mixed.own, mixed.chosen) == (("q2",), True)
+    assert mixed.texts() == prompt_set("mcq").texts() | {"q2": QUESTION}
+    assert mixed.id == make_set("mcq", mixed.texts()).id != prompt_set("mcq").id
+    assert not is_ours(mixed.id)
+    assert mixed.stands_in_for(prompt_set("mcq"))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_is_written_is_read_as_ours(protocol: Protocol, folder: Path) -> None:
+    files = write_prompts(protocol, folder)
+    assert {path.name for path in files} == {path.name for path in folder.iterdir()}
+    (folder / ".DS_Store").write_bytes(b"\0\xff")
+    (folder / "system.md~").write_text("a copy")
+    read = read_prompts(protocol, folder)
+    assert (read.id, read.texts()) == (prompt_set(protocol).id, prompt_set(protocol).texts())
+    assert (read.own, read.chosen) == ((), True)
+    assert write_prompts(protocol, folder) == files
+
+
+def test_texts_of_before_are_ours_too(folder: Path) -> None:
+    texts = earlier_set("mcq@b4fed076")
+    assert texts is not None
+    for name, text in texts.texts().items():
+        (folder / f"{name}.md").write_text(text)
+    read = read_prompts("mcq", folder)
+    assert (read.id, read.own) == (texts.id, ())
+
+
+def test_bytes_that_editors_add_make_no_difference(folder: Path) -> None:
+    (folder / "q2.md").write_bytes(b"\xef\xbb\xbfPick one.\r\n\r\n$options\r\n")
+    assert read_prompts("mcq", folder)["q2"].template.template == QUESTION
+
+
+def test_an_empty_system_text_sends_none(folder: Path) -> None:
+    (folder / "system.md").touch()
+    assert read_prompts("mcq", folder)["system"].fill() == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("q7.md", b"Well?", "mcq has no text 'q7.md'. It is called q4.md?|q1.md?"),
+        ("notes.txt", b"Well?", "mcq has no text 'notes.txt'. They are called q1.md, q2.md, "),
+        ("Q1.md", b"Well?", "mcq has no text 'Q1.md'. It is called q1.md?"),
+        ("q1.md", b"", "q1.md is empty. Write a text, or delete the file"),
+        ("q1.md", b" \n", "q1.md is empty"),
+        ("q1.md", b"Gr\xfc\xdfe", "q1.md is not UTF-8: byte 3 is 0xfc. Save it as UTF-8."),
+        ("q1.md", b"Is it so?\nFor 5$?", "q1.md, line 2: '$?' is no variable. Write $$ for a dollar sign."),
+        ("q1.md", b"${options", "q1.md, line 1: '${options' is no variable."),
+        ("q1.md", b"Is it $odd?", "q1.md, line 1: there is no variable $odd in this text. It has none."),
+        ("q2.md", b"$opinions", "q2.md, line 1: there is no variable $opinions in this text. Did you mean $options?"),
+        ("q2.md", b"Where is it?", "q2.md: $options is missing. It stands for the options"),
+        ("q2.md", b"Where is it? $$options", "q2.md: $options is missing"),
+        ("q1.md", b"x" * 1_000_001, "q1.md has more than 1,000,000 bytes"),
+        ("system.md", b"$options", "system.md, line 1: there is no variable $options"),
+    ],
+    ids=lambda value: value.decode(errors="replace")[:20] if isinstance(value, bytes) else value[:30],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_refused_by_file_and_variable(
+    name: str, content: bytes, words: str, folder: Path
+) -> None:
+    (folder / name).write_bytes(content)
+    message = refused(folder)
+    assert any(part in message for part in words.split("|")), message
+    assert str(folder) in message
+
+
+def make_file(path: Path) -> None:
+    path.write_text("Well?")
+
+
+def make_parent(path: Path) -> None:
+    write_prompts("mcq", path / "mcq")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda path: None, "is not there. `uncanny prompts mcq -o DIR` writes 6 texts to begin from."),
+        (make_file, "is a file and no folder of texts. Name the folder it is in"),
+        (Path.mkdir, "holds no texts"),
+        (make_parent, "holds texts of several protocols. Name "),
+    ],
+    ids=["missing", "a file", "empty", "of all"],
+)
+def test_what_is_no_folder_of_texts_is_refused(
+    make: Callable[[Path], object], words: str, tmp_path: Path
+) -> None:
+    make(tmp_path / "texts")
+    assert words in refused(tmp_path / "texts")
+
+
+def test_folders_and_pipes_are_no_texts(folder: Path) -> None:
+    (folder / "q1.md").mkdir()
+    assert "q1.md is no ordinary file" in refused(folder)
+    (folder / "q1.md").rmdir()
+    os.mkfifo(folder / "q1.md")
+    assert "q1.md is no ordinary file" in refused(folder)
+
+
+def test_a_readme_alone_is_no_text(folder: Path) -> None:
+    (folder / "readme.md").write_text("What this is.")
+    assert "holds no texts" in refused(folder)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_table_names_every_text_and_says_what_every_variable_is(protocol: Protocol) -> None:
+    page = variables_page(protocol)
+    files = text_files(protocol)
+    assert [file.file for file in files] == [f"{name}.md" for name in prompt_set(protocol).prompts]
+    for file in files:
+        assert f"| `{file.file}` |" in page
+        for variable in file.names:
+            assert variable in VARIABLES, f"say in VARIABLES what ${variable} stands for"
+            assert f"| `${variable}` | {VARIABLES[variable]} |" in page
+
+
+def test_every_optional_variable_is_described_too() -> None:
+    assert VARIABLES.keys() >= OPTIONAL
+
+
+def test_nothing_else_is_written_over(folder: Path) -> None:
+    (folder / "q1.md").write_text("Mine.")
+    with pytest.raises(UsageError, match=re.escape("q1.md is there already and says something else")):
+        write_prompts("mcq", folder)
+    assert [path.name for path in folder.iterdir()] == ["q1.md"]
+    write_prompts("mcq", folder, force=True)
+    assert read_prompts("mcq", folder).own == ()
+
+
+@pytest.mark.parametrize("set_id", ["", "@", "mcq", "mcq@00000000", "earlier@1", "../mcq@1", "__pycache__@1"])
+def test_no_other_id_is_ours(set_id: str) -> None:
+    assert not is_ours(set_id)
+
+
+def test_ids_of_this_version_and_of_earlier_ones_are_ours() -> None:
+    assert is_ours(prompt_set("mcq").id)
+    assert is_ours("mcq@b4fed076")
