@@ -1,13 +1,13 @@
-"""One picture of all pairs, for the README: each pair side by side, the anomaly on the left."""
+"""One picture of all scenes, for the README: each pair side by side, the anomaly on the left."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageOps
 
-TILE = (300, 225)
+TILE = (300, 225)  # Pictures of other shapes are cropped to it.
 GAP = 10
 PAIRS_A_ROW = 2
 PAPER = (255, 255, 255)
@@ -19,16 +19,18 @@ def write_contact_sheet(data: Path, out: Path) -> None:
     ]
     pairs: dict[str, dict[str, str]] = {}
     for truth in truths:
-        pairs.setdefault(truth["pair_id"], {})[truth["role"]] = truth["image"]
+        pairs.setdefault(truth["pair_id"] or "", {})[truth["role"] if truth["pair_id"] else truth["id"]] = (
+            truth["image"]
+        )
     rows = -(-len(pairs) // PAIRS_A_ROW)
     width = PAIRS_A_ROW * (2 * TILE[0] + 3 * GAP)
     sheet = Image.new("RGB", (width, rows * (TILE[1] + GAP) + GAP), PAPER)
     for index, pair in enumerate(pairs.values()):
         left = (index % PAIRS_A_ROW) * (2 * TILE[0] + 3 * GAP) + GAP
         top = index // PAIRS_A_ROW * (TILE[1] + GAP) + GAP
-        for column, role in enumerate(("anomalous", "clean")):
-            with Image.open(data / pair[role]) as image:
-                tile = image.convert("RGB").resize(TILE, Image.Resampling.LANCZOS)
+        for column, name in enumerate(pair[role] for role in sorted(pair)):
+            with Image.open(data / name) as image:
+                tile = ImageOps.fit(image.convert("RGB"), TILE, Image.Resampling.LANCZOS)
             sheet.paste(tile, (left + column * (TILE[0] + 2), top))
     out.parent.mkdir(parents=True, exist_ok=True)
     sheet.save(out, "WEBP", quality=82, method=6)

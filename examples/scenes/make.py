@@ -1,7 +1,7 @@
 """Make the bundled scenes: `python make.py` for all, `python make.py r01 d03` for some pairs.
 
 Writes pictures, masks and truth files under src/uncanny/demo/data and, when all are made, the contact
-sheet docs/images/scenes.webp.
+sheet docs/images/scenes.webp. A scene whose text names a clean picture only has no partner and no anomaly.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from typing import Any
 from contact_sheet import write_contact_sheet
 from PIL import Image
 from regions import Mask, Regions, Scenery, box_of, grow
+from render import SIZE as render_size
 from render import render
+from sketch import SIZE as drawing_size
 from sketch import draw
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 DATA = ROOT / "src" / "uncanny" / "demo" / "data"
-ROLES = ("anomalous", "clean")
 CLEAN_SPLIT = {"art_dg": "ref_real", "art_pg": "ref_pg"}
 SAVE: dict[str, dict[str, Any]] = {
     "webp": {"quality": 90, "method": 6},
@@ -35,8 +36,9 @@ SAVE: dict[str, dict[str, Any]] = {
 
 def picture(text: dict[str, Any], anomalous: bool) -> tuple[Image.Image, Regions]:
     if text["style"] == "rendered":
-        return render(text["pair"], anomalous, text["parts"])
-    return draw(import_module(f"drawn.{text['pair']}").scene, anomalous)
+        return render(text["pair"], anomalous, text["parts"], tuple(text.get("size", render_size)))
+    module = import_module(f"drawn.{text['pair']}")
+    return draw(module.scene, anomalous, getattr(module, "SIZE", drawing_size))
 
 
 def encode(image: Image.Image, suffix: str) -> bytes:
@@ -72,7 +74,7 @@ def objects(text: dict[str, Any], role: str, scenery: Scenery) -> list[dict[str,
 
 
 def questions(text: dict[str, Any], role: str, scenery: Scenery) -> dict[str, Any]:
-    """The same options for both pictures: boxes come from the picture with the anomaly."""
+    """The same options for both pictures: boxes come from the picture with the anomaly, if there is one."""
     mcq = text["mcq"]
     letter = mcq["answer"] if role == "anomalous" else "E"
     boxes = {key: box_of(scenery.union(parts), margin=4) for key, parts in mcq["q3"].items()}
@@ -85,11 +87,12 @@ def questions(text: dict[str, Any], role: str, scenery: Scenery) -> dict[str, An
 
 
 def make_pair(text: dict[str, Any]) -> None:
+    roles = sorted(text["slug"])
     with ThreadPoolExecutor() as pool:  # The renderer is a process of its own, so threads do.
-        made = pool.map(lambda role: picture(text, role == "anomalous"), ROLES)
-        pictures = dict(zip(ROLES, made, strict=True))
+        made = pool.map(lambda role: picture(text, role == "anomalous"), roles)
+        pictures = dict(zip(roles, made, strict=True))
     clean = pictures["clean"][1]
-    with_anomaly = Scenery(pictures["anomalous"][1], clean)
+    asked = Scenery(pictures["anomalous" if "anomalous" in pictures else "clean"][1], clean)
     for role, (image, regions) in pictures.items():
         scene_id = f"{text['pair']}-{text['slug'][role]}"
         name = f"images/{scene_id}.{text['format']}"
@@ -103,13 +106,13 @@ def make_pair(text: dict[str, Any]) -> None:
             "width": image.width,
             "height": image.height,
             "style": text["style"],
-            "pair_id": text["pair"],
+            "pair_id": text["pair"] if len(roles) == 2 else None,
             "role": role,
-            "split": text["split"] if wrong else CLEAN_SPLIT[text["split"]],
+            "split": text["split"] if wrong else CLEAN_SPLIT.get(text["split"], text["split"]),
             "artifact_type": text["artifact_type"] if wrong else None,
             "objects": objects(text, role, Scenery(regions, clean)),
-            "anomalies": anomalies(text, scene_id, with_anomaly) if wrong else [],
-            "mcq": questions(text, role, with_anomaly),
+            "anomalies": anomalies(text, scene_id, asked) if wrong else [],
+            "mcq": questions(text, role, asked),
         }
         path = DATA / "truth" / f"{scene_id}.json"
         path.write_text(json.dumps(truth, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -31,6 +31,15 @@ def smooth(points: list[Point], closed: bool = False) -> skia.Path:
     return path
 
 
+def ridge(points: list[Point], bottom: float) -> skia.Path:
+    """The ground below a skyline: a curve through the points, then straight down to `bottom` and back."""
+    path = smooth(points)
+    path.lineTo(points[-1][0], bottom)
+    path.lineTo(points[0][0], bottom)
+    path.close()
+    return path
+
+
 def polygon(*points: Point) -> skia.Path:
     path = skia.Path()
     path.addPoly([skia.Point(*point) for point in points], True)

@@ -27,9 +27,10 @@ class Sketch:
     map as it is; strokes of part "" erase it.
     """
 
-    def __init__(self) -> None:
-        self._picture = skia.Surface(*SIZE)
-        self._map = skia.Surface(*SIZE)
+    def __init__(self, size: tuple[int, int] = SIZE) -> None:
+        self.width, self.height = size
+        self._picture = skia.Surface(*size)
+        self._map = skia.Surface(*size)
         self._canvas, self._map_canvas = self._picture.getCanvas(), self._map.getCanvas()
         self._numbers: dict[str, int] = {"": 0}
         self._part = ""
@@ -57,6 +58,16 @@ class Sketch:
             canvas.restore()
 
     @contextmanager
+    def within(self, path: skia.Path) -> Iterator[None]:
+        """Draw only inside a path."""
+        for canvas in (self._canvas, self._map_canvas):
+            canvas.save()
+            canvas.clipPath(path, skia.ClipOp.kIntersect, canvas is self._canvas)
+        yield
+        for canvas in (self._canvas, self._map_canvas):
+            canvas.restore()
+
+    @contextmanager
     def upside_down(self, water_line: float, alpha: float) -> Iterator[None]:
         """Draw mirrored at a horizontal line, faintly: a reflection."""
         self._canvas.saveLayerAlpha(None, round(alpha * 255))
@@ -72,10 +83,16 @@ class Sketch:
         self._draw(path, skia.Paint(AntiAlias=True, Color=colour(code, alpha)), mapped)
 
     def fade(
-        self, path: skia.Path, start: Point, end: Point, codes: Sequence[str], mapped: bool = True
+        self,
+        path: skia.Path,
+        start: Point,
+        end: Point,
+        codes: Sequence[str],
+        mapped: bool = True,
+        alpha: float = 1.0,
     ) -> None:
         """Fill with a straight gradient from start to end."""
-        shader = skia.GradientShader.MakeLinear([start, end], [colour(code) for code in codes])
+        shader = skia.GradientShader.MakeLinear([start, end], [colour(code, alpha) for code in codes])
         self._draw(path, skia.Paint(AntiAlias=True, Shader=shader), mapped)
 
     def line(self, path: skia.Path, width: float, code: str, alpha: float = 1.0, mapped: bool = True) -> None:
@@ -86,9 +103,11 @@ class Sketch:
         paint.setStrokeJoin(skia.Paint.kRound_Join)
         self._draw(path, paint, mapped)
 
-    def words(self, text: str, middle: Point, size: float, code: str, spacing: float = 0) -> None:
-        """Bold serif letters centred about a point, as outlines, so that they are mapped like shapes."""
-        file = "/usr/share/fonts/truetype/dejavu/DejaVuSerif-Bold.ttf"
+    def words(
+        self, text: str, middle: Point, size: float, code: str, spacing: float = 0, face: str = "Serif-Bold"
+    ) -> None:
+        """Letters of a DejaVu face centred about a point, as outlines, which are mapped like shapes."""
+        file = f"/usr/share/fonts/truetype/dejavu/DejaVu{face}.ttf"
         font = skia.Font(skia.Typeface.MakeFromFile(file), size)
         widths = [font.measureText(letter) + spacing for letter in text]
         x = middle[0] - (sum(widths) - spacing) / 2
@@ -117,7 +136,9 @@ class Sketch:
         return picture.convert("RGB"), regions
 
 
-def draw(scene: Callable[[Sketch, bool], None], anomalous: bool) -> tuple[Image.Image, Regions]:
-    sketch = Sketch()
+def draw(
+    scene: Callable[[Sketch, bool], None], anomalous: bool, size: tuple[int, int] = SIZE
+) -> tuple[Image.Image, Regions]:
+    sketch = Sketch(size)
     scene(sketch, anomalous)
     return sketch.result()

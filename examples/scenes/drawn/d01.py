@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shapes import box, limb, oval, polygon, smooth
+import skia  # type: ignore[import-not-found]  # needed for these scenes only
+from shapes import box, limb, oval, polygon, polyline, ridge, smooth
 from sketch import Sketch
 
 SKIN, SHADE, HAIR = "#e8b48e", "#cf9168", "#5b2f22"
@@ -15,22 +16,21 @@ def room(s: Sketch) -> None:
         s.fill(box(520, 40, 748, 330, 4), "#f3ede0")
         s.fade(box(536, 56, 732, 314), (0, 56), (0, 314), ["#9fd0ea", "#e6f2ee"])
         s.fill(oval(690, 100, 22), "#fbe7a6")
-        s.fill(
-            smooth(
-                [(536, 260), (590, 226), (650, 256), (700, 230), (732, 246), (732, 314), (536, 314)], True
-            ),
-            "#8db883",
-        )
+        s.fill(ridge([(536, 262), (590, 230), (650, 258), (700, 234), (732, 248)], 314), "#8db883")
         s.fill(box(628, 56, 640, 314), "#f3ede0")
         s.fill(box(536, 176, 732, 188), "#f3ede0")
         s.fill(box(508, 322, 760, 340, 3), "#fbf6ea")
-    s.fill(
-        smooth([(500, 24), (552, 24), (540, 150), (512, 250), (508, 340), (486, 340), (492, 180)], True),
-        "#d8694f",
-    )
-    s.line(smooth([(512, 30), (508, 160), (498, 334)]), 3, "#bd553e")
-    s.line(smooth([(534, 30), (526, 140), (508, 240)]), 3, "#bd553e")
-    s.line(smooth([(478, 24), (768, 24)]), 9, "#6b4a34")
+    s.line(polyline((478, 20), (768, 20)), 8, "#6b4a34")
+    s.fill(oval(474, 20, 9), "#6b4a34")
+    curtain = smooth([(552, 32), (550, 130), (534, 240), (540, 356)])
+    for x, y in ((490, 358), (484, 240), (492, 130), (496, 32)):
+        curtain.lineTo(x, y)
+    curtain.close()
+    s.fill(curtain, "#d8694f")
+    s.line(smooth([(514, 40), (512, 160), (504, 280), (506, 350)]), 3, "#bd553e")
+    s.line(smooth([(534, 40), (531, 150), (518, 260), (522, 350)]), 3, "#bd553e")
+    for x in (502, 524, 546):
+        s.line(oval(x, 24, 6, 9), 2.5, "#c9a063")
 
 
 def hand(s: Sketch, fingers: int) -> None:
@@ -99,18 +99,29 @@ def woman(s: Sketch, anomalous: bool) -> None:
         hand(s, 5 if anomalous else 4)
 
 
+def smooth_band(x0: float, x1: float, y0: float, y1: float) -> skia.Path:
+    """A band round a mug, seen a little from above."""
+    middle = (x0 + x1) / 2
+    path = smooth([(x0, y0), (middle, y0 + 9), (x1, y0)])
+    path.lineTo(x1, y1)
+    path.quadTo(middle, y1 + 18, x0, y1)
+    path.close()
+    return path
+
+
 def table(s: Sketch) -> None:
     s.fade(box(0, 520, 768, 576), (0, 520), (0, 576), ["#a8764a", "#8a5d38"])
     s.line(smooth([(0, 521), (768, 521)]), 4, "#c08d5e")
     with s.part("mug"):
-        s.line(smooth([(596, 462), (630, 462), (632, 506), (596, 510)]), 12, "#e9e4d6")
-        s.fill(box(520, 440, 602, 540, 12), "#f4f0e4")
-        s.fill(box(520, 474, 602, 492), "#c9574a")
-        s.fill(oval(561, 442, 41, 9), "#ded7c6")
-        s.fill(oval(561, 443, 35, 6.5), "#5a3522")
+        s.line(smooth([(568, 462), (598, 464), (600, 504), (568, 510)]), 11, "#e9e4d6")
+        s.fill(box(494, 442, 576, 530), "#f4f0e4")
+        s.fill(oval(535, 530, 41, 10), "#f4f0e4")
+        s.fill(smooth_band(494, 576, 474, 492), "#c9574a")
+        s.fill(oval(535, 442, 41, 10), "#ded7c6")
+        s.fill(oval(535, 444, 35, 7), "#5a3522")
     for dx in (-12, 12):
         s.line(
-            smooth([(561 + dx, 426), (555 + dx, 408), (566 + dx, 392), (560 + dx, 372)]),
+            smooth([(535 + dx, 426), (529 + dx, 408), (540 + dx, 392), (534 + dx, 372)]),
             4,
             "#ffffff",
             0.45,
@@ -133,7 +144,7 @@ def table(s: Sketch) -> None:
                 ),
                 code,
             )
-        s.fill(polygon((648, 470), (736, 470), (724, 546), (660, 546)), "#b9603f")
+        s.fill(polygon((648, 470), (736, 470), (724, 540), (660, 540)), "#b9603f")
         s.fill(box(642, 460, 742, 482, 5), "#cb7350")
 
 

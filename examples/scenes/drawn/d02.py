@@ -16,7 +16,6 @@ def front(s: Sketch) -> None:
         s.line(polyline((0, y), (768, y)), 1.5, "#d9c39d")
     s.fill(box(52, 170, 330, 420, 4), "#3f5b52")
     s.fade(box(66, 184, 316, 406), (66, 184), (316, 406), ["#f6dfa2", "#cfa565"])
-    s.fill(box(186, 184, 196, 406), "#3f5b52")
     for x in (106, 156, 236, 286):
         s.line(polyline((x, 184), (x, 226)), 2.5, "#4b4038")
         s.fill(smooth([(x - 17, 246), (x - 8, 228), (x + 8, 228), (x + 17, 246)], True), "#9a3d34")
@@ -24,6 +23,7 @@ def front(s: Sketch) -> None:
     for k, x in enumerate(range(86, 300, 34)):
         if k != 3:
             s.fill(box(x - 9, 322, x + 9, 350, 5), ("#b65a3c", "#f0e6d2", "#5c7f86")[k % 3])
+    s.fill(box(186, 184, 196, 406), "#3f5b52")
     s.fill(box(560, 184, 700, 490, 4), "#3f5b52")
     s.fade(box(578, 202, 682, 380), (578, 202), (682, 380), ["#cfe0dc", "#9fb9b5"])
     s.fill(box(578, 396, 682, 474, 3), "#33493f")
@@ -37,9 +37,10 @@ def front(s: Sketch) -> None:
 def awning(s: Sketch) -> None:
     with s.part("awning"):
         for k in range(12):
-            x, code = 24 + 60 * k, ("#a9383c", "#f5ecd9")[k % 2]
-            s.fill(polygon((x + 6, 108), (x + 62, 108), (x + 60, 168), (x, 168)), code)
-            s.fill(smooth([(x, 166), (x + 60, 166), (x + 58, 182), (x + 30, 193), (x + 2, 182)], True), code)
+            top, x, code = 40 + 57.3 * k, 24 + 60 * k, ("#a9383c", "#f5ecd9")[k % 2]
+            s.fill(polygon((top, 108), (top + 57.3, 108), (x + 60, 162), (x, 162)), code)
+            with s.within(box(x, 162, x + 60, 190)):
+                s.fill(oval(x + 30, 162, 30, 22), code)
 
 
 def sign(s: Sketch, anomalous: bool) -> None:
@@ -61,14 +62,14 @@ def garbled(s: Sketch) -> None:
 
 
 def bay_tree(s: Sketch) -> None:
-    s.fill(oval(724, 548, 46, 8), "#7f715f", 0.6)
+    s.fill(oval(724, 548, 40, 8), "#7f715f", 0.6)
     with s.part("bay tree"):
         s.line(polyline((722, 470), (722, 380)), 9, "#6b4a34")
         for dx, dy, r, code in (
-            (0, 330, 46, "#3f7546"),
-            (-18, 314, 22, "#54905a"),
-            (16, 346, 20, "#336238"),
-            (10, 306, 14, "#6aa566"),
+            (0, 338, 43, "#3f7546"),
+            (-14, 326, 22, "#54905a"),
+            (14, 352, 20, "#336238"),
+            (9, 313, 13, "#6aa566"),
         ):
             s.fill(oval(722 + dx, dy, r), code)
         s.fill(polygon((690, 462), (754, 462), (746, 548), (698, 548)), "#c3663f")
@@ -76,7 +77,8 @@ def bay_tree(s: Sketch) -> None:
 
 
 def table(s: Sketch) -> None:
-    s.fill(oval(170, 552, 100, 10), "#7f715f", 0.6)
+    s.fill(oval(92, 546, 50, 9), "#7f715f", 0.6)
+    s.fill(oval(186, 550, 62, 9), "#7f715f", 0.6)
     with s.part("chair"):
         s.line(polyline((76, 462), (80, 538)), 6, "#3f2f22")
         s.line(polyline((108, 462), (100, 538)), 6, "#3f2f22")
@@ -124,8 +126,8 @@ def waiter(s: Sketch, anomalous: bool) -> None:
         s.fill(limb([(460, 430, 46), (464, 490, 36), (466, 534, 28)]), "#2b2f35")
         s.fill(smooth([(394, 548), (400, 534), (426, 534), (430, 550)], True), "#191a1d")
         s.fill(smooth([(450, 550), (454, 534), (480, 534), (486, 548)], True), "#191a1d")
-        s.fill(limb([(480, 292, 38), (538, 328, 32)]), SHIRT_DARK)
-        s.fill(limb([(538, 328, 32), (562, 262, 25)]), SHIRT_DARK)
+        s.fill(limb([(480, 292, 38), (540, 346, 32)]), SHIRT_DARK)
+        s.fill(limb([(540, 346, 32), (563, 304, 25)]), SHIRT_DARK)
         s.fill(
             smooth(
                 [(398, 278), (440, 264), (482, 278), (492, 340), (488, 424), (392, 424), (388, 340)], True
@@ -145,7 +147,7 @@ def waiter(s: Sketch, anomalous: bool) -> None:
     with s.part("waiter"):
         s.fill(limb([(400, 294, 38), (372, 356, 31), (392, 414, 25)]), "#ebe6da")
         s.fill(oval(396, 424, 13, 14), SKIN)
-    with s.part("tray"):
+    with s.part("tray"), s.moved(y=46):
         s.fill(oval(566, 238, 74, 9), "#8f979c")
         s.fill(oval(566, 234, 74, 9), "#c9d0d4")
         s.fill(
@@ -166,9 +168,9 @@ def waiter(s: Sketch, anomalous: bool) -> None:
         )
         s.fill(box(528, 196, 550, 220), "#f0e6d2")
         for x in (580, 612):
-            s.fill(polygon((x - 12, 184), (x + 12, 184), (x + 9, 232), (x - 9, 232)), "#e8f0f0", 0.85)
+            s.fill(polygon((x - 12, 184), (x + 12, 184), (x + 9, 232), (x - 9, 232)), "#e8f0f0", 0.9)
             s.fill(polygon((x - 11, 200), (x + 11, 200), (x + 9, 230), (x - 9, 230)), "#d98a3a", 0.9)
-    with s.part("waiter"):
+    with s.part("waiter"), s.moved(y=46):
         s.fill(oval(564, 248, 17, 9), SKIN)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapes import box, limb, oval, polygon, smooth
+from shapes import box, limb, oval, polygon, ridge, smooth
 from sketch import Sketch
 
 COAT, FAR_COAT, DARK = "#b9743a", "#8f5527", "#3a2a22"
@@ -20,18 +20,15 @@ def landscape(s: Sketch) -> None:
         ]:
             s.fill(oval(cx, cy, r * 1.25, r * 0.8), "#ffffff", 0.9)
     s.fill(
-        smooth(
-            [(-20, 330), (120, 285), (300, 320), (470, 270), (640, 310), (800, 280), (800, 420), (-20, 420)],
-            True,
-        ),
+        ridge([(-20, 330), (120, 285), (300, 320), (470, 270), (640, 310), (800, 280)], 420),
         "#a8c99a",
     )
     s.fill(
-        smooth([(-20, 370), (180, 335), (400, 365), (600, 330), (800, 355), (820, 600), (-40, 600)], True),
+        ridge([(-20, 370), (180, 335), (400, 365), (600, 330), (800, 355)], 600),
         "#86b56f",
     )
     s.fade(
-        smooth([(-40, 520), (150, 478), (400, 492), (620, 470), (820, 482), (820, 640), (-40, 640)], True),
+        ridge([(-40, 500), (150, 478), (400, 492), (620, 470), (820, 482)], 640),
         (0, 470),
         (0, 576),
         ["#e3d2a8", "#cfb885"],
@@ -39,9 +36,10 @@ def landscape(s: Sketch) -> None:
 
 
 def tree(s: Sketch) -> None:
+    s.fill(oval(677, 440, 88, 10), "#4e7d45", 0.5)
     with s.part("tree"):
-        s.fill(polygon((648, 440), (662, 250), (688, 250), (706, 440)), "#7a5438")
-        s.fill(polygon((684, 440), (680, 250), (688, 250), (706, 440)), "#654329")
+        s.fill(polygon((648, 442), (662, 250), (688, 250), (706, 442)), "#7a5438")
+        s.fill(polygon((684, 442), (680, 250), (688, 250), (706, 442)), "#654329")
         for x, y, r, c in (
             (675, 120, 82, "#4e8a4c"),
             (618, 178, 64, "#4e8a4c"),
@@ -53,7 +51,7 @@ def tree(s: Sketch) -> None:
 
 
 def bench(s: Sketch) -> None:
-    s.fill(oval(530, 436, 95, 9), "#4e7d45", 0.5)
+    s.fill(oval(524, 436, 95, 9), "#4e7d45", 0.5)
     with s.part("bench"):
         for x in (458, 596):
             s.line(smooth([(x, 432), (x, 372), (x + 6, 318)]), 8, "#3f4a4d")
@@ -99,7 +97,7 @@ def woman(s: Sketch) -> None:
             HAIR,
         )
         s.fill(oval(203, 174, 3, 4), DARK)
-        s.line(smooth([(220, 178), (225, 186), (219, 189)]), 2.5, "#c58a66")
+        s.fill(smooth([(218, 170), (227, 186), (217, 190)], True), SKIN)
         s.line(smooth([(203, 196), (210, 198), (216, 194)]), 2.5, "#a2493f")
         s.fill(limb([(214, 248, 32), (242, 296, 27), (282, 318, 20)]), "#b5463f")
         s.fill(oval(294, 323, 12, 11), SKIN)
@@ -164,13 +162,14 @@ def dog(s: Sketch, anomalous: bool) -> None:
         s.fill(
             smooth([(540, 306), (556, 304), (560, 330), (548, 362), (532, 356), (530, 326)], True), FAR_COAT
         )
-        s.line(smooth([(524, 356), (546, 372), (566, 366)]), 8, "#2f6f8f")
+        with s.within(limb([(514, 386, 62), (548, 346, 46)])):
+            s.line(smooth([(516, 352), (540, 372), (576, 372)]), 9, "#2f6f8f")
     with s.part("lead"):
         s.line(smooth([(248, 324), (330, 376), (450, 372), (532, 362)]), 3.5, "#5a2d24")
 
 
 def ball(s: Sketch) -> None:
-    s.fill(oval(688, 530, 30, 6), "#a58f5e", 0.6)
+    s.fill(oval(688, 531, 30, 6), "#a58f5e", 0.6)
     with s.part("ball"):
         s.fill(oval(688, 504, 27), "#e2b33c")
         s.line(smooth([(664, 494), (684, 506), (712, 500)]), 5, "#ffffff")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapes import box, limb, oval, polygon, polyline, smooth, wheel
+from shapes import box, limb, oval, polygon, polyline, ridge, smooth, wheel
 from sketch import Sketch
 
 SKIN, FRAME, TYRE = "#d99f78", "#c23b34", "#2b2d33"
@@ -12,16 +12,15 @@ CRANK, SADDLE, HEAD = (372, 446), (338, 318), (476, 316)
 
 def country(s: Sketch) -> None:
     s.fade(box(0, 0, 768, 576), (0, 0), (0, 420), ["#8fc6e8", "#f5efdc"])
-    s.fill(oval(110, 90, 38), "#fff3c4")
-    for x, y, size in ((300, 80, 1.0), (640, 120, 0.8)):
+    for x, y, size in ((120, 96, 1.1), (330, 70, 0.7), (690, 84, 0.8)):
         for dx, dy, r in ((-44, 4, 22), (-14, -8, 32), (22, -4, 28), (52, 6, 18)):
             s.fill(oval(x + dx * size, y + dy * size, r * size * 1.2, r * size * 0.75), "#ffffff", 0.92)
     s.fill(
-        smooth([(-20, 340), (140, 270), (330, 320), (520, 260), (800, 330), (800, 470), (-20, 470)], True),
+        ridge([(-20, 340), (140, 270), (330, 320), (520, 260), (660, 300), (800, 330)], 470),
         "#b9cf8f",
     )
     s.fill(
-        smooth([(-20, 400), (200, 350), (460, 384), (680, 350), (800, 372), (800, 540), (-20, 540)], True),
+        ridge([(-20, 400), (200, 350), (460, 384), (680, 350), (800, 372)], 540),
         "#94b86c",
     )
     s.fade(box(0, 478, 768, 576), (0, 478), (0, 576), ["#8d8f93", "#75777c"])
@@ -31,6 +30,7 @@ def country(s: Sketch) -> None:
 
 
 def church(s: Sketch) -> None:
+    s.fill(oval(650, 353, 92, 9), "#6f8a4f", 0.5)
     with s.part("church"):
         s.fill(box(612, 262, 716, 352), "#efe4cf")
         s.fill(polygon((600, 264), (664, 220), (728, 264)), "#a9573f")
@@ -46,6 +46,7 @@ def church(s: Sketch) -> None:
 
 
 def sheep(s: Sketch) -> None:
+    s.fill(oval(109, 454, 52, 7), "#5f7d44", 0.5)
     with s.part("sheep"):
         for x in (78, 94, 122, 138):
             s.line(polyline((x, 424), (x, 452)), 7, "#3b3733")
@@ -111,7 +112,7 @@ def rider(s: Sketch) -> None:
         s.line(smooth([(394, 118), (424, 110), (454, 116)]), 4, "#d0951a")
         s.line(smooth([(404, 130), (408, 158), (424, 172)]), 3, "#4a4038")
         s.fill(oval(436, 136, 3.2, 4), "#2a1d18")
-        s.line(smooth([(450, 138), (456, 148), (449, 150)]), 2.5, "#b9805c")
+        s.fill(smooth([(448, 132), (459, 149), (447, 153)], True), SKIN)
         s.line(smooth([(434, 158), (442, 160), (448, 155)]), 2.5, "#97473c")
         s.fill(limb([(392, 202, 30), (424, 262, 25), (492, 294, 18)]), "#33979c")
         s.fill(oval(500, 297, 12), SKIN)

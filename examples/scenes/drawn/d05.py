@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapes import box, limb, oval, polygon, smooth
+from shapes import box, limb, oval, polygon, polyline, ridge, smooth
 from sketch import Sketch
 
 WATER = 300
@@ -52,7 +52,9 @@ def boat(s: Sketch) -> None:
     s.fill(smooth([(-22, -122), (30, -128), (36, -122), (30, -118), (-20, -114)], True), "#54462f")
     s.fill(smooth([(-12, -122), (-8, -142), (18, -144), (22, -124)], True), "#655539")
     s.fill(oval(15, -112, 2.2), "#2b1d18")
-    s.line(smooth([(58, -58), (110, -110), (150, -142)]), 3, "#4b3a28")
+    s.line(smooth([(58, -58), (98, -106), (128, -138)]), 3, "#4b3a28")
+    s.line(polyline((128, -138), (128, 0)), 1.4, "#e9e2d4")
+    s.fill(oval(128, -3, 4, 5), "#d8463a")
     s.fill(
         smooth(
             [
@@ -74,42 +76,10 @@ def boat(s: Sketch) -> None:
 
 
 def shore(s: Sketch) -> None:
-    s.fill(
-        smooth(
-            [
-                (-30, 300),
-                (-30, 190),
-                (70, 150),
-                (180, 205),
-                (290, 170),
-                (420, 232),
-                (540, 205),
-                (660, 238),
-                (800, 200),
-                (800, 300),
-            ],
-            True,
-        ),
-        "#6d7fa3",
-    )
-    s.fill(
-        smooth(
-            [
-                (-30, 300),
-                (-30, 246),
-                (90, 226),
-                (210, 262),
-                (330, 250),
-                (470, 276),
-                (620, 256),
-                (800, 268),
-                (800, 300),
-            ],
-            True,
-        ),
-        "#47597d",
-    )
-    s.fill(box(-30, 290, 800, 300), "#47597d")
+    far = [(-30, 190), (70, 150), (180, 205), (290, 170), (420, 232), (540, 205), (660, 238), (800, 200)]
+    near = [(-30, 246), (90, 226), (210, 262), (330, 250), (470, 276), (620, 256), (800, 268)]
+    s.fill(ridge(far, WATER), "#6d7fa3")
+    s.fill(ridge(near, WATER), "#47597d")
 
 
 def reeds(s: Sketch) -> None:
@@ -138,21 +108,22 @@ def ripples(s: Sketch) -> None:
 
 
 def scene(s: Sketch, anomalous: bool) -> None:
-    s.fade(box(0, 0, 768, WATER), (0, 0), (0, WATER), ["#39436e", "#8e7fa6", "#f2b690"])
+    s.fade(box(0, 0, 768, WATER), (0, 0), (0, WATER), ["#39436e", "#8e7fa6", "#d9a3b0"])
     with s.part("moon"):
         s.fill(oval(690, 92, 40), "#fbeecb")
     s.fill(oval(677, 82, 9), "#ecdcb0")
     s.fill(oval(702, 104, 6), "#ecdcb0")
     shore(s)
-    s.fade(box(0, WATER, 768, 576), (0, WATER), (0, 576), ["#d8a590", "#7c7299", "#343d63"])
+    s.fade(box(0, WATER, 768, 576), (0, WATER), (0, 576), ["#c79aa8", "#7c7299", "#343d63"])
     with s.upside_down(WATER, 0.45):
         shore(s)
     with s.part("moon reflection"):
-        for k in range(6):
-            s.fill(oval(690 + (-1) ** k * 4, 436 + k * 16, 44 - k * 5, 5), "#fbeecb", 0.55)
-    with s.part("boat reflection"), s.upside_down(352, 0.5), s.moved(250, 352):
+        for k in range(-3, 4):  # The moon stands 208 above the water line; its image lies 208 below.
+            half = (40**2 - (k * 12) ** 2) ** 0.5 + 3
+            s.fill(oval(690 + (-1) ** k * 3, 508 + k * 12, half, 4.5), "#fbeecb", 0.55)
+    with s.part("boat reflection"), s.upside_down(352, 0.5), s.moved(228, 352):
         boat(s)
-    with s.part("boat"), s.moved(250, 352):
+    with s.part("boat"), s.moved(228, 352):
         boat(s)
     with s.part("swan reflection"), s.upside_down(402, 0.6), s.moved(490, 396, flip=anomalous):
         swan(s)
