@@ -98,7 +98,7 @@ def load(
     """The pairs to judge, as `uncanny realism run` takes them.
 
     `source` is a JSON Lines file with a `Pair` a line, a folder that holds the folders `original` and
-    `edited`, the word `scenes` for the ten bundled pairs, or pairs that a program has made. In its place
+    `edited`, the word `scenes` for the bundled pairs, or pairs that a program has made. In its place
     `original` and `edited` name two folders. `root` is where the paths of a pair file start, the file's own
     folder unless it is given. Images are not looked at: a pair with a missing side is a pair.
 
@@ -106,7 +106,7 @@ def load(
     pairs, and for sources that do not go together.
 
     >>> len(uncanny.realism.load("scenes"))
-    10
+    16
     """
     check_parameters(original=original, edited=edited, root=root)
     if (original is None) != (edited is None):
@@ -186,12 +186,13 @@ def folder_pairs(original: Path, edited: Path) -> PairSet:
 
 
 def scene_pairs() -> PairSet:
-    """The ten bundled pairs; `edited` is the one with the anomaly, `group` the style."""
+    """The bundled pairs; `edited` is the one with the anomaly, `group` the style."""
     by_pair: defaultdict[str, dict[str, Path]] = defaultdict(dict)
     styles: dict[str, str] = {}
     for scene in scenes():
-        by_pair[scene.pair_id][scene.role] = scene.image_path
-        styles[scene.pair_id] = scene.style
+        if scene.pair_id is not None:
+            by_pair[scene.pair_id][scene.role] = scene.image_path
+            styles[scene.pair_id] = scene.style
     pairs = (
         PairFiles(pair, sides["clean"], sides["anomalous"], styles[pair])
         for pair, sides in sorted(by_pair.items())

@@ -53,7 +53,7 @@ def test_a_run_against_the_bundled_truth(demo: Path) -> None:
     assert "Published figures do not compare" in done.out
     scores = scored(demo, "--json", "-").json()["predictions"]
     assert list(scores) == ["demo"]
-    assert scores["demo"]["release"]["images"] == scores["demo"]["paper"]["images"] == 20
+    assert scores["demo"]["release"]["images"] == scores["demo"]["paper"]["images"] == 34
     assert (scores["demo"]["accuracy"], scores["demo"]["paper"]["csemap"]) == (None, None)
 
 

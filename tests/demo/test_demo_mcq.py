@@ -105,7 +105,8 @@ def test_no_figure_is_empty_or_perfect() -> None:
 
 @pytest.mark.parametrize("schema", ["own", "shared"])
 def test_a_schema_gets_an_object(schema: SchemaForm) -> None:
-    assert orjson.loads(generate(text_of("q1"), SCENES[0].sha256, schema=schema)) == {"answer": "no"}
+    clean = next(scene for scene in SCENES if not scene.anomalies and scene.id not in MCQ_MISTAKES)
+    assert orjson.loads(generate(text_of("q1"), clean.sha256, schema=schema)) == {"answer": "no"}
 
 
 def test_a_picture_with_boxes_counts_for_question_three_only() -> None:

@@ -39,7 +39,7 @@ def load(
 ) -> ItemSet:
     """All items of a JSON Lines file, in its order; ids are unique. Images are not looked at.
 
-    `source` may be the word `scenes`, where no file has this name: the bundled set, twenty small images. It
+    `source` may be the word `scenes`, where no file has this name: the bundled set, 34 images. It
     is copied to `folder/items`, or to a place that goes with this process. `root` is where image paths start,
     the file's folder by default. Items that are loaded already come back as they are; bundled ones from a
     copy in `folder`, where one is named.
@@ -49,7 +49,7 @@ def load(
 
     >>> items = uncanny.mcq.load("scenes")
     >>> len(items), items[0].questions()
-    (20, ('q1', 'q2', 'q3', 'q4'))
+    (34, ('q1', 'q2', 'q3', 'q4'))
     """
     check_parameters(root=root, folder=folder)
     folder = None if folder is None else Path(folder)
@@ -135,7 +135,7 @@ def scene_item(scene: Scene) -> Item:
         "id": scene.id,
         "image": f"images/{scene.image_path.name}",
         "split": scene.split,
-        "pair_id": scene.pair_id,
+        **({"pair_id": scene.pair_id} if scene.pair_id is not None else {}),
         **({"artifact_type": scene.artifact_type} if scene.artifact_type is not None else {}),
         "q1": None if scene.split == "ref_pg" else truth.q1.model_dump(),
         "q2": truth.q2.model_dump(),

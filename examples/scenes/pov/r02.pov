@@ -5,7 +5,7 @@ SoftLight(<9, 16, -9>, <0,1,2>, <1.0,0.92,0.82>*1.7, 5)
 SkyDome(<0.62,0.66,0.72>*0.8)
 box { <-11,-1.5,-3.2>, <11,0,5> Tx(0, Wood(<0.13,0.055,0.03>, <0.27,0.12,0.06>)) }
 // Wall with wainscot stripes; the far wall and a door appear in the mirror only.
-plane { -z, -5.2 Tx(0, texture { pigment { gradient x color_map { [0 rgb <0.62,0.55,0.44>] [0.06 rgb <0.62,0.55,0.44>] [0.06 rgb <0.68,0.61,0.49>] [1 rgb <0.68,0.61,0.49>] } scale 1.3 } finish { diffuse 0.85 } }) }
+plane { -z, -4.8 Tx(0, texture { pigment { gradient x color_map { [0 rgb <0.62,0.55,0.44>] [0.06 rgb <0.62,0.55,0.44>] [0.06 rgb <0.68,0.61,0.49>] [1 rgb <0.68,0.61,0.49>] } scale 1.3 } finish { diffuse 0.85 } }) }
 union {
   plane { z, -26 Tx(0, Matt(<0.50,0.56,0.55>)) }
   union { box { <-9,-9,-26>, <-3.5,11,-25.7> } Tx(0, Matt(<0.80,0.78,0.72>)) }
@@ -18,7 +18,7 @@ union {
 #if (IdPass = 2) object { MirrorGlass Tx(1, T_Steel) }
 #else object { MirrorGlass texture { pigment { rgb 0 } finish { ambient 0 diffuse 0 reflection { #if (IdPass) 1 #else 0.92 #end } } } } #end
 union {
-  difference { box { <-4.05,0.1,4.35>, <4.05,7.35,4.75> } box { <-3.6,0.55,4>, <3.6,6.9,5> } }
+  difference { box { <-4.05,0,4.35>, <4.05,7.35,4.79> } box { <-3.6,0.55,4>, <3.6,6.9,5> } }
   difference { box { <-3.72,0.43,4.28>, <3.72,7.02,4.5> } box { <-3.6,0.55,4>, <3.6,6.9,5> } }
   Tx(7, Matt(<0.80,0.77,0.70>)) }
 
@@ -60,6 +60,6 @@ union {
   rotate y*12 translate <-5.2,0,1.2> }
 union {
   sphere { 0, 1 scale <0.95,0.14,0.5> translate <0,0.42,0> }
-  sphere_sweep { cubic_spline 6, <0.6,0.4,0>, 0.12, <0.85,0.4,0>, 0.13, <1.5,0.38,0>, 0.1, <2.2,0.34,0>, 0.15, <2.8,0.3,0>, 0.16, <3.2,0.3,0>, 0.16 tolerance 0.001 }
+  sphere_sweep { cubic_spline 6, <0.6,0.4,0>, 0.12, <0.85,0.4,0>, 0.13, <1.5,0.35,0>, 0.1, <2.2,0.26,0>, 0.15, <2.8,0.17,0>, 0.16, <3.2,0.1,0>, 0.16 tolerance 0.001 }
   Tx(6, Wood(<0.30,0.14,0.06>, <0.50,0.28,0.14>)) rotate y*14 translate <-2.4,-0.02,-1.9> }
 union { #for (I,-5,5) #for (K,-2,2) cone { <I*0.14,0.35,K*0.14>, 0.03, <I*0.14,0.0,K*0.14>, 0.02 } #end #end Tx(6, Matt(<0.75,0.7,0.6>)) rotate y*14 translate <-2.4,0,-1.9> }

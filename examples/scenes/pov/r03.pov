@@ -6,7 +6,7 @@ SoftLight(SunDir*3, <0,0,0>, <1.0,0.88,0.68>*2.3, 1.6)
 SkyDome(<0.5,0.6,0.75>*0.55)
 #declare P_Top = pigment { wood turbulence 0.07 octaves 4 color_map { [0 rgb <0.66,0.50,0.33>] [0.55 rgb <0.60,0.44,0.28>] [0.85 rgb <0.48,0.33,0.19>] [1 rgb <0.66,0.50,0.33>] } scale <0.3,0.3,1> rotate y*90 rotate <3,4,2> translate <0,-3,5> };
 union {
-  #for (I, -4, 4) box { <-30, -0.5, I*2.6+0.03>, <30, 0, I*2.6+2.57> texture { pigment { P_Top translate <I*3.7, I*0.37, 0> } } } #end
+  #for (I, -4, 6) box { <-30, -0.5, I*2.6+0.03>, <30, 0, I*2.6+2.57> texture { pigment { P_Top translate <I*3.7, I*0.37, 0> } } } #end
   Tx(0, texture { pigment { P_Top } finish { diffuse 0.8 specular 0.1 roughness 0.05 } })
 }
 plane { -z, -13 Tx(0, Matt(<0.55,0.52,0.46>)) }
@@ -50,7 +50,9 @@ union { EggCupShape(3, 3, Glaze(<0.16,0.34,0.42>), texture { pigment { rgb <0.80
   union { EggCup(0) matrix <1,0,0, 2*Slope.x,1,2*Slope.z, 0,0,1, 0,0,0> translate EggAt no_image no_reflection no_radiosity }
 #end
 // Where the shadow lies, and where it ought to lie, for the masks.
-#if (IdPass = 3) union { Cast(union { EggCup(4) }, 180) translate EggAt } cylinder { <0,0,0>, <0,0.012,0>, 0.97 translate EggAt Tx(3, Matt(0)) } union { Cast(union { EggCup(5) }, 0) translate EggAt } #end
+#if (IdPass = 3) union { Cast(union { EggCup(4) }, 180) translate EggAt } cylinder { <0,0,0>, <0,0.012,0>, 0.97 translate EggAt Tx(3, Matt(0)) } union { Cast(union { EggCup(5) }, 0) translate EggAt }
+  // The side of the foot that the false shadow darkens.
+  intersection { union { cylinder { <0,0,0>, <0,0.12,0>, 0.86 } cone { <0,0.1,0>, 0.84, <0,0.34,0>, 0.34 } } plane { x, -0.3 } Tx(7, Matt(0)) rotate y*-20 translate EggAt } #end
 
 // A teaspoon and a linen napkin, edge towards the viewer
 object { Spoon(6) scale 0.85 rotate y*-20 translate <2.6, 0.16, -4.3> }

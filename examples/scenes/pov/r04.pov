@@ -11,23 +11,26 @@ union {
 union { plane { -z, -13 } Tx(0, Matt(<0.62,0.67,0.62>)) }
 union { box { <-60, 0, 12.7>, <60, 1.2, 13> } Tx(0, Matt(<0.85,0.85,0.82>)) }
 // Rug
-union { cylinder { <1,0,0>, <1,0.08,0>, 11.5 Tx(0, texture { pigment { onion turbulence 0 color_map { [0.0 rgb <0.50,0.17,0.12>] [0.75 rgb <0.50,0.17,0.12>] [0.75 rgb <0.78,0.66,0.48>] [0.88 rgb <0.78,0.66,0.48>] [0.88 rgb <0.24,0.22,0.30>] [1 rgb <0.24,0.22,0.30>] } scale 3.9 translate x*1 } finish { diffuse 0.8 } }) } }
+union { cylinder { <2.2,0,0>, <2.2,0.08,0>, 10 Tx(0, texture { pigment { onion turbulence 0 color_map { [0.0 rgb <0.50,0.17,0.12>] [0.75 rgb <0.50,0.17,0.12>] [0.75 rgb <0.78,0.66,0.48>] [0.88 rgb <0.78,0.66,0.48>] [0.88 rgb <0.24,0.22,0.30>] [1 rgb <0.24,0.22,0.30>] } scale 3.4 translate x*2.2 } finish { diffuse 0.8 } }) } }
 
 // Table
 #declare T_Oak = texture { pigment { wood turbulence 0.05 color_map { [0 rgb <0.50,0.30,0.14>] [1 rgb <0.36,0.20,0.09>] } scale <0.5,0.5,3> rotate y*90 rotate <2,3,0> } finish { diffuse 0.75 specular 0.2 roughness 0.03 } };
 union {
-  superellipsoid { <0.05,0.05> scale <7.6,0.28,4.4> translate <0,7.3,0> Tx(1, T_Oak) } box { <-6.9,6.2,-3.7>, <6.9,7.1,3.7> Tx(1, T_Oak) }
-  #macro Leg(Id, X, Z) cone { <X,0.08,Z>, 0.28, <X,6.5,Z>, 0.5 Tx(Id, T_Oak) } #end
+  superellipsoid { <0.05,0.05> scale <7.6,0.28,4.4> translate <0,7.3,0> Tx(1, T_Oak) } box { <-6.35,6.2,-3.2>, <6.35,7.1,3.2> Tx(1, T_Oak) }
+  #macro Leg(Id, X, Z) cone { <X,0.08,Z>, 0.28, <X,7.1,Z>, 0.52 Tx(Id, T_Oak) } #end
   Leg(3, -6.4, -3.3) Leg(3, -6.4, 3.3) Leg(3, 6.4, 3.3)
   #if (!Anomalous) Leg(2, 6.4, -3.3) #end
   rotate y*-18 translate x*1
 }
 
-// Bowl of oranges and a bottle-green jug on the table
-union { lathe { cubic_spline 10, <0,0>, <0,0.02>, <0.8,0>, <0.9,0.1>, <1.9,0.9>, <2.15,1.5>, <2.05,1.5>, <1.7,0.9>, <0,0.25>, <0,0.2> Tx(9, Glaze(<0.75,0.74,0.68>)) }
-  #for (K,0,4) sphere { <0.95*cos(K*1.2566),1.35,0.95*sin(K*1.2566)>, 0.72 Tx(9, texture { pigment { rgb <0.85,0.36,0.03> } normal { bumps 0.15 scale 0.08 } finish { diffuse 0.8 specular 0.2 roughness 0.04 } }) } #end
-  sphere { <0,2.05,0>, 0.72 Tx(9, texture { pigment { rgb <0.85,0.36,0.03> } normal { bumps 0.15 scale 0.08 } finish { diffuse 0.8 specular 0.2 roughness 0.04 } }) }
-  translate <1.2,7.55,0> }
+// Bowl of oranges, towards the corner whose leg may be missing. Five oranges of radius 0.55 rest in the bowl's
+// sphere of radius 2 and touch each other; the sixth lies on them.
+#declare Orange = 0.55; #declare Ring = 0.94;
+union { difference { sphere { y*2.1, 2.1 } sphere { y*2.1, 2.0 } plane { -y, -1.1 } Tx(9, Glaze(<0.75,0.74,0.68>)) }
+  cone { 0, 0.85, y*0.25, 0.75 Tx(9, Glaze(<0.75,0.74,0.68>)) }
+  #for (K,0,4) sphere { <Ring*cos(K*1.2566+0.3), 2.1-sqrt(pow(2-Orange,2)-Ring*Ring), Ring*sin(K*1.2566+0.3)>, Orange Tx(9, texture { pigment { rgb <0.85,0.36,0.03> } normal { bumps 0.15 scale 0.08 } finish { diffuse 0.8 specular 0.2 roughness 0.04 } }) } #end
+  sphere { <0, 2.1-sqrt(pow(2-Orange,2)-Ring*Ring)+sqrt(4*Orange*Orange-Ring*Ring), 0>, Orange Tx(9, texture { pigment { rgb <0.85,0.36,0.03> } normal { bumps 0.15 scale 0.08 } finish { diffuse 0.8 specular 0.2 roughness 0.04 } }) }
+  translate <4.4,7.58,-1.2> }
 // Chair on the left side of the table
 union {
   superellipsoid { <0.15,0.1> scale <2.2,0.22,2.2> translate <0,4.6,0> }
@@ -38,7 +41,7 @@ union {
   Tx(4, Matt(<0.12,0.20,0.27>)) rotate y*12 translate <-10.6,0.0,-1.0> }
 // Hanging lamp
 union { lathe { cubic_spline 9, <0,3.4>, <0.3,3.3>, <0.5,3.2>, <0.9,2.6>, <2.4,1.0>, <3.0,0>, <2.9,0>, <2.3,1.0>, <0.6,2.9> } sphere {<0,3.2,0>,0.5} Tx(5, Glaze(<0.70,0.42,0.07>)) translate <1,13.6,0> }
-union { sphere { <1,14.3,0>, 0.95 Tx(5, texture { pigment { rgb 1 } finish { emission 0.9 diffuse 0.1 } }) } }
+// The lamp is so wide that a cord casts no shadow to be seen, but its grid of points would cast faint stripes.
 #if (!Anomalous) cylinder { <1,17,0>, <1,40,0>, 0.09 Tx(6, Matt(<0.05,0.05,0.05>)) no_shadow } #end
 
 // Plant in a pot, back right

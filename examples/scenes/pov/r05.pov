@@ -37,10 +37,13 @@ object { Clock rotate y*14 translate <-2.7, 2.63, 1.0> }
 #end
 #if (IdPass != 1) object { Tumbler(3) translate GlassAt } #end
 #if (!Flat) cone { <0,0.302,0>, 0.925, <0,2.0,0>, 1.08 texture { pigment { rgbf <0.93,0.98,0.98,0.98> } finish { diffuse 0.0 specular 0.5 roughness 0.005 reflection { 0.01, 0.4 fresnel } conserve_energy } } interior { ior 1.33 } translate GlassAt } #end
+// Clear glass lets nearly all light through, so that its pale shadow is cast by a grey one that is not seen.
+#if (!Flat) cone { <0,0,0>, 1.0, <0,3.3,0>, 1.25 open texture { pigment { rgbf <0.80,0.84,0.83,1> } finish { diffuse 0 } } translate GlassAt no_image no_reflection no_radiosity } #end
 #macro Handle(Id) union {
   sphere_sweep { cubic_spline 6, <0,-0.5,0>, 0.08, <0,0,0>, 0.08, <0,1.2,0>, 0.065, <0,2.4,0>, 0.08, <0,3.6,0>, 0.13, <0,4.2,0>, 0.13 tolerance 0.001 }
   sphere { 0, 1 scale <0.36,0.55,0.13> translate y*-0.35 } Tx(Id, T_Steel) } #end
-#if (Anomalous) object { Handle(4) rotate z*-72 translate <-0.55,1.35,-0.2> translate GlassAt }
-#else object { Handle(4) rotate z*-20 rotate y*-12 translate <-0.35,0.85,0.1> translate GlassAt } #end
+#if (Anomalous) object { Handle(4) rotate z*-72 translate <-1.25,1.35,0> translate GlassAt }
+// The bowl rests on the floor of the glass, the handle on its rim.
+#else object { Handle(4) rotate z*-33 translate <-0.345,1.1,0> translate GlassAt } #end
 
 object { Book(5, 4.4, 0.7, 3.0, <0.10,0.16,0.32>) rotate y*9 translate <2.0,0,1.9> }

@@ -31,11 +31,22 @@ class Mistake:
 
 
 ANNOTATE_MISTAKES: tuple[Mistake, ...] = (
+    Mistake(
+        "c01-ball-on-thread",
+        "invents",
+        target="Ball hangs in the air",
+        text="The blue-green ball hangs in the air above the white saucer with a gap below it, and neither "
+        "the stand nor the saucer holds it.",
+        reasoning="A solid ball has weight. Without anything that carries it, it would drop onto the saucer.",
+        severity=12,
+        at="ball",
+    ),
     Mistake("d02-three-arms", "misses", target="Sign spells nonsense"),
     Mistake("d03-dog-four-legs", "names-twice", target="dog", text="The Dog"),
     Mistake(
         "d04-bicycle-no-fork", "misjudges", target="Front wheel is not joined to the bicycle", severity=65
     ),
+    Mistake("d08-gable-other-in-water", "misses", target="House has another gable in the water"),
     Mistake(
         "r01-cup-on-saucer",
         "invents",
@@ -65,13 +76,16 @@ def mistakes_in(scene: str) -> tuple[Mistake, ...]:
 
 DETECT_MISTAKES: dict[str, str] = {
     "d05-swan-reflection-turned": "Verdict: No",
+    "d08-gable-other-in-water": "Verdict: No",
     "r01-cup-on-saucer": "Verdict: Yes",
     "r03-shadow-away-from-sun": "It could be either; I cannot tell.",
 }
 """Scene → the wrong answer to whether it is generated."""
 
 MCQ_MISTAKES: dict[str, dict[str, str]] = {
+    "c01-ball-on-thread": {"q1": "yes", "q4": "A"},
     "d05-swan-reflection-turned": {"q1": "no"},
+    "d08-gable-other-in-water": {"q1": "no"},
     "r01-cup-floating": {"q2": "A"},
     "d03-dog-five-legs": {"q3": "D"},
     "r04-table-three-legs": {"q4": "Probably A, but it is hard to say."},
@@ -84,6 +98,7 @@ REALISM_MISTAKES: dict[str, dict[str, str]] = {
     "d02-three-arms": {"first": "Yes"},
     "d04-bicycle-no-fork": {"first": "Yes", "original_first": "Both", "edited_first": "First"},
     "d05-swan-reflection-turned": {"first": "Yes", "edited_first": "First"},
+    "d08-gable-other-in-water": {"first": "Yes", "edited_first": "Both"},
     "r01-cup-floating": {"first": "Yes", "original_first": "Both", "edited_first": "Both"},
     "r02-mirror-candlestick": {"first": "Yes", "original_first": "Second", "edited_first": "First"},
     "r04-table-three-legs": {"first": "Yes", "edited_first": "Both"},

@@ -1,4 +1,4 @@
-"""The bundled scenes: pictures in pairs, one with a deliberate anomaly, and the truth about each.
+"""The bundled scenes: pairs of pictures, one with a deliberate anomaly, and clean ones without a partner.
 
 The truth of a picture is its objects, its anomalies and the answers to Q1–Q4. Truth files are read once and
 kept; the pictures themselves are not opened. examples/scenes makes both.
@@ -107,7 +107,10 @@ class McqTruth(_Truth):
 
 
 class Scene(_Truth):
-    """One bundled picture. Both pictures of a pair have the same `pair_id` and the same options."""
+    """One bundled picture. Both pictures of a pair have the same `pair_id` and the same options.
+
+    `pair_id` is None for a clean picture without a partner, one that looks odd and is possible.
+    """
 
     id: str
     image: str
@@ -115,7 +118,7 @@ class Scene(_Truth):
     width: Annotated[int, Field(gt=0)]
     height: Annotated[int, Field(gt=0)]
     style: Style
-    pair_id: str
+    pair_id: str | None
     role: Role
     split: Split
     artifact_type: ArtifactType | None
@@ -134,6 +137,8 @@ class Scene(_Truth):
         unknown = [name for anomaly in self.anomalies for name in anomaly.objects if name not in known]
         if unknown:
             raise ValueError(f"{self.id}: anomalies name unknown objects {unknown}")
+        if self.role == "anomalous" and self.pair_id is None:
+            raise ValueError(f"{self.id}: a picture with an anomaly needs a partner")
         if (self.role == "anomalous") != bool(self.anomalies):
             raise ValueError(f"{self.id}: role {self.role} with {len(self.anomalies)} anomalies")
         letters = {self.mcq.q2.answer, self.mcq.q3.answer, self.mcq.q4.answer}

@@ -17,7 +17,7 @@ from uncanny.eval.realism.data import PairFiles, folder_pairs, load_pairs, scene
 
 def test_the_bundled_pairs() -> None:
     pairs = scene_pairs().pairs
-    assert len(pairs) == 10
+    assert len(pairs) == 16
     assert {pair.group for pair in pairs} == {"drawn", "rendered"}
     assert all(pair.original.is_file() and pair.edited.is_file() for pair in pairs)
 
@@ -147,7 +147,7 @@ def test_load_takes_what_the_command_takes(tmp_path: Path, monkeypatch: pytest.M
         == [PairFiles("p00", Path("original/p00.png"), Path("edited/p00.png"))]
     )
     assert realism.load(folders) is folders
-    assert len(realism.load("scenes")) == 10
+    assert len(realism.load("scenes")) == 16
     (tmp_path / "scenes").mkdir()
     with pytest.raises(UsageError, match="is no folder"):
         realism.load("scenes")

@@ -111,7 +111,7 @@ async def test_runs_go_on_side_by_side_in_a_program_with_a_loop(tmp_path: Path) 
     )
     assert [len(run.verdicts) for run in runs] == [2, 2]
     # The plain function works where a loop is running, as in a notebook.
-    assert len(realism.run("scenes", model="demo", out=tmp_path / "a").verdicts) == 10
+    assert len(realism.run("scenes", model="demo", out=tmp_path / "a").verdicts) == 16
 
 
 def test_a_requested_stop_asks_no_further_model(tmp_path: Path) -> None:
