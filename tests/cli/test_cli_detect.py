@@ -19,15 +19,15 @@ def test_the_scenes_are_scored_and_the_way_to_the_semantic_score_is_told(tmp_pat
     run = tmp_path / "run"
     done = uncanny_here(*DETECT, "scenes", "-o", run)
     assert (done.code, done.told) == (0, "")
-    assert "Judged   10 generated, 9 real, 1 unparseable" in done.out
-    assert "Accuracy 85.0 % (95 % interval " in done.out
-    assert "17 of 20 right, truth by scenes" in done.out
+    assert "Judged   15 generated, 18 real, 1 unparseable" in done.out
+    assert "Accuracy 88.2 % (95 % interval " in done.out
+    assert "30 of 34 right, truth by scenes" in done.out
     assert (
-        "generated  precision 90.0 %, recall 90.0 %; taken for: 9 generated, 1 real, 0 unparseable"
+        "generated  precision 93.3 %, recall 87.5 %; taken for: 14 generated, 2 real, 0 unparseable"
         in done.out
     )
     assert (
-        "real       precision 88.9 %, recall 80.0 %; taken for: 1 generated, 8 real, 1 unparseable"
+        "real       precision 88.9 %, recall 88.9 %; taken for: 1 generated, 16 real, 1 unparseable"
         in done.out
     )
     assert f"uncanny semantic {run} --truth scenes" in done.out
@@ -38,11 +38,11 @@ def test_json_has_the_scores(tmp_path: Path) -> None:
     done = uncanny_here(*DETECT, "scenes", "-o", tmp_path / "run", "--json", "--no-report")
     told = done.json()
     assert (done.code, told["state"], told["failures"], told["error"]) == (0, "finished", [], None)
-    assert told["verdicts"] == {"generated": 10, "real": 9, "unparseable": 1}
+    assert told["verdicts"] == {"generated": 15, "real": 18, "unparseable": 1}
     scores = told["scores"]
-    assert (scores["accuracy"], scores["unparseable"], scores["images"]) == (0.85, 1, 20)
-    assert scores["confusion"]["real"] == {"generated": 1, "real": 8, "unparseable": 1}
-    assert scores["classes"]["real"]["recall"] == 0.8
+    assert (scores["accuracy"], scores["unparseable"], scores["images"]) == (30 / 34, 1, 34)
+    assert scores["confusion"]["real"] == {"generated": 1, "real": 16, "unparseable": 1}
+    assert scores["classes"]["real"]["recall"] == 16 / 18
     assert told["report"] is None
 
 
@@ -54,8 +54,8 @@ def test_folders_are_a_truth(tmp_path: Path) -> None:
     shutil.copy(scenes()[0].image_path, tmp_path / "set" / "unsorted.png")
     done = uncanny_here(*DETECT, tmp_path / "set", "-o", tmp_path / "run", "--no-report")
     assert done.code == 0
-    assert "Accuracy 85.0 %" in done.out
-    assert "17 of 20 right, truth by folders" in done.out
+    assert "Accuracy 88.2 %" in done.out
+    assert "30 of 34 right, truth by folders" in done.out
     assert "1 without a known truth" in done.out
     assert "uncanny semantic" not in done.out
 
@@ -92,10 +92,10 @@ def test_a_dry_run_needs_no_key_asks_nothing_and_leaves_nothing(tmp_path: Path) 
         command = ("detect", "scenes", *server.asked("openai", "gpt-4o"), "--dry-run")
         done = uncanny_here(*command, env={"OPENAI_API_KEY": None})
         assert (done.code, done.err) == (0, "")
-        assert "Calls    about 40, two an image (between 20 and 60" in done.out
+        assert "Calls    about 68, two an image (between 34 and 102" in done.out
         told = uncanny_here(*command, "-o", tmp_path / "run", "--json", env={"OPENAI_API_KEY": None}).json()
         assert server.requests() == 0
-    assert (told["images"], told["pending"], told["calls"], told["calls_least"]) == (20, 20, 40, 20)
+    assert (told["images"], told["pending"], told["calls"], told["calls_least"]) == (34, 34, 68, 34)
     assert told["input_tokens"] > told["output_tokens"] > 0
     assert 0 < told["cost_usd"] < told["cost_usd_uncached"]
     assert not (tmp_path / "run").exists()
@@ -104,7 +104,7 @@ def test_a_dry_run_needs_no_key_asks_nothing_and_leaves_nothing(tmp_path: Path) 
 def test_a_dry_run_counts_what_is_left(tmp_path: Path) -> None:
     command = (*DETECT, "scenes", "-o", tmp_path / "run", "--no-report")
     assert uncanny_here(*command, "--limit", "6", "-q").code == 0
-    assert uncanny_here(*command, "--dry-run", "--json").json()["calls"] == 2 * 14
+    assert uncanny_here(*command, "--dry-run", "--json").json()["calls"] == 2 * 28
 
 
 def test_the_temperature_sent_stands_in_the_manifest(tmp_path: Path) -> None:

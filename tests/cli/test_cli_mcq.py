@@ -14,7 +14,7 @@ from tests.runs.e2e import check_no_traceback, serving, uncanny_here
 from uncanny.eval.mcq.data.items import Item
 from uncanny.eval.mcq.data.load import copy_scenes, load
 
-QUESTIONS = 76
+QUESTIONS = 129
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_a_dry_run_needs_no_key_asks_nothing_and_leaves_nothing(tmp_path: Path) 
         assert f"{QUESTIONS} questions" in done.out
         content = uncanny_here(*command, "-o", run, "--json", env={"OPENAI_API_KEY": None}).json()
         assert server.requests() == 0
-    assert (content["items"], content["calls"]) == (20, QUESTIONS)
+    assert (content["items"], content["calls"]) == (34, QUESTIONS)
     assert content["input_tokens"] > 0
     assert content["cost_usd"] > 0
     assert not run.exists()

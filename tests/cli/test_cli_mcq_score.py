@@ -78,7 +78,7 @@ def test_missing_answers_are_said_and_an_error_where_all_are_wanted(tmp_path: Pa
     assert done.code == 0
     assert "other: 5 answers are missing" in done.out
     wanted = ("mcq", "score", "scenes", "--resamples", "0", "--require-complete")
-    one_line(uncanny_here(*wanted, short), "5 of 76", "other", "--require-complete")
+    one_line(uncanny_here(*wanted, short), "5 of 129", "other", "--require-complete")
     assert uncanny_here(*wanted, demo.file).code == 0
 
 

@@ -46,14 +46,14 @@ def test_a_dry_run_tells_a_range_needs_no_key_and_leaves_nothing(tmp_path: Path)
         command = ("realism", "run", "scenes", *server.asked("openai", "gpt-4o"), "--dry-run")
         done = uncanny_here(*command, env={"OPENAI_API_KEY": None})
         assert (done.code, done.err) == (0, "")
-        assert "Calls    10 to 30" in done.out
+        assert "Calls    16 to 48" in done.out
         content = uncanny_here(*command, "-o", run, "--json", env={"OPENAI_API_KEY": None}).json()
         assert server.requests() == 0
     assert (content["pairs"], content["pending"], content["calls_least"], content["calls_most"]) == (
-        10,
-        10,
-        10,
-        30,
+        16,
+        16,
+        16,
+        48,
     )
     assert 0 < content["input_tokens_least"] < content["input_tokens_most"]
     assert 0 < content["cost_usd_least"] < content["cost_usd_most"]
@@ -63,7 +63,7 @@ def test_a_dry_run_tells_a_range_needs_no_key_and_leaves_nothing(tmp_path: Path)
 def test_a_dry_run_counts_what_is_left_and_what_cannot_be_read(tmp_path: Path) -> None:
     command = ("realism", "run", "scenes", "--model", "demo", "-o", tmp_path / "run")
     assert uncanny_here(*command, "--limit", "4", "-q").code == 0
-    assert uncanny_here(*command, "--dry-run", "--json").json()["pending"] == 6
+    assert uncanny_here(*command, "--dry-run", "--json").json()["pending"] == 12
     pairs = small_pairs(tmp_path / "set", 3)
     (pairs.parent / "original" / "p01.png").unlink()
     content = uncanny_here("realism", "run", pairs, "--model", "demo", "--dry-run", "--json").json()
@@ -131,7 +131,7 @@ def test_roles_may_have_models_of_their_own(tmp_path: Path) -> None:
         asked = ("--role", "order=openai/any", "--base-url", f"openai={server.v1}")
         command = ("realism", "run", "scenes", "--model", "demo", *asked, "-o", run.path, "-q")
         assert uncanny_here(*command).code == 0
-        assert server.requests() == 16  # seven pairs, two orders, one of them asked three times
+        assert server.requests() == 18  # eight pairs, two orders, one of them asked three times
     assert {call["model"] for call in run.calls()} == {"demo", "openai/any"}
     verdicts = run.verdicts()
     assert (verdicts["d04"].model_extra or {})["models"] == {"demo": 1, "openai/any": 2}
@@ -147,9 +147,9 @@ def test_score_shows_every_figure(demo: RealismRun, tmp_path: Path) -> None:
         assert f"\n{group}" in done.out
     assert "1 undetermined" in done.out
     content = uncanny_here("realism", "score", demo.file, "--json", "-").json()
-    assert content["labels"] == {"deceiving": 4, "intermediate": 2, "non_deceiving": 3, "undetermined": 1}
-    assert content["calls"] == {"questions": 24, "saved": 6, "made": 26}
-    assert (content["position_bias"]["first"], content["position_bias"]["second"]) == (7, 2)
+    assert content["labels"] == {"deceiving": 4, "intermediate": 3, "non_deceiving": 8, "undetermined": 1}
+    assert content["calls"] == {"questions": 32, "saved": 16, "made": 34}
+    assert (content["position_bias"]["first"], content["position_bias"]["second"]) == (8, 2)
     out, rows = tmp_path / "s.json", tmp_path / "s.csv"
     done = uncanny_here("realism", "score", demo.file, "--json", out, "--csv", rows)
     assert orjson.loads(out.read_bytes()) == content

@@ -150,7 +150,7 @@ def test_an_interruption_ends_the_command(tmp_path: Path) -> None:
         asked = ("-m", "openai/a", "-m", "openai/b", "--base-url", server.v1)
         process = start("mcq", "run", "scenes", *asked, "-o", tmp_path / "runs")
         assert process.stderr is not None
-        while not process.stderr.readline().startswith(b"76 questions"):
+        while not process.stderr.readline().startswith(b"129 questions"):
             pass
         process.send_signal(signal.SIGINT)
         done = finish(process)

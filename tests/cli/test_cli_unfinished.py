@@ -29,21 +29,21 @@ def cut_short(kind: str, folder: Path, kept: int) -> Path:
 def test_realism(tmp_path: Path) -> None:
     run = cut_short("realism", tmp_path, 3)
     done = uncanny_here("realism", "score", run, "--resamples", "0", "--json", tmp_path / "scores.json")
-    missing = "its run is not finished (interrupted), 7 of 10 pairs are missing"
+    missing = "its run is not finished (interrupted), 13 of 16 pairs are missing"
     assert f"demo: {missing}; the same `uncanny realism run` goes on" in " ".join(done.out.split())
     figures = orjson.loads((tmp_path / "scores.json").read_bytes())
     assert (figures["n"], figures["unfinished"]) == (
         3,
-        {"missing": 7, "of": 10, "unit": "pairs", "state": "interrupted"},
+        {"missing": 13, "of": 16, "unit": "pairs", "state": "interrupted"},
     )
     assert missing in (run / "realism.html").read_text()
 
 
 def test_semantic(tmp_path: Path) -> None:
-    run = cut_short("demo", tmp_path, 19)
+    run = cut_short("demo", tmp_path, 33)
     command = ("semantic", run, "--truth", "scenes", "--similarity", "chrf", "--resamples", "0")
     done = uncanny_here(*command, "--json", tmp_path / "scores.json")
-    said = "its run is not finished (interrupted), 1 of 20 images is missing"
+    said = "its run is not finished (interrupted), 1 of 34 images is missing"
     assert said in " ".join(done.out.split())
     (figures,) = orjson.loads((tmp_path / "scores.json").read_bytes())["predictions"].values()
     assert figures["unfinished"]["missing"] == 1
@@ -54,23 +54,23 @@ def test_audit(tmp_path: Path) -> None:
     run = cut_short("demo", tmp_path, 15)
     page = tmp_path / "audit.html"
     done = uncanny_here("audit", f"a={run}", "--resamples", "0", "--report", page)
-    said = "a: its run is not finished (interrupted), 5 images are missing."
+    said = "a: its run is not finished (interrupted), 19 images are missing."
     assert said in " ".join(done.out.split())
     assert said in page.read_text()
     found = uncanny_here("audit", f"a={run}", "--resamples", "0", "--json", "-").json()
-    assert found["generators"]["a"]["unfinished"]["missing"] == 5
+    assert found["generators"]["a"]["unfinished"]["missing"] == 19
 
 
 def test_mcq(tmp_path: Path) -> None:
-    run = cut_short("mcq", tmp_path, 70)
+    run = cut_short("mcq", tmp_path, 123)
     done = uncanny_here("mcq", "score", "scenes", run, "--resamples", "0")
-    assert "demo: 6 answers are missing (6 not answered) of 76, and in no share" in done.out
-    assert "Of 76 that were asked for" in (run / "mcq.html").read_text()
+    assert "demo: 6 answers are missing (6 not answered) of 129, and in no share" in done.out
+    assert "Of 129 that were asked for" in (run / "mcq.html").read_text()
 
 
 @pytest.mark.parametrize("kind", ["demo", "realism"])
 def test_finished_runs_say_nothing(kind: str, tmp_path: Path) -> None:
-    run = cut_short(kind, tmp_path, 20)
+    run = cut_short(kind, tmp_path, 34)
     command = ("audit", f"a={run}") if kind == "demo" else ("realism", "score", run)
     done = uncanny_here(*command, "--no-report", "--resamples", "0")
     assert "missing" not in done.out

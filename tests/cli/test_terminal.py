@@ -109,7 +109,7 @@ def test_closed_streams_do_not_disturb_a_run(closed: str, tmp_path: Path) -> Non
     done = shell(f"demo -o run {closed}", tmp_path)
     check_no_traceback(done)
     assert done.code == 0
-    assert len((tmp_path / "run" / "annotations.jsonl").read_bytes().splitlines()) == 20
+    assert len((tmp_path / "run" / "annotations.jsonl").read_bytes().splitlines()) == 34
     assert ("standard output is closed" in done.err) == (closed == ">&-")
     done = shell(f"mcq score scenes run --json - {closed}", tmp_path)
     check_no_traceback(done)

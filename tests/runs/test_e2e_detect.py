@@ -87,8 +87,8 @@ def test_the_bundled_scenes_are_told_apart_but_for_the_listed_mistakes(demo: Run
     expected = right | {scene: source_of(given) for scene, given in DETECT_MISTAKES.items()}
     assert {Path(record.image).stem: record.source for record in detections(demo)} == expected
     assert demo.statuses() == {"ok": len(right)}
-    assert sum(len(record.anomalies) for record in detections(demo)) == 12
-    assert demo.manifest()["totals"]["calls"] == 40  # one verdict was asked for once more
+    assert sum(len(record.anomalies) for record in detections(demo)) == 17
+    assert demo.manifest()["totals"]["calls"] == 68  # one verdict was asked for once more
 
 
 @pytest.mark.parametrize("provider", [*PROTOCOLS, "vllm", "openai-compatible"])

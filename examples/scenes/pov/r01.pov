@@ -8,16 +8,16 @@ SkyDome(<0.55,0.62,0.72>*0.75)
 box { <-30,-1,-14>, <30,0,5> Tx(0, Wood(<0.20,0.09,0.035>, <0.42,0.22,0.10>)) }
 plane { -z, -11 Tx(0, Matt(<0.42,0.50,0.50>)) }
 
-#declare Lift = (Anomalous ? 1.55 : 0.1);
+#declare Lift = (Anomalous ? 1.55 : 0.132);  // The saucer is 0.132 thick where the cup stands.
 object { Saucer(1, T_Porcelain) scale 0.95 translate <0.2,0,-0.6> }
 union { Cup(2, Glaze(<0.10,0.24,0.46>), 2) scale 0.95 rotate y*-25 translate <0.2, Lift, -0.6> }
-object { Spoon(3) rotate y*14 translate <-3.3, 0.2, -3.6> }
+object { Spoon(3) rotate y*5 translate <-3.2, 0.2, -3.3> }
 
 // Lemons
 #macro Lemon(Id) union { sphere { 0, 1 scale <1.15,0.88,0.88> } sphere { <1.05,0,0>, 0.22 } sphere { <-1.08,0,0>, 0.18 }
   Tx(Id, texture { pigment { rgb <0.86,0.62,0.04> } normal { bumps 0.25 scale 0.06 } finish { diffuse 0.8 specular 0.25 roughness 0.03 } }) } #end
 object { Lemon(4) rotate y*35 translate <-3.5, 0.88, 0.2> }
-object { Lemon(4) rotate y*-50 translate <-4.9, 0.88, 1.9> }
+object { Lemon(4) rotate y*-50 translate <-5.2, 0.88, 2.3> }
 
 // Milk jug
 union {

@@ -60,7 +60,7 @@ def test_without_a_file_folders_count_and_where_they_say_nothing_there_is_no_tru
 def test_the_bundled_scenes_by_their_word() -> None:
     found = find_truth("scenes", files(*(scene.image for scene in scenes())), [])
     assert found is not None
-    assert (len(found.sources), found.unused, found.has_anomalies) == (20, 0, True)
+    assert (len(found.sources), found.unused, found.has_anomalies) == (34, 0, True)
     anomalous = {f"../{scene.image}" for scene in scenes() if scene.role == "anomalous"}
     assert {image for image, source in found.sources.items() if source == "generated"} == anomalous
 

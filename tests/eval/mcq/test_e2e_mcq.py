@@ -20,8 +20,8 @@ from uncanny.eval.mcq.data.texts import question_text, system_text
 
 PROVIDERS = ("openai", "anthropic", "vllm")
 ITEMS = 8
-"""As many items of the bundled set are asked about over each protocol."""
-ASKED = 30
+"""As many items of the bundled set are asked about over each protocol; one of them, a `ref_pg`, has no q1."""
+ASKED = 31
 
 
 @pytest.fixture

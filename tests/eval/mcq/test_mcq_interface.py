@@ -131,7 +131,7 @@ def test_the_page_is_that_of_the_command(demo: McqRun, tmp_path: Path) -> None:
 
 def test_sets_are_checked_drawn_and_stored_as_by_the_commands(tmp_path: Path) -> None:
     items = mcq.load("scenes")
-    assert len(items) == 20
+    assert len(items) == 34
     assert items[0].id == items[:3][0].id
     assert mcq.check("scenes") == mcq.check(items) == ()
     (problem,) = mcq.check([made_item("a", "art_dg", kind="count")], images=False)[:1]

@@ -26,7 +26,7 @@ def test_a_run_goes_on_where_it_stopped_and_has_its_answers(tmp_path: Path) -> N
     assert (run.summary.state, run.summary.statuses["ok"], len(seen)) == ("finished", asked, asked)
     assert len(run.answers) == asked
     run = mcq.run("scenes", model="demo", out=tmp_path / "run", on_record=seen.append)
-    assert len(run.answers) == len(seen) == 76
+    assert len(run.answers) == len(seen) == 129
     scores = run.score(resamples=0)
     assert scores == mcq.score("scenes", run, resamples=0)
     assert scores == mcq.McqRun(tmp_path / "run").score(resamples=0)
@@ -48,7 +48,7 @@ def test_the_bundled_set_is_kept_in_the_run_and_found_there(tmp_path: Path) -> N
     moved = (tmp_path / "run").rename(tmp_path / "moved")
     run = mcq.McqRun(moved)
     assert run.items.file.resolve() == (moved / "items" / "items.jsonl").resolve()
-    assert run.score(resamples=0)["demo"].asked == 76
+    assert run.score(resamples=0)["demo"].asked == 129
 
 
 def test_items_of_a_program_are_asked(tmp_path: Path) -> None:

@@ -67,9 +67,9 @@ def test_every_link_inside_leads_somewhere(scenes_page: Page) -> None:
 
 def test_both_pictures_of_every_shown_item_are_there(scenes_page: Page) -> None:
     cards = sum(name == "article" for name, _ in scenes_page.tags)
-    assert cards == MOST_SHOWN  # 20 scenes, all right by the one model that decides
+    assert cards == MOST_SHOWN  # 34 scenes, all right by the one model that decides
     assert len(scenes_page.all("img")) == 2 * cards
-    assert f"Showing {MOST_SHOWN} of 20" in scenes_page.text
+    assert f"Showing {MOST_SHOWN} of 34" in scenes_page.text
 
 
 def test_drawn_overlays_are_kept_where_a_folder_is_given(tmp_path: Path) -> None:

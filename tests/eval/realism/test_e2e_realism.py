@@ -15,7 +15,7 @@ from uncanny.prompts import prompt_set
 
 PROVIDERS = ("openai", "anthropic", "vllm")
 # Ten first checks, seven pairs with two more; one question never gets a verdict and is asked three times.
-QUESTIONS, CALLS = 24, 26
+QUESTIONS, CALLS = 32, 34
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> RealismRun:
     run = RealismRun(tmp_path_factory.mktemp("demo") / "run")
     done = uncanny_here("realism", "run", "scenes", "--model", "demo", "-o", run.path)
     assert (done.code, done.told) == (0, "")
-    assert "Pairs    10: 9 ok, 1 undetermined" in done.out
-    assert "4 deceiving, 2 intermediate, 3 non_deceiving, 1 undetermined" in done.out
+    assert "Pairs    16: 15 ok, 1 undetermined" in done.out
+    assert "4 deceiving, 3 intermediate, 8 non_deceiving, 1 undetermined" in done.out
     assert "r05 undetermined, edited_first: no line starts with `Verdict:`" in done.out
     return run
 
@@ -76,7 +76,7 @@ def test_every_question_is_sent_as_it_should_be(hosted: Hosted) -> None:
             kinds[sent.kinds] += 1
         else:
             assert sent.roles == ("user", "assistant", "user")
-    assert kinds == {("image", "text"): 10, ("image", "image", "text"): 14}
+    assert kinds == {("image", "text"): 16, ("image", "image", "text"): 16}
     (parameters,) = run.manifest()["parameters"].values()
     assert 2_048 in parameters.values()
     wanted = (None, None) if provider == "anthropic" else (0.1, 1.0)
@@ -87,7 +87,7 @@ def test_the_second_check_begins_like_the_first(hosted: Hosted) -> None:
     _, run, server = hosted
     alone = [sent.pictures[0] for sent in server.sent() if len(sent.pictures) == 1]
     second = [sent.pictures for sent in server.sent() if len(sent.pictures) == 2 and len(sent.roles) == 1]
-    assert sum(first in alone for first, _ in second) == 7
+    assert sum(first in alone for first, _ in second) == 8
     assert {frozenset(images) for images in second} == {frozenset(turned[::-1]) for turned in second}
     assert all(verdict.model for verdict in run.verdicts().values())
 

@@ -27,8 +27,8 @@ def test_a_run_goes_on_where_it_stopped_and_has_its_verdicts(tmp_path: Path) -> 
     assert [verdict.id for verdict in run.verdicts] == sorted(verdict.id for verdict in seen)
     seen.clear()
     run = realism.run("scenes", model="demo", out=tmp_path / "run", on_record=seen.append)
-    assert (len(seen), len(run.verdicts)) == (6, 10)
-    assert run.labels() == {"deceiving": 4, "intermediate": 2, "non_deceiving": 3, "undetermined": 1}
+    assert (len(seen), len(run.verdicts)) == (12, 16)
+    assert run.labels() == {"deceiving": 4, "intermediate": 3, "non_deceiving": 8, "undetermined": 1}
     assert run.score(resamples=0).to_json() == realism.score(run, resamples=0).to_json()
     assert run.report() == tmp_path / "run" / "realism.html"
     assert "undetermined" in str(run).splitlines()[0]

@@ -226,7 +226,7 @@ def test_a_run_that_goes_on_has_its_last_word_on_an_image(tmp_path: Path) -> Non
 def test_bundled_scenes_are_a_truth() -> None:
     anomalies = load("scenes", role="truth")
     sources = [image.source for image in anomalies.images]
-    assert (sources.count("generated"), sources.count("real")) == (10, 10)
+    assert (sources.count("generated"), sources.count("real")) == (16, 18)
     assert all(bool(image.anomalies) == (image.source == "generated") for image in anomalies.images)
     assert all(image.sha256 and "/" not in image.image for image in anomalies.images)
 
