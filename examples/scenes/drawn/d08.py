@@ -144,8 +144,8 @@ def scene(s: Sketch, anomalous: bool) -> None:
     with s.part("boat in water"), s.upside_down(640, 1), s.moved(330, 640):
         boat(s)
     s.fade(box(0, WATER, 1280, 1120), (0, WATER), (0, 1120), ["#3f565d", "#3a5058"], mapped=False, alpha=0.55)
-    with s.part("boat"), s.moved(330, 640):
-        boat(s)
     for k in range(34):
         x, y = (k * 397) % 1240 + 20, 590 + (k * 151) % 500
         s.line(polyline((x - 26 - k % 5 * 8, y), (x + 26 + k % 5 * 8, y)), 2, "#dfe6e4", 0.28, mapped=False)
+    with s.part("boat"), s.moved(330, 640):
+        boat(s)

@@ -11,7 +11,7 @@ box { <-4.1,0.5,4.55>, <4.1,6.2,4.6>
 difference { box { <-4.6,0,4.35>, <4.6,6.7,4.79> } box { <-4.1,0.5,4>, <4.1,6.2,5> } Tx(2, Matt(<0.20,0.14,0.10>)) }
 // Red towards the viewer, white towards the mirror; the seam between them is seen from both sides.
 #declare Colour = texture { pigment { gradient z color_map { [0 rgb <0.62,0.07,0.05>] [0.5 rgb <0.62,0.07,0.05>] [0.5 rgb <0.85,0.83,0.76>] [1 rgb <0.85,0.83,0.76>] } translate -z*0.5 scale 3.2 translate z*-0.15 } finish { diffuse 0.8 specular 0.35 roughness 0.012 } };
-sphere { 0, 1.3 Tx(3, Colour) rotate <0,-32,0> translate <-1.6,1.3,1.2> }
-// A mug with its handle on the right, a pear on the left.
+sphere { 0, 1.3 Tx(3, Colour) rotate <0,-32,0> translate <-1.6,1.27,1.2> }
+// A cup with its handle on the right, a small ball on the left; both balls sink in a little, so that no light leaks below them.
 union { Cup(4, Glaze(<0.14,0.28,0.40>), 4) scale 0.95 rotate y*15 translate <1.7,0,0.6> }
-union { sphere { <0,0.62,0>, 0.62 } Tx(5, Glaze(<0.70,0.50,0.06>)) translate <-4.3,0,-0.6> }
+union { sphere { <0,0.62,0>, 0.62 } Tx(5, Glaze(<0.70,0.50,0.06>)) translate <-4.3,-0.02,-0.6> }

@@ -8,7 +8,7 @@ SkyDome(<0.55,0.62,0.72>*0.75)
 box { <-30,-1,-14>, <30,0,5> Tx(0, Wood(<0.20,0.09,0.035>, <0.42,0.22,0.10>)) }
 plane { -z, -11 Tx(0, Matt(<0.42,0.50,0.50>)) }
 
-#declare Lift = (Anomalous ? 1.55 : 0.132);  // The saucer is 0.132 thick where the cup stands.
+#declare Lift = (Anomalous ? 1.55 : 0.105);  // Lower than the saucer is thick, so that no light leaks below the cup.
 object { Saucer(1, T_Porcelain) scale 0.95 translate <0.2,0,-0.6> }
 union { Cup(2, Glaze(<0.10,0.24,0.46>), 2) scale 0.95 rotate y*-25 translate <0.2, Lift, -0.6> }
 object { Spoon(3) rotate y*5 translate <-3.2, 0.2, -3.3> }
@@ -26,10 +26,10 @@ union {
   Tx(5, T_Porcelain) rotate y*-160 translate <-1.7,0,2.6> }
 
 // Books with an apple on top
-object { Book(6, 4.6, 0.75, 3.0, <0.34,0.05,0.05>) rotate y*-8 translate <2.3,0,1.6> }
-object { Book(6, 4.2, 0.6, 2.8, <0.07,0.20,0.13>) rotate y*6 translate <2.45,0.75,1.7> }
+object { Book(6, 4.6, 0.75, 3.0, <0.34,0.05,0.05>) rotate y*-8 translate <2.3,-0.03,1.6> }
+object { Book(6, 4.2, 0.6, 2.8, <0.07,0.20,0.13>) rotate y*6 translate <2.45,0.71,1.7> }
 union { 
   lathe { cubic_spline 10, <0,-0.3>, <0,0.12>, <0.35,0.0>, <0.8,0.25>, <1.02,0.9>, <0.9,1.45>, <0.5,1.66>, <0.2,1.58>, <0,1.4>, <0,1.3>
    Tx(7, texture { pigment { gradient y turbulence 0.25 color_map { [0 rgb <0.55,0.09,0.03>] [0.5 rgb <0.60,0.04,0.03>] [0.85 rgb <0.62,0.16,0.05>] [1 rgb <0.6,0.4,0.08>] } scale 1.7 } finish { diffuse 0.75 specular 0.5 roughness 0.015 reflection { 0.01, 0.1 fresnel } } }) interior { ior 1.4 } }
   sphere_sweep { linear_spline 3, <0,1.35,0>, 0.05, <0.05,1.75,0>, 0.045, <0.16,2.0,0.05>, 0.06 Tx(7, Matt(<0.12,0.07,0.03>)) }
-  translate <4.3,1.35,3.0> }
+  translate <4.3,1.31,3.0> }

@@ -20,7 +20,8 @@ from uncanny.graphs.annotate import AnnotateGraph, AnnotateInput
 from uncanny.models import registry
 
 SCENE = next(scene for scene in scenes() if scene.anomalies)
-PAIR = [SCENE.image_path, next(scene.image_path for scene in scenes() if not scene.anomalies)]
+PARTNER = next(scene for scene in scenes() if scene.pair_id == SCENE.pair_id and not scene.anomalies)
+PAIR = [SCENE.image_path, PARTNER.image_path]
 
 
 @pytest.fixture(scope="module")

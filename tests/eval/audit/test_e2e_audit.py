@@ -40,7 +40,10 @@ def test_scenes_by_style_with_the_demo_model(tmp_path: Path) -> None:
     done = uncanny_here("audit", *SCENES, "--model", "demo", "-o", tmp_path / "a", *FAST)
     assert done.code == 0
     scores = done.json()
-    assert {name: score["images"] for name, score in scores["generators"].items()} == {"rendered": 14, "drawn": 20}
+    assert {name: score["images"] for name, score in scores["generators"].items()} == {
+        "rendered": 14,
+        "drawn": 20,
+    }
     assert all(score["anomalies"] > 0 for score in scores["generators"].values())
     check_scores(scores, tmp_path / "a")
     names = {record.image for record in Run(tmp_path / "a" / "drawn").records()}

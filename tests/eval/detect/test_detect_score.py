@@ -80,12 +80,12 @@ def test_a_run_is_scored_from_python(tmp_path: Path) -> None:
         shutil.copy(scene.image_path, tmp_path / ("generated" if scene.role == "anomalous" else "real"))
     run = uncanny.detect([tmp_path / "real", tmp_path / "generated"], model="demo", out=tmp_path / "run")
     scores = run.score()
-    assert (scores.truth.origin, scores.scored.right, scores.scored.images) == ("folders", 17, 20)
+    assert (scores.truth.origin, scores.scored.right, scores.scored.images) == ("folders", 30, 34)
     assert scores.scored == run.score("scenes").scored == run.score(truth_of(run)).scored
-    assert scores.to_json()["confusion"]["real"] == {"generated": 1, "real": 8, "unparseable": 1}
-    assert "Accuracy 85.0" in str(scores)
+    assert scores.to_json()["confusion"]["real"] == {"generated": 1, "real": 16, "unparseable": 1}
+    assert "Accuracy 88.2" in str(scores)
     assert "1 unparseable, counted as wrong." in " ".join(str(scores).split())
-    assert list(scores.to_pandas().set_index("source").loc["generated"])[:3] == [9, 1, 0]
+    assert list(scores.to_pandas().set_index("source").loc["generated"])[:3] == [14, 2, 0]
     partly = uncanny.detect(tmp_path / "real", model="demo", out=tmp_path / "partly", limit=2)
     assert partly.score().missing == 0
     assert partly.score({partly.detections[0].image: "real"}).without_truth == 1

@@ -7,7 +7,7 @@ import pytest
 from tests.eval.mcq.recording import McqRun
 from tests.runs.e2e import uncanny_here
 
-ALL = 76
+ALL = 129
 """Questions of the bundled set."""
 
 

@@ -22,9 +22,9 @@ def test_a_run_with_the_control_is_scored_as_it_is(tmp_path: Path) -> None:
     with_control = scored(items, [*answers, *control], resamples=0)
     figures = with_control.pop("no_image")
     assert with_control == plain
-    assert (figures["n"], figures["missing"]) == (20, 0)
-    assert figures["f_rate"] == 15 / 20
-    assert figures["a_to_e_rate"] == 5 / 20
+    assert (figures["n"], figures["missing"]) == (34, 0)
+    assert figures["f_rate"] == 25 / 34
+    assert figures["a_to_e_rate"] == 9 / 34
 
 
 def test_with_several_models_it_stands_with_the_one_that_was_asked(tmp_path: Path) -> None:
