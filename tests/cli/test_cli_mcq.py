@@ -175,7 +175,7 @@ def test_build_drafts_from_a_run(tmp_path: Path) -> None:
     assert uncanny_here("demo", "-o", tmp_path / "demo", "-q").code == 0
     done = uncanny_here("mcq", "build", tmp_path / "demo", "-o", tmp_path / "drafts.jsonl")
     assert (done.code, done.err) == (0, "")
-    assert "drafts from 20 annotations" in done.out
+    assert "drafts from 34 annotations" in done.out
     drafts = load(tmp_path / "drafts.jsonl")
     assert all((item.model_extra or {})["draft"] is True for item in drafts)
     assert all((tmp_path / item.image).is_file() for item in drafts)

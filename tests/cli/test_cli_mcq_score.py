@@ -33,8 +33,8 @@ def test_run_then_score(demo: McqRun) -> None:
     heads, line, *_ = done.out.splitlines()
     assert "Q1 recall" in heads
     assert line.startswith("demo ")
-    # One wrong presence of ten artifact images: what docs/demo.md says of the demo's mistakes.
-    assert line.split()[1] == "90.0"
+    # Two wrong presences of 16 artifact images: what docs/demo.md says of the demo's mistakes.
+    assert line.split()[1] == "87.5"
 
 
 def other_model(demo: McqRun, path: Path, drop: int = 0) -> Path:
@@ -135,7 +135,7 @@ def test_answers_to_questions_that_were_changed_are_left_out_and_named(edited: P
     assert figures["changed"] == [{"id": first, "question": "q2"}]
     assert (figures["missing"], figures["missing_by"]) == (1, {"question changed since": 1})
     # A corrected key is no other question: the answer counts, and is wrong now.
-    assert figures["scored"]["artifact"]["q4"] == 10
+    assert figures["scored"]["artifact"]["q4"] == 16
     shown = uncanny_here(*command)
     assert shown.code == 0
     note = f"demo: 1 answer was given before the question was changed, and left out ({first} q2)"

@@ -36,7 +36,7 @@ def test_scoring_realism_writes_its_page_and_says_where(tmp_path: Path) -> None:
     assert html.count("data:image/webp;base64,") == 8  # four deceiving pairs
     elsewhere = tmp_path / "elsewhere.html"
     done = uncanny_here("realism", "score", run, "--json", "-", "--report", elsewhere)
-    assert done.json()["n"] == 10
+    assert done.json()["n"] == 16
     assert elsewhere.is_file()
 
 
