@@ -99,10 +99,10 @@ def test_what_is_shown_of_a_result_is_no_wall_of_fields(names: dict[str, Any]) -
     assert str(annotation).splitlines()[1:] == [
         f"  {anomaly.severity:3}  {anomaly.name}: {anomaly.phenomenon}"
     ]
-    assert repr(uncanny.mcq.load("scenes")) == "<20 items of the bundled scenes>"
-    assert repr(uncanny.realism.load("scenes")) == "<10 pairs of the bundled scenes>"
+    assert repr(uncanny.mcq.load("scenes")) == "<34 items of the bundled scenes>"
+    assert repr(uncanny.realism.load("scenes")) == "<16 pairs of the bundled scenes>"
     truth = uncanny.semantic.load("scenes", role="truth")
-    assert repr(truth) == "<anomalies of 20 images of scenes>"
+    assert repr(truth) == "<anomalies of 34 images of scenes>"
     scores = uncanny.semantic.score(truth, truth=truth, similarity="chrf", resamples=0)
     assert repr(scores) == str(scores)
 

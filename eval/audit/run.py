@@ -90,7 +90,7 @@ async def audit_async(
     >>> scenes = {"drawn": "scenes:drawn", "rendered": "scenes:rendered"}
     >>> result = asyncio.run(uncanny.audit_async(scenes, model="demo", out=out / "scenes", repeats=1))
     >>> result.leaderboard.generators["drawn"].images
-    10
+    20
 
     Source: AnomReason, section 4.3; see `eval.metrics.audit`.
     """

@@ -175,8 +175,8 @@ async def detect_async(
     >>> asyncio.run(uncanny.detect_async(images, model="demo", out=out)).summary.state
     'finished'
     >>> run = uncanny.detect("scenes", model="demo", out=out / "scenes")
-    >>> run.score().scored.accuracy
-    0.85
+    >>> run.score().scored.right
+    30
 
     Source: AnomReason, section 4 (detection in two turns).
     """

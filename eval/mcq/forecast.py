@@ -74,7 +74,7 @@ def forecast(
 
     >>> forecast = uncanny.mcq.forecast("scenes", model="openai/gpt-4o")
     >>> forecast.inputs, forecast.calls_usual
-    (20, 76)
+    (34, 129)
     >>> forecast.cost_usd > 0
     True
     """

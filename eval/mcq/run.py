@@ -202,9 +202,9 @@ async def run_async(
 
     >>> run = uncanny.mcq.run("scenes", model="demo", out=out)
     >>> run.score()["demo"].splits["artifact"].all_q1_4
-    0.6
+    0.6875
     >>> len(asyncio.run(uncanny.mcq.run_async("scenes", model="demo", out=out)).answers)
-    76
+    129
 
     Source: SalArt-VQA, section 4.1.
     """

@@ -85,7 +85,7 @@ def forecast(
 
     >>> forecast = uncanny.realism.forecast("scenes", model="openai/gpt-4o")
     >>> forecast.calls_least, forecast.calls_most
-    (10, 30)
+    (16, 48)
     >>> forecast.usage_least.cost_usd < forecast.cost_usd
     True
     """

@@ -188,7 +188,7 @@ async def run_async(
     >>> run.labels()["deceiving"]
     4
     >>> len(asyncio.run(uncanny.realism.run_async("scenes", model="demo", out=out)).verdicts)
-    10
+    16
 
     Source: SAGI, supplementary, sections 1.5 and 1.6.
     """

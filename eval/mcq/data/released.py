@@ -134,7 +134,7 @@ def import_table(
 
     >>> table = uncanny.mcq.export_table(uncanny.mcq.load("scenes"), "scenes.csv")
     >>> len(uncanny.mcq.import_table(table, "set"))
-    20
+    34
     """
     check_needed(table=source, out=out)
     path, folder = Path(source), Path(out)

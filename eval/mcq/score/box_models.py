@@ -186,7 +186,7 @@ def score_boxes(
     """Q3 of a model that gives masks, from its picks by item id; items that have no Q3 are left out.
 
     >>> uncanny.mcq.score_boxes(uncanny.mcq.load("scenes"), {}).missing
-    20
+    34
     """
     check_parameters(resamples=resamples, seed=seed)
     _check_picks(picks)

@@ -77,7 +77,7 @@ def score(
     >>> run = uncanny.mcq.run("scenes", model="demo", out=out)
     >>> scores = uncanny.mcq.score("scenes", out, baselines=True)
     >>> scores["demo"].splits["artifact"].q1
-    0.9
+    0.875
     >>> list(scores)
     ['demo', 'baseline/random', 'baseline/always-E/no']
     """
