@@ -1,7 +1,7 @@
-"""What pages share: templates, style with its hash for the page's policy, data, pictures, how numbers read.
+"""What pages share: templates, style and script with their hashes for the page's policy, how numbers read.
 
-A page is one file that loads nothing: pictures are WebP data URIs, a thumbnail each and larger ones while
-there is room, and JSON inside it cannot end its script element, whatever a model wrote.
+A page is one file that asks nothing of the network. Its pictures, and the viewer that opens them, are in
+`pictures.py`.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import orjson
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from uncanny import __version__
+from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, View
 from uncanny.eval.common.tables import TableResult
-from uncanny.images import thumbnail
 from uncanny.records.jsonl import write_atomically
 
 _SHARED = "uncanny.eval.common"
@@ -30,9 +28,14 @@ _SHARED = "uncanny.eval.common"
 def score_page(package: str, styles: Sequence[str], filters: Mapping[str, Callable[..., Any]]) -> Environment:
     """What a page of scores is rendered with: templates of `package`, then the shared ones.
 
-    `styles` come after the shared ones. Pages of scores have no script.
+    `styles` come after the shared ones. Without scripts everything but the viewer still works.
     """
-    return page_environment(("run.css", "scores.css", *styles), filters, package=package)
+    return page_environment(
+        ("run.css", "viewer.css", "scores.css", *styles),
+        filters,
+        scripts=("dom.js", "viewer.js", "sort.js"),
+        package=package,
+    )
 
 
 def page_environment(
@@ -110,89 +113,6 @@ def stamp(text: str) -> str:
         return text
 
 
-# Only strings can hold these characters in JSON, so that escaping them never touches its syntax.
-_ESCAPES = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
-
-
-def page_json(value: Any) -> Markup:
-    """`value` as JSON for a `<script type="application/json">`."""
-    return Markup(dumped(value).decode().translate(_ESCAPES))
-
-
-def dumped(value: Any) -> bytes:
-    """`value` as JSON. Whole numbers of more than 64 bits, which other tools may write, become floats."""
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        return orjson.dumps(_within_bits(value))
-
-
-def _within_bits(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _within_bits(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_within_bits(each) for each in value]
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        try:
-            return float(value)
-        except OverflowError:
-            return None
-    return value
-
-
-THUMBNAIL_SIDE = 320
-LARGE_SIDE = 900
-_THREADS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """Data URIs; `small` is None when the file cannot be read, `large` also when the page is full."""
-
-    small: str | None
-    large: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Shot:
-    """A file to be shown; with `sha256` only if it has these bytes, and with "" never.
-
-    So a page shows what was judged, and the records of a run from somebody else cannot bring just any file of
-    this machine into it.
-    """
-
-    path: Path
-    sha256: str | None = None
-
-
-def pictures(shots: Sequence[Shot], budget: int) -> list[Picture]:
-    """Encode the files in their order.
-
-    `budget` is in bytes of data URI. Thumbnails are always made; larger pictures for the first files only,
-    until the budget is used up.
-    """
-    with ThreadPoolExecutor(_THREADS) as pool:
-        small = list(pool.map(lambda shot: _data_uri(shot, THUMBNAIL_SIDE), shots))
-        left = budget - sum(len(uri) for uri in small if uri)
-        large: list[str | None] = []
-        for start in range(0, len(shots), _THREADS):
-            if left <= 0:
-                break
-            some = zip(shots[start : start + _THREADS], small[start : start + _THREADS], strict=True)
-            for uri in pool.map(lambda pair: pair[1] and _data_uri(pair[0], LARGE_SIDE), list(some)):
-                left -= len(uri or "")
-                large.append(uri if left >= 0 else None)
-    large += [None] * (len(shots) - len(large))
-    return [Picture(*uris) for uris in zip(small, large, strict=True)]
-
-
-def _data_uri(shot: Shot, side: int) -> str | None:
-    encoded = thumbnail(shot.path, side, sha256=shot.sha256)
-    return None if encoded is None else "data:image/webp;base64," + b64encode(encoded).decode()
-
-
 @dataclass(frozen=True, slots=True)
 class Card:
     """One input on the page of a result: `badge` is what came of it in a word, `texts` are by what they
@@ -213,15 +133,17 @@ def write_result_page(
     facts: Mapping[str, str],
     cards: Sequence[Card] = (),
     n_inputs: int = 0,
+    pictures: PicturesMode = "link",
 ) -> Path:
     """Write the page of any result to `path` and return it: the `lead`, its tables, and a card an input.
 
-    `facts` stand in the head of the page, by name. The page says how many of the `n_inputs` have no card. A
-    protocol whose page needs more than this extends `result.html.j2`, or `page.html.j2` below it, with a
-    template of its own, rendered by the environment of `score_page`. Raises OSError; the file appears whole
-    or not at all.
+    `facts` stand in the head of the page, by name. The page says how many of the `n_inputs` have no card.
+    Full-size pictures are linked or embedded, as `pictures` says. A protocol whose page needs more than this
+    extends `result.html.j2`, or `page.html.j2` below it, with a template of its own, rendered by the
+    environment of `score_page`. Raises OSError; the file appears whole or not at all.
     """
-    shown = zip(cards, pictures([card.shot for card in cards], budget=0), strict=True)
+    views = PageViews(path, pictures)
+    shown = views.add([View(card.title, (Layer("image", card.shot),)) for card in cards])
     return write_rendered(
         score_page(_SHARED, (), {}),
         "result.html.j2",
@@ -230,6 +152,7 @@ def write_result_page(
         lead=lead,
         facts=facts,
         tables=result.tables(),
-        cards=[(card, picture.small) for card, picture in shown],
+        cards=list(zip(cards, shown, strict=True)),
         n_inputs=n_inputs,
+        page_views=views,
     )

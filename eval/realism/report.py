@@ -7,6 +7,7 @@ pictures and what the model wrote, and those without a label with the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,8 +18,10 @@ from jinja2 import Environment
 from uncanny.agents.realism_judge import CheckName
 from uncanny.errors import UncannyError
 from uncanny.eval.common.estimates import interval_words, p_words
-from uncanny.eval.common.page import Shot, pictures, score_page, write_rendered
+from uncanny.eval.common.page import score_page, write_rendered
+from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.realism.difference import AMPLIFIED, difference
 from uncanny.eval.realism.humans import HUMAN_LABELS, published_humans
 from uncanny.eval.realism.plots import label_plot, plot_rows, position_plot
 from uncanny.eval.realism.result import CASE_WORDS, RealismScore, SetScore
@@ -28,6 +31,8 @@ from uncanny.records.run_folder import RunFolder
 
 MOST_SHOWN = 24
 MOST_LISTED = 200
+_THREADS = 4
+_DIFFERENCE: tuple[tuple[str, Side | None], ...] = ((f"difference × {AMPLIFIED}", None),)
 # The most convincing edits first.
 _ORDER: Mapping[Case | None, int] = {2: 0, 3: 1, 4: 2, 1: 3}
 _QUESTIONS: Mapping[CheckName, str] = {
@@ -38,10 +43,16 @@ _QUESTIONS: Mapping[CheckName, str] = {
 
 
 def write_realism_page(
-    score: RealismScore, path: Path, *, root: Path | None = None, title: str | None = None
+    score: RealismScore,
+    path: Path,
+    *,
+    root: Path | None = None,
+    title: str | None = None,
+    pictures: PicturesMode = "link",
 ) -> Path:
     """Write the page to `path` and return it; what `RealismScore.report` does."""
     rows = plot_rows(score)
+    views = PageViews(path, pictures)
     return write_rendered(
         _environment(),
         "realism.html.j2",
@@ -53,7 +64,8 @@ def write_realism_page(
         rows=rows,
         n_rows=sum(1 + len(each.groups) for each in score.sets.values()),
         plots={"labels": label_plot(rows), "places": position_plot(rows)},
-        pairs={name: _set_pairs(each, root) for name, each in score.sets.items()},
+        page_views=views,
+        pairs={name: _set_pairs(each, root, views) for name, each in score.sets.items()},
         humans={name: each.human for name, each in score.sets.items() if each.human is not None},
         published=published_humans() if score.published else None,
         caveat=CAVEATS["inpainting_scores"],
@@ -101,11 +113,11 @@ class QuestionWords:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A pair; the pictures are data URIs, None where a file is not named or cannot be read."""
+    """A pair; `sides` are its pictures as layers of one view, each with its name and the file's size."""
 
     verdict: Verdict
-    original: str | None
-    edited: str | None
+    shown: Shown
+    sides: tuple[tuple[str, Side | None], ...]
     answers: tuple[QuestionWords, ...]
 
 
@@ -119,13 +131,13 @@ class SetPairs:
     n_undetermined: int
 
 
-def _set_pairs(score: SetScore, root: Path | None) -> SetPairs:
+def _set_pairs(score: SetScore, root: Path | None, views: PageViews) -> SetPairs:
     verdicts = score.verdicts.verdicts
     deceiving = [verdict for verdict in verdicts if verdict.label == "deceiving"]
     deceiving.sort(key=lambda verdict: _ORDER.get(verdict.case, len(_ORDER)))
     without = [verdict for verdict in verdicts if verdict.label == "undetermined"]
     return SetPairs(
-        _cards(deceiving[:MOST_SHOWN], root or _image_root(score)),
+        _cards(deceiving[:MOST_SHOWN], root or _image_root(score), views),
         len(deceiving),
         tuple(without[:MOST_LISTED]),
         len(without),
@@ -144,18 +156,36 @@ def _image_root(score: SetScore) -> Path:
     return folder / (manifest.root or "") if manifest else folder
 
 
-def _cards(verdicts: Sequence[Verdict], root: Path) -> tuple[Card, ...]:
-    sides = [side for verdict in verdicts for side in (verdict.original, verdict.edited)]
-    shots = [Shot(root / side.image, side.sha256 or "") for side in sides if side is not None]
-    thumbs = iter(pictures(shots, budget=0))
-
-    def thumb(side: Side | None) -> str | None:
-        return None if side is None else next(thumbs).small
-
-    return tuple(
-        Card(verdict, thumb(verdict.original), thumb(verdict.edited), _answers(verdict))
-        for verdict in verdicts
+def _cards(verdicts: Sequence[Verdict], root: Path, views: PageViews) -> tuple[Card, ...]:
+    pairs = [(_shot(verdict.original, root), _shot(verdict.edited, root)) for verdict in verdicts]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        differences = list(pool.map(lambda pair: difference(*pair), pairs))
+    shown = views.add(
+        [
+            _view(verdict, *pair, data)
+            for verdict, pair, data in zip(verdicts, pairs, differences, strict=True)
+        ]
     )
+    return tuple(
+        Card(
+            verdict,
+            view,
+            (("original", verdict.original), ("edited", verdict.edited), *_DIFFERENCE[: data is not None]),
+            _answers(verdict),
+        )
+        for verdict, view, data in zip(verdicts, shown, differences, strict=True)
+    )
+
+
+def _shot(side: Side | None, root: Path) -> Shot | None:
+    return None if side is None else Shot(root / side.image, side.sha256 or "")
+
+
+def _view(verdict: Verdict, original: Shot | None, edited: Shot | None, data: bytes | None) -> View:
+    layers = [Layer("original", original), Layer("edited", edited)]
+    if data is not None:
+        layers.append(Layer(f"difference × {AMPLIFIED}", data=data))
+    return View(verdict.id, tuple(layers))
 
 
 def _answers(verdict: Verdict) -> tuple[QuestionWords, ...]:

@@ -8,7 +8,8 @@ from pathlib import Path
 from tests.example_protocol.data import Caption, CaptionCheck
 from tests.example_protocol.run import CaptionRun
 from tests.example_protocol.score import score
-from uncanny.eval.common.page import Card, Shot, percent, write_result_page
+from uncanny.eval.common.page import Card, percent, write_result_page
+from uncanny.eval.common.pictures import Shot
 
 MOST_SHOWN = 200
 

@@ -22,21 +22,21 @@ from uncanny.eval.annotate.report.counts import (
     select,
     severity_histogram,
 )
-from uncanny.eval.common.page import (
-    Picture,
+from uncanny.eval.common.page import page_environment, stamp, write_rendered
+from uncanny.eval.common.page_data import page_json
+from uncanny.eval.common.pictures import (
+    PageViews,
+    PicturesMode,
     Shot,
-    page_environment,
-    page_json,
-    pictures,
-    stamp,
-    write_rendered,
+    Shown,
+    record_view,
 )
 from uncanny.eval.common.runs import open_annotations, page_of_run, stream_annotations
 from uncanny.schema import STATUSES, Annotation
 
 PICTURE_BYTES = 15_000_000
 CALL_BYTES = 15_000_000
-_SCRIPTS = ("dom.js", "card.js", "timeline.js", "detail.js", "gallery.js")
+_SCRIPTS = ("dom.js", "viewer.js", "card.js", "timeline.js", "detail.js", "gallery.js")
 _TOP_NAMES = 8
 _UNFINISHED = {
     "running": "still running, or ended without a word",
@@ -46,24 +46,27 @@ _UNFINISHED = {
 }
 
 
-def write_report(run: Path, *, max_images: int = 300, out: Path | None = None) -> Path:
+def write_report(
+    run: Path, *, max_images: int = 300, out: Path | None = None, pictures: PicturesMode = "link"
+) -> Path:
     """Write the report of a run folder or a file of annotations, and return its path.
 
     That is `run/report.html`, or beside a file the same name with `.html`, unless `out` is given.
 
     Totals and histograms are over all images. Above `max_images` the gallery holds the failed, partial and
-    unreadable ones, then those of lowest severity, and the page says how many it leaves out. The file
-    appears whole or not at all. Raises `UsageError` when `run` is no run folder, and `RecordError` on an
-    invalid line.
+    unreadable ones, then those of lowest severity, and the page says how many it leaves out. Full-size
+    pictures are linked or embedded, as `pictures` says. The file appears whole or not at all. Raises
+    `UsageError` when `run` is no run folder, and `RecordError` on an invalid line.
     """
     read = open_annotations(run)
     target = out or page_of_run(run)
     records, counts = select(stream_annotations(read.file), max_images)
     index = index_calls(read.calls, {record.image for record in records})
+    views = PageViews(target, pictures, copies=PICTURE_BYTES)
     shots = [Shot(read.picture(record.image), read.digest(record)) for record in records]
-    images = pictures(shots, PICTURE_BYTES)
+    shown = views.add([record_view(*each) for each in zip(records, shots, strict=True)])
     packer = CallPacker(CALL_BYTES)
-    details = _details(records, images, index, packer)
+    details = [{"packed": packer.pack(timeline(index, record.image))} for record in records]
     return write_rendered(
         _environment(),
         "run.html.j2",
@@ -80,7 +83,8 @@ def write_report(run: Path, *, max_images: int = 300, out: Path | None = None) -
         outcomes=outcomes(read.info, index),
         histograms=[severity_histogram(counts.severities), per_image_histogram(counts.per_image)],
         names=counts.names.most_common(_TOP_NAMES),
-        data=page_json(_gallery(records, images, index)),
+        data=page_json(_gallery(records, shown, index)),
+        page_views=views,
         details=[page_json(detail) for detail in details],
         states=_UNFINISHED,
         version=read.info.uncanny or "",
@@ -88,27 +92,17 @@ def write_report(run: Path, *, max_images: int = 300, out: Path | None = None) -
     )
 
 
-def _gallery(records: Sequence[Annotation], images: Sequence[Picture], index: CallIndex) -> dict[str, Any]:
+def _gallery(records: Sequence[Annotation], shown: Sequence[Shown], index: CallIndex) -> dict[str, Any]:
     entries = []
-    for record, picture in zip(records, images, strict=True):
+    for record, view in zip(records, shown, strict=True):
         fields = record.model_dump(mode="json", include=set(Annotation.model_fields))
-        entries.append(fields | {"thumb": picture.small, "extra": record.model_extra or {}})
+        entries.append(fields | {"thumb": view.thumbs[0], "extra": record.model_extra or {}})
     return {"images": entries, "calls_present": index.present}
-
-
-def _details(
-    records: Sequence[Annotation], images: Sequence[Picture], index: CallIndex, packer: CallPacker
-) -> list[dict[str, Any]]:
-    """What opening an image needs, in the page's order: failures get the room first."""
-    return [
-        {"large": picture.large, "packed": packer.pack(timeline(index, record.image))}
-        for record, picture in zip(records, images, strict=True)
-    ]
 
 
 @cache
 def _environment() -> Environment:
-    return page_environment(("run.css",), {"pretty": _pretty}, scripts=_SCRIPTS)
+    return page_environment(("run.css", "viewer.css"), {"pretty": _pretty}, scripts=_SCRIPTS)
 
 
 def _pretty(value: Any) -> str:

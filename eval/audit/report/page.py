@@ -19,7 +19,16 @@ from uncanny.eval.audit.report.plots import plot_plane, plot_ranks, plot_severit
 from uncanny.eval.audit.score.result import AuditResult, Difference, GeneratorScore, Leaderboard
 from uncanny.eval.audit.score.tables import amount, ends, level_words, signed, signed_ends
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.common.page import Shot, pictures, score_page, write_rendered
+from uncanny.eval.common.page import score_page, write_rendered
+from uncanny.eval.common.pictures import (
+    Layer,
+    PageViews,
+    PicturesMode,
+    Shot,
+    Shown,
+    View,
+    anomaly_marks,
+)
 from uncanny.eval.common.published import CAVEATS
 
 MOST_SHARED_NAMES = 16
@@ -28,14 +37,18 @@ MOST_SHOWN, MOST_EACH = 64, 8
 LEAST_EACH = 3
 
 
-def write_audit_page(result: AuditResult, path: Path, *, title: str | None = None) -> Path:
+def write_audit_page(
+    result: AuditResult, path: Path, *, title: str | None = None, pictures: PicturesMode = "link"
+) -> Path:
     """Write the page to `path` and return it.
 
     The worst images are read from where the result says; one that cannot be read is left out.
+    Full-size pictures are linked or embedded, as `pictures` says.
     The file appears whole or not at all. Raises `OSError` where it cannot be written.
     """
     leaderboard, against = result.leaderboard, result.against
     shared = shared_names(leaderboard)
+    views = PageViews(path, pictures)
     return write_rendered(
         _environment(),
         "audit.html.j2",
@@ -50,7 +63,8 @@ def write_audit_page(result: AuditResult, path: Path, *, title: str | None = Non
         matrix=difference_matrix(leaderboard),
         shared=shared,
         shared_most=max((rate or 0 for _, rates in shared for rate in rates), default=0),
-        shots=worst_images(leaderboard),
+        shots=worst_images(leaderboard, views),
+        page_views=views,
         plots={
             "plane": plot_plane(leaderboard),
             "severities": plot_severities(leaderboard),
@@ -195,23 +209,26 @@ def published_rows(result: AuditResult) -> list[tuple[str, list[tuple[str, float
 
 @dataclass(frozen=True, slots=True)
 class Pictured:
-    """One image; `thumb` is a data URI, None where the file is missing, was changed or cannot be read."""
+    """One image as it can be opened."""
 
     worst: WorstImage
-    thumb: str | None
+    shown: Shown
 
 
-def worst_images(leaderboard: Leaderboard) -> dict[str, list[Pictured]]:
+def worst_images(leaderboard: Leaderboard, views: PageViews) -> dict[str, list[Pictured]]:
     """For each generator with anomalies its worst images, in the order of the leaderboard."""
     each = max(LEAST_EACH, min(MOST_EACH, MOST_SHOWN // max(len(leaderboard.order), 1)))
     chosen = {
         name: [image for image in leaderboard.generators[name].worst if image.anomalies][:each]
         for name in leaderboard.order
     }
-    files = [Shot(image.path, image.sha256) for images in chosen.values() for image in images]
-    thumbs = iter(pictures(files, budget=0))
+    shown = iter(views.add([_view(image, name) for name, images in chosen.items() for image in images]))
     return {
-        name: [Pictured(image, next(thumbs).small) for image in images]
-        for name, images in chosen.items()
-        if images
+        name: [Pictured(image, next(shown)) for image in images] for name, images in chosen.items() if images
     }
+
+
+def _view(image: WorstImage, generator: str) -> View:
+    layer = Layer("image", Shot(image.path, image.sha256))
+    size = (image.width, image.height) if image.width and image.height else None
+    return View(f"{generator}: {image.image}", (layer,), anomaly_marks(image.anomalies), size)

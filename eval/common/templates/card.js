@@ -13,7 +13,7 @@ function severity(value) {
     svg("line", { x1: "2", x2: "100%", y1: 5, y2: 5 }),
     svg("circle", { cx: `${4 + value * 0.92}%`, cy: 5, r: 4 }));
   return el("div", { class: `sev ${shade(value)}`, title: `severity ${value}: 0 is completely unreal, 100 fully realistic` },
-    String(value), el("small", {}, " of 100"), scale);
+    String(value), el("small", {}, " of 100 realistic"), scale);
 }
 
 function quad(anomaly) {
@@ -71,7 +71,7 @@ function usage(image) {
 function card(image, open) {
   const size = image.width && image.height ? `${image.width} × ${image.height}` : null;
   return el("article", { class: "card", tabindex: "-1", id: `image-${image.n}`, "aria-label": `Image ${image.n}` },
-    picture(image, image.thumb, () => open(image.n), `Enlarge image ${image.n}`),
+    picture(image, image.thumb, () => openPicture(image.n), `Enlarge image ${image.n}`),
     el("header", {}, el("span", { class: "sub" }, `#${image.n}`), el("h3", {}, prose("bdi", "", image.image)),
       el("span", { class: `badge is-${image.status}` }, image.status), sourceBadge(image),
       el("span", { class: "sub" }, image.anomalies.length ? plural(image.anomalies.length, "anomaly", "anomalies") : "")),

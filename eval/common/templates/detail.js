@@ -25,10 +25,10 @@ function showDetail(image, data, move) {
   const calls = el("div", {});
   fillCalls(calls, detail.packed, data.calls_present);
   const pair = el("div", { class: "pair" });
-  const enlarge = () => pair.classList.toggle("full");
   const objects = image.objects.length ? [el("h3", {}, "Objects"), el("ul", { class: "plain" },
     image.objects.map((object) => el("li", {}, prose("b", "", object.name), " ", prose("span", "sub", object.description))))] : [];
-  pair.append(picture(image, detail.large || image.thumb, enlarge, "Enlarge"),
+  const copy = views[image.n - 1].layers[0].copy;
+  pair.append(picture(image, copy ? readJson(copy) : image.thumb, () => openPicture(image.n), "Enlarge"),
     el("div", {}, errorList(image), quads(image), objects));
   const facts = { model: image.model, prompts: image.prompts, sha256: image.sha256 || "not known",
     input: amount(image.usage.input_tokens), cached: amount(image.usage.cached_tokens),

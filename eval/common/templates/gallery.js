@@ -2,6 +2,7 @@
 const BATCH = 24;
 const data = readJson("data");
 const images = data.images.map((image, index) => ({ ...image, n: index + 1 }));
+const views = (readJson("views") || []).map((view, index) => ({ ...view, layers: view.layers.map((layer) => ({ ...layer, thumb: images[index].thumb })) }));
 const made = new Map();
 let listed = images;
 let placed = 0;
@@ -71,6 +72,20 @@ function openImage(n) {
   const at = listed.indexOf(image);
   if (at >= 0) current = at;
   showDetail(image, data, move);
+}
+
+// The picture alone, at full size; next and previous lead through the images that are listed.
+function openPicture(n) {
+  const among = listed.includes(images[n - 1]) ? listed : images;
+  openViewer(among.map((image) => views[image.n - 1]), among.indexOf(images[n - 1]), 0, (at) => {
+    if (dialog.open) { openImage(among[at].n); return; }
+    current = listed.indexOf(among[at]);
+    if (current < 0) return;
+    place(current + 2);
+    const node = made.get(among[at].n);
+    node.querySelector(".shot").focus({ preventScroll: true });
+    node.scrollIntoView({ block: "nearest" });
+  });
 }
 
 function move(step) {

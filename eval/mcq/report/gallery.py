@@ -11,13 +11,14 @@ from typing import Literal
 import numpy as np
 
 from uncanny.errors import UncannyError
-from uncanny.eval.common.page import Shot, pictures
+from uncanny.eval.common.pictures import LARGE_SIDE, Layer, Mark, PageViews, Shot, Shown, View
 from uncanny.eval.mcq.data.items import QUESTIONS, Item, ItemSet, Question
 from uncanny.eval.mcq.data.overlay import overlay_for
 from uncanny.eval.mcq.score.aggregate import is_rater
 from uncanny.eval.mcq.score.controls import is_baseline
 from uncanny.eval.mcq.score.matrix import CODES, INVALID, MISSING, ResponseMatrix
 from uncanny.eval.mcq.score.result import McqScores
+from uncanny.images import thumbnail
 
 MOST_SHOWN = 12
 _TITLES: Mapping[Question, str] = {
@@ -55,11 +56,10 @@ class ShownQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One item; `image` and `overlay` are data URIs, None where a picture cannot be shown."""
+    """One item; the layers of `shown` are the image and, where there are boxes, the same as drawn for Q3."""
 
     item: Item
-    image: str | None
-    overlay: str | None
+    shown: Shown
     questions: tuple[ShownQuestion, ...]
     answers: tuple[tuple[str, tuple[ShownAnswer, ...]], ...]
 
@@ -80,7 +80,7 @@ class Gallery:
     unfinished: int
 
 
-def gallery(scores: McqScores, *, overlays: Path | None) -> Gallery:
+def gallery(scores: McqScores, views: PageViews, *, overlays: Path | None) -> Gallery:
     """Choose the items and read their pictures; those hardest for most models come first.
 
     Baselines and people do not decide, unless there is nobody else. Overlays are drawn into `overlays` where
@@ -97,7 +97,7 @@ def gallery(scores: McqScores, *, overlays: Path | None) -> Gallery:
     nobody = np.flatnonzero(complete & ~solved.any(axis=0))
     nobody = nobody[np.argsort(correct[nobody], kind="stable")]
     rows = [*everybody[:MOST_SHOWN].tolist(), *nobody[:MOST_SHOWN].tolist()]
-    cards = _cards([key.items[row] for row in rows], scores, overlays)
+    cards = _cards([key.items[row] for row in rows], scores, views, overlays)
     cut = min(len(everybody), MOST_SHOWN)
     return Gallery(
         judges=tuple(matrix.model for matrix in judges),
@@ -109,7 +109,7 @@ def gallery(scores: McqScores, *, overlays: Path | None) -> Gallery:
     )
 
 
-def _cards(items: Sequence[Item], scores: McqScores, overlays: Path | None) -> list[Card]:
+def _cards(items: Sequence[Item], scores: McqScores, views: PageViews, overlays: Path | None) -> list[Card]:
     item_set, wanted = scores.item_set, {item.id for item in items}
     raw: Raw = {
         (answer.model, answer.id, answer.question): answer.raw
@@ -118,19 +118,38 @@ def _cards(items: Sequence[Item], scores: McqScores, overlays: Path | None) -> l
     }
     with TemporaryDirectory() as scratch:
         drawn = [_overlay(item, item_set, overlays or Path(scratch)) for item in items]
-        files = [item_set.image_path(item) for item in items]
-        thumbnails = pictures([Shot(path) for path in (*files, *drawn) if path], budget=0)
-    overlay_thumbnails = iter(thumbnails[len(items) :])
+        # What is drawn for this page alone is not there afterwards, and goes into it.
+        shown = views.add(
+            [
+                _view(item, item_set, overlay, kept=overlay is not None and overlay.parent != Path(scratch))
+                for item, overlay in zip(items, drawn, strict=True)
+            ]
+        )
     return [
         Card(
             item,
-            thumbnails[number].small,
-            next(overlay_thumbnails).small if drawn[number] else None,
+            view,
             tuple(_question(item, question) for question in item.questions()),
             tuple((name, _answers(matrix, item, raw)) for name, matrix in scores.responses.items()),
         )
-        for number, item in enumerate(items)
+        for item, view in zip(items, shown, strict=True)
     ]
+
+
+def _view(item: Item, item_set: ItemSet, overlay: Path | None, *, kept: bool) -> View:
+    layers = [Layer("image", Shot(item_set.image_path(item)))]
+    boxes = item.q3.boxes if item.q3 else {}
+    regions = item.q2.options if item.q2 else {}
+    right = item.right("q3")
+    marks = tuple(
+        Mark(f"{letter} ✓" if letter == right else letter, box, text=regions.get(letter, ""))
+        for letter, box in sorted(boxes.items())
+    )
+    if overlay is not None and kept:
+        layers.append(Layer("as asked in Q3", Shot(overlay), drawn=True))
+    elif overlay is not None:
+        layers.append(Layer("as asked in Q3", data=thumbnail(overlay, LARGE_SIDE), drawn=True))
+    return View(item.id, tuple(layers), marks)
 
 
 def _overlay(item: Item, item_set: ItemSet, folder: Path) -> Path | None:

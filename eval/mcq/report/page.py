@@ -11,6 +11,7 @@ from jinja2 import Environment
 
 from uncanny.eval.common.estimates import interval_words, p_words
 from uncanny.eval.common.page import score_page, write_rendered
+from uncanny.eval.common.pictures import PageViews, PicturesMode
 from uncanny.eval.mcq.data.items import QUESTIONS
 from uncanny.eval.mcq.data.texts import carries_texts, whose_texts
 from uncanny.eval.mcq.report import plots
@@ -37,14 +38,23 @@ SPLIT_NAMES: Mapping[str, str] = {
 }
 
 
-def write_page(scores: McqScores, out: Path, *, published: bool = True, overlays: Path | None = None) -> Path:
+def write_page(
+    scores: McqScores,
+    out: Path,
+    *,
+    published: bool = True,
+    overlays: Path | None = None,
+    pictures: PicturesMode = "link",
+) -> Path:
     """Write the page of `scores` to `out` and return it.
 
     Pictures are read from where the scored items say; one that cannot be read is left out. Q3 pictures
     without a stored overlay are drawn, and kept in `overlays` where that is given. `published=False` leaves
-    the published models out. The file appears whole or not at all. Raises OSError where it cannot be written.
+    the published models out. Full-size pictures are linked or embedded, as
+    `pictures` says. The file appears whole or not at all. Raises OSError where it cannot be written.
     """
     items = scores.item_set
+    views = PageViews(out, pictures)
     known = published_scores() if published else {"main": [], "hierarchy": []}
     return write_rendered(
         _environment(),
@@ -61,7 +71,8 @@ def write_page(scores: McqScores, out: Path, *, published: bool = True, overlays
         scatter=plots.scatter(scores.models, known["main"]),
         types=plots.types_of(scores.models.values()),
         tests=mcnemar_rows(scores.mcnemar),
-        gallery=gallery(scores, overlays=overlays),
+        gallery=gallery(scores, views, overlays=overlays),
+        page_views=views,
     )
 
 

@@ -100,12 +100,32 @@ def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int
 
 @without_warnings()
 def thumbnail(
-    path: Path, side: int = 320, policy: PixelPolicy | None = None, *, sha256: str | None = None
+    path: Path,
+    side: int = 320,
+    policy: PixelPolicy | None = None,
+    *,
+    sha256: str | None = None,
+    quality: int = 80,
 ) -> bytes | None:
-    """The picture upright as WebP, at most `side` pixels long and never enlarged; None when unreadable.
+    """`shrunk` as WebP; None when unreadable. Lossy, `quality` 1–100: for people, not for models."""
+    image = shrunk(path, side, policy, sha256=sha256)
+    if image is None:
+        return None
+    try:
+        out = BytesIO()
+        image.save(out, "WEBP", quality=quality, method=4)
+    except Exception:  # as one beyond the sides of the format
+        return None
+    return out.getvalue()
 
-    Lossy: for people, not for models. Of `policy` only the limits on size count. With `sha256` it is None
-    for a file of other bytes, too.
+
+@without_warnings()
+def shrunk(
+    path: Path, side: int, policy: PixelPolicy | None = None, *, sha256: str | None = None
+) -> Image.Image | None:
+    """The picture upright, at most `side` pixels long and never enlarged; None when unreadable.
+
+    Of `policy` only the limits on size count. With `sha256` it is None for a file of other bytes, too.
     """
     policy = policy or PixelPolicy()
     try:
@@ -117,11 +137,9 @@ def thumbnail(
             image, _, _ = plain(decode(data, header, draft=side))
             image.thumbnail((side, side), Image.Resampling.LANCZOS)
         image.info = {}
-        out = BytesIO()
-        image.save(out, "WEBP", quality=80, method=4)
     except Exception:  # a report goes without this picture, whatever is wrong with it
         return None
-    return out.getvalue()
+    return image
 
 
 @without_warnings()

@@ -70,7 +70,7 @@ def test_one_file_that_asks_nothing_of_the_network(page: Page) -> None:
         assert (attributes.get("href") or "#").startswith("#")
     policy = next(a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
     assert policy is not None
-    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert policy.startswith("default-src 'none'; img-src data: 'self' file:;")
     assert "unsafe" not in policy
     assert not re.search(r"@import|url\(|\bfetch\(|XMLHttpRequest|innerHTML", page.source)
 
@@ -133,7 +133,9 @@ def test_pictures_travel_with_the_page(page: Page) -> None:
     for place, record in enumerate(page.data["data"]["images"], 1):
         readable = record["status"] != "unreadable"
         assert (record["thumb"] or "").startswith("data:image/webp;base64,UklGR") == readable
-        assert bool(page.data[f"d{place}"]["large"]) == readable
+        (layer,) = page.data["views"][place - 1]["layers"]
+        assert bool(layer["copy"]) == bool(layer["src"]) == readable
+        assert not readable or page.data[layer["copy"]].startswith("data:image/webp;base64,UklGR")
 
 
 def test_a_large_run_says_what_it_leaves_out(tmp_path: Path, write_run: WriteRun, record: MakeRecord) -> None:

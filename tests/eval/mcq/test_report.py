@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.eval.common.page_text import Page
+from tests.eval.common.page_text import Page, check_script, check_static_page
 from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
 from uncanny.eval.mcq.data.items import Answer, Item, ItemSet
 from uncanny.eval.mcq.data.load import copy_scenes, load
@@ -45,19 +43,8 @@ def scenes_page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 
 def test_page_loads_nothing_and_names_its_own_style(scenes_page: Page) -> None:
-    policy = next(meta["content"] for meta in scenes_page.all("meta") if meta.get("http-equiv"))
-    style = re.search(r"<style>(.*?)</style>", scenes_page.html, re.DOTALL)
-    assert policy is not None
-    assert style is not None
-    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-    assert f"style-src 'sha256-{digest}'" in policy
-    assert policy.startswith("default-src 'none'; img-src data:;")
-    assert not [attrs for _, attrs in scenes_page.tags if "style" in attrs]
-    assert not scenes_page.all("script")
-    sources = [attrs["src"] or "" for attrs in scenes_page.all("img")]
-    assert sources
-    assert all(source.startswith("data:image/webp;base64,") for source in sources)
-    assert all((attrs["href"] or "").startswith("#") for attrs in scenes_page.all("a"))
+    check_static_page(scenes_page)
+    assert scenes_page.all("img")
 
 
 def test_every_link_inside_leads_somewhere(scenes_page: Page) -> None:
@@ -131,7 +118,7 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
     refused = Answer(id=HOSTILE, question="q4", raw=HOSTILE, model=HOSTILE, outcome="refused")
     failed = Answer(id=HOSTILE, question="q1", raw=None, model="b", outcome="error", error=HOSTILE)
     page = report(tmp_path, [hostile], [*answers, refused, failed])
-    assert not page.all("script")
+    check_script(page)
     assert not [attrs for _, attrs in page.tags if "onerror" in attrs]
     assert page.html.count("</style>") == 1
     assert HOSTILE in "".join(page.words)

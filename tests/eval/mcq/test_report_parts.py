@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.eval.mcq.made_sets import answered, made_item, made_set
 from uncanny.eval.common.estimates import p_words
+from uncanny.eval.common.pictures import PageViews
 from uncanny.eval.mcq.data.items import Answer, Item
 from uncanny.eval.mcq.report import plots
 from uncanny.eval.mcq.report.gallery import MOST_SHOWN, Gallery, gallery
@@ -17,7 +20,7 @@ from uncanny.eval.metrics.intervals import wilson_interval
 
 
 def chosen(items: list[Item], answers: list[Answer]) -> Gallery:
-    return gallery(score(items, answers, resamples=0), overlays=None)
+    return gallery(score(items, answers, resamples=0), PageViews(Path("page.html")), overlays=None)
 
 
 def test_all_sixteen_patterns_are_there_and_scale_to_the_most_frequent() -> None:
@@ -128,7 +131,7 @@ def test_answers_are_shown_for_what_they_are() -> None:
     assert len(shown[1].raw) == 60
     assert cards["p"].answers[0][1][0].state == "unasked"
     assert [shown.question for shown in cards["p"].questions] == ["q2", "q3", "q4"]
-    assert cards["p"].image is None
+    assert cards["p"].shown.thumbs == (None,)
 
 
 @pytest.mark.parametrize(

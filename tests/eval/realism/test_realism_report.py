@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.eval.common.page_text import Page, check_static_page
+from tests.eval.common.page_text import Page, check_script, check_static_page
 from tests.eval.realism.made_verdicts import hand_worked, line, written
 from uncanny import realism
 from uncanny.demo.scenes import scenes
@@ -123,7 +123,7 @@ def test_deceiving_pairs_are_shown_the_most_convincing_first(page: Page) -> None
     cards = section(page, "h-pairs").split("<article")[1:]
     assert [re.findall(r"<bdi>(p\d+)</bdi>", card)[0] for card in cards] == ["p4", "p5", "p6", "p2", "p3"]
     first = Page(cards[0].split(">", 1)[1])
-    assert len(first.all("img")) == 2
+    assert len(first.all("img")) == 3
     assert "case 2: prefers the edit" in first.text
     assert "Original first, more realistic: the edited" in first.text
     assert "Edited first, more realistic: the edited" in first.text
@@ -194,7 +194,7 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
         line("b" + HOSTILE, (None, None, None), "undetermined", None, HOSTILE, **hostile),
     ]
     page = page_of(tmp_path, scored(written(tmp_path / "v.jsonl", lines)), title=HOSTILE)
-    assert not page.all("script")
+    check_script(page)
     assert not [attrs for _, attrs in page.tags if "onerror" in attrs]
     assert page.html.count("</style>") == 1
     assert HOSTILE in "".join(page.words)
@@ -208,9 +208,9 @@ def test_pictures_are_found_from_the_run_and_from_a_root(tmp_path: Path) -> None
     )
     images = some[0].parent
     assert not page_of(tmp_path, scored(file)).all("img")
-    assert len(page_of(tmp_path, scored(file), root=images).all("img")) == 2
+    assert len(page_of(tmp_path, scored(file), root=images).all("img")) == 3
     (file.parent / "run.json").write_bytes(orjson.dumps({"root": str(images)}))
-    assert len(page_of(tmp_path, scored(file)).all("img")) == 2
+    assert len(page_of(tmp_path, scored(file)).all("img")) == 3
     (file.parent / "run.json").write_bytes(b"{")
     assert not page_of(tmp_path, scored(file)).all("img")
 

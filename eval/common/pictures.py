@@ -1,0 +1,283 @@
+"""Pictures on pages: thumbnails for the overview, and what the viewer shows when one of them is opened.
+
+A page makes one `PageViews`, adds a `View` for everything that can be opened, and passes the `PageViews` to
+its template as `page_views`; `page.html.j2` then brings data, dialog and script (`viewer.js`) along:
+
+    views = PageViews(page, "link")
+    shown = views.add([View(record.image, (Layer("image", shot),), anomaly_marks(record.anomalies), size)])
+    write_rendered(environment, "mine.html.j2", page, page_views=views, shown=shown)
+
+    {% from "viewer.html.j2" import picture %}    {{ picture(shown[0], "the kitchen") }}
+
+A view has layers, pictures that lie over one another and are flipped by a key, and marks, which are drawn at
+their boxes and listed beside the picture. Marks of several groups (two runs, predicted and true) are told
+apart by colour and can be hidden by group. A page that makes its elements in a script calls `openViewer`.
+
+Full-size pictures are linked, by a path from the page to the file, or embedded. Linked ones are shown by the
+browser alone: where the file is gone the viewer says so and shows the largest copy in the page.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.page_data import page_json
+from uncanny.images import thumbnail
+from uncanny.schema import Annotation, Anomaly
+from uncanny.wording import shown
+
+PicturesMode = Literal["link", "embed"]
+PICTURES: Final[tuple[PicturesMode, ...]] = get_args(PicturesMode)
+
+THUMBNAIL_SIDE = 320
+LARGE_SIDE = 900
+# Above this side a picture is embedded reduced: the page has to open.
+EMBEDDED_SIDE = 4096
+EMBEDDED_BYTES = 200_000_000
+_EMBEDDED_QUALITY = 90
+_THREADS = 4
+# What every browser shows. A link of another name would lead to a file that may be anything.
+_SHOWN_BY_BROWSERS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".avif"})
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A file to be shown; with `sha256` only if it has these bytes, and with "" never.
+
+    So a page shows what was judged, and the records of a run from somebody else cannot bring just any file of
+    this machine into it.
+    """
+
+    path: Path
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One picture of a view: a file, or `data`, a WebP made for the page, such as a difference.
+
+    `drawn` says that the boxes are in the picture already, so that the viewer does not draw them.
+    """
+
+    name: str
+    shot: Shot | None = None
+    data: bytes | None = field(default=None, repr=False)
+    drawn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something said of a picture: `name` stands at the `box`, and beside the picture with `text`.
+
+    `box` is in pixels of the image file as seen upright, None where the place is not known. `severity` is
+    0–100, 100 fully realistic. `group` is whose it is, where marks of several are shown together.
+    """
+
+    name: str
+    box: tuple[float, float, float, float] | None = None
+    severity: int | None = None
+    text: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What opens as one: the first of `layers` first. `size` is the width and height that boxes refer to.
+
+    Marks of the groups in `hidden` are drawn only when somebody asks for them.
+    """
+
+    title: str
+    layers: tuple[Layer, ...]
+    marks: tuple[Mark, ...] = ()
+    size: tuple[int, int] | None = None
+    hidden: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A view on the page: its `number`, and a thumbnail a layer as data URI, None where it cannot be read."""
+
+    number: int
+    thumbs: tuple[str | None, ...]
+
+
+def record_view(record: Annotation, shot: Shot) -> View:
+    """The view of an image with its anomalies; boxes of its objects are there, and hidden at first."""
+    objects = tuple(
+        Mark(each.name, each.box, None, each.description, "objects") for each in record.objects if each.box
+    )
+    group = "anomalies" if objects else ""
+    size = (record.width, record.height) if record.width and record.height else None
+    marks = (*anomaly_marks(record.anomalies, group), *objects)
+    return View(record.image, (Layer("image", shot),), marks, size, ("objects",) if objects else ())
+
+
+def anomaly_marks(anomalies: Iterable[Anomaly], group: str = "") -> tuple[Mark, ...]:
+    """The marks of anomalies, the least realistic first."""
+    return tuple(
+        Mark(each.name, each.box, each.severity, each.phenomenon, group)
+        for each in sorted(anomalies, key=lambda each: each.severity)
+    )
+
+
+class PageViews:
+    """The views of one page, in the order in which next and previous lead through them.
+
+    `copies` is how many bytes of larger copies a page with linked pictures holds besides its thumbnails, the
+    first views first, for when the files are elsewhere.
+    """
+
+    def __init__(self, page: Path, pictures: PicturesMode = "link", *, copies: int = 0) -> None:
+        if pictures not in PICTURES:
+            raise UsageError(
+                f"pictures is {shown(pictures)}", remedy=f"Give {' or '.join(map(repr, PICTURES))}."
+            )
+        self.pictures = pictures
+        # Pictures that are neither linked nor embedded, as there was no more room.
+        self.not_embedded = 0
+        self._page = page
+        self._copies_room, self._full_room = copies, EMBEDDED_BYTES
+        self._views: list[dict[str, Any]] = []
+        self._copies: list[tuple[str, Markup]] = []
+
+    def add(self, views: Sequence[View]) -> list[Shown]:
+        """Make thumbnails, and links or copies. A picture that cannot be read is None, never an error."""
+        layers = [layer for view in views for layer in view.layers]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            thumbs = list(pool.map(_thumbnail, layers))
+            links = [self._link(layer, thumb) for layer, thumb in zip(layers, thumbs, strict=True)]
+            copies = self._add_copies(layers, thumbs, links, pool)
+        entries = [
+            {
+                "name": layer.name,
+                "src": link,
+                "copy": copies.get(number),
+                "made": layer.data is not None,
+                "drawn": layer.drawn,
+            }
+            for number, (layer, link) in enumerate(zip(layers, links, strict=True))
+        ]
+        added, at = [], 0
+        for view in views:
+            end = at + len(view.layers)
+            added.append(Shown(len(self._views), tuple(thumbs[at:end])))
+            self._views.append(_entry(view, entries[at:end]))
+            at = end
+        return added
+
+    @property
+    def data(self) -> Markup:
+        """For the script element `views`: a list in the order of `Shown.number`."""
+        return page_json(self._views)
+
+    @property
+    def copies(self) -> Sequence[tuple[str, Markup]]:
+        """Ids and contents of the script elements that hold a data URI each, parsed when it is looked at."""
+        return self._copies
+
+    @property
+    def image_sources(self) -> str:
+        """What the page's policy lets it show."""
+        return "data: 'self' file:" if self.pictures == "link" else "data:"
+
+    def _link(self, layer: Layer, thumb: str | None) -> str | None:
+        if self.pictures == "embed" or layer.shot is None or thumb is None:
+            return None
+        return relative_link(self._page, layer.shot.path)
+
+    def _add_copies(
+        self,
+        layers: Sequence[Layer],
+        thumbs: Sequence[str | None],
+        links: Sequence[str | None],
+        pool: ThreadPoolExecutor,
+    ) -> dict[int, str]:
+        """The names of copies by layer: full sizes of what is not linked, large ones of the rest, each while
+        there is room."""
+        names: dict[int, str] = {}
+        files = [
+            (number, layer.shot, links[number] is None)
+            for number, layer in enumerate(layers)
+            if layer.shot is not None and thumbs[number] is not None
+        ]
+        # Some at a time, so that little is made which then has no room.
+        for start in range(0, len(files), _THREADS):
+            some = [
+                (number, pool.submit(_copy, shot, full) if self._room(full) > 0 else None, full)
+                for number, shot, full in files[start : start + _THREADS]
+            ]
+            for number, copy, full in some:
+                uri = copy.result() if copy else None
+                if uri is None or len(uri) > self._room(full):
+                    self.not_embedded += full
+                    continue
+                self._take(len(uri), full)
+                names[number] = f"copy-{len(self._copies)}"
+                self._copies.append((names[number], page_json(uri)))
+        return names
+
+    def _room(self, full: bool) -> int:
+        return self._full_room if full else self._copies_room
+
+    def _take(self, size: int, full: bool) -> None:
+        if full:
+            self._full_room -= size
+        else:
+            self._copies_room -= size
+
+
+def relative_link(page: Path, file: Path) -> str | None:
+    """The address of `file` for a page at `page`: relative, None for what browsers would not show.
+
+    On another drive of Windows no relative one exists, and it is absolute. Every byte of a name that means
+    something in an address is escaped.
+    """
+    if file.suffix.lower() not in _SHOWN_BY_BROWSERS:
+        return None
+    # By name, not by resolving links: a browser takes `..` off the address, too.
+    target, start = os.path.abspath(file), os.path.abspath(page.parent)  # noqa: PTH100
+    try:
+        relative = os.path.relpath(target, start)
+    except ValueError:
+        return Path(target).as_uri()
+    return quote(os.fsencode(relative.replace(os.sep, "/")), safe="/")
+
+
+def _thumbnail(layer: Layer) -> str | None:
+    if layer.data is not None:
+        return _data_uri(layer.data)
+    return None if layer.shot is None else _file_uri(layer.shot, THUMBNAIL_SIDE)
+
+
+def _copy(shot: Shot, full: bool) -> str | None:
+    if full:
+        return _file_uri(shot, EMBEDDED_SIDE, _EMBEDDED_QUALITY)
+    return _file_uri(shot, LARGE_SIDE)
+
+
+def _file_uri(shot: Shot, side: int, quality: int = 80) -> str | None:
+    encoded = thumbnail(shot.path, side, sha256=shot.sha256, quality=quality)
+    return None if encoded is None else _data_uri(encoded)
+
+
+def _data_uri(webp: bytes) -> str:
+    return "data:image/webp;base64," + b64encode(webp).decode()
+
+
+def _entry(view: View, layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    width, height = view.size or (None, None)
+    marks = [asdict(mark) for mark in view.marks]
+    shape = {"width": width, "height": height}
+    lists = {"layers": list(layers), "marks": marks, "hidden": view.hidden}
+    return {"title": view.title, **shape, **lists}

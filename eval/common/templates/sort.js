@@ -1,0 +1,41 @@
+// Tables sorted by a click on a column's head: numbers by value, the highest first, other cells by name.
+{
+const FIGURE = /^[<>+]?\s*[-−–]?[\d.,]+/;
+
+function sortKey(cell) {
+  const text = (cell.dataset.sort ?? cell.firstChild?.textContent ?? "").trim();
+  const figure = FIGURE.exec(text.replaceAll(",", "").replace("$", ""));
+  return { text: text || cell.textContent.trim(), value: figure ? Number(figure[0].replace(/[<>+\s]/g, "").replace(/[−–]/, "-")) : NaN };
+}
+
+function sortBy(table, column, head) {
+  const down = head.getAttribute("aria-sort") !== "descending";
+  for (const other of table.tHead.querySelectorAll("[aria-sort]")) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  for (const body of table.tBodies) {
+    const rows = [...body.rows].map((row) => ({ row, key: sortKey(row.cells[column]) }));
+    rows.sort((a, b) => {
+      const unmeasured = Number.isNaN(a.key.value) - Number.isNaN(b.key.value);
+      const bothText = Number.isNaN(a.key.value) && Number.isNaN(b.key.value);
+      if (bothText) return (down ? 1 : -1) * a.key.text.localeCompare(b.key.text, undefined, { numeric: true });
+      return unmeasured || (down ? b.key.value - a.key.value : a.key.value - b.key.value);
+    });
+    body.append(...rows.map(({ row }) => row));
+  }
+}
+
+function startSorting() {
+  for (const table of document.querySelectorAll("table.grid")) {
+    const heads = table.tHead ? [...table.tHead.rows].at(-1).cells : [];
+    const simple = [...table.tBodies].every((body) => [...body.rows].every((row) => row.cells.length === heads.length));
+    if (!simple || ![...table.tBodies].some((body) => body.rows.length > 1)) continue;
+    [...heads].forEach((head, column) => {
+      const words = head.textContent.trim() || (column === 0 ? table.tHead.rows[0].cells[0].textContent.trim() : "");
+      if (!words) return;
+      const nodes = head.textContent.trim() ? [...head.childNodes] : ["sort by name"];
+      head.replaceChildren(el("button", { type: "button", class: "sort", title: `Sort by ${words.replace(/\s+/g, " ")}`, onclick: () => sortBy(table, column, head) }, nodes));
+    });
+  }
+}
+startSorting();
+}

@@ -1,0 +1,146 @@
+"""Pictures on pages: links that stay relative and inert, full sizes in the page, room that is kept to."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.pictures import (
+    THUMBNAIL_SIDE,
+    Layer,
+    Mark,
+    PageViews,
+    Shot,
+    View,
+    record_view,
+    relative_link,
+)
+from uncanny.schema import Annotation
+
+
+def picture(path: Path, size: tuple[int, int] = (800, 600)) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.effect_noise(size, 40).convert("RGB").save(path)
+    return path
+
+
+def entry(views: PageViews, number: int = 0) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(views.data)[number]
+    return content
+
+
+def size_of(uri: str) -> tuple[int, int]:
+    with Image.open(io.BytesIO(base64.b64decode(uri.partition(",")[2]))) as image:
+        return image.size
+
+
+def test_a_link_leads_from_the_page_to_the_file(tmp_path: Path) -> None:
+    file = picture(tmp_path / "in" / "a b#?%.png")
+    views = PageViews(tmp_path / "runs" / "r" / "report.html")
+    (shown,) = views.add([View("a", (Layer("image", Shot(file)),))])
+    (layer,) = entry(views)["layers"]
+    assert layer["src"] == "../../in/a%20b%23%3F%25.png"
+    assert layer["copy"] is None
+    assert size_of(shown.thumbs[0] or "") == (THUMBNAIL_SIDE, 240)
+    assert views.image_sources == "data: 'self' file:"
+
+
+NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=30)
+
+
+@given(NAMES)
+def test_no_name_makes_a_link_anything_but_a_path_below(name: str) -> None:
+    link = relative_link(Path("/runs/report.html"), Path("/runs") / f"{name}.png")
+    assert link is not None
+    assert re.fullmatch(r"[A-Za-z0-9_.~%-]+", link)
+    assert not link.startswith("/")
+    assert unquote(link, errors="surrogateescape") == f"{name}.png"
+
+
+def test_what_browsers_do_not_show_is_not_linked_but_in_the_page(tmp_path: Path) -> None:
+    file = picture(tmp_path / "a.tiff")
+    views = PageViews(tmp_path / "report.html")
+    views.add([View("a", (Layer("image", Shot(file)),))])
+    (layer,) = entry(views)["layers"]
+    assert layer["src"] is None
+    ((name, content),) = views.copies
+    assert name == layer["copy"]
+    assert size_of(json.loads(content)) == (800, 600)
+    assert relative_link(tmp_path / "report.html", tmp_path / "a.html") is None
+
+
+def test_embedded_pictures_are_whole_and_need_no_file(tmp_path: Path) -> None:
+    views = PageViews(tmp_path / "report.html", "embed")
+    files = [picture(tmp_path / f"{n}.png") for n in range(5)]
+    views.add([View(file.name, (Layer("image", Shot(file)),)) for file in files])
+    assert views.image_sources == "data:"
+    assert [entry(views, n)["layers"][0]["src"] for n in range(5)] == [None] * 5
+    assert [size_of(json.loads(content)) for _, content in views.copies] == [(800, 600)] * 5
+
+
+def test_without_more_room_the_page_says_how_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uncanny.eval.common.pictures.EMBEDDED_BYTES", 400_000)
+    views = PageViews(tmp_path / "report.html", "embed")
+    files = [picture(tmp_path / f"{n}.png") for n in range(9)]
+    views.add([View(file.name, (Layer("image", Shot(file)),)) for file in files])
+    assert sum(len(content) for _, content in views.copies) <= 400_000
+    assert len(views.copies) + views.not_embedded == 9
+    assert 0 < views.not_embedded < 9
+
+
+def test_a_file_that_is_gone_or_was_changed_is_neither_linked_nor_shown(tmp_path: Path) -> None:
+    file = picture(tmp_path / "a.png")
+    views = PageViews(tmp_path / "report.html", copies=10_000_000)
+    shots = [Shot(tmp_path / "gone.png"), Shot(file, "0" * 64), Shot(file, "")]
+    shown = views.add([View("a", (Layer("image", shot),)) for shot in shots])
+    assert [each.thumbs for each in shown] == [(None,)] * 3
+    assert [entry(views, n)["layers"][0]["src"] for n in range(3)] == [None] * 3
+    assert not views.copies
+
+
+def test_a_record_brings_its_anomalies_and_objects_with_their_boxes() -> None:
+    anomaly = {"name": "n", "phenomenon": "p", "reasoning": "r", "severity": 40, "box": [1, 2, 3, 4]}
+    record = Annotation.model_validate(
+        {
+            "image": "a.png",
+            "sha256": None,
+            "width": 9,
+            "height": 8,
+            "status": "ok",
+            "model": "m",
+            "prompts": "p",
+            "anomalies": [anomaly, anomaly | {"severity": 5, "box": None}],
+            "objects": [{"name": "cup", "description": "white", "box": [0, 0, 5, 5]}],
+        }
+    )
+    view = record_view(record, Shot(Path("a.png")))
+    assert view.size == (9, 8)
+    assert view.marks == (
+        Mark("n", None, 5, "p", "anomalies"),
+        Mark("n", (1, 2, 3, 4), 40, "p", "anomalies"),
+        Mark("cup", (0, 0, 5, 5), None, "white", "objects"),
+    )
+    assert view.hidden == ("objects",)
+
+
+def test_hostile_words_cannot_end_the_data(tmp_path: Path) -> None:
+    views = PageViews(tmp_path / "report.html")
+    views.add([View("</script><b>", (Layer("<i>", None),), (Mark("</script>", text="<!--"),))])
+    assert not set(views.data) & set("<>&")
+    assert entry(views)["title"] == "</script><b>"
+
+
+def test_another_word_for_pictures_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="pictures is 'inline'"):
+        PageViews(tmp_path / "a.html", "inline")  # type: ignore[arg-type]
