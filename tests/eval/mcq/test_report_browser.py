@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.common.page_in_browser import browser, needs_browser
+from tests.eval.common.page_in_browser import IMAGES_SHOWN, browser, needs_browser
 from tests.eval.mcq.made_sets import answers_to
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.score.controls import baseline_answers
@@ -47,7 +47,7 @@ async def test_page_fits_and_keeps_to_itself(page: str, tmp_path: Path, scheme: 
         assert await tab.js(f"{root}.scrollWidth <= {root}.clientWidth")
         dark = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g)[0] < 128"
         assert await tab.js(dark) == (scheme == "dark")
-        assert await tab.js("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+        await tab.until(IMAGES_SHOWN)
         inside = (
             "[...document.querySelectorAll('.plot svg text.label')].every(text => {"
             " const [one, all] = [text, text.ownerSVGElement].map(node => node.getBoundingClientRect());"
