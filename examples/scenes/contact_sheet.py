@@ -1,4 +1,7 @@
-"""One picture of all scenes, for the README: each pair side by side, the anomaly on the left."""
+"""One picture of all scenes, for the README: each pair side by side, the anomaly on the left.
+
+The pictures without a partner come last.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def write_contact_sheet(data: Path, out: Path) -> None:
     rows = -(-len(pairs) // PAIRS_A_ROW)
     width = PAIRS_A_ROW * (2 * TILE[0] + 3 * GAP)
     sheet = Image.new("RGB", (width, rows * (TILE[1] + GAP) + GAP), PAPER)
-    for index, pair in enumerate(pairs.values()):
+    for index, pair in enumerate(pairs[key] for key in sorted(pairs, key=lambda key: (not key, key))):
         left = (index % PAIRS_A_ROW) * (2 * TILE[0] + 3 * GAP) + GAP
         top = index // PAIRS_A_ROW * (TILE[1] + GAP) + GAP
         for column, name in enumerate(pair[role] for role in sorted(pair)):
