@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from uncanny.demo.scenes import Scene, scenes
 from uncanny.errors import RequestRejectedError
 from uncanny.eval.mcq.data.overlay import render_overlay
 from uncanny.eval.mcq.score.parser import read_choice
-from uncanny.prompts import prompt_set
+from uncanny.prompts import earlier_set, prompt_set
 
 PROMPTS = prompt_set("mcq")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "demo.md"
@@ -48,7 +49,11 @@ def text_of(name: str, scene: Scene = SCENES[0]) -> str:
     options = {**{str(letter): text for letter, text in texts.items()}, "E": "none of these"}
     if name == "q4_no_image":
         options["F"] = "no picture"
-    return PROMPTS[name].fill(options=orjson.dumps(options).decode())
+    return PROMPTS[name].fill(choices=lines(options))
+
+
+def lines(options: Mapping[str, str]) -> str:
+    return "\n".join(f"{letter}. {text}" for letter, text in options.items())
 
 
 @cache
@@ -77,6 +82,14 @@ def test_without_an_image_only_the_listed_pair_is_guessed() -> None:
     guessed = {scene.pair_id for scene in SCENES if scene_answer(scene, "q4_no_image") != "F"}
     assert guessed == {scene.pair_id for scene in SCENES if "q4_no_image" in MCQ_MISTAKES.get(scene.id, {})}
     assert len(guessed) == 1
+
+
+def test_texts_of_0_1_0_are_answered_alike() -> None:
+    earlier = earlier_set("mcq@b4fed076")
+    assert earlier is not None
+    for scene in SCENES:
+        options = orjson.dumps({**scene.mcq.q4.options, "E": "none", "F": "no picture"}).decode()
+        assert generate(earlier["q4_no_image"].fill(options=options)) == scene_answer(scene, "q4_no_image")
 
 
 def test_every_wrong_answer_is_wrong_and_documented() -> None:
@@ -135,7 +148,7 @@ def test_the_fake_server_makes_up_choices_for_unknown_images(name: str) -> None:
     for seed in range(160):
         images = [] if name == "q4_no_image" else [digest(seed)]
         options = {letter: f"{letter} {seed}" for letter in "ABCDEF"}
-        fields = {"options": orjson.dumps(options).decode()} if name in ("q2", "q4", "q4_no_image") else {}
+        fields = {"choices": lines(options)} if name in ("q2", "q4", "q4_no_image") else {}
         text = PROMPTS[name].fill(**fields)
         answer_text = generate(text, *images, objects=8)
         assert generate(text, *images, objects=8) == answer_text

@@ -97,9 +97,10 @@ def test_an_empty_system_text_sends_none(folder: Path) -> None:
         ("q1.md", b"Is it so?\nFor 5$?", "q1.md, line 2: '$?' is no variable. Write $$ for a dollar sign."),
         ("q1.md", b"${options", "q1.md, line 1: '${options' is no variable."),
         ("q1.md", b"Is it $odd?", "q1.md, line 1: there is no variable $odd in this text. It has none."),
-        ("q2.md", b"$opinions", "q2.md, line 1: there is no variable $opinions in this text. Did you mean $options?"),
-        ("q2.md", b"Where is it?", "q2.md: $options is missing. It stands for the options"),
-        ("q2.md", b"Where is it? $$options", "q2.md: $options is missing"),
+        ("q2.md", b"$opinions", "no variable $opinions in this text. Did you mean $options?"),
+        ("q2.md", b"$odd", "there is no variable $odd in this text. It has $choices, $options."),
+        ("q2.md", b"Where is it?", "q2.md: $choices is missing. It stands for the options"),
+        ("q2.md", b"Where is it? $$choices", "q2.md: $choices is missing"),
         ("q1.md", b"x" * 1_000_001, "q1.md has more than 1,000,000 bytes"),
         ("system.md", b"$options", "system.md, line 1: there is no variable $options"),
     ],
@@ -125,7 +126,7 @@ def make_parent(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda path: None, "is not there. `uncanny prompts mcq -o DIR` writes 6 texts to begin from."),
+        (lambda _path: None, "is not there. `uncanny prompts mcq -o DIR` writes 6 texts to begin from."),
         (make_file, "is a file and no folder of texts. Name the folder it is in"),
         (Path.mkdir, "holds no texts"),
         (make_parent, "holds texts of several protocols. Name "),

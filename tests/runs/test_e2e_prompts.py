@@ -180,8 +180,8 @@ def test_from_python(texts: Path, tmp_path: Path) -> None:
     assert uncanny.annotate_image(image, model="demo", prompts=texts).prompts == mixed.id
     run = uncanny.annotate(image, model="demo", out=tmp_path / "run", prompts=str(texts))
     assert [record.prompts for record in run.annotations] == [mixed.id]
+    (texts / "system.md").write_text("Look away.")
     with pytest.raises(RunMismatchError, match=r"another system\.md\. Leave out `prompts`"):
-        (texts / "system.md").write_text("Look away.")
         uncanny.annotate(image, model="demo", out=tmp_path / "run", prompts=texts)
     for wrong in (7, "", b"texts"):
         with pytest.raises(UsageError, match="`prompts`"):

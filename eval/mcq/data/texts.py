@@ -7,7 +7,7 @@ release of SalArt-VQA does, are asked with them as they are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import orjson
@@ -50,7 +50,7 @@ def question_text(item: Item, question: AskedQuestion, ours: PromptSet | None = 
         return item.prompts[question]
     options = _own_options(item, question)
     text = (ours or prompt_set("mcq"))[question]
-    return text.fill(**({} if options is None else {"options": _json(options)}))
+    return text.fill(**({} if options is None else {"options": _json(options), "choices": _lines(options)}))
 
 
 def prompt_id(item: Item, question: AskedQuestion, ours: PromptSet | None = None) -> str:
@@ -115,6 +115,11 @@ def _options(item: Item, question: Question) -> dict[str, str]:
     choice = item.choice(question)
     assert isinstance(choice, TextChoice)
     return {**dict(sorted(choice.options.items())), "E": NONE_OF_THEM[question]}
+
+
+def _lines(options: Mapping[str, str]) -> str:
+    """One option a line, whatever white space is in it."""
+    return "\n".join(f"{letter}. {' '.join(text.split())}" for letter, text in options.items())
 
 
 def _json(value: object) -> str:

@@ -172,7 +172,16 @@ _PHENOMENON = ItemField(
 _SEVERITY = ItemField(
     "severity",
     kind="severity",
-    labels=("severity score", "score", "severity rating", "severity level", "realism score"),
+    labels=(
+        "severity score",
+        "score",
+        "severity rating",
+        "severity level",
+        "realism",
+        "realism score",
+        "realism rating",
+        "realism level",
+    ),
     note="integer from 0, completely unreal, to 100, fully realistic",
 )
 _OBJECT_LABELS = ("objects involved", "involved objects", "objects concerned", "related objects", "object")

@@ -247,7 +247,7 @@ def _validation_message(error: ValidationError) -> str:
 
 
 _NUMBER = re.compile(
-    r"""(?:severity(?:\s++(?:score|rating|level))?|score)?\s*+[:=]?\s*+
+    r"""(?:(?:severity|realism)(?:\s++(?:score|rating|level))?|score)?\s*+[:=]?\s*+
         (?P<sign>[-+]?)(?P<digits>\d+)(?:\.(?P<decimals>\d+))?
         (?:\s*+(?:/|out\ of)\s*+(?P<scale>\d+)|\s*+%)?
         (?P<rest>.*)""",
@@ -266,9 +266,9 @@ def read_severity(value: object) -> int:
     """The severity `value` says, 0–100.
 
     Takes integers, integral floats, and text such as `20`, `20/100`, `5/100 (very unreal)`,
-    `Severity: 20`, `20 - clearly impossible`. `20%` is 20: a percentage is by definition out of 100.
-    Other scales (`7/10`), fractions (`0.2`), ranges (`20-30`) and words (`high`) are not converted, since
-    what they mean here is a guess. Nothing is clipped and nothing has a default.
+    `Severity: 20`, `Realism: 20`, `20 - clearly impossible`. `20%` is 20: a percentage is by definition out
+    of 100. Other scales (`7/10`), fractions (`0.2`), ranges (`20-30`) and words (`high`) are not converted,
+    since what they mean here is a guess. Nothing is clipped and nothing has a default.
 
     Raises `AnswerError` for everything else; its message can be shown to the model.
     """

@@ -39,7 +39,7 @@ def list_anomalies(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     """Turn 2 after "yes": the picture's quadruples as text, whatever turn 1 said."""
     entries = [
         f"@{number}. Name: {row['name']}\nPhenomenon: {row['phenomenon']}\nReasoning: {row['reasoning']}\n"
-        f"Severity Score: {row['severity']}"
+        f"Realism: {row['severity']}"
         for number, row in enumerate(quadruples(views[0].anomalies, views[0].merged), 1)
     ]
     return "\n\n".join(entries) or "No anomalies found."

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from uncanny.demo.mistakes import MCQ_MISTAKES
 from uncanny.demo.recognition import RecognizedPrompt
@@ -27,6 +27,7 @@ _WORD_FORMS: Final = (*["{}"] * 14, "{}.", "Probably {}, but it is hard to say."
 
 _LETTER = re.compile(r"\b[A-F]\b")
 _RANGE = re.compile(r"\bA *(?:-|–|—|to) *([D-F])\b")
+_OPTION = re.compile(r"([A-F])\. (.*)")
 _YES, _NO = re.compile(r"\byes\b", re.IGNORECASE), re.compile(r"\bno\b", re.IGNORECASE)
 
 
@@ -38,9 +39,9 @@ def answer_choice(prompt: RecognizedPrompt, views: Sequence[View]) -> str:
 
 def answer_without_image(prompt: RecognizedPrompt, _views: Sequence[View]) -> str:
     """F, but for the listed mistake; of options not of a bundled scene, one set in eight gets a guess."""
-    options = {str(letter): str(text) for letter, text in prompt.record("options").items()}
+    options = _options(prompt)
     choices = {letter: options[letter] for letter in "ABCD" if letter in options}
-    pair = [scene for scene in scenes() if scene.mcq.q4.options == choices]
+    pair = [scene for scene in scenes() if _written(scene.mcq.q4.options) == choices]
     for scene in pair:
         if (guess := MCQ_MISTAKES.get(scene.id, {}).get(NO_IMAGE)) is not None:
             return guess
@@ -48,6 +49,18 @@ def answer_without_image(prompt: RecognizedPrompt, _views: Sequence[View]) -> st
     if not pair and hashlib.sha256(seed.encode()).digest()[0] < 32:
         return made_up_choice(seed, NO_IMAGE)
     return "F"
+
+
+def _options(prompt: RecognizedPrompt) -> dict[str, str]:
+    """By letter, from lines such as `A. …`, or from JSON as texts of earlier versions have it."""
+    lines = (_OPTION.fullmatch(line.strip()) for line in prompt.text("choices").splitlines())
+    listed = {match[1]: match[2] for match in lines if match is not None}
+    return listed or _written({str(key): str(text) for key, text in prompt.record("options").items()})
+
+
+def _written(options: Mapping[Any, str]) -> dict[str, str]:
+    """As lines have them: with single spaces."""
+    return {str(letter): " ".join(text.split()) for letter, text in options.items()}
 
 
 def choice_for_text(text: str, images: Sequence[str]) -> str | None:

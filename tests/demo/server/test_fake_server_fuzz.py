@@ -29,7 +29,7 @@ TEXTS = [
     PERCEIVE,
     prompt_set("realism")["first_check"].fill(),
     prompt_set("realism")["second_check"].fill(),
-    prompt_set("mcq")["q4_no_image"].fill(options="{}"),
+    prompt_set("mcq")["q4_no_image"].fill(choices="{}"),
     prompt_set("detect")["source"].fill(),
     prompt_set("annotate")["perceive_1"].fill(draft="9" * 20, drafts="\u0663"),
     prompt_set("annotate")["format"].fill(findings="[{}, 7, [[]]]"),

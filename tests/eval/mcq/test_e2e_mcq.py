@@ -185,14 +185,14 @@ def test_the_control_asks_q4_again_without_the_image(drawn: Path, run: McqRun) -
     assert len(run.answers()) == ALL + len(controls)
     for sent in blind:
         assert sent.kinds == ("text",)
-        assert '"F":"no picture was provided"' in sent.text
+        assert "\nF. no picture was provided\n" in sent.text
 
 
 def test_refusals_are_answers_and_failures_are_asked_again(drawn: Path, run: McqRun) -> None:
     command = ("mcq", "run", drawn, "-o", run.path)
     with recording(
-        refuse=lambda sent: "a clearly visible fault" in sent.text,
-        fail=lambda sent: "Where in this picture" in sent.text,
+        refuse=lambda sent: "Does this picture have" in sent.text,
+        fail=lambda sent: "Which of these places" in sent.text,
     ) as server:
         done = uncanny_here(*command, *server.asked(), "--json", "--limit", "3")
     content = done.json()
@@ -210,6 +210,6 @@ def test_refusals_are_answers_and_failures_are_asked_again(drawn: Path, run: Mcq
         assert (kept.code, server.requests()) == (1, 0)
         again = uncanny_here(*command, *server.asked(), "--limit", "3", "-q")
         assert (again.code, again.err) == (0, "")
-        assert all("Where in this picture" in sent.text for sent in server.sent())
+        assert all("Which of these places" in sent.text for sent in server.sent())
         assert server.requests() == sum(answer.question == "q2" for answer in answers.values())
     assert Counter(a.outcome for a in run.answers().values())["refused"] == 3
