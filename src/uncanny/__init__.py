@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from uncanny.eval.audit.run import audit as audit
     from uncanny.eval.audit.run import audit_async as audit_async
     from uncanny.eval.audit.score.result import AuditResult as AuditResult
+    from uncanny.eval.compare.score.result import CompareResult as CompareResult
+    from uncanny.eval.compare.score.result import Comparison as Comparison
+    from uncanny.eval.compare.score.score import compare as compare
     from uncanny.eval.detect.forecast import DetectForecast as DetectForecast
     from uncanny.eval.detect.forecast import detect_forecast as detect_forecast
     from uncanny.eval.detect.run import DetectRun as DetectRun
@@ -92,6 +95,8 @@ __all__, __getattr__, __dir__ = lazy_names(
         ),
         "uncanny.eval.audit.run": "audit audit_async",
         "uncanny.eval.audit.score.result": "AuditResult",
+        "uncanny.eval.compare.score.result": "CompareResult Comparison",
+        "uncanny.eval.compare.score.score": "compare",
         "uncanny.eval.detect.forecast": "DetectForecast detect_forecast",
         "uncanny.eval.detect.run": "DetectRun detect detect_async",
         "uncanny.eval.detect.score": "DetectScore",

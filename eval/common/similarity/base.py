@@ -35,6 +35,10 @@ class FieldPairs:
     reasoning: TextPairs
 
 
+# Of phenomena and of reasonings.
+FieldMatrices = tuple[Matrix, Matrix]
+
+
 class Similarity(Protocol):
     """A measure of how close two texts are in meaning, from 0 to 1, higher is closer."""
 
@@ -122,6 +126,16 @@ def mutual(
     if own is not None:
         yield from own(fields, balance, at_least)
         return
+    for forth, back in both_directions(measure, fields):
+        mixed = (_mixed(forth, balance) + _mixed(back, balance).T) / 2
+        mixed[mixed < at_least] = 0.0
+        yield mixed
+
+
+def both_directions(
+    measure: Similarity, fields: Iterable[FieldPairs]
+) -> Iterator[tuple[FieldMatrices, FieldMatrices]]:
+    """The first side against the second and the second against the first, for each entry, in order."""
 
     def directions() -> Iterator[TextPairs]:
         for each in fields:
@@ -132,8 +146,10 @@ def mutual(
     matrices = measure.matrices(directions())
     for forth in matrices:
         back, reasoning, reasoning_back = next(matrices), next(matrices), next(matrices)
-        mixed: Matrix = balance * ((forth + back.T) / 2) + (1 - balance) * (
-            (reasoning + reasoning_back.T) / 2
-        )
-        mixed[mixed < at_least] = 0.0
-        yield mixed
+        yield (forth, reasoning), (back, reasoning_back)
+
+
+def _mixed(matrices: FieldMatrices, balance: float) -> Matrix:
+    phenomenon, reasoning = matrices
+    mixed: Matrix = balance * phenomenon + (1 - balance) * reasoning
+    return mixed

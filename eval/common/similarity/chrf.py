@@ -77,22 +77,16 @@ class ChrfSimilarity:
                 self._orders,
                 self._factor,
             )
-            fields_of_pairs = counted.by_field()
-            full = np.zeros(len(fields_of_pairs[0]))
+            pairs = counted.by_field()
             for order in range(self._orders + 1):
                 if order:
                     counted.count(order)
                 if order in _WORTH_A_LOOK:
-                    full = _mixed(counted.both_ways(counted.bound(order)), fields_of_pairs, balance)
-                    counted.drop(fields_of_pairs, full < at_least - _SLACK)
-            full = _mixed(counted.both_ways(counted.shared), fields_of_pairs, balance)
+                    most = counted.both_ways(counted.bound(order), pairs, balance)
+                    counted.drop(pairs, most < at_least - _SLACK)
+            full = counted.both_ways(counted.shared, pairs, balance)
             full[full < at_least] = 0.0
             yield from counted.cut_fields(full)
-
-
-def _mixed(scores: Floats, fields: tuple[Ints, Ints], balance: float) -> Floats:
-    phenomenon, reasoning = (scores[each] for each in fields)
-    return balance * phenomenon + (1 - balance) * reasoning
 
 
 @dataclass(slots=True)
@@ -161,8 +155,14 @@ class _Counted:
         # chrF divides by n-gram counts, so rounding may lift it a hair above 100.
         return np.where(some, np.minimum(1.0, 100 * score / 100), 0.0)
 
-    def both_ways(self, shared: Ints) -> Floats:
-        return (self.scores(shared) + self.scores(shared, swapped=True)) / 2
+    def both_ways(self, shared: Ints, fields: tuple[Ints, Ints], balance: float) -> Floats:
+        """Both fields mixed, the mean of both directions, as `base.mutual` has it."""
+        directions = (self.scores(shared), self.scores(shared, swapped=True))
+        phenomenon, reasoning = fields
+        forth, back = (
+            balance * scores[phenomenon] + (1 - balance) * scores[reasoning] for scores in directions
+        )
+        return (forth + back) / 2
 
     def by_field(self) -> tuple[Ints, Ints]:
         """Which pairs are of phenomena and which of reasonings, where entries take turns."""

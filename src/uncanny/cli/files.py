@@ -52,6 +52,16 @@ def at_rest(path: Path) -> Path:
     return copy
 
 
+def name_and_path(argument: str) -> tuple[str | None, Path]:
+    """From NAME=PATH, or a path alone, also one with an equals sign. Raises UsageError."""
+    name, equals, path = argument.partition("=")
+    if not equals or Path(argument).exists():
+        return None, Path(argument)
+    if not name.strip() or not path:
+        raise UsageError(f"{argument!r} has no name or no path", remedy="Write NAME=PATH.")
+    return name.strip(), Path(path)
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """A file to be written. `what` it is for people; `ours` tells from a file whether it is an earlier one.
@@ -76,7 +86,7 @@ def page(path: Path, *, makes_folder: bool = False) -> Output:
 
 
 def scores_json(path: Path, keys: Iterable[str]) -> Output:
-    """Scores as JSON: an object that has all `keys`; of several models, each model has."""
+    """Scores as JSON: an object that has all `keys`; of several models or comparisons, each has."""
 
     def ours(file: Path) -> bool:
         try:
@@ -84,8 +94,11 @@ def scores_json(path: Path, keys: Iterable[str]) -> Output:
         except orjson.JSONDecodeError:
             return False
         models = content.get("models") if isinstance(content, dict) else None
-        each = list(models.values()) if isinstance(models, dict) else [content]
-        return bool(each) and all(isinstance(record, dict) and set(keys) <= record.keys() for record in each)
+        several = content.get("comparisons") if isinstance(content, dict) else None
+        each = list(models.values()) if isinstance(models, dict) else several or [content]
+        return isinstance(each, list) and all(
+            isinstance(record, dict) and set(keys) <= record.keys() for record in each
+        )
 
     return Output(path, "JSON of these scores", ours)
 

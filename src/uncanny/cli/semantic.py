@@ -11,7 +11,7 @@ import click
 import orjson
 
 from uncanny.cli.command import Command
-from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, rows_jsonl
+from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, name_and_path, rows_jsonl
 from uncanny.cli.options import (
     PATH,
     Real,
@@ -24,7 +24,6 @@ from uncanny.cli.options import (
     seed_option,
 )
 from uncanny.cli.terminal import harmless, on_terminal
-from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
     from uncanny.eval.common.anomalies.image import MatchedImage
@@ -128,7 +127,7 @@ def command(
     from uncanny.eval.semantic.score.result import page_beside
     from uncanny.semantic import score
 
-    named = name_paths([_name_and_path(argument) for argument in predictions])
+    named = name_paths([name_and_path(argument) for argument in predictions])
     paths = {name: at_rest(path) for name, path in named.items()}
     default_page = page_beside(next(iter(paths.values())))
     files = ScoreFiles.chosen(default_page, json_file=json_file, report=report, no_report=no_report)
@@ -149,15 +148,6 @@ def command(
     files.write(to_json=scores.to_json, text=lambda: str(scores), report=scores.report)
     failures = any(each.has_failures for each in scores.predictions.values())
     raise click.exceptions.Exit(RUN_CODES["failures"] if failures else 0)
-
-
-def _name_and_path(argument: str) -> tuple[str | None, Path]:
-    name, equals, path = argument.partition("=")
-    if not equals or Path(argument).exists():
-        return None, Path(argument)
-    if not name.strip() or not path:
-        raise UsageError(f"{argument!r} has no name or no path", remedy="Write NAME=PATH.")
-    return name.strip(), Path(path)
 
 
 @contextmanager

@@ -1,0 +1,301 @@
+"""What a comparison reads: the records of two runs, and which image of one is which of the other.
+
+Images are paired by name, digest, path or stem (`eval.common.matching`); two releases of a generator by the
+prompt their images were made from. A record that failed in either run is left out: it is not flawless.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.alike import Origin, Provenance
+from uncanny.eval.common.anomalies.load import name_paths
+from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
+from uncanny.eval.common.matching import Rule, pair_images
+from uncanny.eval.common.sources import (
+    FINISHED,
+    AnnotationSource,
+    LeftOut,
+    LeftOutBy,
+    OpenSource,
+    left_out_by,
+    of_place,
+    open_source,
+    read_sources,
+)
+from uncanny.records.run_folder import unfinished
+from uncanny.schema import Annotation, Usage
+
+By = Literal["image", "prompt"]
+# By which key of a record, or by what else, images are of one prompt.
+PromptRule = Literal["prompt_id", "prompt", "stem"]
+PROMPT_KEYS: tuple[PromptRule, ...] = ("prompt_id", "prompt")
+
+
+@dataclass(frozen=True, slots=True)
+class RunImage:
+    """One image as a run saw it: its record without what a comparison does not ask for.
+
+    `scored` has no anomalies where the record is left out. `usage` is None where the record does not say.
+    `prompts` are the keys by which it may be paired with an image of another release.
+    """
+
+    scored: ScoredImage
+    width: int | None
+    height: int | None
+    left_out: LeftOutBy | None
+    usage: Usage | None
+    prompts: Mapping[PromptRule, str]
+    path: Path
+    digest: str | None
+
+    @property
+    def image(self) -> str:
+        return self.scored.image
+
+    @property
+    def sha256(self) -> str | None:
+        return self.scored.sha256
+
+    @property
+    def anomalies(self) -> tuple[ScoredAnomaly, ...]:
+        return self.scored.anomalies
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """One side: all its images in the order of the file, and how they were made.
+
+    `seconds` is what the run took by the clock, over all sessions, and `replayed` the answers it took from
+    the answer cache; both None where no `run.json` says. `is_run` says whether there is one at all.
+    """
+
+    name: str
+    place: str
+    images: tuple[RunImage, ...]
+    left_out: LeftOut
+    provenance: Provenance
+    is_run: bool
+    seconds: float | None = None
+    replayed: int | None = None
+    notices: tuple[str, ...] = ()
+
+
+def read_runs(
+    runs: Sequence[AnnotationSource | Mapping[str, AnnotationSource]], root: str | PathLike[str] | None
+) -> tuple[ComparedRun, ...]:
+    """All runs, whole.
+
+    Raises UsageError for fewer than two, and ItemsError with all that is wrong with the records of any.
+    """
+    sources = read_sources(named(runs))
+    opened = []
+    for source in sources:
+        if source.kind == "images":
+            raise UsageError(
+                f"{source.name}: {source.place} holds no annotations", remedy="Annotate its images first."
+            )
+        opened.append(open_source(source, None if root is None else Path(root)))
+    problems: list[Problem] = []
+    read = []
+    for each in opened:
+        own: list[Problem] = []
+        read.append(_read(each, own))
+        problems += [of_place(problem, each.place) for problem in own]
+    if problems:
+        raise ItemsError(f"{len(opened)} runs", problems, remedy="Correct these lines; nothing was compared.")
+    for each, run in zip(opened, read, strict=True):
+        if not run.images:
+            raise UsageError(f"{run.name}: {each.place} holds no annotations", remedy="Annotate first.")
+    return tuple(read)
+
+
+def named(
+    runs: Sequence[AnnotationSource | Mapping[str, AnnotationSource]],
+) -> dict[str, AnnotationSource]:
+    """Runs by their names: those of a mapping, else a run's model, the file's or folder's name, or a letter.
+
+    Raises UsageError for fewer than two runs, and for two of one name.
+    """
+    if len(runs) == 1 and isinstance(runs[0], Mapping):
+        by_name = {str(name): source for name, source in runs[0].items()}
+    else:
+        wrong = [run for run in runs if isinstance(run, Mapping)]
+        if wrong:
+            raise UsageError("Runs are given one by one, or all in one mapping with their names")
+        paths = [Path(run) for run in runs if isinstance(run, str | PathLike)]
+        for path in paths:
+            if not path.exists():
+                raise UsageError(
+                    f"{path} does not exist", remedy="Name a run folder or a file of annotations."
+                )
+        names = iter(name_paths([(None, path) for path in paths]))
+        by_name = {}
+        for number, run in enumerate(runs, 1):
+            if not isinstance(run, Mapping):
+                by_name[next(names) if isinstance(run, str | PathLike) else f"run {number}"] = run
+    if len(by_name) < 2:
+        raise UsageError(
+            f"A comparison takes two runs or more, not {len(by_name)}",
+            remedy="Name the run to compare with first, then the others.",
+        )
+    return by_name
+
+
+def _read(source: OpenSource, problems: list[Problem]) -> ComparedRun:
+    images: list[RunImage] = []
+    origin = Origin()
+    left_out: Counter[LeftOutBy] = Counter()
+    for _, record in source.records(problems):
+        why = left_out_by(record)
+        if why is None:
+            origin.add(record)
+        else:
+            left_out[why] += 1
+        images.append(_image(record, why, source))
+    run = source.run
+    totals = None if run is None else run.info.totals
+    return ComparedRun(
+        source.source.name,
+        source.place,
+        tuple(images),
+        LeftOut(**{str(why): number for why, number in left_out.items()}),
+        origin.provenance(run),
+        run is not None and run.written,
+        None if totals is None else totals.seconds,
+        None if totals is None else totals.replayed,
+        _notices(source, len(images)),
+    )
+
+
+def _image(record: Annotation, why: LeftOutBy | None, source: OpenSource) -> RunImage:
+    extra = record.model_extra or {}
+    anomalies = tuple(
+        ScoredAnomaly(each.name, each.phenomenon, each.reasoning, each.severity, each.box, each.kind)
+        for each in record.anomalies
+    )
+    judged = extra.get("source")
+    scored = ScoredImage(
+        record.image,
+        anomalies if why is None else (),
+        judged if judged in ("generated", "real") else None,
+        "source" in extra,
+        record.sha256.lower() if record.sha256 else None,
+        record.status,
+    )
+    prompts: dict[PromptRule, str] = {"stem": PurePosixPath(record.image.replace("\\", "/")).stem}
+    for key in PROMPT_KEYS:
+        value = extra.get(key)
+        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+            prompts[key] = str(value)
+    return RunImage(
+        scored,
+        record.width,
+        record.height,
+        why,
+        record.usage if "usage" in record.model_fields_set else None,
+        prompts,
+        source.locate(record.image),
+        source.digest(record),
+    )
+
+
+def _notices(source: OpenSource, records: int) -> tuple[str, ...]:
+    if source.run is None:
+        return ()
+    left = unfinished(source.run.folder.path, "images", records)
+    if left is not None:
+        return (f"{source.source.name}: {left}.",)
+    state = source.run.info.state
+    return () if state in (None, FINISHED) else (f"{source.source.name}: its run is not finished ({state}).",)
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePair:
+    """The same image in both runs, or two images of one prompt; `prompt` is None where pairs are by image."""
+
+    a: RunImage
+    b: RunImage
+    prompt: str | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether both records count; else the pair is in no figure but cost."""
+        return self.a.left_out is None and self.b.left_out is None
+
+    @property
+    def same_picture(self) -> bool:
+        """Whether a box in one can be the place of a box in the other."""
+        ours, theirs = ((image.width, image.height) for image in (self.a, self.b))
+        return self.prompt is None and (ours == theirs or None in (*ours, *theirs))
+
+
+@dataclass(frozen=True, slots=True)
+class PairedRuns:
+    """Two runs, image by image. `rules` counts the pairs that each rule made, of prompts the one rule."""
+
+    a: ComparedRun
+    b: ComparedRun
+    pairs: tuple[ImagePair, ...]
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    rules: Mapping[Rule | PromptRule, int]
+
+
+def pair_runs(a: ComparedRun, b: ComparedRun, by: By) -> PairedRuns:
+    """Raises UsageError where nothing fits, or several images do."""
+    if by == "prompt":
+        return _by_prompt(a, b)
+    pairing = pair_images(a.images, b.images, labels=(a.name, b.name))
+    pairs, only_b, paired = [], [], set()
+    for image, place in zip(b.images, pairing.predicted, strict=True):
+        if place is None:
+            only_b.append(image.image)
+        else:
+            pairs.append((place, ImagePair(a.images[place], image)))
+            paired.add(place)
+    pairs.sort(key=lambda pair: pair[0])
+    only_a = tuple(image.image for place, image in enumerate(a.images) if place not in paired)
+    rules: dict[Rule | PromptRule, int] = {rule: number for rule, number in pairing.by.items() if number}
+    return PairedRuns(a, b, tuple(pair for _, pair in pairs), only_a, tuple(only_b), rules)
+
+
+def _by_prompt(a: ComparedRun, b: ComparedRun) -> PairedRuns:
+    """Images of one prompt, in the order of their names: the first with the first, and so on."""
+    both = (*a.images, *b.images)
+    rule: PromptRule = next(
+        (key for key in PROMPT_KEYS if all(key in image.prompts for image in both)), "stem"
+    )
+    ours, theirs = _of_prompts(a.images, rule), _of_prompts(b.images, rule)
+    pairs = [
+        ImagePair(first, second, prompt)
+        for prompt, images in ours.items()
+        for first, second in zip(images, theirs.get(prompt, ()), strict=False)
+    ]
+    if not pairs:
+        raise UsageError(
+            f"No prompt of {a.name} is in {b.name}: by {rule} {next(iter(ours))!r} here, "
+            f"{next(iter(theirs))!r} there",
+            remedy="Give the records of both a key prompt_id, or name the images alike.",
+        )
+    return PairedRuns(
+        a, b, tuple(pairs), tuple(_surplus(ours, theirs)), tuple(_surplus(theirs, ours)), {rule: len(pairs)}
+    )
+
+
+def _of_prompts(images: Iterable[RunImage], rule: PromptRule) -> dict[str, list[RunImage]]:
+    prompts: defaultdict[str, list[RunImage]] = defaultdict(list)
+    for image in sorted(images, key=lambda each: each.image):
+        prompts[image.prompts[rule]].append(image)
+    return dict(prompts)
+
+
+def _surplus(ours: Mapping[str, list[RunImage]], theirs: Mapping[str, list[RunImage]]) -> Iterable[str]:
+    for prompt, images in ours.items():
+        yield from (each.image for each in images[len(theirs.get(prompt, ())) :])

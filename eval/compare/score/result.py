@@ -1,0 +1,318 @@
+"""The result of a comparison: what changed, as values, JSON, CSV, a data frame and tables."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from uncanny.eval.common.alike import Mismatch
+from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.common.matching import Rule
+from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.compare.data import By, ComparedRun, ImagePair, PromptRule
+from uncanny.eval.compare.score import tables
+from uncanny.eval.compare.score.cost import MEASURED, Cost
+from uncanny.eval.compare.score.figures import Paired
+from uncanny.eval.compare.score.match import Match, MatchRule, MatchSettings
+from uncanny.eval.compare.score.truth import FoundTruth, TruthFigures
+from uncanny.eval.metrics.intervals import LEVEL
+from uncanny.parameters import check_needed
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Change = Literal["found_to_none", "none_to_found", "more", "fewer", "same"]
+CHANGES: tuple[Change, ...] = get_args(Change)
+FigureName = Literal["mai", "af", "cap", "images_with_anomaly"]
+# Severity runs from 0, completely unreal, to 100, fully realistic.
+BANDS = ("0-19", "20-39", "40-59", "60-79", "80-100")
+# Of the CSV and the data frame.
+COLUMNS = ("run_a", "run_b", "group", "name", "a", "b", "difference", "low", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How runs were compared; `similarity` says which measure it was, with all that its scores depend on."""
+
+    by: By
+    similarity: Mapping[str, Any]
+    match: MatchSettings
+    resamples: int
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "by": self.by,
+            "similarity": dict(self.similarity),
+            "threshold": self.match.similarity,
+            "iou": self.match.iou,
+            "balance": self.match.balance,
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "level": LEVEL,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Anomalies of one kind or band of severity in both runs; `difference` is B minus A, in anomalies.
+
+    `only_a` and `only_b` are those of them that the other run does not have.
+    """
+
+    a: int
+    b: int
+    only_a: int
+    only_b: int
+    difference: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "a": self.a,
+            "b": self.b,
+            "only_a": self.only_a,
+            "only_b": self.only_b,
+            "difference": self.difference.value,
+            "ci": interval_json(self.difference),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatFigures:
+    """Two runs with the same settings: how much of what was found is found again, as shares in 0–1.
+
+    `found_again` is of both runs together (Dice), `a_again` of what A found, `b_again` of what B found.
+    `replayed` answers of each came from the answer cache: those are the same by nature.
+    """
+
+    found_again: Estimate
+    a_again: Estimate
+    b_again: Estimate
+    replayed: tuple[int | None, int | None]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "found_again": self.found_again.value,
+            "a_again": self.a_again.value,
+            "b_again": self.b_again.value,
+            "ci": {
+                "found_again": interval_json(self.found_again),
+                "a_again": interval_json(self.a_again),
+                "b_again": interval_json(self.b_again),
+            },
+            "replayed": list(self.replayed),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ImageChange:
+    """One image in both runs. `only_a` and `only_b` are places of the anomalies that the other does not have.
+
+    `regression` orders images: the summed implausibility of what B misses or, by prompt, of what is new in
+    it. `truth` is None where there is none.
+    """
+
+    pair: ImagePair
+    change: Change
+    matches: tuple[Match, ...]
+    only_a: tuple[int, ...]
+    only_b: tuple[int, ...]
+    regression: float
+    truth: FoundTruth | None = None
+
+    @property
+    def lost(self) -> int:
+        """True anomalies that A finds and B does not, and a false alarm that only B gives."""
+        if self.truth is None:
+            return 0
+        false_alarm = not self.truth.anomalies and bool(self.pair.b.anomalies) and not self.pair.a.anomalies
+        return len(self.truth.a - self.truth.b) + false_alarm
+
+    def to_json(self) -> dict[str, Any]:
+        pair = self.pair
+        content: dict[str, Any] = {
+            "image": pair.a.image,
+            "image_b": pair.b.image,
+            "change": self.change,
+            "a": len(pair.a.anomalies),
+            "b": len(pair.b.anomalies),
+            "in_common": [match.to_json() for match in self.matches],
+            "only_a": list(self.only_a),
+            "only_b": list(self.only_b),
+            "regression": self.regression,
+        }
+        if pair.prompt is not None:
+            content["prompt"] = pair.prompt
+        if self.truth is not None:
+            content["truth"] = {**self.truth.to_json(), "lost": self.lost}
+        return content
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(TableResult):
+    """Run B against run A. Every difference is B minus A.
+
+    `pairing` counts image pairs by the rule that made them; `pairs_left_out` are those whose record in either
+    run does not count. `images` has the others, worst regressions first. `mismatches` are the ways in which
+    the two runs were not made alike, which a comparison is often about; `repeatability` is None unless there
+    are none.
+    """
+
+    a: ComparedRun
+    b: ComparedRun
+    pairing: Mapping[Rule | PromptRule, int]
+    only_a_images: tuple[str, ...]
+    only_b_images: tuple[str, ...]
+    pairs_left_out: tuple[ImagePair, ...]
+    in_common: int
+    only_a: int
+    only_b: int
+    match_rules: Mapping[MatchRule, int]
+    images_changed: Mapping[Change, int]
+    by_kind: Mapping[str, Group]
+    by_severity: Mapping[str, Group]
+    figures: Mapping[FigureName, Paired]
+    cost: Cost
+    truth: TruthFigures | None
+    repeatability: RepeatFigures | None
+    mismatches: tuple[Mismatch, ...]
+    images: tuple[ImageChange, ...]
+    settings: Settings
+    notices: tuple[str, ...] = ()
+
+    __repr__ = TableResult.__str__
+
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.a.name, self.b.name
+
+    @property
+    def headline(self) -> str:
+        """The comparison in one sentence; it calls nothing a difference whose interval holds zero."""
+        return tables.headline(self)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "runs": list(self.names),
+            "headline": self.headline,
+            "images": {
+                "both": len(self.images),
+                "only_a": len(self.only_a_images),
+                "only_b": len(self.only_b_images),
+            },
+            "left_out": {
+                "pairs": len(self.pairs_left_out),
+                "a": asdict(self.a.left_out),
+                "b": asdict(self.b.left_out),
+            },
+            "pairing": dict(self.pairing),
+            "anomalies": {
+                "in_common": self.in_common,
+                "only_a": self.only_a,
+                "only_b": self.only_b,
+                "rules": dict(self.match_rules),
+            },
+            "changed": dict(self.images_changed),
+            "by_kind": {name: group.to_json() for name, group in self.by_kind.items()},
+            "by_severity": {name: group.to_json() for name, group in self.by_severity.items()},
+            "figures": {name: figure.to_json() for name, figure in self.figures.items()},
+            "cost": self.cost.to_json(),
+            "truth": None if self.truth is None else self.truth.to_json(),
+            "repeatability": None if self.repeatability is None else self.repeatability.to_json(),
+            "made_with": [run.provenance.to_json() for run in (self.a, self.b)],
+            "not_alike": [mismatch.to_json() for mismatch in self.mismatches],
+            "notices": list(self.notices),
+            "settings": self.settings.to_json(),
+            "per_image": [image.to_json() for image in self.images],
+        }
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        """A row a figure, by `COLUMNS`; what was not measured is None."""
+        for group, name, a, b, difference in self._figures():
+            low, high = difference.interval or (None, None)
+            yield {
+                "run_a": self.a.name,
+                "run_b": self.b.name,
+                "group": group,
+                "name": name,
+                "a": a,
+                "b": b,
+                "difference": difference.value,
+                "low": low,
+                "high": high,
+            }
+
+    def _figures(self) -> Iterator[tuple[str, str, float | None, float | None, Estimate]]:
+        nothing = Estimate(None)
+        yield "anomalies", "in_common", self.in_common, self.in_common, nothing
+        yield "anomalies", "only_one", self.only_a, self.only_b, nothing
+        for change, number in self.images_changed.items():
+            yield "images", change, None, number, nothing
+        for name, figure in self.figures.items():
+            yield "figures", name, figure.a, figure.b, figure.difference
+        for group, groups in (("kind", self.by_kind), ("severity", self.by_severity)):
+            for name_of_group, each in groups.items():
+                yield group, name_of_group, each.a, each.b, each.difference
+        for measured in MEASURED:
+            yield "cost", measured, *self.cost.sums[measured], nothing
+        yield "cost", "seconds_an_image", *self.cost.seconds_an_image, nothing
+        for name_of_figure, each_figure in tables.truth_figures(self.truth):
+            yield "truth", name_of_figure, each_figure.a, each_figure.b, each_figure.difference
+
+    def tables(self) -> tuple[Table, ...]:
+        return tables.comparison_tables(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CompareResult(TableResult):
+    """One comparison for each run but the first, which all others are compared with.
+
+    It prints as tables, and shows as such in a notebook.
+    """
+
+    comparisons: tuple[Comparison, ...]
+    settings: Settings
+
+    @property
+    def has_left_out(self) -> bool:
+        """Whether any record of any run is in no figure."""
+        runs = (run for each in self.comparisons for run in (each.a, each.b))
+        return any(run.left_out.total for run in runs)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `uncanny compare --json` writes: of two runs the comparison, of more `comparisons`."""
+        each = [comparison.to_json() for comparison in self.comparisons]
+        return each[0] if len(each) == 1 else {"comparisons": each}
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        for comparison in self.comparisons:
+            yield from comparison.rows()
+
+    def to_csv(self) -> str:
+        """`rows` with a head line, in full precision; a cell without a measured value is empty."""
+        text = io.StringIO()
+        table = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+        table.writeheader()
+        table.writerows(self.rows())
+        return text.getvalue()
+
+    def to_pandas(self) -> DataFrame:
+        """`rows` as a data frame. Raises UsageError where pandas is not installed (the extra `frames`)."""
+        return data_frame(COLUMNS, self.rows())
+
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(table for comparison in self.comparisons for table in comparison.tables())
+
+    def report(self, out: Path | str, *, title: str | None = None, max_images: int = 300) -> Path:
+        """Write the page to `out`, one self-contained file, and return its path.
+
+        Above `max_images` a comparison shows those that changed most, and says so. Raises OSError.
+        """
+        from uncanny.eval.compare.report.page import write_compare_page
+
+        check_needed(out=out)
+        return write_compare_page(self, Path(out), title=title, max_images=max_images)

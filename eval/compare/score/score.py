@@ -1,0 +1,354 @@
+"""From two runs to a comparison: anomalies matched, changes counted, figures with paired intervals.
+
+MAI, AF and CAP are those of *Semantic Visual Anomaly Detection and Reasoning* (the AnomReason paper), section
+4.3, SemAP and SemF1 those of its section 3.3 and appendix B; see `eval.metrics.audit` and
+`eval.metrics.semap`. What is ours: which anomaly of one run is which of the other (`match`), and intervals of
+all differences, from one bootstrap over images or prompts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+
+import numpy as np
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.alike import find_mismatches
+from uncanny.eval.common.anomalies.load import Anomalies, load
+from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly
+from uncanny.eval.common.similarity.base import (
+    MeasureOptions,
+    Similarity,
+    SimilarityName,
+    mutual,
+    open_measure,
+)
+from uncanny.eval.common.sources import AnnotationSource
+from uncanny.eval.compare.data import By, ComparedRun, ImagePair, PairedRuns, pair_runs, read_runs
+from uncanny.eval.compare.score.cost import cost_of
+from uncanny.eval.compare.score.figures import Figure, ImageColumns, Resampled, ratio, total
+from uncanny.eval.compare.score.match import (
+    LEAST_IOU,
+    MATCH_RULES,
+    OTHER_THRESHOLD,
+    THRESHOLDS,
+    Match,
+    MatchSettings,
+    fields_of,
+    match_anomalies,
+)
+from uncanny.eval.compare.score.result import (
+    BANDS,
+    CHANGES,
+    Change,
+    CompareResult,
+    Comparison,
+    Group,
+    ImageChange,
+    RepeatFigures,
+    Settings,
+)
+from uncanny.eval.compare.score.truth import UNKNOWN, FoundTruth, TrueImages, pair_truth
+from uncanny.eval.metrics.audit import implausibility
+from uncanny.eval.metrics.intervals import RESAMPLES
+from uncanny.eval.metrics.semap import BALANCE
+from uncanny.parameters import check_parameters
+from uncanny.schema import KINDS
+from uncanny.wording import option, shown
+
+# Fewer pairs than this say little, whatever their interval.
+FEW_IMAGES = 10
+
+
+def compare(
+    *runs: AnnotationSource | Mapping[str, AnnotationSource],
+    truth: Anomalies | None = None,
+    by: By = "image",
+    similarity: SimilarityName | Similarity = "chrf",
+    backbone: str | PathLike[str] | None = None,
+    num_layers: int | None = None,
+    device: str | None = None,
+    batch_tokens: int | None = None,
+    threshold: float | None = None,
+    iou: float = LEAST_IOU,
+    balance: float = BALANCE,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    root: str | PathLike[str] | None = None,
+) -> CompareResult:
+    """What changed between runs over the same images, and what of it could be chance.
+
+    Each other run is compared with the first: which anomalies both have and which only one, which images
+    changed, counts by kind and severity, MAI, AF and CAP, cost. Every difference is the other minus the
+    first, with a 95 % interval from a bootstrap in which both runs see the same images. A figure that nothing
+    was measured for is None. Records that failed in either run are in no figure but cost, and counted.
+
+    Arguments:
+        runs: two or more run folders, files of annotations, or lists of `Annotation`; or one mapping from
+            name to such.
+        truth: what is really wrong in the images, as in `uncanny.semantic.score`; `scenes` is the truth of
+            the bundled ones. Adds SemAP and SemF1, detection, recall by kind and false alarms.
+        by: what is paired. `image`: the same image, by name, digest, path or stem. `prompt`: two releases of
+            a generator on the same prompts, by `prompt_id`, else `prompt`, of all records, else by file stem;
+            several images of a prompt in the order of their names.
+        similarity: how texts are compared: `chrf`, `bertscore` (needs the extra `semantic` and weights), or
+            a `Similarity` of your own.
+        backbone, num_layers, device, batch_tokens: of BERTScore, as in `uncanny.semantic.score`.
+        threshold: from which similarity on, in 0–1, two anomalies are taken for the same one; 0.4 for chrF,
+            0.8 for BERTScore, 0.7 for any other by default.
+        iou: from which overlap of their boxes on, above 0 and up to 1, two of the same kind are.
+        balance: the share of the phenomenon in the similarity, 0–1; the rest is the reasoning's.
+        resamples: of the bootstrap; 0 leaves intervals out.
+        seed: the same seed gives the same intervals.
+        root: where image paths of annotation files start; their folder unless given.
+
+    Raises UsageError for fewer than two runs, options out of range, runs without a common image, and names
+    that fit several images; ItemsError, which is one, with everything that is wrong with the records.
+
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> result = uncanny.compare({"first": run, "again": run.annotations}, resamples=0)
+    >>> result.comparisons[0].images_changed["same"]
+    1
+    """
+    check_parameters(
+        backbone=backbone,
+        num_layers=num_layers,
+        device=device,
+        batch_tokens=batch_tokens,
+        balance=balance,
+        resamples=resamples,
+        seed=seed,
+        root=root,
+    )
+    if by not in ("image", "prompt"):
+        raise UsageError(f"{option('by')} must be image or prompt, not {shown(by)}")
+    if truth is not None and by == "prompt":
+        raise UsageError(
+            f"{option('truth')} is of one set of images, and by prompt two sets are compared",
+            remedy=f"Leave out {option('truth')} or {option('by')}.",
+        )
+    measure = open_measure(
+        similarity,
+        MeasureOptions(None if backbone is None else str(backbone), num_layers, device, batch_tokens),
+    )
+    settings = Settings(
+        by=by,
+        similarity=measure.described,
+        match=MatchSettings(_threshold(similarity, threshold), iou, balance),
+        resamples=resamples,
+        seed=seed,
+    )
+    _check_shares(settings.match)
+    first, *others = read_runs(runs, root)
+    true = None if truth is None else load(truth, role="truth")
+    paired = [pair_runs(first, other, by) for other in others]
+    return CompareResult(tuple(_compared(each, true, measure, settings) for each in paired), settings)
+
+
+def _threshold(similarity: SimilarityName | Similarity, threshold: float | None) -> float:
+    if threshold is not None:
+        return threshold
+    return THRESHOLDS.get(similarity, OTHER_THRESHOLD) if isinstance(similarity, str) else OTHER_THRESHOLD
+
+
+def _check_shares(match: MatchSettings) -> None:
+    for name, value in (("threshold", match.similarity), ("iou", match.iou), ("balance", match.balance)):
+        wrong_type = isinstance(value, bool) or not isinstance(value, int | float)
+        if wrong_type or not 0 <= value <= 1 or (value == 0 and name != "balance"):
+            raise UsageError(
+                f"{option(name)} must be a share {'from 0' if name == 'balance' else 'above 0'} up to 1, "
+                f"not {shown(value)}"
+            )
+
+
+def _compared(
+    paired: PairedRuns, truth: AnomalySet | None, measure: Similarity, settings: Settings
+) -> Comparison:
+    pairs = [pair for pair in paired.pairs if pair.counts]
+    matches = list(_matches(pairs, measure, settings.match))
+    true = None if truth is None else pair_truth(paired.a.name, pairs, truth)
+    columns = ImageColumns(_clusters(pairs))
+    _add_counts(columns, pairs, matches)
+    if true is not None:
+        true.score(pairs, columns, measure, settings.match)
+    figures = columns.resampled(settings.resamples, settings.seed)
+    images = [
+        _image(pair, own, None if true is None else true.images[place], settings.by)
+        for place, (pair, own) in enumerate(zip(pairs, matches, strict=True))
+    ]
+    images.sort(key=lambda image: (-image.lost, -image.regression, image.pair.a.image))
+    mismatches = tuple(find_mismatches({run.name: run.provenance for run in (paired.a, paired.b)}))
+    rules = Counter(match.rule for own in matches for match in own)
+    return Comparison(
+        a=paired.a,
+        b=paired.b,
+        pairing=paired.rules,
+        only_a_images=paired.only_a,
+        only_b_images=paired.only_b,
+        pairs_left_out=tuple(pair for pair in paired.pairs if not pair.counts),
+        in_common=int(figures.totals["common"]),
+        only_a=int(figures.totals["only a"]),
+        only_b=int(figures.totals["only b"]),
+        match_rules={rule: rules[rule] for rule in MATCH_RULES},
+        images_changed=_changed(images),
+        by_kind={name: group for name, group in _groups(figures, [*KINDS, UNKNOWN]) if group.a or group.b},
+        by_severity=dict(_groups(figures, BANDS)),
+        figures={
+            "mai": figures.paired(ratio("unreal {}", "images")),
+            "af": figures.paired(ratio("found {}", "images")),
+            "cap": figures.paired(_cap),
+            "images_with_anomaly": figures.paired(ratio("any {}", "images")),
+        },
+        cost=cost_of(paired),
+        truth=None if true is None else true.figures(figures),
+        repeatability=_repeatability(paired, figures, settings) if not mismatches else None,
+        mismatches=mismatches,
+        images=tuple(images),
+        settings=settings,
+        notices=tuple(_notices(paired, len(pairs), true)),
+    )
+
+
+def _matches(
+    pairs: Sequence[ImagePair], measure: Similarity, settings: MatchSettings
+) -> Iterator[tuple[Match, ...]]:
+    """The matches of each pair; texts are compared only where both sides have anomalies."""
+    both = [pair for pair in pairs if pair.a.anomalies and pair.b.anomalies]
+    matrices = mutual(
+        measure,
+        (fields_of(pair.a.anomalies, pair.b.anomalies) for pair in both),
+        settings.balance,
+        settings.similarity,
+    )
+    for pair in pairs:
+        if pair.a.anomalies and pair.b.anomalies:
+            ours, theirs = pair.a.anomalies, pair.b.anomalies
+            yield match_anomalies(ours, theirs, next(matrices), settings, with_boxes=pair.same_picture)
+        else:
+            yield ()
+
+
+def _clusters(pairs: Sequence[ImagePair]) -> list[int]:
+    """Images of one prompt are resampled together, every other image by itself."""
+    numbers: dict[str | int, int] = {}
+    return [
+        numbers.setdefault(place if pair.prompt is None else pair.prompt, len(numbers))
+        for place, pair in enumerate(pairs)
+    ]
+
+
+def _add_counts(
+    columns: ImageColumns, pairs: Sequence[ImagePair], matches: Sequence[Sequence[Match]]
+) -> None:
+    """Of each side: anomalies, their implausibility, and both by kind and by band of severity."""
+    common = np.array([len(own) for own in matches], np.float64)
+    columns.add("common", common)
+    for side in ("a", "b"):
+        sets = [(pair.a if side == "a" else pair.b).anomalies for pair in pairs]
+        found = np.array([len(anomalies) for anomalies in sets], np.float64)
+        columns.add(f"found {side}", found)
+        columns.add(f"any {side}", found > 0)
+        columns.add(f"only {side}", found - common)
+        columns.add(f"unreal {side}", [sum(map(_unreal, anomalies)) / 100 for anomalies in sets])
+        taken = [{getattr(match, side) for match in own} for own in matches]
+        tables = {name: np.zeros((2, len(pairs))) for name in (*KINDS, UNKNOWN, *BANDS)}
+        for place, anomalies in enumerate(sets):
+            for number, anomaly in enumerate(anomalies):
+                for group in (anomaly.kind or UNKNOWN, band(anomaly.severity)):
+                    tables[group][0, place] += 1
+                    tables[group][1, place] += number not in taken[place]
+        for group, (of_group, alone) in tables.items():
+            columns.add(f"{group} {side}", of_group)
+            columns.add(f"{group} only {side}", alone)
+
+
+def _unreal(anomaly: ScoredAnomaly) -> int:
+    """In hundredths, so that sums do not depend on the order of anomalies."""
+    assert anomaly.severity is not None  # of an annotation it never is
+    return round(100 * implausibility(anomaly.severity))
+
+
+def band(severity: int | None) -> str:
+    """The band of a severity, 0 unreal to 100 real; anomalies of annotations always have one."""
+    return BANDS[min((severity or 0) // 20, len(BANDS) - 1)]
+
+
+def _cap(side: str) -> Figure:
+    mai, af = ratio("unreal {}", "images")(side), ratio("found {}", "images")(side)
+    return lambda sums: mai(sums) * af(sums)
+
+
+def _groups(figures: Resampled, names: Sequence[str]) -> Iterator[tuple[str, Group]]:
+    for name in names:
+        counts = figures.paired(total(f"{name} {{}}"))
+        only_a, only_b = (int(figures.totals[f"{name} only {side}"]) for side in ("a", "b"))
+        yield name, Group(int(counts.a or 0), int(counts.b or 0), only_a, only_b, counts.difference)
+
+
+def _image(pair: ImagePair, matches: tuple[Match, ...], true: FoundTruth | None, by: By) -> ImageChange:
+    ours, theirs = pair.a.anomalies, pair.b.anomalies
+    only_a = tuple(sorted(set(range(len(ours))) - {match.a for match in matches}))
+    only_b = tuple(sorted(set(range(len(theirs))) - {match.b for match in matches}))
+    # Of two annotators the second is worse for what it misses, of two generators for what is new.
+    worse = [ours[number] for number in only_a] if by == "image" else [theirs[number] for number in only_b]
+    return ImageChange(
+        pair,
+        change_of(len(ours), len(theirs)),
+        matches,
+        only_a,
+        only_b,
+        sum(map(_unreal, worse)) / 100,
+        true,
+    )
+
+
+def change_of(a: int, b: int) -> Change:
+    """What became of an image with `a` anomalies in the first run and `b` in the second."""
+    if a == b:
+        return "same"
+    if not b:
+        return "found_to_none"
+    if not a:
+        return "none_to_found"
+    return "more" if b > a else "fewer"
+
+
+def _changed(images: Sequence[ImageChange]) -> dict[Change, int]:
+    counts = Counter(image.change for image in images)
+    return {change: counts[change] for change in CHANGES}
+
+
+def _repeatability(paired: PairedRuns, figures: Resampled, settings: Settings) -> RepeatFigures | None:
+    """How far two runs with the same settings agree; None where settings of one are not known."""
+    if settings.by != "image" or not (paired.a.is_run and paired.b.is_run):
+        return None
+    of_both = lambda sums: 2 * sums["common"] / (sums["found a"] + sums["found b"])  # noqa: E731
+    return RepeatFigures(
+        figures.estimate(of_both),
+        figures.estimate(ratio("common", "found {}")("a")),
+        figures.estimate(ratio("common", "found {}")("b")),
+        (paired.a.replayed, paired.b.replayed),
+    )
+
+
+def _notices(paired: PairedRuns, images: int, true: TrueImages | None) -> Iterator[str]:
+    runs: tuple[ComparedRun, ComparedRun] = (paired.a, paired.b)
+    for run in runs:
+        yield from run.notices
+    left_out = sum(1 for pair in paired.pairs if not pair.counts)
+    if left_out:
+        yield (
+            f"{left_out:,} of {len(paired.pairs):,} images are left out: their record in one of the two is "
+            "failed, partial, unreadable or without a verdict."
+        )
+    if images < FEW_IMAGES:
+        yield f"{images:,} images are few: intervals of so little are narrower than they should be."
+    if len(paired.rules) == 1 and "stem" in paired.rules and paired.pairs[0].prompt is not None:
+        yield "Prompts are told apart by file stems: not all records have prompt_id or prompt."
+    for run in runs:
+        if run.replayed:
+            yield f"{run.name}: {run.replayed:,} of its answers came from the answer cache."
+    if true is not None:
+        yield from true.notices()

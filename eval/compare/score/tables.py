@@ -1,0 +1,308 @@
+"""A comparison in words and as tables, for a terminal and a notebook.
+
+What is said to be more, fewer or better has an interval without zero; every other difference is called one
+that may be chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.tables import MISSING, Table
+from uncanny.eval.metrics.intervals import LEVEL
+from uncanny.wording import cost as dollars
+from uncanny.wording import count, counted
+
+if TYPE_CHECKING:
+    from uncanny.eval.compare.score.cost import Measured
+    from uncanny.eval.compare.score.figures import Paired
+    from uncanny.eval.compare.score.result import Change, Comparison, FigureName, Group
+    from uncanny.eval.compare.score.truth import TruthFigures
+
+MINUS = "−"
+# Behind a difference whose interval holds zero.
+MAY_BE_CHANCE = "≈"
+_MOST_IMAGES = 5
+
+CHANGE_WORDS: Mapping[Change, str] = {
+    "found_to_none": "found → none",
+    "none_to_found": "none → found",
+    "fewer": "fewer",
+    "more": "more",
+    "same": "same number",
+}
+FIGURE_WORDS: Mapping[FigureName, str] = {
+    "af": "AF, anomalies an image",
+    "mai": "MAI, implausibility an image",
+    "cap": "CAP = MAI · AF",
+    "images_with_anomaly": "share of images with any",
+}
+COUNT_WORDS: Mapping[Measured, str] = {
+    "calls": "calls",
+    "input_tokens": "input tokens",
+    "cached_tokens": "  of them cached",
+    "output_tokens": "output tokens",
+}
+
+
+def headline(comparison: Comparison) -> str:
+    """One sentence: how many more or fewer, for how much, and what only one of the two has."""
+    a, b = comparison.names
+    parts = [_how_many(comparison)]
+    if comparison.in_common and not comparison.only_a and not comparison.only_b:
+        parts.append(f"all {comparison.in_common:,} are in common")
+    elif comparison.in_common or comparison.only_a or comparison.only_b:
+        parts.append(
+            f"{comparison.in_common:,} are in common, {comparison.only_a:,} only {a} has, "
+            f"{comparison.only_b:,} only {b}"
+        )
+    if comparison.truth is not None and comparison.truth.recall.differs:
+        recall = comparison.truth.recall
+        more = "more" if (recall.difference.value or 0) > 0 else "less"
+        parts.append(f"{b} finds {more} of what is true ({share(recall.b)} against {share(recall.a)})")
+    return "; ".join(parts) + "."
+
+
+def _how_many(comparison: Comparison) -> str:
+    a, b = comparison.names
+    af = comparison.figures["af"]
+    verb = "finds" if comparison.settings.by == "image" else "has"
+    price = _price(comparison)
+    if not comparison.images:
+        return f"{a} and {b} have no image in common that counts"
+    if af.a == 0 and af.b == 0:
+        return f"neither {a} nor {b} {verb} an anomaly{price}"
+    if af.a == af.b:
+        return f"{b} {verb} as many anomalies as {a}{price}"
+    if not af.differs:
+        why = "no interval tells if by chance" if af.difference.interval is None else "which may be chance"
+        return f"{b} {verb} {_percent(af)}anomalies than {a} ({why}){price}"
+    return f"{b} {verb} {_percent(af)}anomalies than {a}{price}"
+
+
+def _percent(af: Paired) -> str:
+    """`12 % more `, `12 % fewer `; more than none is no share."""
+    assert af.a is not None
+    assert af.b is not None
+    word = "more" if af.b > af.a else "fewer"
+    if not af.a:
+        return f"{word} "
+    percent = 100 * abs(af.b - af.a) / af.a
+    return f"{percent:.0f} % {word} " if percent >= 10 else f"{percent:.1f} % {word} "
+
+
+def _price(comparison: Comparison) -> str:
+    """What B cost by what A cost: money, where that is not known tokens, else nothing."""
+    names: tuple[tuple[Measured, str], ...] = (("cost_usd", "cost"), ("input_tokens", "input tokens"))
+    for name, word in names:
+        ratio = comparison.cost.ratio(name)
+        if ratio is not None:
+            if 0.995 <= ratio <= 1.005:
+                return f" for the same {word}"
+            return f" for {ratio:.2g} of the {word}" if ratio < 1 else f" for {ratio:.3g} times the {word}"
+    return ""
+
+
+def number(value: float | None) -> str:
+    """To two decimals, a dash where there is none; never 0 for what is only nearly so."""
+    if value is None:
+        return MISSING
+    return "<0.01" if 0 < value < 0.005 else f"{value:,.2f}"
+
+
+def share(value: float | None) -> str:
+    """A share in 0–1 to three decimals."""
+    return MISSING if value is None else f"{value:.3f}"
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """A difference with its sign; none for what rounds to nothing."""
+    if value is None:
+        return MISSING
+    rounded = round(value, digits)
+    return f"{0:.{digits}f}" if rounded == 0 else f"{rounded:+,.{digits}f}".replace("-", MINUS)
+
+
+def signed_ends(estimate: Estimate, digits: int = 2) -> str:
+    """The interval of a difference; empty where there is none."""
+    if estimate.interval is None:
+        return ""
+    low, high = estimate.interval
+    return f"{signed(low, digits)} to {signed(high, digits)}"
+
+
+def mark(estimate: Estimate) -> str:
+    """Says of a difference that it may be chance; nothing of one that is none, or has no interval."""
+    return MAY_BE_CHANCE if estimate.value and estimate.excludes_zero is False else ""
+
+
+def ratio_words(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.3g}"
+
+
+def truth_figures(truth: TruthFigures | None) -> Iterator[tuple[str, Paired]]:
+    """All figures that rest on a truth, by their names in the JSON."""
+    if truth is None:
+        return
+    for protocol in truth.semap:
+        yield f"semap_{protocol}", truth.semap[protocol]
+        yield f"semf1_{protocol}", truth.semf1[protocol]
+    yield "detection", truth.detection
+    yield "recall", truth.recall
+    yield "precision", truth.precision
+    yield "false_alarms", truth.false_alarms
+    if truth.source is not None:
+        yield "source", truth.source
+    for kind, (_, figure) in truth.by_kind.items():
+        yield f"recall_{kind}", figure
+
+
+def truth_words(name: str) -> str:
+    """A figure of truth as people read it."""
+    known = {
+        "detection": "detection: any or none, right",
+        "recall": "recall: true ones found",
+        "precision": "precision: found ones true",
+        "false_alarms": "false alarms on clean images",
+        "source": "source recognised",
+    }
+    if name in known:
+        return known[name]
+    what, _, which = name.partition("_")
+    words = {"semap": "SemAP", "semf1": "SemF1", "recall": "  recall of"}[what]
+    return f"{words} ({which})" if what != "recall" else f"{words} {which}"
+
+
+def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
+    tables = [_figures(comparison), _changed(comparison), _groups(comparison, "kind", comparison.by_kind)]
+    tables.append(_groups(comparison, "severity, 0 unreal", comparison.by_severity))
+    if comparison.truth is not None:
+        tables.append(_truth(comparison, comparison.truth))
+    tables.append(_cost(comparison))
+    if any(image.regression or image.lost for image in comparison.images):
+        tables.append(_worst(comparison))
+    return tuple(tables)
+
+
+def _columns(comparison: Comparison, first: str) -> tuple[str, ...]:
+    return (first, *comparison.names, "B − A", f"{100 * LEVEL:.10g} %", "")
+
+
+def _figures(comparison: Comparison) -> Table:
+    rows = []
+    for name, words in FIGURE_WORDS.items():
+        figure = comparison.figures[name]
+        show, digits = (share, 3) if name == "images_with_anomaly" else (number, 2)
+        rows.append(_row(words, show(figure.a), show(figure.b), figure.difference, digits))
+    a, b = comparison.names
+    notes = [
+        f"Anomalies: {comparison.in_common:,} in common ({_rules(comparison)}), {comparison.only_a:,} only "
+        f"{a}, {comparison.only_b:,} only {b}.",
+        _images(comparison),
+        *_repeatability(comparison),
+        *(f"Note: {notice}" for notice in comparison.notices),
+        *(f"Not made alike: {mismatch}" for mismatch in comparison.mismatches),
+        *_legend(comparison),
+    ]
+    return Table(_columns(comparison, ""), tuple(rows), comparison.headline, tuple(notes))
+
+
+def _row(name: str, a: str, b: str, difference: Estimate, digits: int) -> tuple[str, ...]:
+    return (name, a, b, signed(difference.value, digits), signed_ends(difference, digits), mark(difference))
+
+
+def _rules(comparison: Comparison) -> str:
+    rules = comparison.match_rules
+    return f"{rules['text']:,} by text, {rules['box']:,} by box, {rules['both']:,} by both"
+
+
+def _images(comparison: Comparison) -> str:
+    a, b = comparison.names
+    only = f"{len(comparison.only_a_images):,} only in {a}, {len(comparison.only_b_images):,} only in {b}"
+    pairing = ", ".join(f"{number:,} by {rule}" for rule, number in comparison.pairing.items())
+    return f"Images: {len(comparison.images):,} compared (paired: {pairing}), {only}."
+
+
+def _repeatability(comparison: Comparison) -> Iterator[str]:
+    again = comparison.repeatability
+    if again is None or again.found_again.value is None:
+        return
+    ends = ""
+    if again.found_again.interval is not None:
+        low, high = again.found_again.interval
+        ends = f" ({share(low)} to {share(high)})"
+    yield f"Same settings twice: {share(again.found_again.value)} of the anomalies are found again{ends}."
+
+
+def _legend(comparison: Comparison) -> Iterator[str]:
+    settings = comparison.settings
+    yield (
+        f"In common: similarity ({settings.similarity['measure']}) from {settings.match.similarity:g} on, or "
+        f"the same kind and boxes that overlap from IoU {settings.match.iou:g} on."
+    )
+    if settings.resamples:
+        drawn = "images" if settings.by == "image" else "prompts"
+        yield (
+            f"{100 * LEVEL:.10g} % intervals of B − A by {settings.resamples:,} resamples of {drawn}. "
+            f"{MAY_BE_CHANCE} may be chance: the interval holds 0."
+        )
+
+
+def _changed(comparison: Comparison) -> Table:
+    rows = tuple((words, f"{comparison.images_changed[change]:,}") for change, words in CHANGE_WORDS.items())
+    return Table(("images", "number"), rows)
+
+
+def _groups(comparison: Comparison, first: str, groups: Mapping[str, Group]) -> Table:
+    rows = tuple(
+        (name, f"{group.a:,}", f"{group.b:,}", *_difference(group), f"{group.only_a:,}", f"{group.only_b:,}")
+        for name, group in groups.items()
+    )
+    return Table((*_columns(comparison, first), "only A", "only B"), rows)
+
+
+def _difference(group: Group) -> tuple[str, str, str]:
+    return signed(group.difference.value, 0), signed_ends(group.difference, 0), mark(group.difference)
+
+
+def _truth(comparison: Comparison, truth: TruthFigures) -> Table:
+    rows = tuple(
+        _row(truth_words(name), share(figure.a), share(figure.b), figure.difference, 3)
+        for name, figure in truth_figures(truth)
+    )
+    note = (
+        f"Truth: {truth.origin}, {counted(truth.images, 'image')}, {truth.with_anomaly:,} with an anomaly. "
+        "Lower is better for false alarms, higher for the others."
+    )
+    return Table(_columns(comparison, "against the truth"), rows, notes=(note,))
+
+
+def _cost(comparison: Comparison) -> Table:
+    cost = comparison.cost
+    rows = [
+        (words, *map(count, cost.sums[name]), ratio_words(cost.ratio(name)))
+        for name, words in COUNT_WORDS.items()
+    ]
+    a, b = cost.sums["cost_usd"]
+    rows.append(("cost", dollars(a), dollars(b), ratio_words(cost.ratio("cost_usd"))))
+    a, b = cost.seconds_an_image
+    rows.append(("seconds an image", number(a), number(b), ratio_words(cost.ratio("seconds_an_image"))))
+    note = f"Of {counted(cost.images, 'image')} that both have. ? is not measured in all records."
+    return Table(("cost", *comparison.names, "B / A"), tuple(rows), notes=(note,))
+
+
+def _worst(comparison: Comparison) -> Table:
+    shown = [image for image in comparison.images if image.regression or image.lost][:_MOST_IMAGES]
+    rows = tuple(
+        (
+            image.pair.a.image,
+            CHANGE_WORDS[image.change],
+            f"{len(image.matches):,}",
+            f"{len(image.only_a):,}",
+            f"{len(image.only_b):,}",
+        )
+        for image in shown
+    )
+    return Table(("worst regressions", "change", "in common", "only A", "only B"), rows)

@@ -1,0 +1,232 @@
+"""Two runs against one truth: SemAP and SemF1, what was recognised, found, missed and seen where nothing is.
+
+SemAP and SemF1 are those of `uncanny semantic` in the view `full`, over the images that all three have, so
+that both runs are measured on the same ones. Which true anomaly was found is told by the rules of `match`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
+from uncanny.eval.common.matching import pair_images
+from uncanny.eval.common.similarity.base import FieldMatrices, Matrix, Similarity, both_directions
+from uncanny.eval.compare.data import ImagePair, RunImage
+from uncanny.eval.compare.score.figures import ImageColumns, Paired, Resampled, ratio
+from uncanny.eval.compare.score.match import MatchSettings, fields_of, match_anomalies
+from uncanny.eval.metrics.semap import (
+    PROTOCOLS,
+    THRESHOLDS,
+    ProtocolName,
+    confidence_order,
+    full_similarity,
+    score_paper,
+    score_release,
+)
+from uncanny.schema import KINDS
+
+# The kind of an anomaly whose record does not say it.
+UNKNOWN = "unknown"
+_GROUPS = (*KINDS, UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class TruthFigures:
+    """`images` have a truth, `with_anomaly` of them a true anomaly.
+
+    `detection`: images rightly said to have an anomaly or none. `recall` and `precision`: true anomalies
+    found, and found ones that are true. `false_alarms`: of the images without a true anomaly, those with one
+    found. `source`: images whose source, generated or real, was recognised; None unless both runs and the
+    truth speak of it. All are shares in 0–1. `by_kind` has the recall by the kind of the true anomaly and how
+    many there are.
+    """
+
+    origin: str
+    images: int
+    with_anomaly: int
+    semap: Mapping[ProtocolName, Paired]
+    semf1: Mapping[ProtocolName, Paired]
+    detection: Paired
+    recall: Paired
+    precision: Paired
+    false_alarms: Paired
+    source: Paired | None
+    by_kind: Mapping[str, tuple[int, Paired]]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "origin": self.origin,
+            "images": self.images,
+            "with_anomaly": self.with_anomaly,
+            "without_anomaly": self.images - self.with_anomaly,
+            "semap": {protocol: figure.to_json() for protocol, figure in self.semap.items()},
+            "semf1": {protocol: figure.to_json() for protocol, figure in self.semf1.items()},
+            "detection": self.detection.to_json(),
+            "recall": self.recall.to_json(),
+            "precision": self.precision.to_json(),
+            "false_alarms": self.false_alarms.to_json(),
+            "source": None if self.source is None else self.source.to_json(),
+            "recall_by_kind": {
+                kind: {"true": number, **figure.to_json()} for kind, (number, figure) in self.by_kind.items()
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTruth:
+    """The true anomalies of an image, and the places of those that each run found."""
+
+    anomalies: tuple[ScoredAnomaly, ...]
+    a: frozenset[int]
+    b: frozenset[int]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"true": len(self.anomalies), "found_a": sorted(self.a), "found_b": sorted(self.b)}
+
+
+@dataclass(slots=True)
+class TrueImages:
+    """The truth of each image pair, None where there is none; `images` is filled by `score`."""
+
+    truth: AnomalySet
+    true: list[ScoredImage | None]
+    images: list[FoundTruth | None] = field(default_factory=list)
+    has_source: bool = False
+
+    def score(
+        self, pairs: Sequence[ImagePair], columns: ImageColumns, measure: Similarity, settings: MatchSettings
+    ) -> None:
+        """Add to `columns` what figures are made of, and note what each run found."""
+        size = len(pairs)
+        known = np.array([true is not None for true in self.true], np.bool_)
+        anomalous = np.array([true is not None and bool(true.anomalies) for true in self.true], np.bool_)
+        columns.add("with truth", known)
+        columns.add("clean", known & ~anomalous)
+        columns.add("anomalous", anomalous)
+        found: dict[str, list[frozenset[int]]] = {}
+        for side in ("a", "b"):
+            sums = {name: np.zeros(size) for name in ("hits", "predicted", "right", "alarms", "source")}
+            scores = {
+                (name, protocol): np.zeros(size) for name in ("semap", "semf1") for protocol in PROTOCOLS
+            }
+            kinds = {name: np.zeros(size) for name in _GROUPS}
+            found[side] = [frozenset()] * size
+            images = [pair.a if side == "a" else pair.b for pair in pairs]
+            for place, image, true, (forth, back) in self._compared(images, measure):
+                matches = match_anomalies(
+                    image.anomalies,
+                    true.anomalies,
+                    (_full(forth, settings.balance) + _full(back, settings.balance).T) / 2,
+                    settings,
+                    with_boxes=True,
+                )
+                found[side][place] = frozenset(match.b for match in matches)
+                sums["hits"][place] = len(matches)
+                sums["predicted"][place] = len(image.anomalies)
+                sums["right"][place] = bool(image.anomalies) == bool(true.anomalies)
+                sums["alarms"][place] = bool(image.anomalies) and not true.anomalies
+                sums["source"][place] = true.source is not None and image.scored.source == true.source
+                for match in matches:
+                    kinds[true.anomalies[match.b].kind or UNKNOWN][place] += 1
+                for (name, protocol), column in scores.items():
+                    column[place] = _semantic(name, protocol, image, _full(forth, settings.balance))
+            for name, values in sums.items():
+                columns.add(f"{name} {side}", values)
+            for (name, protocol), values in scores.items():
+                columns.add(f"{name} {protocol} {side}", values)
+            for name, values in kinds.items():
+                columns.add(f"true {name} {side}", values)
+        for name in _GROUPS:
+            columns.add(f"true {name}", [_of_kind(true, name) for true in self.true])
+        columns.add("true", [0 if true is None else len(true.anomalies) for true in self.true])
+        columns.add("sourced", [true is not None and true.source is not None for true in self.true])
+        self.has_source = self.truth.has_source and all(
+            image.scored.has_source for pair in pairs for image in (pair.a, pair.b)
+        )
+        self.images = [
+            None if true is None else FoundTruth(true.anomalies, a, b)
+            for true, a, b in zip(self.true, found["a"], found["b"], strict=True)
+        ]
+
+    def _compared(
+        self, images: Sequence[RunImage], measure: Similarity
+    ) -> Iterator[tuple[int, RunImage, ScoredImage, tuple[FieldMatrices, FieldMatrices]]]:
+        """All images with a truth, with the similarities of both directions."""
+        with_truth = [
+            (place, image, true)
+            for place, (image, true) in enumerate(zip(images, self.true, strict=True))
+            if true is not None
+        ]
+        fields = (
+            fields_of(image.anomalies, true.anomalies)
+            for _, image, true in with_truth
+            if image.anomalies and true.anomalies
+        )
+        matrices = both_directions(measure, fields)
+        for place, image, true in with_truth:
+            if image.anomalies and true.anomalies:
+                yield place, image, true, next(matrices)
+            else:
+                empty = np.zeros((len(image.anomalies), len(true.anomalies)))
+                yield place, image, true, ((empty, empty), (empty.T, empty.T))
+
+    def figures(self, figures: Resampled) -> TruthFigures:
+        totals = figures.totals
+        kinds = {name: int(totals[f"true {name}"]) for name in _GROUPS if totals[f"true {name}"]}
+        return TruthFigures(
+            self.truth.origin,
+            int(totals["with truth"]),
+            int(totals["anomalous"]),
+            {name: figures.paired(ratio(f"semap {name} {{}}", "with truth")) for name in PROTOCOLS},
+            {name: figures.paired(ratio(f"semf1 {name} {{}}", "with truth")) for name in PROTOCOLS},
+            detection=figures.paired(ratio("right {}", "with truth")),
+            recall=figures.paired(ratio("hits {}", "true")),
+            precision=figures.paired(ratio("hits {}", "predicted {}")),
+            false_alarms=figures.paired(ratio("alarms {}", "clean")),
+            source=figures.paired(ratio("source {}", "sourced")) if self.has_source else None,
+            by_kind={
+                name: (number, figures.paired(ratio(f"true {name} {{}}", f"true {name}")))
+                for name, number in kinds.items()
+            },
+        )
+
+    def notices(self) -> Iterator[str]:
+        without = sum(true is None for true in self.true)
+        if without:
+            yield (
+                f"{without:,} of {len(self.true):,} images have no truth; figures of truth are of the others."
+            )
+
+
+def pair_truth(name: str, pairs: Sequence[ImagePair], truth: AnomalySet) -> TrueImages:
+    """The truth of each pair, by the image of run A, called `name`. Raises UsageError where none fits."""
+    true = [image for image in truth.images if image.status == "ok"]
+    images = [pair.a for pair in pairs]
+    found: list[ScoredImage | None] = [None] * len(images)
+    if images and true:
+        pairing = pair_images(images, true, labels=(name, truth.origin))
+        for image, place in zip(true, pairing.predicted, strict=True):
+            if place is not None:
+                found[place] = image
+    return TrueImages(truth, found)
+
+
+def _full(matrices: FieldMatrices, balance: float) -> Matrix:
+    return full_similarity(*matrices, balance)
+
+
+def _semantic(metric: str, protocol: ProtocolName, image: RunImage, full: Matrix) -> float:
+    if protocol == "release":
+        score = score_release(full, THRESHOLDS)
+    else:
+        order = confidence_order([each.severity for each in image.anomalies])
+        score = score_paper(full, THRESHOLDS, order)
+    return score.semap if metric == "semap" else score.semf1
+
+
+def _of_kind(true: ScoredImage | None, name: str) -> int:
+    return 0 if true is None else sum((each.kind or UNKNOWN) == name for each in true.anomalies)
