@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.pictures import PicturesMode
 from uncanny.eval.common.runs import page_of_run
 from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import RunFolder
@@ -16,13 +17,18 @@ from uncanny.wording import counted
 
 
 def report(
-    run: str | PathLike[str], out: str | PathLike[str] | None = None, *, max_images: int = 300
+    run: str | PathLike[str],
+    out: str | PathLike[str] | None = None,
+    *,
+    max_images: int = 300,
+    pictures: PicturesMode = "link",
 ) -> Path:
     """Write the page of a run, finished or not, or of a file of annotations, and return its path.
 
-    It is one file that loads nothing: `report.html` in the run's folder, or beside a file the same name with
-    `.html`, unless `out` is given. A run of `annotate` or `detect` shows its images, at most `max_images`; a
-    run of `mcq` or `realism` its scores. The page appears whole or not at all.
+    It asks nothing of the network and is `report.html` in the run's folder, or beside a file the same name
+    with `.html`, unless `out` is given. A run of `annotate` or `detect` shows its images, at most
+    `max_images`; a run of `mcq` or `realism` its scores. Full-size `pictures` are linked from their files, or
+    embedded, which makes a large page that can be sent on. The page appears whole or not at all.
 
     Raises UsageError where there is no such run, RecordError for an invalid record, and OSError where the
     page cannot be written.
@@ -39,15 +45,15 @@ def report(
     if path.is_file() or folder.annotations.is_file():
         from uncanny.eval.annotate.report.page import write_report
 
-        return write_report(path, max_images=max_images, out=target)
+        return write_report(path, max_images=max_images, out=target, pictures=pictures)
     if (path / "answers.jsonl").is_file():
         from uncanny.eval.mcq.run import McqRun
 
-        return McqRun(path).report(target)
+        return McqRun(path).report(target, pictures=pictures)
     if (path / "verdicts.jsonl").is_file():
         from uncanny.eval.realism.score import score
 
-        return score(path).report(target)
+        return score(path).report(target, pictures=pictures)
     manifest = folder.read_manifest()
     if manifest is not None and manifest.task is not None:
         raise UsageError(

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from uncanny.agents.state import AnnotateState, Context
     from uncanny.client.calls import CallRecord
+    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
     from uncanny.runs.engine import Engine
 
@@ -84,13 +85,16 @@ class AnnotateRun(RunResult[Annotation]):
         """One for each image, in order of their names when the run is finished."""
         return self.records
 
-    def report(self, out: str | Path | None = None) -> Path:
-        """Write the page of the run, `report.html` in its folder unless `out` names another file."""
+    def report(self, out: str | Path | None = None, *, pictures: PicturesMode = "link") -> Path:
+        """Write the page of the run, `report.html` in its folder unless `out` names another file.
+
+        Full-size `pictures` are linked from their files, or embedded in the page.
+        """
         from uncanny.eval.annotate.report.page import write_report
 
         check_parameters(out=out)
         self.check_not_lost()
-        return write_report(self.path, out=None if out is None else Path(out))
+        return write_report(self.path, out=None if out is None else Path(out), pictures=pictures)
 
     def to_json(self) -> dict[str, Any]:
         """What the command prints with `--json`."""

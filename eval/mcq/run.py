@@ -54,6 +54,7 @@ from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord, CallScope
+    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.mcq.score.result import McqScores
     from uncanny.eval.mcq.score.score import ScoreOptions
     from uncanny.graphs.mcq import ItemState
@@ -126,14 +127,18 @@ class McqRun(RunResult[Answer]):
 
         return score(self.items, self, **options)
 
-    def report(self, out: str | os.PathLike[str] | None = None) -> Path:
-        """Write the page of the scores, `report.html` in the run's folder unless `out` names another file."""
+    def report(self, out: str | os.PathLike[str] | None = None, *, pictures: PicturesMode = "link") -> Path:
+        """Write the page of the scores, `report.html` in the run's folder unless `out` names another file.
+
+        Full-size `pictures` are linked from their files, or embedded in the page.
+        """
         drawn = self.path / OVERLAYS
         check_no_links(drawn)
         return self.score().report(
             RunFolder(self.path).report if out is None else out,
             published=False,
             overlays=drawn if drawn.is_dir() else None,
+            pictures=pictures,
         )
 
     def to_json(self) -> dict[str, Any]:

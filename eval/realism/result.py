@@ -27,6 +27,8 @@ from uncanny.wording import either
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from uncanny.eval.common.pictures import PicturesMode
+
 Place = Literal["first", "second", "both"]
 TwoWay = Literal["deceiving", "non_deceiving", "undetermined"]
 
@@ -207,12 +209,14 @@ class RealismScore(TableResult):
         *,
         root: str | os.PathLike[str] | None = None,
         title: str | None = None,
+        pictures: PicturesMode = "link",
     ) -> Path:
         """Write the page and return its path: `realism.html` beside the first verdicts unless `out` says
         otherwise.
 
         `root` is where paths of pictures start, else where the run beside the verdicts says, else at the
-        verdicts' own folder; a picture that cannot be read is left out. The file appears whole or not at all.
+        verdicts' own folder; a picture that cannot be read is left out. Full-size
+        `pictures` are linked from their files, or embedded. The file appears whole or not at all.
         Raises OSError where it cannot be written, UsageError without a path for verdicts of no file.
         """
         from uncanny.eval.realism.report import write_realism_page
@@ -221,7 +225,9 @@ class RealismScore(TableResult):
         target = self.page() if out is None else Path(out)
         if target is None:
             raise UsageError("These verdicts have no folder", remedy="Say where the page goes.")
-        return write_realism_page(self, target, root=None if root is None else Path(root), title=title)
+        return write_realism_page(
+            self, target, root=None if root is None else Path(root), title=title, pictures=pictures
+        )
 
     def page(self) -> Path | None:
         """Where the page goes unless a path is given; None for verdicts of no file."""

@@ -44,6 +44,7 @@ from uncanny.runs.task import Task, asking
 from uncanny.schema import StepError
 
 if TYPE_CHECKING:
+    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.realism.result import RealismScore
     from uncanny.eval.realism.score import ScoreOptions
     from uncanny.graphs.ugda import PairState
@@ -116,9 +117,12 @@ class RealismRun(RunResult[Verdict]):
 
         return score(self, **options)
 
-    def report(self, out: str | os.PathLike[str] | None = None) -> Path:
-        """Write the page of the scores, `realism.html` in the run's folder unless `out` says otherwise."""
-        return self.score().report(out)
+    def report(self, out: str | os.PathLike[str] | None = None, *, pictures: PicturesMode = "link") -> Path:
+        """Write the page of the scores, `realism.html` in the run's folder unless `out` says otherwise.
+
+        Full-size `pictures` are linked from their files, or embedded in the page.
+        """
+        return self.score().report(out, pictures=pictures)
 
     def to_json(self) -> dict[str, Any]:
         """What `uncanny realism run --json` prints. There is no page: it belongs to the scores."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.cli.complaints import one_line
 from tests.eval.audit.annotation_sets import record, written
 from tests.runs.e2e import uncanny_here
+from uncanny.cli.annotate import report_command
+from uncanny.eval.common.pictures import PICTURES
 
 AUDIT = ("audit", "rendered=scenes:rendered", "drawn=scenes:drawn", "--model", "demo", "--resamples", 50)
 
@@ -33,7 +37,7 @@ def test_scoring_realism_writes_its_page_and_says_where(tmp_path: Path) -> None:
     done = uncanny_here("realism", "score", run, "--resamples", 50)
     assert f"Report   {run / 'realism.html'}" in done.out
     html = (run / "realism.html").read_text(encoding="utf-8")
-    assert html.count("data:image/webp;base64,") == 8  # four deceiving pairs
+    assert html.count("data:image/webp;base64,") == 12  # four deceiving pairs, each with its difference
     elsewhere = tmp_path / "elsewhere.html"
     done = uncanny_here("realism", "score", run, "--json", "-", "--report", elsewhere)
     assert done.json()["n"] == 16
@@ -82,3 +86,37 @@ def test_a_run_of_another_command_is_named_in_one_line(tmp_path: Path) -> None:
         done = uncanny_here(*name.split(), "scenes", "-m", "demo", "-o", run)
         one_line(done, "holds a run of another task, `annotate`", f"`{name}` cannot go on", "-o")
         assert len(done.err) < 300 + len(str(run))
+
+
+@pytest.mark.parametrize("mode", ["link", "embed"])
+def test_full_size_pictures_are_linked_or_embedded(mode: str, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    pages = [
+        (("detect", "scenes", "-m", "demo", "-o", runs / "d", "-q"), runs / "d" / "report.html"),
+        (("report", runs / "d"), runs / "d" / "report.html"),
+        (
+            ("semantic", runs / "d", "--truth", "scenes", "--similarity", "chrf", "--resamples", 9, "-q"),
+            runs / "d" / "semantic.html",
+        ),
+        (
+            ("audit", f"a={runs / 'd'}", f"b={runs / 'd'}", "--resamples", 9, "--report", runs / "a.html"),
+            runs / "a.html",
+        ),
+    ]
+    for arguments, page in pages:
+        assert uncanny_here(*arguments, "--pictures", mode).code < 2, arguments
+        html = page.read_text(encoding="utf-8")
+        views = json.loads(html.split('id="views">')[1].split("</script>")[0])
+        assert views
+        sources = [layer["src"] for view in views for layer in view["layers"]]
+        if mode == "embed":
+            assert set(sources) == {None}
+            assert "img-src data:;" in html
+        else:
+            assert all((page.parent / source).is_file() for source in sources)
+
+
+def test_the_words_for_pictures_are_those_of_the_functions() -> None:
+    (option,) = (each for each in report_command.params if each.name == "pictures")
+    assert isinstance(option.type, click.Choice)
+    assert tuple(option.type.choices) == PICTURES

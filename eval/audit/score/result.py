@@ -23,6 +23,8 @@ from uncanny.records.run_folder import Unfinished
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from uncanny.eval.common.pictures import PicturesMode
+
 # Of more generators only the neighbours in the order are compared.
 ALL_PAIRS_UP_TO = 16
 MOST_LEFT_OUT = 0.01
@@ -349,15 +351,17 @@ class AuditResult(TableResult):
     def tables(self) -> tuple[Table, ...]:
         return tables.audit_tables(self)
 
-    def report(self, out: Path | str, *, title: str | None = None) -> Path:
-        """Write the page to `out`, one self-contained file, and return its path.
+    def report(self, out: Path | str, *, title: str | None = None, pictures: PicturesMode = "link") -> Path:
+        """Write the page to `out`, one file, and return its path.
+
+        Full-size `pictures` are linked from their files, or embedded in the page.
 
         Raises OSError where it cannot be written.
         """
         from uncanny.eval.audit.report.page import write_audit_page
 
         check_needed(out=out)
-        return write_audit_page(self, Path(out), title=title)
+        return write_audit_page(self, Path(out), title=title, pictures=pictures)
 
 
 def _agreement_json(agreements: tuple[Agreement, ...]) -> dict[str, Any]:

@@ -300,8 +300,8 @@ function startViewer() {
   document.addEventListener("click", (event) => {
     const trigger = event.target.closest("[data-view]");
     if (!trigger) return;
-    const present = new Set([...document.querySelectorAll("[data-view]")].map((node) => Number(node.dataset.view)));
-    const views = all.filter((each) => present.has(each.number));
+    const order = new Set([...document.querySelectorAll("[data-view]")].map((node) => Number(node.dataset.view)));
+    const views = [...order].map((number) => all[number]);
     const at = views.findIndex((each) => each.number === Number(trigger.dataset.view));
     openViewer(views, at, Number(trigger.dataset.layer), (last) => focusShot(views[last].number));
   });

@@ -30,6 +30,8 @@ from uncanny.parameters import check_needed
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from uncanny.eval.common.pictures import PicturesMode
+
 FRAME_COLUMNS = ("model", "split", "score", "value", "low", "high", "counts", "out_of")
 
 
@@ -219,13 +221,18 @@ class McqScores(Mapping[str, ModelScore], TableResult):
         return data_frame(FRAME_COLUMNS, rows)
 
     def report(
-        self, out: str | os.PathLike[str], *, published: bool = True, overlays: Path | None = None
+        self,
+        out: str | os.PathLike[str],
+        *,
+        published: bool = True,
+        overlays: Path | None = None,
+        pictures: PicturesMode = "link",
     ) -> Path:
         """Write the page of these scores to `out` and return its path; see `report.page.write_page`."""
         from uncanny.eval.mcq.report.page import write_page
 
         check_needed(out=out)
-        return write_page(self, Path(out), published=published, overlays=overlays)
+        return write_page(self, Path(out), published=published, overlays=overlays, pictures=pictures)
 
     def _model_json(self, name: str) -> dict[str, Any]:
         content = model_json(self.models[name], "exact", self.resamples, self.seed)

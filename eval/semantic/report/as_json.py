@@ -9,7 +9,7 @@ null), `lambda`, `thresholds`, `protocols` (their versions), `truth`, `differenc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from uncanny.eval.common.estimates import Estimate, interval_json
@@ -18,6 +18,7 @@ from uncanny.eval.metrics.semap import PROTOCOLS, VERSIONS, View
 from uncanny.eval.semantic.score.result import (
     BINS,
     Accuracy,
+    Examples,
     ImageScore,
     PredictionScore,
     ProtocolScore,
@@ -72,9 +73,15 @@ def _prediction(score: PredictionScore) -> dict[str, Any]:
             "unread_answers": list(score.unread_answers),
         },
         "spread": {"bins": BINS, **_plain(asdict(score.spread))},
-        "examples": _plain(asdict(score.examples)),
+        "examples": _examples(score.examples),
         "per_image": [_image(image, detection=detection) for image in score.per_image()],
     }
+
+
+def _examples(examples: Examples) -> dict[str, Any]:
+    # Whole images are for the page, and their texts are there as examples already.
+    content = asdict(replace(examples, pairs={}))
+    return {key: _plain(value) for key, value in content.items() if key != "pairs"}
 
 
 def _plain(value: Any) -> Any:

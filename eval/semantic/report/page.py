@@ -11,9 +11,11 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny.eval.common.page import score_page, write_rendered
+from uncanny.eval.common.pictures import PageViews, PicturesMode
 from uncanny.eval.common.published import CAVEATS
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
 from uncanny.eval.semantic.report import rows, words
+from uncanny.eval.semantic.report.pictures import example_pictures
 from uncanny.eval.semantic.report.plots import MOST_IN_VIEWS, dots, spreads
 from uncanny.eval.semantic.score.result import SemanticScore
 
@@ -24,11 +26,14 @@ def write_semantic_page(
     *,
     title: str | None = None,
     made: datetime | None = None,
+    pictures: PicturesMode = "link",
 ) -> Path:
     """Write the page to `path` and return it; the same score and `made`, by default now, give the same bytes.
 
-    The file appears whole or not at all. Raises `OSError` where it cannot be written.
+    Full-size pictures are linked or embedded, as `pictures` says. The file appears whole or not at all.
+    Raises `OSError` where it cannot be written.
     """
+    views = PageViews(path, pictures)
     return write_rendered(
         _environment(),
         "semantic.html.j2",
@@ -36,6 +41,8 @@ def write_semantic_page(
         title=title or "Semantic score",
         score=score,
         models=score.predictions,
+        shots=example_pictures(score, views),
+        page_views=views,
         verdict=rows.verdict(score),
         comparison=words.comparison_words(score),
         dots=dots(score),

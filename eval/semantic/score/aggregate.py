@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.eval.common.anomalies.image import MatchedImage
+from uncanny.eval.common.anomalies.image import ImagePair, MatchedImage
 from uncanny.eval.common.anomalies.records import ScoredImage
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.detection import SOURCES, conditioned, counted, recognised
@@ -64,9 +64,9 @@ class ImageTotals:
         shape = (len(PROTOCOLS), len(thresholds), len(VIEWS))
         self._sums, self._tp = np.zeros((2, *shape)), np.zeros(shape, dtype=np.int64)
         self._matched, self._every = (np.zeros((len(VIEWS), BINS), dtype=np.int64) for _ in range(2))
-        self._best: _Top[Example] = _Top(EXAMPLES)
-        self._worst: _Top[Example] = _Top(EXAMPLES)
-        self._missed: _Top[Missed] = _Top(EXAMPLES)
+        self._best: _Top[tuple[Example, ImagePair]] = _Top(EXAMPLES)
+        self._worst: _Top[tuple[Example, ImagePair]] = _Top(EXAMPLES)
+        self._missed: _Top[tuple[Missed, ImagePair]] = _Top(EXAMPLES)
 
     def add(self, image: MatchedImage) -> None:
         """Take in one image. Without a prediction it counts in `paper` alone."""
@@ -110,7 +110,7 @@ class ImageTotals:
         cells = image.similarity["full"]
         for index in unmatched(matches, len(true.anomalies), "true"):
             closest = float(cells[:, index].max()) if len(cells) else None
-            self._missed.push(-(closest or 0.0), partial(Missed, true.image, true.anomalies[index], closest))
+            self._missed.push(-(closest or 0.0), partial(_missed, image.pair, index, closest))
 
     def at_threshold(self, protocol: ProtocolName, row: int) -> dict[str, dict[View, float]]:
         """`semap`, `semf1` and `tp` by view: sums over all images that the protocol takes."""
@@ -141,8 +141,15 @@ class ImageTotals:
         return Spread(by_view(self._matched), by_view(self._every))
 
     def examples(self) -> Examples:
-        best, worst, missed = self._best, self._worst, self._missed
-        return Examples(best.items(), worst.items(), missed.items(), best.seen, missed.seen)
+        best, worst, missed = self._best.items(), self._worst.items(), self._missed.items()
+        return Examples(
+            tuple(example for example, _ in best),
+            tuple(example for example, _ in worst),
+            tuple(example for example, _ in missed),
+            self._best.seen,
+            self._missed.seen,
+            {pair.true.image: pair for _, pair in (*best, *worst, *missed)},
+        )
 
 
 class _Top(Generic[T]):
@@ -168,14 +175,19 @@ def _bins(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.bincount(places, minlength=BINS)
 
 
-def _example(image: MatchedImage, match: Match) -> Example:
+def _missed(pair: ImagePair, index: int, closest: float | None) -> tuple[Missed, ImagePair]:
+    return Missed(pair.true.image, pair.true.anomalies[index], closest), pair
+
+
+def _example(image: MatchedImage, match: Match) -> tuple[Example, ImagePair]:
     assert image.pair.predicted is not None
-    return Example(
+    example = Example(
         image.pair.true.image,
         image.pair.predicted.anomalies[match.predicted],
         image.pair.true.anomalies[match.true],
         {view: float(cells[match.predicted, match.true]) for view, cells in image.similarity.items()},
     )
+    return example, image.pair
 
 
 def means_of(columns: ImageColumns, *, detection: bool) -> dict[Key, Mean]:

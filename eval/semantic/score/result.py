@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.anomalies.image import ImagePair
 from uncanny.eval.common.anomalies.records import ScoredAnomaly
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.matching import Rule
@@ -27,6 +28,8 @@ from uncanny.schema import Source, Status
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from uncanny.eval.common.pictures import PicturesMode
 
 BINS = 50
 Metric = Literal["semap", "semf1", "csemap", "csemf1"]
@@ -134,7 +137,8 @@ class Missed:
 class Examples:
     """The best and worst matched pairs, best or worst first, and missed true anomalies, furthest first.
 
-    `matched` and `missed_total` count all of them.
+    `matched` and `missed_total` count all of them. `pairs` are the images they are of, by their names in the
+    truth.
     """
 
     best: tuple[Example, ...]
@@ -142,6 +146,7 @@ class Examples:
     missed: tuple[Missed, ...]
     matched: int
     missed_total: int
+    pairs: Mapping[str, ImagePair] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,8 +342,16 @@ class SemanticScore(TableResult):
                 accuracy = prediction.accuracy
                 yield {"predictions": name, "metric": "accuracy"} | row(accuracy.estimate, accuracy.images)
 
-    def report(self, out: str | os.PathLike[str] | None = None, *, title: str | None = None) -> Path:
+    def report(
+        self,
+        out: str | os.PathLike[str] | None = None,
+        *,
+        title: str | None = None,
+        pictures: PicturesMode = "link",
+    ) -> Path:
         """Write the HTML page and return its path: `semantic.html` beside the first predictions by default.
+
+        Full-size `pictures` are linked from their files, or embedded in the page.
 
         Raises UsageError without a path for predictions of no file, OSError where it cannot be written.
         """
@@ -350,7 +363,7 @@ class SemanticScore(TableResult):
             if not first.exists() or not self.predictions:
                 raise UsageError("These predictions have no folder", remedy="Say where the page goes.")
             out = page_beside(first)
-        return write_semantic_page(self, Path(out), title=title)
+        return write_semantic_page(self, Path(out), title=title, pictures=pictures)
 
 
 def page_beside(predictions: Path) -> Path:

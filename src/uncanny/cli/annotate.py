@@ -19,6 +19,7 @@ from uncanny.cli.options import (
     force_option,
     images_root_option,
     model_options,
+    pictures_option,
     read_annotate_options,
     run_option,
     run_page_option,
@@ -37,6 +38,7 @@ from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
     from uncanny.eval.annotate.run import AnnotateRun
+    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.runs.run import RunEnd
     from uncanny.schema import Annotation
 
@@ -51,12 +53,14 @@ MOST_SHOWN = 12
 @annotate_options
 @force_option
 @run_page_option
+@pictures_option
 def command(
     paths: tuple[Path, ...],
     run: Path | None,
     model: str,
     root: Path | None,
     report: bool,
+    pictures: PicturesMode,
     force: bool,
     as_json: bool,
     **options: Unpack[AnnotateKeywords],
@@ -86,7 +90,7 @@ def command(
     check_run_folder(run, report=report, force=force)
     asking["stop"] = TerminalStop()
     annotated = asyncio.run(annotate_async(paths, model=model, out=run, root=root, **asking))
-    summary = AnnotateSummary(annotated, root, report)
+    summary = AnnotateSummary(annotated, root, report, pictures)
     raise click.exceptions.Exit(show_end(summary, as_json=as_json, quiet=options["quiet"]))
 
 
@@ -99,9 +103,10 @@ def command(
     show_default=True,
     help="Images shown; the page says so if not all.",
 )
+@pictures_option
 @force_option
-def report_command(run: Path, max_images: int, force: bool) -> None:
-    """Write RUN/report.html, one self-contained file, for a finished or unfinished run.
+def report_command(run: Path, max_images: int, pictures: PicturesMode, force: bool) -> None:
+    """Write RUN/report.html, one file that asks nothing of the network, for a finished or unfinished run.
 
     Of a run of `mcq run` or `realism run` it is the page of its scores, as `uncanny mcq score` and
     `uncanny realism score` write it with their defaults. Of a file of annotations the page goes beside it.
@@ -110,7 +115,7 @@ def report_command(run: Path, max_images: int, force: bool) -> None:
     from uncanny.eval.report import report
 
     check_outputs([page(page_of_run(run))] if run.exists() else [], [run], force=force)
-    say(harmless(str(report(run, max_images=max_images))))
+    say(harmless(str(report(run, max_images=max_images, pictures=pictures))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +125,10 @@ class AnnotateSummary:
     run: AnnotateRun
     root: Path | None = None
     report: bool = True
+    pictures: PicturesMode = "link"
 
     def page(self) -> Path | None:
-        return write_page(self.run) if self.report else None
+        return write_page(self.run, self.pictures) if self.report else None
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  the run knows it
         return self.run.to_json() | {"report": None if page is None else str(page)}
@@ -167,6 +173,6 @@ def place_of(record: Annotation, run: AnnotateRun, root: Path | None) -> str:
     return os.path.relpath((run.path if root is None else root) / record.image)
 
 
-def write_page(run: AnnotateRun) -> Path | None:
+def write_page(run: AnnotateRun, pictures: PicturesMode) -> Path | None:
     """The page of a run over images; None where it has no record."""
-    return run.report() if (run.path / run.record_file).stat().st_size else None
+    return run.report(pictures=pictures) if (run.path / run.record_file).stat().st_size else None

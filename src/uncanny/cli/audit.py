@@ -7,6 +7,7 @@ scored is that of `eval.audit.run.audit`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -25,6 +26,7 @@ from uncanny.cli.options import (
     no_page_option,
     options_where_asked,
     page_option,
+    pictures_option,
     read_annotate_options,
     resamples_option,
     seed_option,
@@ -35,6 +37,7 @@ from uncanny.errors import UsageError
 if TYPE_CHECKING:
     from uncanny.eval.annotate.run import AnnotateOptions
     from uncanny.eval.audit.run import Annotating
+    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.common.sources import AnnotationSource, Source
     from uncanny.records.run_folder import RunFolder
 
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
 @click.option("--csv", "csv_file", type=PATH, metavar="FILE", help="Write the table; - for standard output.")
 @page_option("OUT/audit.html, without -o audit.html")
 @no_page_option
+@pictures_option
 @force_option
 @click.option(
     "--worst", type=Whole(0, 10_000), default=12, show_default=True, help="Worst images kept, a generator."
@@ -85,6 +89,7 @@ def command(
     csv_file: Path | None,
     report: Path | None,
     no_report: bool,
+    pictures: PicturesMode,
     force: bool,
     worst: int,
     root: Path | None,
@@ -150,7 +155,8 @@ def command(
             raise click.exceptions.Exit(code)
         sources = annotating.annotated(sources)
     result = scoring.score(sources, second)
-    files.write(to_json=result.to_json, to_csv=result.to_csv, text=lambda: str(result), report=result.report)
+    write_page = partial(result.report, pictures=pictures)
+    files.write(to_json=result.to_json, to_csv=result.to_csv, text=lambda: str(result), report=write_page)
     scores = (score for board in result.leaderboards for score in board.generators.values())
     left_out = any(score.left_out.total for score in scores)
     raise click.exceptions.Exit(max(code, RUN_CODES["failures"] if left_out else 0))

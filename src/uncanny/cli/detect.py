@@ -20,6 +20,7 @@ from uncanny.cli.options import (
     force_option,
     images_root_option,
     models_options,
+    pictures_option,
     pixel_options,
     read_image_options,
     run_option,
@@ -39,6 +40,7 @@ from uncanny.cli.terminal import layout
 if TYPE_CHECKING:
     from uncanny.cli.several import Scores
     from uncanny.eval.annotate.run import ImageOptions
+    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.detect.forecast import DetectForecast
     from uncanny.eval.detect.run import DetectRun
     from uncanny.eval.detect.score import DetectScore
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
 @pixel_options
 @force_option
 @run_page_option
+@pictures_option
 def command(
     paths: tuple[Path, ...],
     run: Path | None,
@@ -67,6 +70,7 @@ def command(
     root: Path | None,
     truth: str | None,
     report: bool,
+    pictures: PicturesMode,
     force: bool,
     as_json: bool,
     **options: Unpack[ImageKeywords],
@@ -102,7 +106,7 @@ def command(
         return detect_forecast(paths, model=model, out=out, root=root, truth=truth, **all_options)
 
     def summary(run: DetectRun) -> DetectSummary:
-        return DetectSummary(run, root, report)
+        return DetectSummary(run, root, report, pictures)
 
     inputs = [] if truth is None else [Path(truth)]
     check = partial(check_run_folder, inputs=inputs, report=report, force=force)
@@ -117,9 +121,10 @@ class DetectSummary:
     run: DetectRun
     root: Path | None
     report: bool
+    pictures: PicturesMode = "link"
 
     def page(self) -> Path | None:
-        return write_page(self.run) if self.report else None
+        return write_page(self.run, self.pictures) if self.report else None
 
     def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  the run knows it
         return self.run.to_json() | {"report": None if page is None else str(page)}

@@ -23,6 +23,7 @@ from uncanny.cli.options import (
     models_options,
     no_page_option,
     page_option,
+    pictures_option,
     resamples_option,
     run_option,
     sampling_options,
@@ -33,6 +34,7 @@ from uncanny.cli.terminal import complain, harmless, layout, say
 
 if TYPE_CHECKING:
     from uncanny.cli.several import Scores
+    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.mcq.data.items import ItemSet
     from uncanny.eval.mcq.run import McqOptions, McqRun
     from uncanny.runs.run import RunEnd
@@ -123,6 +125,7 @@ def run_command(
 @click.option("--require-complete", is_flag=True, help="Missing answers are an error.")
 @page_option("mcq.html beside the first answers")
 @no_page_option
+@pictures_option
 @force_option
 @_ROOT
 def score_command(
@@ -138,6 +141,7 @@ def score_command(
     require_complete: bool,
     report: Path | None,
     no_report: bool,
+    pictures: PicturesMode,
     force: bool,
     root: Path | None,
 ) -> None:
@@ -168,7 +172,7 @@ def score_command(
     files.write(
         to_json=scores.to_json,
         text=lambda: scores.table(published=published).text(),
-        report=partial(scores.report, overlays=drawn if drawn.is_dir() else None),
+        report=partial(scores.report, overlays=drawn if drawn.is_dir() else None, pictures=pictures),
     )
 
 

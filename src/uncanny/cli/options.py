@@ -90,6 +90,13 @@ run_option = click.option("-o", "--run", "run", type=PATH, help="The run folder.
 run_page_option = click.option(
     "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
 )
+pictures_option = click.option(
+    "--pictures",
+    type=click.Choice(["link", "embed"]),
+    default="link",
+    show_default=True,
+    help="Full-size pictures on the page: linked from their files, or embedded, to send the page on.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
 force_option = click.option("--force", is_flag=True, help="Replace files that are not this command's own.")

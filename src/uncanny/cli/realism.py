@@ -22,6 +22,7 @@ from uncanny.cli.options import (
     models_options,
     no_page_option,
     page_option,
+    pictures_option,
     resamples_option,
     run_option,
     sampling_options,
@@ -32,6 +33,7 @@ from uncanny.cli.terminal import layout
 
 if TYPE_CHECKING:
     from uncanny.cli.several import Scores
+    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.realism.data import PairSource
     from uncanny.eval.realism.run import RealismOptions, RealismRun
     from uncanny.eval.realism.verdicts import Verdict
@@ -118,6 +120,7 @@ def run_command(
 @click.option("--published", is_flag=True, help="Show the published human figures too.")
 @page_option("realism.html beside the first verdicts")
 @no_page_option
+@pictures_option
 @force_option
 @click.option("--root", type=FOLDER, help="Where image paths start, for the page. [default: as the run says]")
 @resamples_option("Bootstrap resamples over pairs.")
@@ -130,6 +133,7 @@ def score_command(
     published: bool,
     report: Path | None,
     no_report: bool,
+    pictures: PicturesMode,
     force: bool,
     root: Path | None,
     resamples: int,
@@ -153,7 +157,7 @@ def score_command(
         to_json=scores.to_json,
         to_csv=scores.to_csv,
         text=lambda: str(scores),
-        report=partial(scores.report, root=root),
+        report=partial(scores.report, root=root, pictures=pictures),
     )
 
 

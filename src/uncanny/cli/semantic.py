@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
@@ -20,6 +21,7 @@ from uncanny.cli.options import (
     json_file_option,
     no_page_option,
     page_option,
+    pictures_option,
     resamples_option,
     seed_option,
 )
@@ -27,6 +29,7 @@ from uncanny.cli.terminal import harmless, on_terminal
 
 if TYPE_CHECKING:
     from uncanny.eval.common.anomalies.image import MatchedImage
+    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.semantic.score.score import OnImage, OnStart
 
 
@@ -97,6 +100,7 @@ class ScoreKeywords(TypedDict):
 @click.option("--published", is_flag=True, help="Show the published models beside yours.")
 @page_option("semantic.html beside PRED")
 @no_page_option
+@pictures_option
 @force_option
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 def command(
@@ -106,6 +110,7 @@ def command(
     per_image: Path | None,
     report: Path | None,
     no_report: bool,
+    pictures: PicturesMode,
     force: bool,
     quiet: bool,
     **options: Unpack[ScoreKeywords],
@@ -145,7 +150,8 @@ def command(
                 write(name, image)
 
         scores = score(paths, truth=truth, on_start=on_start, on_image=on_image, **options)
-    files.write(to_json=scores.to_json, text=lambda: str(scores), report=scores.report)
+    write_page = partial(scores.report, pictures=pictures)
+    files.write(to_json=scores.to_json, text=lambda: str(scores), report=write_page)
     failures = any(each.has_failures for each in scores.predictions.values())
     raise click.exceptions.Exit(RUN_CODES["failures"] if failures else 0)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
+
+from PIL import Image
 
 from tests.eval.common.page_text import Page, check_script, check_static_page
 from tests.eval.semantic.made_scores import (
@@ -25,6 +28,7 @@ from uncanny.eval.metrics.semap import VIEWS
 from uncanny.eval.semantic.report.page import write_semantic_page
 from uncanny.eval.semantic.report.words import amount
 from uncanny.eval.semantic.score.result import SemanticScore
+from uncanny.semantic import score as score_of
 
 
 def test_the_page_stands_by_itself(page: Page) -> None:
@@ -66,8 +70,8 @@ def test_pairs_stand_side_by_side(two: SemanticScore, page_of_two: Page) -> None
             if example.image in part and f"<b>{amount(example.similarity['full'])}</b>" in part
         )
         assert article.index("Predicted") < article.index(example.predicted.phenomenon)
-        assert article.index(example.predicted.phenomenon) < article.index("True,")
-        assert article.index("True,") < article.index(example.true.phenomenon)
+        assert article.index(example.predicted.phenomenon) < article.index("<h4>True")
+        assert article.index("<h4>True") < article.index(example.true.phenomenon)
         for view in VIEWS:
             assert amount(example.similarity[view]) in article
     assert html.count("True, without a match") == sum(
@@ -107,3 +111,25 @@ def test_another_published_backbone_says_which_table_compares(tmp_path: Path) ->
 def test_without_any_file_there_is_a_page(two: SemanticScore, tmp_path: Path) -> None:
     page = page_of(tmp_path, replace(two, predictions={}, differences=()), published=True)
     assert "No predictions." in page.text
+
+
+def test_a_pair_shows_its_picture_with_what_is_predicted_and_true(tmp_path: Path) -> None:
+    file, anomaly = tmp_path / "run" / "predicted.jsonl", {"name": "n", "phenomenon": "p", "reasoning": "r"}
+    file.parent.mkdir()
+    Image.new("RGB", (40, 30), "red").save(file.parent / "a.png")
+    predicted = {"image": "a.png", "anomalies": [anomaly | {"severity": 8, "box": [1, 2, 30, 20]}]}
+    file.write_text(json.dumps(predicted) + "\n")
+    truth = [{"image": "a.png", "anomalies": [anomaly, anomaly | {"name": "missed"}]}]
+    score = score_of(file, truth=truth, similarity="chrf", resamples=0)
+    page = Page(score.report(tmp_path / "page.html").read_text(encoding="utf-8"))
+    check_static_page(page)
+    assert len(page.all("img")) == 2  # of the match, and of what was missed
+    assert "8 of 100 realistic" in page.text
+    (view,) = json.loads(page.html.split('id="views">')[1].split("</script>")[0])
+    assert view["layers"][0]["src"] == "run/a.png"
+    assert [(mark["group"], mark["name"], mark["box"]) for mark in view["marks"]] == [
+        ("predicted", "n", [1, 2, 30, 20]),
+        ("true", "n", None),
+        ("true", "missed", None),
+    ]
+    assert "pairs" not in score.to_json()["predictions"]["predicted"]["examples"]
