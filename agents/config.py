@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -53,8 +53,15 @@ class AnnotateConfig(BaseModel):
         return self.schedule.calls(self.times(objects))
 
 
+DetectProtocol = Literal["conversation", "independent"]
+
+
 class DetectConfig(BaseModel):
-    """Parameters of the two-turn detection protocol.
+    """Parameters of the detection protocol.
+
+    `conversation` asks for the verdict and then, with it in view, for the anomalies of an image held to be
+    generated or the content of one held to be real. `independent` makes two calls about every image, which
+    know nothing of each other: the verdict, and the anomalies.
 
     Temperature 0 where the model takes one; None leaves a model's own default. The output limit is in tokens
     and doubled, up to 16,000, when an answer is cut off.
@@ -62,6 +69,7 @@ class DetectConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    protocol: DetectProtocol = "conversation"
     temperature: Temperature = 0.0
     top_p: TopP = None
     max_output_tokens: OutputTokens = 2_000

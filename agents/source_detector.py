@@ -1,11 +1,14 @@
-"""SourceDetector: is this picture generated, and what gives it away? Two turns of one conversation.
+"""SourceDetector: is this picture generated, and what gives it away?
 
-Turn 1 asks for yes or no, and once more where the answer says neither clearly. Turn 2 has the model's own
-answer before it, and asks for the anomalies of a picture it holds to be generated, or for the content of one
-it holds to be real. It repeats turn 1's messages to the byte, system text and picture first, so that a
-provider can reuse what it has computed for them. Neither turn constrains its answer to a schema: some
-providers put schemas ahead of the messages, and the prefix would be another one. Source: AnomReason, section
-3.3, the detection form of the data set; the wording is ours.
+In a conversation turn 1 asks for yes or no, and once more where the answer says neither clearly. Turn 2 has
+the model's own answer before it, and asks for the anomalies of a picture it holds to be generated, or for the
+content of one it holds to be real. It repeats turn 1's messages to the byte. Two independent calls ask for
+the verdict and for the anomalies, each for itself. System text and picture come first in every call, so that
+a provider can reuse what it has computed for them. No call constrains its answer to a schema: some providers
+put schemas ahead of the messages, and the prefix would be another one.
+
+Source: AnomReason, appendix C.2, the detection form of the data set; two calls about every image are what the
+authors' released evaluation makes. The wording is ours.
 """
 
 from __future__ import annotations
@@ -75,10 +78,24 @@ async def judge_source(image: DetectContext) -> Verdict:
         if isinstance(failed.error, RefusedError):
             return Verdict(failed.error.words, None, refused=True)
         raise
+    return _verdict(raw)
+
+
+async def judge_source_alone(image: DetectContext) -> Verdict:
+    """The verdict by a call of its own; an answer without a clear one stays without. Raises as turn 1."""
     try:
-        return Verdict(raw, read_source(raw))
-    except AnswerError:
-        return Verdict(raw, None)
+        raw = await image.generate(JUDGE, _first_turn(image), str)
+    except StepFailedError as failed:
+        if isinstance(failed.error, RefusedError):
+            return Verdict(failed.error.words, None, refused=True)
+        raise
+    return _verdict(raw)
+
+
+async def list_anomalies_alone(image: DetectContext) -> Listing:
+    """The anomalies by a call of their own, whatever the verdict. Raises as turn 1."""
+    messages = image.opening((image.image,), image.prompts[LIST.prompt].fill())
+    return await image.generate(LIST, messages, _read_listing, repair=image.repair("repair"))
 
 
 async def list_anomalies(image: DetectContext, verdict: Verdict) -> Listing:
@@ -89,6 +106,13 @@ async def list_anomalies(image: DetectContext, verdict: Verdict) -> Listing:
 async def describe_content(image: DetectContext, verdict: Verdict) -> str:
     """Turn 2 after "real". Raises as turn 1."""
     return await _second_turn(image, verdict, DESCRIBE, read_text, "repair_text")
+
+
+def _verdict(raw: str) -> Verdict:
+    try:
+        return Verdict(raw, read_source(raw))
+    except AnswerError:
+        return Verdict(raw, None)
 
 
 def _first_turn(image: DetectContext) -> tuple[Message, ...]:

@@ -11,9 +11,9 @@ from uncanny.agents.config import DetectConfig
 from uncanny.agents.source_detector import DESCRIBE, JUDGE, LIST
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import image_tokens, text_tokens
-from uncanny.eval.annotate.run import ImageOptions, Images, image_run, read_config
+from uncanny.eval.annotate.run import Images, image_run, read_config
 from uncanny.eval.detect.data import Truth, name_images
-from uncanny.eval.detect.run import DetectTask, check_truth
+from uncanny.eval.detect.run import DetectOptions, DetectTask, check_truth
 from uncanny.prompts import PromptSet
 from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
 from uncanny.runs.resume import prompts_of
@@ -23,25 +23,33 @@ from uncanny.wording import cost, count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectForecast(ImagesForecast):
-    """What is left of a detection run: usually two calls an image.
+    """What is left of a detection run: usually two calls an image, always where they are `independent`.
 
-    One where the model declines, three where its first answer has no verdict and it is asked for once more.
+    In a conversation one where the model declines, three where its first answer has no verdict and it is
+    asked for once more.
     """
+
+    independent: bool = False
 
     def lines(self) -> list[str]:
         uncached = cost(self.cost_usd_uncached)
+        calls = (
+            f"{self.calls_usual:,}, two an image"
+            if self.independent
+            else f"about {self.calls_usual:,}, two an image (between {self.calls_least:,} and "
+            f"{self.calls_most:,}: three where no verdict comes at first)"
+        )
         return [
             self.images_line(),
             *self.skipped_lines(),
-            f"Calls    about {self.calls_usual:,}, two an image (between {self.calls_least:,} and "
-            f"{self.calls_most:,}: three where no verdict comes at first)",
+            f"Calls    {calls}",
             f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
             "without reasoning",
             f"Cost     {cost(self.cost_usd)}, {uncached} without the prefix cache",
         ]
 
 
-class DetectForecastOptions(ImageOptions, total=False):
+class DetectForecastOptions(DetectOptions, total=False):
     """The parameters of `detect`; a forecast has no use for callbacks."""
 
     on_image: Callable[[Detection], None] | None
@@ -81,7 +89,7 @@ def detect_forecast(
 
 
 def forecast_task(task: DetectTask) -> DetectForecast:
-    """Calls, tokens and cost of what is left to do: two turns an image. Opens no model and needs no key.
+    """Calls, tokens and cost of what is left to do: two calls an image. Opens no model and needs no key.
 
     Tokens and cost are None where a model's image tokens are not known, the cost also where its price is not.
     Raises UsageError.
@@ -91,18 +99,24 @@ def forecast_task(task: DetectTask) -> DetectForecast:
     model = task.models.roles.get("detector", task.models.model)
     image = image_tokens(str(model), *images.size)
     texts = prompts_of(task.folder, task.prompts)
-    first = _length(texts, "system") + _length(texts, JUDGE.prompt)
-    second = first + JUDGE.output_tokens + max(_length(texts, step.prompt) for step in (LIST, DESCRIBE))
-    cached = images.readable * (first + (image or 0))
+    system, independent = _length(texts, "system"), task.config.protocol == "independent"
+    first = system + _length(texts, JUDGE.prompt)
+    if independent:
+        second, shared = system + _length(texts, LIST.prompt), system
+    else:
+        second = first + JUDGE.output_tokens + max(_length(texts, step.prompt) for step in (LIST, DESCRIBE))
+        shared = first
     counter = UsageCounter(model)
     counter.add(first, image, output=JUDGE.output_tokens, calls=images.readable)
+    cached = images.readable * (shared + (image or 0))
     counter.add(second, image, output=LIST.output_tokens, calls=images.readable, cached=cached)
     return DetectForecast(
         **images.fields,
-        calls_least=images.readable,
+        calls_least=counter.calls if independent else images.readable,
         calls_usual=counter.calls,
-        calls_most=3 * images.readable,
+        calls_most=counter.calls if independent else 3 * images.readable,
         usage=counter.usage(prices),
+        independent=independent,
     )
 
 

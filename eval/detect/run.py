@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
-from uncanny.agents.config import DetectConfig
+from uncanny.agents.config import DetectConfig, DetectProtocol
 from uncanny.agents.context import ImageContext
 from uncanny.agents.source_detector import ROLES
 from uncanny.client.calls import usage
@@ -75,6 +75,12 @@ class DetectRun(AnnotateRun):
         return find_truth(None, files, [Path(os.path.commonpath(folders))] if folders else [])
 
     @property
+    def protocol(self) -> DetectProtocol:
+        """How images were asked about: in a conversation, or by two independent calls."""
+        protocol = self.manifest.plan.get("protocol")
+        return "independent" if protocol == "independent" else "conversation"
+
+    @property
     def detections(self) -> Records[Detection]:
         """One for each image, in order of their names when the run is finished."""
         return cast("Records[Detection]", self.records)
@@ -118,7 +124,8 @@ class DetectRun(AnnotateRun):
         content = super().to_json()
         after = {name: content.pop(name) for name in ("failures", "skipped", "warnings", "error")}
         scores = None if self.truth is None else self.score().to_json()
-        return {**content, "verdicts": self.verdicts(), "scores": scores, **after}
+        own = {"protocol": self.protocol, "verdicts": self.verdicts(), "scores": scores}
+        return {**content, **own, **after}
 
     def _recorded_files(self) -> list[ImageFile]:
         folder = Path(os.path.abspath(self.path / (self.manifest.root or "")))  # noqa: PTH100 links stay
@@ -139,12 +146,19 @@ class DetectRun(AnnotateRun):
             }
 
 
+class DetectOptions(ImageOptions, total=False):
+    """The parameters of `detect` that say how images are judged, for functions that hand them on."""
+
+    protocol: DetectProtocol
+
+
 async def detect_async(
     images: Images,
     *,
     model: str,
     out: str | Path,
     root: str | Path | None = None,
+    protocol: DetectProtocol = "conversation",
     temperature: float | None = 0.0,
     top_p: float | None = None,
     max_output_tokens: int = 2_000,
@@ -156,8 +170,12 @@ async def detect_async(
     on_image: Callable[[Detection], None] | None = None,
     **options: Unpack[AskOptions],
 ) -> DetectRun:
-    """Ask of each image whether it is generated, then what gives it away. One model; see `annotate` for the
+    """Ask of each image whether it is generated, and what gives it away. One model; see `annotate` for the
     rest.
+
+    `protocol` is `conversation`: the verdict, then with it in view the anomalies of an image held to be
+    generated, or the content of one held to be real; or `independent`: two calls about every image that know
+    nothing of each other, the verdict and the anomalies.
 
     `images`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of `annotate`; the word
     `scenes` stands for the bundled images, which are copied into `out`. A record's `source` is `generated` or
@@ -178,11 +196,13 @@ async def detect_async(
     >>> run.score().scored.right
     30
 
-    Source: AnomReason, section 4 (detection in two turns).
+    Source: AnomReason, section 4.2 and appendix C.2 (detection in two turns); the authors' released
+    evaluation makes two independent calls.
     """
     check_callback("on_image", on_image)
-    all_options: ImageOptions = {
+    all_options: DetectOptions = {
         **options,
+        "protocol": protocol,
         "temperature": temperature,
         "top_p": top_p,
         "max_output_tokens": max_output_tokens,
@@ -191,7 +211,7 @@ async def detect_async(
         "jpeg_quality": jpeg_quality,
         "max_pixels": max_pixels,
     }
-    settings = image_run("detect", images, model, out, root, all_options, ImageOptions)
+    settings = image_run("detect", images, model, out, root, all_options, DetectOptions)
     named = await asyncio.to_thread(name_images, settings["paths"], Path(out), copy=True)
     settings["paths"] = named.paths
     task = DetectTask(**settings, config=read_config(DetectConfig, all_options))
@@ -249,20 +269,21 @@ class DetectTask(ImageTask[Detection]):
 
         with asking(engine, file.image, calls) as scope:
             context = ImageContext(engine.model_client, scope, self.config, self.prompts, sent_image(image))
-            state = await detect_graph().ainvoke({"image": file.image}, context=context)
+            state = await detect_graph(self.config.protocol).ainvoke({"image": file.image}, context=context)
         return self._detection(file, image, cast("DetectState", state), scope.calls)
 
     def _detection(
         self, file: ImageFile, image: PreparedImage, state: DetectState, calls: Sequence[CallRecord]
     ) -> Detection:
-        verdict, listing, failure = state.get("verdict"), state.get("listing"), state.get("failure")
-        status: Status = "ok" if failure is None else "failed" if verdict is None else "partial"
+        verdict, listing = state.get("verdict"), state.get("listing")
+        failures = [each for each in (state.get("failure"), state.get("listing_failure")) if each is not None]
+        status: Status = "ok" if not failures else "failed" if verdict is None else "partial"
         return self.record(
             file,
             image,
             status,
             anomalies=() if listing is None else listing.anomalies,
-            errors=() if failure is None else (failure,),
+            errors=tuple(failures),
             usage=usage(calls),
             source=None if verdict is None else verdict.source,
             verdict=None if verdict is None else verdict.raw,

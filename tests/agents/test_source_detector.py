@@ -38,9 +38,10 @@ YES, NO = Verdict("Yes.", "generated"), Verdict("no", "real")
 class Conversation:
     """About one image, with a scripted model."""
 
-    def __init__(self, *lines: Line, config: DetectConfig | None = None) -> None:
-        script: Script = in_turn(*lines)
-        self.model = ScriptedProvider(script)
+    def __init__(
+        self, *lines: Line, config: DetectConfig | None = None, script: Script | None = None
+    ) -> None:
+        self.model = ScriptedProvider(script or in_turn(*lines))
         model_client = ModelClient({"": [guarded(self.model)]})
         self.scope = CallScope("a.png")
         prompts = prompt_set("detect")

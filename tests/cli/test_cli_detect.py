@@ -117,7 +117,12 @@ def test_the_temperature_sent_stands_in_the_manifest(tmp_path: Path) -> None:
             manifest = orjson.loads((run / "run.json").read_bytes())
             (parameters,) = manifest["parameters"].values()
             assert {key: value for key, value in parameters.items() if key == "temperature"} == sent
-            assert manifest["plan"] == {"temperature": 0.0, "top_p": None, "max_output_tokens": 2000}
+            assert manifest["plan"] == {
+                "protocol": "conversation",
+                "temperature": 0.0,
+                "top_p": None,
+                "max_output_tokens": 2000,
+            }
 
 
 @pytest.mark.parametrize(

@@ -266,3 +266,55 @@ def test_files_are_json_lines_with_the_promised_keys(demo: Run) -> None:
     for line in (demo.path / "annotations.jsonl").read_bytes().splitlines():
         record = orjson.loads(line)
         assert {"image", "source", "verdict", "refused", "listing", "description", "anomalies"} <= set(record)
+
+
+def test_independent_calls_are_two_an_image_and_say_so(tmp_path: Path) -> None:
+    run = Run(tmp_path / "run")
+    images = pictures(tmp_path / "in", 4)
+    options = ("--protocol", "independent", "--no-report")
+    with serving() as server:
+        command = ("detect", images, *server.asked(), "-o", run.path, *options)
+        forecast = uncanny_here(*command, "--dry-run", "--json").json()
+        done = uncanny_here(*command)
+        assert done.code == 0
+        assert "by two independent calls an image" in done.out
+        assert server.requests() == forecast["calls_least"] == forecast["calls_most"] == 8
+    assert run.manifest()["plan"]["protocol"] == "independent"
+    lines = (run.path / "annotations.jsonl").read_bytes().splitlines()
+    for record in map(Detection.model_validate_json, lines):
+        assert (record.status, record.description) == ("ok", None)
+        assert record.listing is not None
+        assert record.anomalies == read_list(record.listing, ANOMALIES)
+    assert {call["step"] for call in run.calls()} == {1, 2}
+    # The other protocol is another run.
+    other = uncanny_here("detect", images, "--model", "openai/any", "-o", run.path)
+    assert other.code == 2
+    assert "plan.protocol: 'independent' before, 'conversation' now" in other.err
+
+
+def test_both_protocols_are_scored_alike(tmp_path: Path) -> None:
+    scores = {}
+    for protocol in ("conversation", "independent"):
+        run = tmp_path / protocol
+        done = uncanny_here(
+            "detect", "scenes", "-m", "demo", "-o", run, "--protocol", protocol, "--json", "--no-report"
+        )
+        content = done.json()
+        assert content["protocol"] == protocol
+        scores[protocol] = content["scores"]
+        semantic = uncanny_here(
+            "semantic", run, "--truth", "scenes", "--similarity", "chrf", "--json", "-", "--resamples", "0"
+        )
+        assert semantic.code == 0
+    assert scores["conversation"] == scores["independent"]
+
+
+def test_a_page_says_by_which_protocol(tmp_path: Path) -> None:
+    for protocol, words in (
+        ("conversation", "conversation: the verdict"),
+        ("independent", "two independent"),
+    ):
+        run = tmp_path / protocol
+        options = ("--protocol", protocol, "--limit", "1", "-q")
+        assert uncanny_here("detect", "scenes", "-m", "demo", "-o", run, *options).code == 0
+        assert words in (run / "report.html").read_text(encoding="utf-8")

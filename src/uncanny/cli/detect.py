@@ -38,11 +38,11 @@ from uncanny.cli.summary import (
 from uncanny.cli.terminal import layout
 
 if TYPE_CHECKING:
+    from uncanny.agents.config import DetectProtocol
     from uncanny.cli.several import Scores
-    from uncanny.eval.annotate.run import ImageOptions
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.detect.forecast import DetectForecast
-    from uncanny.eval.detect.run import DetectRun
+    from uncanny.eval.detect.run import DetectOptions, DetectRun
     from uncanny.eval.detect.score import DetectScore
     from uncanny.runs.config import AskOptions
     from uncanny.runs.run import RunEnd
@@ -58,6 +58,13 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Score against this: a line an image, or `scenes`. [default: by folders called real, generated, …]",
 )
+@click.option(
+    "--protocol",
+    type=click.Choice(["conversation", "independent"]),
+    default="conversation",
+    show_default=True,
+    help="Verdict, then what it leads to; or verdict and anomalies by two calls of their own.",
+)
 @sampling_options(temperature=0.0, top_p=None, max_output_tokens=2000)
 @pixel_options
 @force_option
@@ -69,13 +76,14 @@ def command(
     models: tuple[str, ...],
     root: Path | None,
     truth: str | None,
+    protocol: DetectProtocol,
     report: bool,
     pictures: PicturesMode,
     force: bool,
     as_json: bool,
     **options: Unpack[ImageKeywords],
 ) -> None:
-    """Tell generated images from real ones: yes or no, then what gives them away.
+    """Tell generated images from real ones: yes or no, and what gives them away.
 
     PATHS are image files and folders, or the word `scenes` for the bundled images. Results go to
     RUN/annotations.jsonl as they come; the same command goes on where it stopped. With several models each
@@ -95,14 +103,14 @@ def command(
     from uncanny.eval.detect.forecast import detect_forecast
     from uncanny.eval.detect.run import detect_async
 
-    own = read_image_options(options, models)
+    own: DetectOptions = {**read_image_options(options, models), "protocol": protocol}
 
     async def detect_these(*, model: str, out: Path, **asking: Unpack[AskOptions]) -> DetectRun:
-        all_options: ImageOptions = {**own, **asking}
+        all_options: DetectOptions = {**own, **asking}
         return await detect_async(paths, model=model, out=out, root=root, truth=truth, **all_options)
 
     def forecast(*, model: str, out: Path | None, **asking: Unpack[AskOptions]) -> DetectForecast:
-        all_options: ImageOptions = {**own, **asking}
+        all_options: DetectOptions = {**own, **asking}
         return detect_forecast(paths, model=model, out=out, root=root, truth=truth, **all_options)
 
     def summary(run: DetectRun) -> DetectSummary:
@@ -144,7 +152,9 @@ class DetectSummary:
             *failure_lines("Not judged, or in part only:", failures, where=f", in {file}"),
             status_line("Images", end),
             *skipped_lines(end),
-            "Judged   " + ", ".join(f"{verdicts[judged]:,} {judged}" for judged in JUDGED),
+            "Judged   "
+            + ", ".join(f"{verdicts[judged]:,} {judged}" for judged in JUDGED)
+            + (", by two independent calls an image" if self.run.protocol == "independent" else ""),
             anomalies_line(end),
             *spending_lines(end),
             "",

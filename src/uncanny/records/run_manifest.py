@@ -6,6 +6,7 @@ kept. Keys are written in the order of the fields here, and only those that were
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -16,6 +17,9 @@ from uncanny.schema import MOST_COUNTED, Count, Dollars, Record
 FORMAT = 1
 # Whose texts a run of `mcq run` asks that a user has put in place of ours.
 THE_USERS = "the user's"
+
+# What a run did whose `plan` does not say it, as the parameter was not there yet.
+_BEFORE: Mapping[str, Mapping[str, object]] = {"detect": {"protocol": "conversation"}}
 
 # Counts that are not figures of usage: what is no number from 0 up is an error.
 Number = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
@@ -153,7 +157,13 @@ class RunSettings(Record):
         if whose == THE_USERS:
             whose = "ours"  # in place of which they stand; which texts they are, the id says
         policy = self.pixels.policy if "policy" in self.pixels.model_fields_set else None
-        return self.written() | {"prompts": {"id": prompts.id, "whose": whose}, "pixels": {"policy": policy}}
+        settings = self.written() | {
+            "prompts": {"id": prompts.id, "whose": whose},
+            "pixels": {"policy": policy},
+        }
+        if self.task is not None and self.task in _BEFORE and "plan" in settings:
+            settings["plan"] = {**_BEFORE[self.task], **self.plan}
+        return settings
 
 
 class RunManifest(RunSettings, RunHead):  # the fields of the last base come first
