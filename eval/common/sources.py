@@ -6,7 +6,8 @@ annotated first: a folder, or the bundled scenes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -158,6 +159,20 @@ class OpenSource:
                 continue
             first[record.image] = line
             yield line, record
+
+    def records_at(self, places: Set[int]) -> dict[int, Annotation]:
+        """Single records by their line, or their number from 0 in memory; those no longer there are left out.
+
+        Raises UsageError where the file cannot be read.
+        """
+        if self.file is None:
+            return {number: self.source.annotations[number] for number in places}
+        records: dict[int, Annotation] = {}
+        for number, line in _lines(self.file):
+            if number in places:
+                with suppress(ValidationError):  # written over since
+                    records[number] = Annotation.model_validate_json(line)
+        return records
 
     def _valid(self, problems: list[Problem]) -> Iterator[tuple[int | None, Annotation]]:
         if self.file is None:

@@ -10,6 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 
 from uncanny.eval.common.alike import Origin
@@ -35,8 +36,8 @@ class NameCount:
 
 
 @dataclass(frozen=True, slots=True)
-class WorstImage:
-    """One of the images with the highest summed implausibility `u`.
+class AuditedImage:
+    """An image as the page shows it, with its summed implausibility `u`.
 
     `image` is the name in the record, `path` where the file ought to be: it may be missing. `sha256` is what
     it must have to be shown: "" where it may not, None where that is not known. `anomalies` has
@@ -60,7 +61,9 @@ class Aggregate:
     `locate` says where a record's image file is. `prompt_of` gives what a record is paired by, None where
     nothing is paired. `from_run` says that these are a run's records, whose images have a digest.
     `counts` and `severity_sums` have an entry an image: its anomalies, and the sum of their severities.
-    `without_objects` of the images name neither an object nor an anomaly.
+    `without_objects` of the images name neither an object nor an anomaly. `row_keys` has a digest an image of
+    what it shares with those of other generators, `places` where its record is: its line, or its number from
+    0 of records in memory.
     """
 
     locate: Callable[[str], Path]
@@ -70,6 +73,8 @@ class Aggregate:
     counts: array[int] = field(default_factory=lambda: array("q"))
     severity_sums: array[int] = field(default_factory=lambda: array("q"))
     prompt_keys: list[str] = field(default_factory=list)
+    row_keys: array[int] = field(default_factory=lambda: array("q"))
+    places: array[int] = field(default_factory=lambda: array("q"))
     severities: list[int] = field(default_factory=lambda: [0] * SEVERITIES)
     origin: Origin = field(default_factory=Origin)
     without_objects: int = 0
@@ -77,7 +82,7 @@ class Aggregate:
     _names: dict[str, _Name] = field(default_factory=dict)
     _worst: list[_Candidate] = field(default_factory=list)
 
-    def add(self, record: Annotation) -> None:
+    def add(self, record: Annotation, place: int = 0) -> None:
         """Count one record: in scores are those with status `ok`, and a verdict where one was asked for.
 
         Raises ValueError for a record without what it is paired by.
@@ -91,9 +96,15 @@ class Aggregate:
         self.without_objects += names_nothing(record)
         if self.prompt_of is not None:
             self.prompt_keys.append(self.prompt_of(record))
+        self.row_keys.append(_digest(self.row_key(record)))
+        self.places.append(place)
         self.origin.add(record)
         if record.anomalies:
             self._add_anomalies(record, 100 * len(record.anomalies) - severity_sum)
+
+    def row_key(self, record: Annotation) -> str:
+        """What stands in one row with `record`: what it is paired by, else images of the same file name."""
+        return (self.prompt_of or stem)(record)
 
     @property
     def images(self) -> int:
@@ -115,9 +126,9 @@ class Aggregate:
         return tuple(name.counted() for _, name in ranked[:MOST_NAMES])
 
     @property
-    def worst(self) -> tuple[WorstImage, ...]:
+    def worst(self) -> tuple[AuditedImage, ...]:
         """The images with the highest summed implausibility, worst first; never one without anomalies."""
-        return tuple(self._worst_image(each.record) for each in sorted(self._worst, reverse=True))
+        return tuple(self.image(each.record) for each in sorted(self._worst, reverse=True))
 
     def _add_anomalies(self, record: Annotation, unreal: int) -> None:
         seen = set()
@@ -133,8 +144,8 @@ class Aggregate:
         elif self.most_worst:
             heapq.heappushpop(self._worst, candidate)
 
-    def _worst_image(self, record: Annotation) -> WorstImage:
-        return WorstImage(
+    def image(self, record: Annotation) -> AuditedImage:
+        return AuditedImage(
             image=record.image,
             path=self.locate(record.image),
             sha256=record.sha256 or ("" if self.from_run else None),
@@ -196,8 +207,18 @@ def pairing(pair_by: str | None) -> Callable[[Annotation], str] | None:
     if pair_by is None:
         return None
     if pair_by == "stem":
-        return lambda record: PurePosixPath(record.image).stem
+        return stem
     return lambda record: _column(record, pair_by)
+
+
+def stem(record: Annotation) -> str:
+    """The image's file name without its extension."""
+    return PurePosixPath(record.image).stem
+
+
+def _digest(key: str) -> int:
+    # The same in every process, unlike `hash`; 64 bits are enough for millions of images.
+    return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=8).digest(), signed=True)
 
 
 def _column(record: Annotation, column: str) -> str:

@@ -17,13 +17,17 @@ from uncanny.wording import option
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """One generator's annotations: what is kept of them, how they were made, and what to know about them."""
+    """One generator's annotations: what is kept of them, how they were made, and what to know about them.
+
+    `opened` is where single records can be read again.
+    """
 
     source: Source
     aggregate: Aggregate
     provenance: Provenance
     notices: tuple[str, ...] = ()
     unfinished: Unfinished | None = None
+    opened: OpenSource | None = None
 
     @property
     def name(self) -> str:
@@ -63,7 +67,7 @@ def load_generators(
             left = unfinished(records.run.folder.path, "images", aggregate.records)
         notices = (*_notices(source, records.run, left), *_blank(source, records.run, aggregate))
         generators.append(
-            Generator(source, aggregate, aggregate.origin.provenance(records.run), notices, left)
+            Generator(source, aggregate, aggregate.origin.provenance(records.run), notices, left, records)
         )
     if problems:
         what = places[0] if len(places) == 1 else f"{len(places)} annotation files"
@@ -79,9 +83,9 @@ def provenances(generators: Iterable[Generator]) -> dict[str, Provenance]:
 def _read(records: OpenSource, aggregate: Aggregate, pair_by: str | None) -> list[Problem]:
     """Add all valid records to `aggregate`; what is wrong with the others."""
     problems: list[Problem] = []
-    for line, record in records.records(problems):
+    for number, (line, record) in enumerate(records.records(problems)):
         try:
-            aggregate.add(record)
+            aggregate.add(record, number if line is None else line)
         except ValueError as error:
             message = f"{error}; {option('pair_by')} needs it in every record"
             problems.append(Problem(record.image, pair_by, message, line=line))

@@ -14,7 +14,8 @@ from typing import Any
 
 from jinja2 import Environment
 
-from uncanny.eval.audit.data.aggregate import WorstImage
+from uncanny.eval.audit.data.aggregate import AuditedImage
+from uncanny.eval.audit.data.prompts import PromptRow
 from uncanny.eval.audit.report.plots import plot_plane, plot_ranks, plot_severities
 from uncanny.eval.audit.score.result import AuditResult, Difference, GeneratorScore, Leaderboard
 from uncanny.eval.audit.score.tables import amount, ends, level_words, signed, signed_ends
@@ -63,6 +64,8 @@ def write_audit_page(
         matrix=difference_matrix(leaderboard),
         shared=shared,
         shared_most=max((rate or 0 for _, rates in shared for rate in rates), default=0),
+        prompts=prompt_pictures(result, views),
+        side_by_side=result.side_by_side,
         shots=worst_images(leaderboard, views),
         page_views=views,
         plots={
@@ -211,7 +214,7 @@ def published_rows(result: AuditResult) -> list[tuple[str, list[tuple[str, float
 class Pictured:
     """One image as it can be opened."""
 
-    worst: WorstImage
+    image: AuditedImage
     shown: Shown
 
 
@@ -228,7 +231,31 @@ def worst_images(leaderboard: Leaderboard, views: PageViews) -> dict[str, list[P
     }
 
 
-def _view(image: WorstImage, generator: str) -> View:
+def _view(image: AuditedImage, generator: str) -> View:
     layer = Layer("image", Shot(image.path, image.sha256))
     size = (image.width, image.height) if image.width and image.height else None
     return View(f"{generator}: {image.image}", (layer,), anomaly_marks(image.anomalies), size)
+
+
+@dataclass(frozen=True, slots=True)
+class PromptPictures:
+    """A prompt with its images by generator, in the order of the leaderboard."""
+
+    row: PromptRow
+    images: dict[str, Pictured]
+
+
+def prompt_pictures(result: AuditResult, views: PageViews) -> list[PromptPictures]:
+    """The prompts where generators differ most; next in the viewer leads to the next generator first."""
+    rows = result.side_by_side.rows if result.side_by_side else ()
+    order = [[name for name in result.leaderboard.order if name in row.images] for row in rows]
+    wanted = [
+        _view(row.images[name], f"{row.prompt}, {name}")
+        for row, names in zip(rows, order, strict=True)
+        for name in names
+    ]
+    shown = iter(views.add(wanted))
+    return [
+        PromptPictures(row, {name: Pictured(row.images[name], next(shown)) for name in names})
+        for row, names in zip(rows, order, strict=True)
+    ]

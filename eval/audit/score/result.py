@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uncanny.eval.audit.data.aggregate import NameCount, WorstImage
+from uncanny.eval.audit.data.aggregate import AuditedImage, NameCount
 from uncanny.eval.audit.score import tables
 from uncanny.eval.common.alike import Mismatch, Provenance
 from uncanny.eval.common.estimates import Estimate, interval_json
@@ -23,6 +23,7 @@ from uncanny.records.run_folder import Unfinished
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from uncanny.eval.audit.data.prompts import PromptRows
     from uncanny.eval.common.pictures import PicturesMode
 
 # Of more generators only the neighbours in the order are compared.
@@ -61,7 +62,7 @@ class GeneratorScore:
     u_mean: Estimate
     severities: tuple[int, ...]
     names: tuple[NameCount, ...]
-    worst: tuple[WorstImage, ...]
+    worst: tuple[AuditedImage, ...]
     provenance: Provenance
     prompts: int | None = None
     unfinished: Unfinished | None = None
@@ -281,6 +282,7 @@ class AuditResult(TableResult):
 
     `against` is the same generators by a second assessor, and `agreement` compares the two. `pair_by` is
     `stem`, the name of a column, or None. `published` is None unless asked for.
+    `side_by_side` are the prompts where generators differ most, for the page; None where none is shared.
 
     It prints as a table, and shows as one in a notebook; `result[name]` is a generator's score.
     """
@@ -294,6 +296,7 @@ class AuditResult(TableResult):
     against: Leaderboard | None = None
     agreement: tuple[Agreement, ...] = ()
     published: PublishedTable | None = None
+    side_by_side: PromptRows | None = None
 
     def __getitem__(self, name: str) -> GeneratorScore:
         return self.leaderboard.generators[name]

@@ -15,6 +15,7 @@ import numpy as np
 
 from uncanny.errors import UsageError
 from uncanny.eval.audit.data.load import Generator, provenances
+from uncanny.eval.audit.data.prompts import prompt_rows
 from uncanny.eval.audit.score.resample import Pair, Resamples
 from uncanny.eval.audit.score.result import (
     ALL_PAIRS_UP_TO,
@@ -65,6 +66,7 @@ def score_audit(
         against=second,
         agreement=() if second is None else agreement(leaderboard, second),
         published=published_table() if published else None,
+        side_by_side=prompt_rows(generators, pair_by),
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.eval.audit.data.aggregate import NameCount, WorstImage
+from uncanny.eval.audit.data.aggregate import AuditedImage, NameCount
 from uncanny.eval.audit.score.result import (
     Agreement,
     AuditResult,
@@ -132,7 +132,7 @@ def generator(name: str, records: list[list[tuple[int, int]]], pictures: Sequenc
     )
 
 
-def _worst(place: int, record: list[tuple[int, int]], u: float, pictures: Sequence[Path]) -> WorstImage:
+def _worst(place: int, record: list[tuple[int, int]], u: float, pictures: Sequence[Path]) -> AuditedImage:
     path = pictures[place % len(pictures)] if pictures else Path("gone.png")
     anomalies = [
         Anomaly(
@@ -144,7 +144,7 @@ def _worst(place: int, record: list[tuple[int, int]], u: float, pictures: Sequen
         )
         for kind, severity in sorted(record, key=lambda flaw: flaw[1])
     ]
-    return WorstImage(f"street/{place:04}.png", path, None, 640, 480, u, tuple(anomalies), f"{place:04}")
+    return AuditedImage(f"street/{place:04}.png", path, None, 640, 480, u, tuple(anomalies), f"{place:04}")
 
 
 def _metrics(
