@@ -7,6 +7,7 @@ A page is one file that asks nothing of the network. Its pictures, and the viewe
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from uncanny import __version__
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, View
@@ -57,7 +58,12 @@ def page_environment(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "number": lambda value: f"{value:,}", **filters}
+    shared: dict[str, Callable[..., Any]] = {
+        "percent": percent,
+        "number": lambda value: f"{value:,}",
+        "breakable": breakable,
+    }
+    environment.filters |= {**shared, **filters}
     style, script = _source_text(environment, styles), _source_text(environment, scripts)
     environment.globals |= {
         "style": Markup(style),
@@ -102,6 +108,11 @@ def percent(rate: float | None) -> str:
     if 0.999 < rate < 1:
         return ">99.9%"
     return f"{rate:.1%}".replace(".0%", "%")
+
+
+def breakable(name: str) -> Markup:
+    """A name, escaped, that a narrow column breaks at its slashes and dashes instead of within words."""
+    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[/:_.-])(?=.)", name))
 
 
 def stamp(text: str) -> str:

@@ -9,15 +9,18 @@ function sortKey(cell) {
 }
 
 function sortBy(table, column, head) {
-  const down = head.getAttribute("aria-sort") !== "descending";
+  // Figures begin with the highest, names with A.
+  const names = column === 0, before = head.getAttribute("aria-sort");
+  const down = before ? before === "ascending" : !names;
   for (const other of table.tHead.querySelectorAll("[aria-sort]")) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
   for (const body of table.tBodies) {
     const rows = [...body.rows].map((row) => ({ row, key: sortKey(row.cells[column]) }));
     rows.sort((a, b) => {
+      if (names) return (down ? -1 : 1) * a.key.text.localeCompare(b.key.text, undefined, { numeric: true });
       const unmeasured = Number.isNaN(a.key.value) - Number.isNaN(b.key.value);
       const bothText = Number.isNaN(a.key.value) && Number.isNaN(b.key.value);
-      if (bothText) return (down ? 1 : -1) * a.key.text.localeCompare(b.key.text, undefined, { numeric: true });
+      if (bothText) return (down ? -1 : 1) * a.key.text.localeCompare(b.key.text, undefined, { numeric: true });
       return unmeasured || (down ? b.key.value - a.key.value : a.key.value - b.key.value);
     });
     body.append(...rows.map(({ row }) => row));
@@ -32,8 +35,8 @@ function startSorting() {
     [...heads].forEach((head, column) => {
       const words = head.textContent.trim() || (column === 0 ? table.tHead.rows[0].cells[0].textContent.trim() : "");
       if (!words) return;
-      const nodes = head.textContent.trim() ? [...head.childNodes] : ["sort by name"];
-      head.replaceChildren(el("button", { type: "button", class: "sort", title: `Sort by ${words.replace(/\s+/g, " ")}`, onclick: () => sortBy(table, column, head) }, nodes));
+      const nodes = head.textContent.trim() ? [...head.childNodes] : ["⇅"];
+      head.replaceChildren(el("button", { type: "button", class: "sort", title: `Sort by ${words.replace(/\s+/g, " ")}`, "aria-label": head.textContent.trim() ? null : `Sort by ${words}`, onclick: () => sortBy(table, column, head) }, nodes));
     });
   }
 }

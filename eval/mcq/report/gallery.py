@@ -1,9 +1,10 @@
-"""The items that every model or no model gets right, with pictures, options and answers."""
+"""Items by whether every model, some or none gets them right, with pictures, options and answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -66,10 +67,10 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Gallery:
-    """`everybody` and `nobody` hold at most `MOST_SHOWN` cards of the counts beside them.
+    """Each list holds at most `MOST_SHOWN` cards of the count beside it; every item is in one of them.
 
-    `judges` are the models that decide. `unfinished` items have a missing answer of one of them and belong
-    to neither.
+    `judges` are the models that decide. `divided` items are right for some of them, the most evenly split
+    ones first; `unfinished` ones have a missing answer of one of them.
     """
 
     judges: tuple[str, ...]
@@ -77,7 +78,10 @@ class Gallery:
     n_everybody: int
     nobody: tuple[Card, ...]
     n_nobody: int
-    unfinished: int
+    divided: tuple[Card, ...]
+    n_divided: int
+    unfinished: tuple[Card, ...]
+    n_unfinished: int
 
 
 def gallery(scores: McqScores, views: PageViews, *, overlays: Path | None) -> Gallery:
@@ -96,16 +100,23 @@ def gallery(scores: McqScores, views: PageViews, *, overlays: Path | None) -> Ga
     everybody = np.flatnonzero(complete & solved.all(axis=0) & key.asked.any(axis=1))
     nobody = np.flatnonzero(complete & ~solved.any(axis=0))
     nobody = nobody[np.argsort(correct[nobody], kind="stable")]
-    rows = [*everybody[:MOST_SHOWN].tolist(), *nobody[:MOST_SHOWN].tolist()]
-    cards = _cards([key.items[row] for row in rows], scores, views, overlays)
-    cut = min(len(everybody), MOST_SHOWN)
+    share = solved.mean(axis=0)
+    divided = np.flatnonzero(complete & solved.any(axis=0) & ~solved.all(axis=0))
+    divided = divided[np.argsort(np.abs(share[divided] - 0.5), kind="stable")]
+    lists = (everybody, nobody, divided, np.flatnonzero(~complete))
+    shown = [rows[:MOST_SHOWN].tolist() for rows in lists]
+    cards = iter(_cards([key.items[row] for rows in shown for row in rows], scores, views, overlays))
+    by_list = [tuple(islice(cards, len(rows))) for rows in shown]
     return Gallery(
         judges=tuple(matrix.model for matrix in judges),
-        everybody=tuple(cards[:cut]),
+        everybody=by_list[0],
         n_everybody=len(everybody),
-        nobody=tuple(cards[cut:]),
+        nobody=by_list[1],
         n_nobody=len(nobody),
-        unfinished=int((~complete).sum()),
+        divided=by_list[2],
+        n_divided=len(divided),
+        unfinished=by_list[3],
+        n_unfinished=len(lists[3]),
     )
 
 

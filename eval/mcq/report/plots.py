@@ -139,7 +139,8 @@ WIDTH, HEIGHT = 420.0, 400.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 14.0, 12.0, 42.0
 TICKS = (0, 25, 50, 75, 100)
 _LETTER, _SMALL, _LINE, _MOST_LETTERS = 6.9, 5.2, 12.0, 24
-_NEAR, _FAR = (6.0, 11.0), (18.0, 27.0, 38.0, 50.0, 64.0)
+_NEAR, _FAR = (6.0, 11.0), (18.0, 27.0, 38.0, 50.0, 64.0, 80.0, 98.0)
+_AIR = 1.5
 
 Kind = Literal["own", "baseline", "published"]
 Rect = tuple[float, float, float, float]
@@ -242,27 +243,37 @@ def _published(row: Mapping[str, Any], number: int) -> Point:
 
 
 def _labelled(points: Sequence[Point]) -> Iterator[Point]:
-    """Labels where they hide least: other labels before all, then points. A published model has its name
-    where that hides nothing."""
+    """Labels where they hide least: other labels before all, then points, then intervals. A published model
+    has its name where that hides nothing."""
     dots = [(point.x - 4, point.y - 4, point.x + 4, point.y + 4) for point in points]
+    lines = [line for point in points for line in _intervals(point)]
     taken: list[Rect] = []
 
-    def hidden(spot: Rect) -> tuple[float, float]:
-        labels, places = (sum(_shared(spot, rect) for rect in rects) for rects in (taken, dots))
-        return labels, places
+    def hidden(spot: Rect) -> tuple[float, float, float]:
+        labels, places, crossed = (
+            sum(_shared(spot, rect) for rect in rects) for rects in (taken, dots, lines)
+        )
+        return labels, places, crossed
 
     for point in points:
         text = point.label
         if point.kind == "published":
             named = [spot for spot in _spots(point, _SMALL * len(point.name), _NEAR) if _inside(spot)]
-            free = next((spot for spot in named if hidden(spot) == (0, 0)), None)
+            free = next((spot for spot in named if hidden(spot) == (0, 0, 0)), None)
             text = point.name if free else text
         else:
             free = None
         spots = [spot for spot in _spots(point, _LETTER * len(text), _NEAR + _FAR) if _inside(spot)]
         best = free or min(spots, key=hidden)
-        taken.append(best)
+        taken.append((best[0] - _AIR, best[1] - _AIR, best[2] + _AIR, best[3] + _AIR))
         yield _with_label(point, text, best)
+
+
+def _intervals(point: Point) -> Iterator[Rect]:
+    if point.across:
+        yield point.across[0], point.y - 1, point.across[1], point.y + 1
+    if point.up:
+        yield point.x - 1, min(point.up), point.x + 1, max(point.up)
 
 
 def _with_label(point: Point, text: str, spot: Rect) -> Point:

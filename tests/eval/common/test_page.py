@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.eval.common.page import percent
+from uncanny.eval.common.page import breakable, percent
 from uncanny.eval.common.page_data import page_json
 
 
@@ -33,3 +33,9 @@ def test_data_in_the_page_reads_back(value: object) -> None:
 )
 def test_rates_never_round_to_all_or_nothing(rate: float | None, words: str) -> None:
     assert percent(rate) == words
+
+
+def test_names_break_at_slashes_and_dashes_and_stay_escaped() -> None:
+    assert breakable("openai/gpt-4o<b>") == "openai/<wbr>gpt-<wbr>4o&lt;b&gt;"
+    assert breakable("") == ""
+    assert breakable("a-") == "a-"

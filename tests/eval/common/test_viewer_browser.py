@@ -13,7 +13,9 @@ from PIL import Image
 from tests.eval.common.page_in_browser import LOUD, Tab, browser, needs_browser
 from tests.runs.e2e import pictures
 from uncanny.eval.annotate.report.page import write_report
+from uncanny.eval.common.page import write_result_page
 from uncanny.eval.common.pictures import PicturesMode
+from uncanny.eval.common.tables import Table, TableResult
 
 pytestmark = needs_browser
 
@@ -169,3 +171,33 @@ async def test_a_page_of_a_thousand_images_makes_only_the_first_cards(tmp_path: 
         await tab.until(f"{VIEWER}.open && {IMAGE}.naturalWidth > 0")
         await tab.key("n")
         await tab.until(f"{TITLE} === '0001.png'")
+
+
+async def test_tables_are_sorted_by_a_click_with_what_is_unmeasured_last(tmp_path: Path) -> None:
+    table = Table(
+        ("Model", "Accuracy"), (("b/2", "9.5"), ("a/10", "–"), ("a/9", "61.0"), ("c", "100.0"), ("d", "0"))
+    )
+    page = write_result_page(OneTable(table), tmp_path / "p.html", title="t", lead="l", facts={})
+    names = "[...document.querySelectorAll('tbody th')].map(cell => cell.textContent)"
+    async with browser(tmp_path / "profile") as tab:
+        await tab.send("Page.navigate", url=page.as_uri())
+        await tab.until("document.querySelectorAll('button.sort').length === 2")
+        await tab.js("document.querySelectorAll('button.sort')[1].click()")
+        assert await tab.js(names) == ["c", "a/9", "b/2", "d", "a/10"]
+        await tab.js("document.querySelectorAll('button.sort')[1].click()")
+        assert await tab.js(names) == ["d", "b/2", "a/9", "c", "a/10"]
+        assert await tab.js("document.querySelectorAll('th')[1].getAttribute('aria-sort')") == "ascending"
+        await tab.js("document.querySelectorAll('button.sort')[0].click()")
+        assert await tab.js(names) == ["a/9", "a/10", "b/2", "c", "d"]
+        assert quiet(tab)
+
+
+class OneTable(TableResult):
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def tables(self) -> tuple[Table, ...]:
+        return (self.table,)
+
+    def to_json(self) -> dict[str, Any]:
+        return {}

@@ -86,7 +86,7 @@ def test_missing_answers_are_told_first(tmp_path: Path) -> None:
     assert "1 timed out" in page.text
     assert "4 not answered" in page.text
     assert page.text.index("answers are missing") < page.text.index("Scores Percent of images")
-    assert "2 items with a missing answer are in neither list" in page.text
+    assert "Items with a missing answer 2, in none of these lists" in page.text
     complete = report(tmp_path, items, answered(items, ["1111"] * 8))
     assert "are missing" not in complete.text.split("Scores Percent")[0]
 

@@ -134,6 +134,23 @@ def test_answers_are_shown_for_what_they_are() -> None:
     assert cards["p"].shown.thumbs == (None,)
 
 
+def test_every_item_is_in_one_list_and_an_even_split_comes_first() -> None:
+    items = made_set({"art_dg": 5})
+    answers = [
+        *answered(items, ["1111", "1111", "0111", "0000", "1-11"], "a"),
+        *answered(items, ["1111", "1111", "1111", "0000", "1111"], "b"),
+        *answered(items, ["1111", "0111", "0111", "0000", "1111"], "c"),
+        *answered(items, ["1111", "1111", "1111", "0000", "1111"], "d"),
+    ]
+    lists = chosen(items, answers)
+    ids = [item.id for item in items]
+    assert [card.item.id for card in lists.everybody] == ids[:1]
+    assert [card.item.id for card in lists.divided] == [ids[2], ids[1]]
+    assert [card.item.id for card in lists.nobody] == ids[3:4]
+    assert [card.item.id for card in lists.unfinished] == ids[4:]
+    assert (lists.n_everybody, lists.n_divided, lists.n_nobody, lists.n_unfinished) == (1, 2, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [(0.0, "p < 0.0001"), (1.0, "p = 1"), (0.0123, "p = 0.012"), (None, "nothing in common")],
