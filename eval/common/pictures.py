@@ -20,10 +20,11 @@ browser alone: where the file is gone the viewer says so and shows the largest c
 from __future__ import annotations
 
 import os
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 from urllib.parse import quote
@@ -32,7 +33,7 @@ from markupsafe import Markup
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.page_data import page_json
-from uncanny.images import thumbnail
+from uncanny.images import stored_size, thumbnail
 from uncanny.schema import Annotation, Anomaly
 from uncanny.wording import shown
 
@@ -66,13 +67,15 @@ class Shot:
 class Layer:
     """One picture of a view: a file, or `data`, a WebP made for the page, such as a difference.
 
-    `drawn` says that the boxes are in the picture already, so that the viewer does not draw them.
+    `drawn` says that the boxes are in the picture already, so that the viewer does not draw them. A file that
+    is `passing`, as one in a temporary folder is, goes into the page.
     """
 
     name: str
     shot: Shot | None = None
     data: bytes | None = field(default=None, repr=False)
     drawn: bool = False
+    passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What opens as one: the first of `layers` first. `size` is the width and height that boxes refer to.
+    """What opens as one: the first of `layers` first. `size` is the width and height that boxes refer to,
+    else that of the first layer's file as seen upright.
 
     Marks of the groups in `hidden` are drawn only when somebody asks for them.
     """
@@ -172,7 +176,7 @@ class PageViews:
         for view in views:
             end = at + len(view.layers)
             added.append(Shown(len(self._views), tuple(thumbs[at:end])))
-            self._views.append(_entry(view, entries[at:end]))
+            self._views.append(_entry(view, entries[at:end], _size(view, thumbs[at])))
             at = end
         return added
 
@@ -192,7 +196,7 @@ class PageViews:
         return "data: 'self' file:" if self.pictures == "link" else "data:"
 
     def _link(self, layer: Layer, thumb: str | None) -> str | None:
-        if self.pictures == "embed" or layer.shot is None or thumb is None:
+        if self.pictures == "embed" or layer.shot is None or thumb is None or layer.passing:
             return None
         return relative_link(self._page, layer.shot.path)
 
@@ -275,8 +279,21 @@ def _data_uri(webp: bytes) -> str:
     return "data:image/webp;base64," + b64encode(webp).decode()
 
 
-def _entry(view: View, layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    width, height = view.size or (None, None)
+def _size(view: View, thumb: str | None) -> tuple[int, int] | None:
+    """The size that boxes refer to: without it they would be drawn wrong on a small copy."""
+    shot = view.layers[0].shot
+    if view.size is not None or shot is None or thumb is None:
+        return view.size
+    size = stored_size(shot.path)
+    from PIL import Image
+
+    with Image.open(BytesIO(b64decode(thumb.partition(",")[2]))) as small:
+        turned = size is not None and (size[0] > size[1]) != (small.width > small.height)
+    return size[::-1] if size is not None and turned else size
+
+
+def _entry(view: View, layers: Sequence[Mapping[str, Any]], size: tuple[int, int] | None) -> dict[str, Any]:
+    width, height = size or (None, None)
     marks = [asdict(mark) for mark in view.marks]
     shape = {"width": width, "height": height}
     lists = {"layers": list(layers), "marks": marks, "hidden": view.hidden}

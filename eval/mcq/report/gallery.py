@@ -148,7 +148,8 @@ def _cards(items: Sequence[Item], scores: McqScores, views: PageViews, overlays:
 
 
 def _view(item: Item, item_set: ItemSet, overlay: Path | None, *, kept: bool) -> View:
-    layers = [Layer("image", Shot(item_set.image_path(item)))]
+    # The bundled set may lie in a folder that goes with this process.
+    layers = [Layer("image", Shot(item_set.image_path(item)), passing=item_set.bundled)]
     boxes = item.q3.boxes if item.q3 else {}
     regions = item.q2.options if item.q2 else {}
     right = item.right("q3")

@@ -144,3 +144,22 @@ def test_hostile_words_cannot_end_the_data(tmp_path: Path) -> None:
 def test_another_word_for_pictures_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="pictures is 'inline'"):
         PageViews(tmp_path / "a.html", "inline")  # type: ignore[arg-type]
+
+
+def test_boxes_refer_to_the_file_as_seen_upright_where_no_size_is_given(tmp_path: Path) -> None:
+    upright = Image.Exif()
+    upright[0x0112] = 6  # a quarter turn
+    Image.new("RGB", (800, 600)).save(tmp_path / "turned.jpg", exif=upright)
+    files = [picture(tmp_path / "plain.png"), tmp_path / "turned.jpg", tmp_path / "gone.png"]
+    views = PageViews(tmp_path / "report.html")
+    views.add([View(file.name, (Layer("image", Shot(file)),)) for file in files])
+    sizes = [(entry(views, n)["width"], entry(views, n)["height"]) for n in range(3)]
+    assert sizes == [(800, 600), (600, 800), (None, None)]
+
+
+def test_a_file_that_will_not_stay_goes_into_the_page(tmp_path: Path) -> None:
+    views = PageViews(tmp_path / "report.html")
+    views.add([View("a", (Layer("image", Shot(picture(tmp_path / "a.png")), passing=True),))])
+    (layer,) = entry(views)["layers"]
+    assert layer["src"] is None
+    assert size_of(json.loads(dict(views.copies)[layer["copy"]])) == (800, 600)
