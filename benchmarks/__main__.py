@@ -8,6 +8,7 @@ import sys
 
 from benchmarks import (
     audit,
+    compare,
     large_images,
     mcq_run,
     mcq_scoring,
@@ -29,6 +30,7 @@ ALL = {
     "mcq_run": mcq_run,
     "audit": audit,
     "semantic": semantic,
+    "compare": compare,
 }
 # Need something that has to be installed first, so they run by name only.
 MORE = {"vllm": vllm_cpu}

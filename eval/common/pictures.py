@@ -98,7 +98,8 @@ class View:
     """What opens as one: the first of `layers` first. `size` is the width and height that boxes refer to,
     else that of the first layer's file as seen upright.
 
-    Marks of the groups in `hidden` are drawn only when somebody asks for them.
+    Marks of the groups in `hidden` are drawn only when somebody asks for them. `groups` are in the order of
+    their colours, so that a group without a mark keeps its own; else they come as the marks do.
     """
 
     title: str
@@ -106,6 +107,7 @@ class View:
     marks: tuple[Mark, ...] = ()
     size: tuple[int, int] | None = None
     hidden: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,5 +298,5 @@ def _entry(view: View, layers: Sequence[Mapping[str, Any]], size: tuple[int, int
     width, height = size or (None, None)
     marks = [asdict(mark) for mark in view.marks]
     shape = {"width": width, "height": height}
-    lists = {"layers": list(layers), "marks": marks, "hidden": view.hidden}
+    lists = {"layers": list(layers), "marks": marks, "hidden": view.hidden, "groups": view.groups}
     return {"title": view.title, **shape, **lists}

@@ -16,6 +16,8 @@ Bools = NDArray[np.bool_]
 
 # N-grams and the text they are of are packed into numbers below it.
 _ROOM = 1 << 62
+# Longer n-grams mostly stand once, and can be in no pair: it pays to leave these out.
+_USUALLY_SHARED = 2
 # Letters are counted in a table while that has no more cells for all pairs: 8 MB.
 _MOST_CELLS = 1 << 21
 
@@ -55,11 +57,11 @@ class TextBatch:
 
     def keep(self, texts: Bools) -> None:
         """Forget the texts that are not in the mask: they are in no pair that is still of interest."""
-        stay = texts[self._owners]
-        if stay.all():
+        if texts.all():
             return
+        stay = np.flatnonzero(texts.take(self._owners))
         self._symbols, self._owners, self._left, self._grams = (
-            column[stay] for column in (self._symbols, self._owners, self._left, self._grams)
+            column.take(stay) for column in (self._symbols, self._owners, self._left, self._grams)
         )
 
     def shared(self, order: int, first: Ints, second: Ints) -> Ints:
@@ -74,23 +76,25 @@ class TextBatch:
             return self._letters_shared(first, second)
         keys.sort()
         grams = keys >> self._place_bits
-        equal = grams[1:] == grams[:-1]
-        # Most of the longer n-grams stand once and can be in no pair.
-        stay = np.zeros(len(keys), np.bool_)
-        stay[1:] |= equal
-        stay[:-1] |= equal
-        keys, grams = keys[stay], grams[stay]
+        if order > _USUALLY_SHARED:
+            equal = grams[1:] == grams[:-1]
+            stay = np.zeros(len(keys), np.bool_)
+            stay[1:] = equal
+            stay[:-1] |= equal
+            several = np.flatnonzero(stay)
+            keys, grams = keys.take(several), grams.take(several)
         numbers = np.arange(len(keys), dtype=np.int32)
         # The k-th time that a text has an n-gram is a column of its own, so that products count minima.
         columns = numbers - _starts(keys, numbers) + _starts(grams, numbers)
-        rows: NDArray[np.int32] = self._text_of[keys & ((1 << self._who_bits) - 1)]
-        is_first, is_second = np.zeros((2, len(self.lengths)), np.bool_)
-        is_first[first], is_second[second] = True, True
-        ours, theirs = is_first[rows], is_second[rows]
+        rows: NDArray[np.int32] = self._text_of.take(keys & ((1 << self._who_bits) - 1))
+        side = np.zeros(len(self.lengths), np.int8)
+        side[first], side[second] = 1, 2
+        sides = side.take(rows)
+        ours, theirs = np.flatnonzero(sides == 1), np.flatnonzero(sides == 2)
         ones = np.ones(len(keys), np.int32)
         shape = (len(self.lengths), max(1, len(keys)))
-        left = csr_matrix((ones[ours], (rows[ours], columns[ours])), shape)
-        right = csr_matrix((ones[theirs], (columns[theirs], rows[theirs])), shape[::-1])
+        left = csr_matrix((ones[: len(ours)], (rows.take(ours), columns.take(ours))), shape)
+        right = csr_matrix((ones[: len(theirs)], (columns.take(theirs), rows.take(theirs))), shape[::-1])
         common = left @ right
         picked: Ints = np.asarray(common[first, second]).ravel().astype(np.int64)
         return picked
@@ -108,7 +112,7 @@ class TextBatch:
         assert order == self._order + 1, "orders are called for one after the other"
         beyond = order - 1
         ahead = np.zeros(len(self._symbols), np.int64)
-        inside = self._left > beyond
+        inside = np.flatnonzero(self._left > beyond)
         ahead[: max(0, len(ahead) - beyond)] = self._symbols[beyond:]
         if self._bound * self._letters > _ROOM >> self._who_bits:
             distinct, self._grams = np.unique(self._grams, return_inverse=True)
@@ -116,7 +120,7 @@ class TextBatch:
         self._grams = self._grams * self._letters + ahead
         self._bound *= self._letters
         self._order = order
-        return (self._grams[inside] << self._who_bits) | self._who[self._owners[inside]]
+        return (self._grams.take(inside) << self._who_bits) | self._who.take(self._owners.take(inside))
 
 
 def _starts(values: Ints, numbers: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -8,8 +8,8 @@ const KEYS = "+ − zoom · 0 whole picture · 1 pixel for pixel · Shift and ar
 
 const view = () => look.views[look.at];
 const layers = () => view().layers;
-const groupsOf = (marks) => [...new Set(marks.map((mark) => mark.group))];
-const tone = (mark) => `m${groupsOf(view().marks).indexOf(mark.group) % GROUPS}`;
+const groupsOf = ({ groups, marks }) => [...new Set([...(groups || []), ...marks.map((mark) => mark.group)])];
+const tone = (mark) => `m${groupsOf(view()).indexOf(mark.group) % GROUPS}`;
 const realistic = (severity) => `${severity} of 100 realistic`;
 const bounded = (value, low, high) => Math.min(Math.max(value, low), high);
 
@@ -201,14 +201,14 @@ function placeLabels() {
 }
 
 function fillSide() {
-  const { marks } = view(), groups = groupsOf(marks);
+  const { marks } = view(), groups = groupsOf(view());
   on.side.hidden = !marks.length;
   const one = (mark, n) => el("li", { class: tone(mark) },
     mark.box ? el("button", { type: "button", class: "link", onclick: () => choose(n) }, el("span", { class: "v-swatch" }), prose("bdi", "", mark.name)) : prose("b", "", mark.name),
     mark.severity === null ? null : el("p", { class: `v-score ${shade(mark.severity)}` }, realistic(mark.severity)),
     mark.text ? prose("p", "", mark.text) : null,
     mark.box ? null : el("p", { class: "sub" }, "No place in the picture is given."));
-  const list = (group) => el("ol", {}, marks.map((mark, n) => (mark.group === group ? one(mark, n) : null)));
+  const list = (group) => !marks.some((mark) => mark.group === group) ? el("p", { class: "sub" }, "nothing") : el("ol", {}, marks.map((mark, n) => (mark.group === group ? one(mark, n) : null)));
   const heads = (group) => el("label", { class: tone({ group }) }, toggle(group), el("span", { class: "v-swatch" }), prose("b", "", group));
   on.side.replaceChildren(...groups.flatMap((group) => (groups.length > 1 || group ? [heads(group), list(group)] : [list(group)])));
   on.side.scrollTop = 0;

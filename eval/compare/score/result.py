@@ -20,10 +20,12 @@ from uncanny.eval.compare.score.figures import Paired
 from uncanny.eval.compare.score.match import Match, MatchRule, MatchSettings
 from uncanny.eval.compare.score.truth import FoundTruth, TruthFigures
 from uncanny.eval.metrics.intervals import LEVEL
-from uncanny.parameters import check_needed
+from uncanny.parameters import check_needed, check_parameters
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from uncanny.eval.common.pictures import PicturesMode
 
 Change = Literal["found_to_none", "none_to_found", "more", "fewer", "same"]
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -307,12 +309,21 @@ class CompareResult(TableResult):
     def tables(self) -> tuple[Table, ...]:
         return tuple(table for comparison in self.comparisons for table in comparison.tables())
 
-    def report(self, out: Path | str, *, title: str | None = None, max_images: int = 300) -> Path:
-        """Write the page to `out`, one self-contained file, and return its path.
+    def report(
+        self,
+        out: Path | str,
+        *,
+        title: str | None = None,
+        max_images: int = 300,
+        pictures: PicturesMode = "link",
+    ) -> Path:
+        """Write the page to `out` and return its path.
 
-        Above `max_images` a comparison shows those that changed most, and says so. Raises OSError.
+        Above `max_images` a comparison shows those that differ most, and says so. Full-size pictures are
+        linked to, or in the page with `pictures="embed"`. Raises OSError where it cannot be written.
         """
         from uncanny.eval.compare.report.page import write_compare_page
 
         check_needed(out=out)
-        return write_compare_page(self, Path(out), title=title, max_images=max_images)
+        check_parameters(max_images=max_images)
+        return write_compare_page(self, Path(out), title=title, max_images=max_images, pictures=pictures)

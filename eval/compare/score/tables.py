@@ -7,6 +7,7 @@ that may be chance.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uncanny.eval.common.estimates import Estimate
@@ -176,11 +177,9 @@ def truth_words(name: str) -> str:
 
 
 def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
-    tables = [_figures(comparison), _changed(comparison), _groups(comparison, "kind", comparison.by_kind)]
-    tables.append(_groups(comparison, "severity, 0 unreal", comparison.by_severity))
-    if comparison.truth is not None:
-        tables.append(_truth(comparison, comparison.truth))
-    tables.append(_cost(comparison))
+    """All of them, the headline above the first."""
+    tables = [_headed(comparison), _changed(comparison), _groups(comparison, "kind", comparison.by_kind)]
+    tables += [_groups(comparison, "severity, 0 unreal", comparison.by_severity), *more_tables(comparison)]
     if any(image.regression or image.lost for image in comparison.images):
         tables.append(_worst(comparison))
     return tuple(tables)
@@ -190,23 +189,37 @@ def _columns(comparison: Comparison, first: str) -> tuple[str, ...]:
     return (first, *comparison.names, "B − A", f"{100 * LEVEL:.10g} %", "")
 
 
-def _figures(comparison: Comparison) -> Table:
+def more_tables(comparison: Comparison) -> Iterator[Table]:
+    """Against the truth, where there is one, and cost."""
+    if comparison.truth is not None:
+        yield _truth(comparison, comparison.truth)
+    yield _cost(comparison)
+
+
+def figures_table(comparison: Comparison) -> Table:
+    """MAI, AF, CAP and the share of images, with what to know about them."""
     rows = []
     for name, words in FIGURE_WORDS.items():
         figure = comparison.figures[name]
         show, digits = (share, 3) if name == "images_with_anomaly" else (number, 2)
         rows.append(_row(words, show(figure.a), show(figure.b), figure.difference, digits))
+    notes = [_images(comparison), *_repeatability(comparison)]
+    return Table(_columns(comparison, ""), tuple(rows), notes=tuple(notes))
+
+
+def _headed(comparison: Comparison) -> Table:
+    """The figures with the headline, and everything to know before believing them."""
     a, b = comparison.names
-    notes = [
+    figures = figures_table(comparison)
+    notes = (
         f"Anomalies: {comparison.in_common:,} in common ({_rules(comparison)}), {comparison.only_a:,} only "
         f"{a}, {comparison.only_b:,} only {b}.",
-        _images(comparison),
-        *_repeatability(comparison),
+        *figures.notes,
         *(f"Note: {notice}" for notice in comparison.notices),
         *(f"Not made alike: {mismatch}" for mismatch in comparison.mismatches),
         *_legend(comparison),
-    ]
-    return Table(_columns(comparison, ""), tuple(rows), comparison.headline, tuple(notes))
+    )
+    return replace(figures, title=comparison.headline, notes=notes)
 
 
 def _row(name: str, a: str, b: str, difference: Estimate, digits: int) -> tuple[str, ...]:
@@ -257,20 +270,22 @@ def _changed(comparison: Comparison) -> Table:
 
 def _groups(comparison: Comparison, first: str, groups: Mapping[str, Group]) -> Table:
     rows = tuple(
-        (name, f"{group.a:,}", f"{group.b:,}", *_difference(group), f"{group.only_a:,}", f"{group.only_b:,}")
+        (
+            *_row(name, f"{group.a:,}", f"{group.b:,}", group.difference, 0),
+            f"{group.only_a:,}",
+            f"{group.only_b:,}",
+        )
         for name, group in groups.items()
     )
     return Table((*_columns(comparison, first), "only A", "only B"), rows)
-
-
-def _difference(group: Group) -> tuple[str, str, str]:
-    return signed(group.difference.value, 0), signed_ends(group.difference, 0), mark(group.difference)
 
 
 def _truth(comparison: Comparison, truth: TruthFigures) -> Table:
     rows = tuple(
         _row(truth_words(name), share(figure.a), share(figure.b), figure.difference, 3)
         for name, figure in truth_figures(truth)
+        # The recall of all once more, where the truth names no kind.
+        if name != "recall_unknown" or len(truth.by_kind) > 1
     )
     note = (
         f"Truth: {truth.origin}, {counted(truth.images, 'image')}, {truth.with_anomaly:,} with an anomaly. "
