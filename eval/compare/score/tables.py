@@ -6,7 +6,7 @@ that may be chance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,13 +19,15 @@ from uncanny.wording import count, counted
 if TYPE_CHECKING:
     from uncanny.eval.compare.score.cost import Measured
     from uncanny.eval.compare.score.figures import Paired
-    from uncanny.eval.compare.score.result import Change, Comparison, FigureName, Group
+    from uncanny.eval.compare.score.result import Change, Comparison, FigureName, Group, ImageChange
     from uncanny.eval.compare.score.truth import TruthFigures
 
 MINUS = "−"
 # Behind a difference whose interval holds zero.
 MAY_BE_CHANCE = "≈"
 _MOST_IMAGES = 5
+# Equal figures that were summed in another order differ by less.
+_ROUNDING = 1e-9
 
 CHANGE_WORDS: Mapping[Change, str] = {
     "found_to_none": "found → none",
@@ -59,11 +61,21 @@ def headline(comparison: Comparison) -> str:
             f"{comparison.in_common:,} are in common, {comparison.only_a:,} only {a} has, "
             f"{comparison.only_b:,} only {b}"
         )
-    if comparison.truth is not None and comparison.truth.recall.differs:
-        recall = comparison.truth.recall
-        more = "more" if (recall.difference.value or 0) > 0 else "less"
-        parts.append(f"{b} finds {more} of what is true ({share(recall.b)} against {share(recall.a)})")
+    if comparison.truth is not None:
+        recall, precision = comparison.truth.recall, comparison.truth.precision
+        if recall.differs:
+            parts.append(f"{b} finds {_more(recall)} of what is true {_against(recall)}")
+        if precision.differs:
+            parts.append(f"{_more(precision)} of what {b} finds is true {_against(precision)}")
     return "; ".join(parts) + "."
+
+
+def _more(share_of_both: Paired) -> str:
+    return "more" if (share_of_both.difference.value or 0) > 0 else "less"
+
+
+def _against(share_of_both: Paired) -> str:
+    return f"({share(share_of_both.b)} against {share(share_of_both.a)})"
 
 
 def _how_many(comparison: Comparison) -> str:
@@ -136,7 +148,8 @@ def signed_ends(estimate: Estimate, digits: int = 2) -> str:
 
 def mark(estimate: Estimate) -> str:
     """Says of a difference that it may be chance; nothing of one that is none, or has no interval."""
-    return MAY_BE_CHANCE if estimate.value and estimate.excludes_zero is False else ""
+    differs = estimate.value is not None and abs(estimate.value) > _ROUNDING
+    return MAY_BE_CHANCE if differs and estimate.excludes_zero is False else ""
 
 
 def ratio_words(value: float | None) -> str:
@@ -180,8 +193,9 @@ def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
     """All of them, the headline above the first."""
     tables = [_headed(comparison), _changed(comparison), _groups(comparison, "kind", comparison.by_kind)]
     tables += [_groups(comparison, "severity, 0 unreal", comparison.by_severity), *more_tables(comparison)]
-    if any(image.regression or image.lost for image in comparison.images):
-        tables.append(_worst(comparison))
+    worst = [image for image in comparison.images if _is_regression(comparison, image)][:_MOST_IMAGES]
+    if worst:
+        tables.append(_worst(worst))
     return tuple(tables)
 
 
@@ -308,8 +322,12 @@ def _cost(comparison: Comparison) -> Table:
     return Table(("cost", *comparison.names, "B / A"), tuple(rows), notes=(note,))
 
 
-def _worst(comparison: Comparison) -> Table:
-    shown = [image for image in comparison.images if image.regression or image.lost][:_MOST_IMAGES]
+def _is_regression(comparison: Comparison, image: ImageChange) -> bool:
+    """With a truth an image got worse only where something true was lost, or a false alarm is new."""
+    return bool(image.lost if comparison.truth is not None else image.regression)
+
+
+def _worst(images: Sequence[ImageChange]) -> Table:
     rows = tuple(
         (
             image.pair.a.image,
@@ -318,6 +336,6 @@ def _worst(comparison: Comparison) -> Table:
             f"{len(image.only_a):,}",
             f"{len(image.only_b):,}",
         )
-        for image in shown
+        for image in images
     )
     return Table(("worst regressions", "change", "in common", "only A", "only B"), rows)
