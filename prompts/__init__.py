@@ -141,11 +141,8 @@ def earlier_set(set_id: str) -> PromptSet | None:
 def is_ours(set_id: str) -> bool:
     """Whether the texts with this id are the package's, of this version or of an earlier one that is kept."""
     name = set_id.partition("@")[0]
-    try:
-        current = name.isidentifier() and prompt_set(name).id == set_id
-    except LookupError:
-        current = False
-    return current or earlier_set(set_id) is not None
+    folders = {each.name for each in files(__name__).iterdir() if each.is_dir()} - {"earlier", "__pycache__"}
+    return (name in folders and prompt_set(name).id == set_id) or earlier_set(set_id) is not None
 
 
 def _texts(folder: Traversable) -> dict[str, str]:

@@ -25,8 +25,8 @@ Published = Literal[
 CAVEATS: Mapping[Literal["semantic_scores", "inpainting_scores", "generator_audit"], str] = {
     "semantic_scores": (
         "Published models were asked with the authors' texts about the authors' test images. uncanny asks "
-        "with texts of its own: rows differ in more than the model, even with the same images, truth and "
-        "backbone."
+        "with texts of its own, and about the source in a conversation unless it is told otherwise: rows "
+        "differ in more than the model, even with the same images, truth and backbone."
     ),
     "inpainting_scores": (
         "Published figures are about the authors' images, labelled by the authors' model asked with the "

@@ -79,6 +79,7 @@ def _about(score: RealismScore) -> dict[str, Any]:
         "pairs": len({verdict.id for verdict in verdicts}),
         "models": sorted({verdict.model for verdict in verdicts if verdict.model is not None}),
         "prompts": sorted({verdict.prompts for verdict in verdicts if verdict.prompts is not None}),
+        "other_texts": list(score.texts_notes()),
         "undetermined": sum(each.overall.labels["undetermined"].counts for each in score.sets.values()),
         "stand_ins": any(each.stand_ins for each in score.sets.values()),
         "notes": sum(bool(verdict.notes) for verdict in verdicts),

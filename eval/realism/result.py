@@ -15,6 +15,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.published import CAVEATS
 from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.significance import PositionBias
 from uncanny.eval.realism.humans import HUMAN_LABELS, HumanScore, published_humans
@@ -138,6 +139,11 @@ class SetScore:
         )
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """Ids of the texts that verdicts were asked for with, sorted; none where they do not tell."""
+        return tuple(sorted({each.prompts for each in self.verdicts.verdicts if each.prompts is not None}))
+
+    @property
     def labelled(self) -> int:
         """How many pairs have a label."""
         return self.overall.n - self.overall.labels["undetermined"].counts
@@ -167,6 +173,7 @@ class RealismScore(TableResult):
                 "groups": {group: score.to_json() for group, score in each.groups.items()},
                 "human": None if each.human is None else each.human.to_json(),
                 **({"stand_ins": dict(each.stand_ins)} if each.stand_ins else {}),
+                "prompts": list(each.texts),
                 "unfinished": None if each.verdicts.unfinished is None else asdict(each.verdicts.unfinished),
                 "intervals": METHOD,
                 "resamples": self.resamples,
@@ -246,6 +253,10 @@ class RealismScore(TableResult):
         last = tables.pop()
         return (*tables, Table(last.columns, last.rows, last.title, tuple(self._notes())))
 
+    def texts_notes(self) -> Iterator[str]:
+        """Where not all verdicts were asked for with uncanny's texts, and the same ones."""
+        return texts_notes({name: each.texts for name, each in self.sets.items()})
+
     def _people(self) -> Table:
         """People's accuracy and IoU by label, a column a set, the published ones last."""
         people = {name: each.human for name, each in self.sets.items() if each.human is not None}
@@ -263,6 +274,7 @@ class RealismScore(TableResult):
     def _notes(self) -> Iterator[str]:
         if self.published:
             yield CAVEATS["inpainting_scores"]
+        yield from (f"{note}." for note in self.texts_notes())
         for name, each in self.sets.items():
             for other, count in each.stand_ins.items():
                 yield f"{name}: {count:,} of {each.labelled:,} labels came from {other}, in whole or in part"

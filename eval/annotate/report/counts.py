@@ -26,7 +26,8 @@ class RunCounts:
 
     `severities` has one key per severity 0-100. `per_image` counts images by number of anomalies, over
     `ok` and `partial` records: the others say nothing about how many there are. `unpriced` is the number
-    of records with calls and without a price. Tokens and cost are None until one record reports them.
+    of records with calls and without a price. `texts` are the ids of the texts that were asked. Tokens and
+    cost are None until one record reports them.
     """
 
     statuses: Counter[Status] = field(default_factory=Counter)
@@ -39,6 +40,7 @@ class RunCounts:
     output_tokens: int | None = None
     cost_usd: float | None = None
     unpriced: int = 0
+    texts: set[str] = field(default_factory=set)
 
     @property
     def images(self) -> int:
@@ -50,6 +52,7 @@ class RunCounts:
 
     def add(self, record: Annotation) -> None:
         self.statuses[record.status] += 1
+        self.texts.add(record.prompts)
         if record.status in ("ok", "partial"):
             self.per_image[len(record.anomalies)] += 1
         for anomaly in record.anomalies:

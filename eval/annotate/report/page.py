@@ -32,6 +32,7 @@ from uncanny.eval.common.pictures import (
     record_view,
 )
 from uncanny.eval.common.runs import open_annotations, page_of_run, stream_annotations
+from uncanny.eval.common.texts import other_texts
 from uncanny.schema import STATUSES, Annotation
 
 PICTURE_BYTES = 15_000_000
@@ -75,6 +76,7 @@ def write_report(
         name=read.folder.path.resolve().name if read.is_run else read.file.name,
         info=read.info,
         counts=counts,
+        other_texts=other_texts(counts.texts if read.info.prompts.id is None else {read.info.prompts.id}),
         statuses=[status for status in STATUSES if counts.statuses[status]],
         shown=len(records),
         index=index,

@@ -16,6 +16,7 @@ from uncanny.eval.common.alike import Mismatch, Provenance
 from uncanny.eval.common.estimates import Estimate, interval_json
 from uncanny.eval.common.sources import LeftOut, SourceKind
 from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
 from uncanny.parameters import check_needed
 from uncanny.records.run_folder import Unfinished
@@ -199,6 +200,10 @@ class Leaderboard:
     def prompt_sets(self) -> list[str]:
         """Ids of the prompts annotated with: distinct over all generators, sorted."""
         return sorted({prompts for score in self.generators.values() for prompts in score.provenance.prompts})
+
+    def texts_notes(self) -> Iterator[str]:
+        """Where not all images were annotated with uncanny's texts, and the same ones."""
+        return texts_notes({name: score.provenance.prompts for name, score in self.generators.items()})
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -109,6 +109,7 @@ def _notes(leaderboard: Leaderboard) -> Iterator[str]:
         score = leaderboard.generators[name]
         if score.left_out.total and not score.many_left_out:
             yield f"{name}: {score.left_out.total:,} of {score.records:,} images are left out."
+    yield from (f"{note}." for note in leaderboard.texts_notes())
     yield from (f"Note: {notice}" for notice in leaderboard.notices)
     yield from (f"Not made alike: {mismatch}" for mismatch in leaderboard.mixed)
 

@@ -154,7 +154,14 @@ def _read(
         allowances.unread_severities,
         tuple(allowances.unread_answers),
         left(len(images)) if left else None,
+        _texts(entries),
     )
+
+
+def _texts(entries: Sequence[Entry]) -> tuple[str, ...]:
+    records = (entry.value for entry in entries if isinstance(entry.value, Mapping))
+    ids = {record.get("prompts") for record in records if isinstance(record.get("prompts"), str)}
+    return tuple(sorted(map(str, ids)))
 
 
 def scenes_truth() -> AnomalySet:

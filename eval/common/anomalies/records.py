@@ -54,6 +54,7 @@ class AnomalySet:
     with allowances: `blank_texts`, phenomena and reasonings without a word; `unread_severities`, words that
     say no severity, which then is unknown; `unread_answers`, plain text that is no list of anomalies and
     stands as one prediction that matches nothing. `unfinished`: what the run they are of has still to do.
+    `texts`: ids of the texts that models were asked with, as the records name them, sorted.
     """
 
     origin: str
@@ -62,6 +63,7 @@ class AnomalySet:
     unread_severities: int = 0
     unread_answers: tuple[str, ...] = ()
     unfinished: Unfinished | None = None
+    texts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<anomalies of {counted(len(self.images), 'image')} of {harmless(self.origin)}>"

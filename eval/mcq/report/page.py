@@ -12,6 +12,7 @@ from jinja2 import Environment
 from uncanny.eval.common.estimates import interval_words, p_words
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import PageViews, PicturesMode
+from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.mcq.data.items import QUESTIONS
 from uncanny.eval.mcq.data.texts import carries_texts, whose_texts
 from uncanny.eval.mcq.report import plots
@@ -28,7 +29,7 @@ from uncanny.eval.mcq.report.tables import (
 from uncanny.eval.mcq.score.aggregate import grouped
 from uncanny.eval.mcq.score.parser import PARSER_VERSION
 from uncanny.eval.mcq.score.result import McqScores
-from uncanny.eval.mcq.score.tables import published_caveat, published_scores
+from uncanny.eval.mcq.score.tables import published_caveat, published_scores, texts_by_model
 
 SPLIT_NAMES: Mapping[str, str] = {
     "art_dg": "artifact, made directly",
@@ -67,7 +68,7 @@ def write_page(
         rates={name: question_rates(group) for name, group in grouped(scores.responses).items()},
         controls=scores.controls,
         published=known,
-        caveat=published_caveat(items),
+        caveat=published_caveat(scores),
         scatter=plots.scatter(scores.models, known["main"]),
         types=plots.types_of(scores.models.values()),
         tests=mcnemar_rows(scores.mcnemar),
@@ -91,6 +92,7 @@ def _about(scores: McqScores) -> dict[str, Any]:
         ],
         "texts": whose_texts(items),
         "own_texts": own,
+        "other_texts": list(texts_notes(texts_by_model(scores.answers))),
         "parser": f"exact/{PARSER_VERSION}",
         "stand_ins": any(score.stand_ins for score in scores.models.values()),
         "missing": sum(sum(score.missing.values()) for score in scores.models.values()),

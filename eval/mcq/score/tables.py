@@ -6,13 +6,14 @@ without a word on what else differs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.published import published as published_tables
 from uncanny.eval.common.tables import MISSING, Table
-from uncanny.eval.mcq.data.items import Item
+from uncanny.eval.common.texts import other_texts, texts_notes
+from uncanny.eval.mcq.data.items import Answer
 from uncanny.eval.mcq.data.texts import whose_texts
 from uncanny.wording import counted, either
 
@@ -42,7 +43,7 @@ def score_table(scores: McqScores, *, published: bool = False) -> Table:
     if published:
         rows.append(("published:", *("" for _ in COLUMNS)))
         rows += [(row["model"], *_published_cells(row)) for row in published_scores()["main"]]
-        notes.insert(0, published_caveat(scores.item_set))
+        notes.insert(0, published_caveat(scores))
     return Table(("", *(heading for heading, _, _ in COLUMNS)), tuple(rows), notes=tuple(notes))
 
 
@@ -51,13 +52,26 @@ def published_scores() -> dict[str, Any]:
     return published_tables("mcq_scores")
 
 
-def published_caveat(items: Sequence[Item]) -> str:
-    """In what else than the model published rows differ from those of `items`."""
-    texts = whose_texts(items)
+def published_caveat(scores: McqScores) -> str:
+    """In what else than the model published rows differ from those of `scores`."""
+    texts = whose_texts(scores.item_set)
     if texts == "set":
         return f"Asked with the set's own texts; {_THEIRS}: rows compare only where these items are those."
-    ours = "uncanny's own texts" if texts == "ours" else "uncanny's own texts in part"
-    return f"Asked with {ours}; {_THEIRS}: for orientation only, rows do not compare."
+    others = other_texts(set[str]().union(*texts_by_model(scores.answers).values()))
+    ours = "other texts than uncanny's" if others else "uncanny's own texts"
+    part = "" if texts == "ours" else " in part"
+    return f"Asked with {ours}{part}; {_THEIRS}: for orientation only, rows do not compare."
+
+
+def texts_by_model(answers: Iterable[Answer]) -> Mapping[str, set[str]]:
+    """By model the ids of the texts that its answers name; an item's own texts are none of them."""
+    texts: dict[str, set[str]] = {}
+    for answer in answers:
+        ids = texts.setdefault(answer.model, set())
+        prompts = (answer.model_extra or {}).get("prompts")
+        if isinstance(prompts, str) and not prompts.startswith("own:"):
+            ids.add(prompts)
+    return texts
 
 
 def changed_note(changed: Sequence[tuple[str, str]]) -> str:
@@ -82,7 +96,7 @@ def _published_cells(row: dict[str, Any]) -> list[str]:
 
 
 def _notes(scores: McqScores) -> list[str]:
-    notes = []
+    notes = [f"{note}." for note in texts_notes(texts_by_model(scores.answers))]
     for name, score in scores.items():
         notes += [
             f"{name}: {count:,} of {score.answered:,} answers came from {other}"

@@ -1,9 +1,10 @@
 """Semantic scores as the JSON of `semantic --json`.
 
-Beside the keys of the format, by prediction: `path`, `left_out`, `unfinished`, `paired_by`, `reading`,
-`detection`, `spread`, `examples`, and `per_image`, a row an image; by protocol `ci`, `detection_images`, and
-`micro` at each threshold. At the top: `measure`, `no_comparison` (why published scores do not compare, or
-null), `lambda`, `thresholds`, `protocols` (their versions), `truth`, `differences`, `bootstrap`.
+Beside the keys of the format, by prediction: `path`, `prompts` (ids of the texts asked with), `left_out`,
+`unfinished`, `paired_by`, `reading`, `detection`, `spread`, `examples`, and `per_image`, a row an image; by
+protocol `ci`, `detection_images`, and `micro` at each threshold. At the top: `measure`, `no_comparison` (why
+published scores do not compare, or null), `lambda`, `thresholds`, `protocols` (their versions), `truth`,
+`differences`, `bootstrap`.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ def _prediction(score: PredictionScore) -> dict[str, Any]:
         "accuracy": score.accuracy.estimate.value if score.accuracy else None,
         "detection": _detection(score.accuracy),
         "path": score.path,
+        "prompts": list(score.texts),
         "left_out": _plain(asdict(score.left_out)),
         "unfinished": None if score.unfinished is None else asdict(score.unfinished),
         "paired_by": dict(score.paired_by),

@@ -13,6 +13,7 @@ from jinja2 import Environment
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import PageViews, PicturesMode
 from uncanny.eval.common.published import CAVEATS
+from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS
 from uncanny.eval.semantic.report import rows, words
 from uncanny.eval.semantic.report.pictures import example_pictures
@@ -57,6 +58,7 @@ def write_semantic_page(
         published_detection=rows.published_detection_rows(score) if score.published else [],
         published_source=rows.published_source(),
         caveat=CAVEATS["semantic_scores"],
+        other_texts=list(texts_notes({name: each.texts for name, each in score.predictions.items()})),
         measure=words.measure_words(score.measure),
         measure_rows=words.measure_rows(score.measure),
         made=made,

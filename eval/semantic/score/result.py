@@ -205,7 +205,8 @@ class PredictionScore:
     """One prediction file, run or list of records against the truth.
 
     `path` is where it came from. `paired_by` counts by which rule its images were paired with those of the
-    truth; `blank_texts`, `unread_severities`, `unread_answers` and `unfinished` are as in `AnomalySet`.
+    truth; `blank_texts`, `unread_severities`, `unread_answers`, `unfinished` and `texts` are as in
+    `AnomalySet`.
     """
 
     name: str
@@ -221,6 +222,7 @@ class PredictionScore:
     examples: Examples
     columns: ImageColumns
     unfinished: Unfinished | None = None
+    texts: tuple[str, ...] = ()
 
     def per_image(self) -> Iterator[ImageScore]:
         """Every image that `paper` takes, in the order of the truth."""

@@ -237,6 +237,7 @@ class _ScoredSet:
             totals.examples(),
             columns,
             self.predictions.unfinished,
+            self.predictions.texts,
         )
 
 

@@ -32,6 +32,7 @@ from uncanny.cli.summary import (
     skipped_lines,
     spending_lines,
     status_line,
+    texts_lines,
 )
 from uncanny.cli.terminal import harmless, layout, say
 from uncanny.errors import UsageError
@@ -139,6 +140,7 @@ class AnnotateSummary:
                 *self._findings(end),
                 status_line("Images", end),
                 *skipped_lines(end),
+                *texts_lines(end),
                 anomalies_line(end),
                 *spending_lines(end),
                 "",

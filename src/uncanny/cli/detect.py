@@ -34,6 +34,7 @@ from uncanny.cli.summary import (
     skipped_lines,
     spending_lines,
     status_line,
+    texts_lines,
 )
 from uncanny.cli.terminal import layout
 
@@ -152,6 +153,7 @@ class DetectSummary:
             *failure_lines("Not judged, or in part only:", failures, where=f", in {file}"),
             status_line("Images", end),
             *skipped_lines(end),
+            *texts_lines(end),
             "Judged   "
             + ", ".join(f"{verdicts[judged]:,} {judged}" for judged in JUDGED)
             + (", by two independent calls an image" if self.run.protocol == "independent" else ""),

@@ -29,7 +29,7 @@ from uncanny.cli.options import (
     sampling_options,
     seed_option,
 )
-from uncanny.cli.summary import failure_lines, spending_lines, status_line
+from uncanny.cli.summary import failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.terminal import complain, harmless, layout, say
 
 if TYPE_CHECKING:
@@ -288,6 +288,7 @@ class McqSummary:
             [
                 *failure_lines("Without an answer:", failures),
                 status_line("Asked", end, zeros=True),
+                *texts_lines(end),
                 *spending_lines(end),
                 "",
                 f"Answers  {file}",

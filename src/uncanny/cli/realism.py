@@ -28,7 +28,7 @@ from uncanny.cli.options import (
     sampling_options,
     seed_option,
 )
-from uncanny.cli.summary import failure_lines, skipped_lines, spending_lines, status_line
+from uncanny.cli.summary import failure_lines, skipped_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.terminal import layout
 
 if TYPE_CHECKING:
@@ -181,6 +181,7 @@ class RealismSummary:
                 *failure_lines("Without a label:", failures),
                 status_line("Pairs", end),
                 *skipped_lines(end),
+                *texts_lines(end),
                 f"Labels   {labels}",
                 *spending_lines(end),
                 "",

@@ -31,6 +31,13 @@ def status_line(label: str, end: RunEnd, *, zeros: bool = False) -> str:
     )
 
 
+def texts_lines(end: RunEnd) -> list[str]:
+    """Which texts are the user's, on one line; none where all are uncanny's."""
+    prompts = end.manifest.get("prompts", {})
+    own = ", ".join(f"{name}.md" for name in prompts.get("own", ()))
+    return [f"Texts    {own} in place of uncanny's, {prompts.get('id')}"] if own else []
+
+
 def anomalies_line(end: RunEnd) -> str:
     """How many anomalies were found, and how to read their severity."""
     anomalies = end.progress.items_found
