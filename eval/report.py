@@ -42,6 +42,11 @@ def report(
     target = page_of_run(path) if out is None else Path(out)
     folder = RunFolder(path.parent if path.is_file() else path)
     folder.check_links()
+    manifest = None if path.is_file() else folder.read_manifest()
+    if manifest is not None and manifest.task == "detect" and folder.annotations.is_file():
+        from uncanny.eval.detect.run import DetectRun
+
+        return DetectRun(path).report(target, max_images=max_images, pictures=pictures)
     if path.is_file() or folder.annotations.is_file():
         from uncanny.eval.annotate.report.page import write_report
 
@@ -54,7 +59,6 @@ def report(
         from uncanny.eval.realism.score import score
 
         return score(path).report(target, pictures=pictures)
-    manifest = folder.read_manifest()
     if manifest is not None and manifest.task is not None:
         raise UsageError(
             f"{path} holds a run of {manifest.task!r}, which is none of uncanny's own or has no records yet",

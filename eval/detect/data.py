@@ -3,7 +3,7 @@ names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -15,7 +15,7 @@ from uncanny.eval.common.image_files import Entry, read_bytes, repeated_images, 
 from uncanny.eval.common.matching import pair_images
 from uncanny.records.run_folder import copy_into
 from uncanny.runs.inputs import ImageFile
-from uncanny.schema import Source
+from uncanny.schema import Detection, Source
 from uncanny.wording import shown
 
 # `0_real` and `1_fake` are what the common collections of generated images are sorted into.
@@ -79,6 +79,13 @@ def name_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> Named
 
 
 _REMEDY = 'Write lines like {"image": "a.png", "source": "generated"}; the source may be null.'
+
+
+def of_scenes(records: Iterable[Detection]) -> bool:
+    """Whether all images are bundled scenes, by their bytes; False of none."""
+    bundled = {scene.sha256 for scene in scenes()}
+    digests = {record.sha256 for record in records}
+    return bool(digests) and digests <= bundled
 
 
 @dataclass(frozen=True, slots=True)

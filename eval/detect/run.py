@@ -14,14 +14,15 @@ from uncanny.agents.config import DetectConfig, DetectProtocol
 from uncanny.agents.context import ImageContext
 from uncanny.agents.source_detector import ROLES
 from uncanny.client.calls import usage
+from uncanny.demo.scenes import SCENES
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.run import AnnotateRun, ImageOptions, Images, image_run, read_config
 from uncanny.eval.common.run_result import Records
-from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, name_images
+from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, name_images, of_scenes
 from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
-from uncanny.parameters import check_callback
+from uncanny.parameters import check_callback, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.runs.config import AskOptions
 from uncanny.runs.image_task import ImageTask, other_models, sent_image
@@ -34,6 +35,7 @@ from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
+    from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.detect.score import DetectScore
     from uncanny.graphs.detect import DetectState
     from uncanny.runs.engine import Engine
@@ -101,23 +103,55 @@ class DetectRun(AnnotateRun):
 
         Raises UsageError where the truth cannot be read, has none of these images, or no folder tells.
         """
-        from uncanny.eval.detect.score import score
-
-        records = self.detections
-        if truth is None:
-            sources = self.truth
-        else:
-            digests = {record.image: record.sha256 for record in records}
-            sources = find_truth(truth, self._files or self._recorded_files(), (), digests)
+        sources = self.truth if truth is None else self._truth_of(truth)
         if sources is None:
             raise UsageError(
                 f"No folder of the images of {self.path} says whether they are generated",
                 remedy=f"Give {option('truth')}: a file, or a mapping from image to generated or real.",
             )
+        return self._score_against(sources)
+
+    def _truth_of(self, truth: Truth) -> SourceTruth | None:
+        digests = {record.image: record.sha256 for record in self.detections}
+        return find_truth(truth, self._files or self._recorded_files(), (), digests)
+
+    def _score_against(self, sources: SourceTruth) -> DetectScore:
+        from uncanny.eval.detect.score import score
+
+        records = self.detections
         if self._files is not None:
             return score(records, sources, images=len(self._files))
         pending = self.summary.pending
         return score(records, sources, images=None if pending is None else len(records) + pending)
+
+    def report(
+        self,
+        out: str | Path | None = None,
+        *,
+        max_images: int = 300,
+        pictures: PicturesMode = "link",
+    ) -> Path:
+        """Write the page of the run, `report.html` in its folder unless `out` names another file.
+
+        It has the scores where the truth is known: as `detect` was told, by folder names, or of the bundled
+        scenes. At most `max_images` are shown; full-size `pictures` are linked from their files, or embedded.
+        """
+        from uncanny.eval.annotate.report.page import write_report
+        from uncanny.eval.detect.report import page_scores
+
+        check_parameters(out=out, max_images=max_images)
+        self.check_not_lost()
+        truth = self.truth
+        if truth is None and of_scenes(self.detections):
+            truth = self._truth_of(SCENES)
+        score = None if truth is None else self._score_against(truth)
+        return write_report(
+            self.path,
+            max_images=max_images,
+            out=None if out is None else Path(out),
+            pictures=pictures,
+            scores=page_scores(self.detections, self.verdicts(), score),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """What the command prints with `--json`; `scores` is None where the truth is not known."""

@@ -6,7 +6,8 @@ timeline. The script of the page is in `eval/common/templates`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from uncanny.eval.common.pictures import (
     record_view,
 )
 from uncanny.eval.common.runs import open_annotations, page_of_run, stream_annotations
+from uncanny.eval.common.tables import Table
 from uncanny.eval.common.texts import other_texts
 from uncanny.schema import STATUSES, Annotation
 
@@ -47,8 +49,23 @@ _UNFINISHED = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class PageScores:
+    """What a protocol that makes annotations too adds to their page: its tables, and by image whether its
+    verdict is right, where that is known."""
+
+    title: str
+    tables: Sequence[Table]
+    right: Mapping[str, bool] = field(default_factory=dict)
+
+
 def write_report(
-    run: Path, *, max_images: int = 300, out: Path | None = None, pictures: PicturesMode = "link"
+    run: Path,
+    *,
+    max_images: int = 300,
+    out: Path | None = None,
+    pictures: PicturesMode = "link",
+    scores: PageScores | None = None,
 ) -> Path:
     """Write the report of a run folder or a file of annotations, and return its path.
 
@@ -85,8 +102,9 @@ def write_report(
         outcomes=outcomes(read.info, index),
         histograms=[severity_histogram(counts.severities), per_image_histogram(counts.per_image)],
         names=counts.names.most_common(_TOP_NAMES),
-        data=page_json(_gallery(records, shown, index)),
+        data=page_json(_gallery(records, shown, index, scores.right if scores else {})),
         page_views=views,
+        scores=scores,
         details=[page_json(detail) for detail in details],
         states=_UNFINISHED,
         version=read.info.uncanny or "",
@@ -94,11 +112,14 @@ def write_report(
     )
 
 
-def _gallery(records: Sequence[Annotation], shown: Sequence[Shown], index: CallIndex) -> dict[str, Any]:
+def _gallery(
+    records: Sequence[Annotation], shown: Sequence[Shown], index: CallIndex, right: Mapping[str, bool]
+) -> dict[str, Any]:
     entries = []
     for record, view in zip(records, shown, strict=True):
         fields = record.model_dump(mode="json", include=set(Annotation.model_fields))
-        entries.append(fields | {"thumb": view.thumbs[0], "extra": record.model_extra or {}})
+        extra = {"extra": record.model_extra or {}, "right": right.get(record.image)}
+        entries.append(fields | {"thumb": view.thumbs[0], **extra})
     return {"images": entries, "calls_present": index.present}
 
 

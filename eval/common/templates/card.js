@@ -59,7 +59,9 @@ function errorList(image, most = Infinity) {
 function sourceBadge(image) {
   const { verdict, source } = image.extra;
   if (verdict === undefined || verdict === null) return null;
-  return el("span", { class: "badge" }, source ? `taken for ${source}` : "no clear verdict");
+  const words = source ? `taken for ${source}` : "no clear verdict";
+  if (typeof image.right !== "boolean") return el("span", { class: "badge" }, words);
+  return el("span", { class: `badge is-${image.right ? "ok" : "failed"}` }, `${words}, ${image.right ? "right" : "wrong"}`);
 }
 
 function usage(image) {

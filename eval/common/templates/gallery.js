@@ -26,10 +26,10 @@ function words(image) {
 
 function wanted() {
   const asked = byId("q").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const status = byId("status").value, has = byId("has").value;
+  const status = byId("status").value, has = byId("has").value, verdict = byId("verdict")?.value;
   const bound = (id, otherwise) => (byId(id).value === "" ? otherwise : Number(byId(id).value));
   const low = bound("low", 0), high = bound("high", 100), any = low <= 0 && high >= 100;
-  return (image) => (!status || image.status === status) &&
+  return (image) => (!status || image.status === status) && (!verdict || image.right === (verdict === "right")) &&
     (!has || (has === "some") === image.anomalies.length > 0) &&
     (any || image.anomalies.some((anomaly) => anomaly.severity >= low && anomaly.severity <= high)) &&
     asked.every((word) => words(image).includes(word));
@@ -113,7 +113,7 @@ function fromHash() {
 }
 
 function start() {
-  for (const id of ["q", "status", "has", "low", "high", "sort"]) byId(id).addEventListener("input", update);
+  for (const id of ["q", "status", "verdict", "has", "low", "high", "sort"]) byId(id)?.addEventListener("input", update);
   byId("filters").addEventListener("reset", () => setTimeout(update));
   byId("filters").addEventListener("submit", (event) => event.preventDefault());
   byId("help-open").addEventListener("click", () => byId("help").showModal());

@@ -1,0 +1,32 @@
+"""What the page of a detection run has beside its annotations: verdicts and, against the truth, scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from uncanny.eval.annotate.report.page import PageScores
+from uncanny.eval.common.tables import Table
+from uncanny.eval.detect.score import DetectScore
+from uncanny.eval.metrics.detection import JUDGED, Judged
+from uncanny.schema import Detection
+
+_NO_TRUTH = (
+    "What these images really are is not known, so there are no scores. Folders called real and generated "
+    "say it, or a file of the truth when the run is made."
+)
+
+
+def page_scores(
+    records: Iterable[Detection], verdicts: Mapping[Judged, int], score: DetectScore | None
+) -> PageScores:
+    """The tables, and by image whether the verdict is right; without a `score` the verdicts alone."""
+    if score is None:
+        row = ("images", *(f"{verdicts[judged]:,}" for judged in JUDGED))
+        return PageScores("Verdicts", [Table(("", *JUDGED), (row,), notes=(_NO_TRUTH,))])
+    sources = score.truth.sources
+    right = {
+        record.image: record.source == sources[record.image]
+        for record in records
+        if record.verdict is not None and record.image in sources
+    }
+    return PageScores("Verdicts against the truth", score.tables(), right)
