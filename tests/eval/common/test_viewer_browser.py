@@ -103,7 +103,7 @@ async def test_open_zoom_move_and_leave(mode: PicturesMode, tmp_path: Path) -> N
         await tab.key("k")
         await tab.key("Escape")
         await tab.until(f"!{VIEWER}.open")
-        assert await tab.js("document.activeElement.closest('.card').id") == "image-2"
+        await tab.until("document.activeElement.closest('.card')?.id === 'image-2'")
         assert quiet(tab)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tests.eval.common.page_in_browser import check_page, needs_browser
+from tests.eval.common.page_in_browser import LOUD, browser, check_page, needs_browser
 from tests.eval.realism.made_verdicts import hand_worked, line, written
 from tests.eval.realism.test_realism_report import HOSTILE, PEOPLE, scored, sides
 from uncanny.demo.scenes import scenes
@@ -28,3 +28,29 @@ async def test_page_fits_and_reads_in_both_schemes(tmp_path: Path) -> None:
     score = scored(written(tmp_path / "v.jsonl", [*lines, *many]), other, humans=PEOPLE)
     page = replace(score, published=True).report(tmp_path / "realism.html").resolve().as_uri()
     await check_page(page, tmp_path / "profile")
+
+
+async def test_a_key_flips_between_original_and_edit_and_shows_the_difference(tmp_path: Path) -> None:
+    some = [scene.image_path for scene in scenes()[:2]]
+    file = written(tmp_path / "v.jsonl", hand_worked(**sides(some)))
+    page = scored(file).report(tmp_path / "realism.html").as_uri()
+    image = "document.querySelector('.v-frame img')"
+    pressed = "document.querySelector('.v-bar [aria-pressed=true]').textContent"
+    place = "document.querySelector('.v-frame').style.transform"
+    async with browser(tmp_path / "profile") as tab:
+        await tab.send("Page.navigate", url=page)
+        await tab.until("document.querySelector('[data-layer=\"1\"]') !== null")
+        await tab.js("document.querySelector('[data-layer=\"1\"]').click()")
+        await tab.until(f"{pressed} === 'edited' && {image}.src.startsWith('file:')")
+        edited = await tab.js(f"{image}.src")
+        for key in "++":
+            await tab.key(key)
+        where = await tab.js(place)
+        await tab.key("f")
+        await tab.until(f"{pressed} === 'original' && {image}.src.startsWith('file:')")
+        assert await tab.js(f"{image}.src") != edited
+        await tab.key("d")
+        await tab.until(f"{pressed} === 'difference × 5' && {image}.src.startsWith('data:')")
+        # The eye stays where it was: nothing moves when pictures are exchanged.
+        assert await tab.js(place) == where
+        assert [event for event in tab.events if event["method"] in LOUD] == []
