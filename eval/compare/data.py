@@ -135,7 +135,7 @@ def named(
                 raise UsageError(
                     f"{path} does not exist", remedy="Name a run folder or a file of annotations."
                 )
-        names = iter(name_paths([(None, path) for path in paths]))
+        names = iter(name_paths([(None, path) for path in paths], what="runs"))
         by_name = {}
         for number, run in enumerate(runs, 1):
             if not isinstance(run, Mapping):

@@ -51,6 +51,9 @@ def over_inputs(runs: Path) -> Iterator[tuple[object, ...]]:
     yield "audit", f"a={annotations}", *FAST, "--csv", annotations
     yield "audit", f"a={runs / 'a'}", *FAST, "--json", annotations
     yield "audit", f"a={runs / 'a'}", *FAST, "--no-report", "--csv", runs / "a/run.json"
+    compare = ("compare", f"x={annotations}", f"y={runs / 'a'}", *FAST, "--no-report")
+    yield *compare, "--json", annotations
+    yield *compare, "--csv", runs / "a/run.json"
     semantic = ("semantic", annotations, "--truth", annotations, "--similarity", "chrf", *FAST)
     yield *semantic, "--per-image", annotations
     yield *semantic, "--json", annotations

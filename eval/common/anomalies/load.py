@@ -182,11 +182,11 @@ def scenes_truth() -> AnomalySet:
     return AnomalySet(SCENES, tuple(images))
 
 
-def name_paths(paths: Sequence[tuple[str | None, Path]]) -> dict[str, Path]:
+def name_paths(paths: Sequence[tuple[str | None, Path]], *, what: str = "predictions") -> dict[str, Path]:
     """Paths by their names: the one that comes with it, else a run's model, else that of file or folder.
 
     Derived names that are the same get the folder's name behind them, or else become the paths. Raises
-    UsageError for two paths of one name.
+    UsageError for two paths of one name; `what` they are says the error.
     """
     names = [name or _derived_name(path) for name, path in paths]
     for tell_apart in (_with_folder, _whole_path):
@@ -199,7 +199,7 @@ def name_paths(paths: Sequence[tuple[str | None, Path]]) -> dict[str, Path]:
     for name, (_, path) in zip(names, paths, strict=True):
         if name in named:
             raise UsageError(
-                f"two predictions are called {name!r}: {named[name]} and {path}",
+                f"two {what} are called {name!r}: {named[name]} and {path}",
                 remedy="Give names of their own: NAME=PATH.",
             )
         named[name] = path

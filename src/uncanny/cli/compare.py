@@ -131,9 +131,8 @@ def command(
     from uncanny.eval.compare.score.result import COLUMNS
     from uncanny.eval.compare.score.score import compare
 
-    sources: dict[str, AnnotationSource] = {
-        name: at_rest(path) for name, path in name_paths([name_and_path(each) for each in runs]).items()
-    }
+    named = name_paths([name_and_path(each) for each in runs], what="runs")
+    sources: dict[str, AnnotationSource] = {name: at_rest(path) for name, path in named.items()}
     files = ScoreFiles.chosen(
         Path("compare.html"),
         json_file=json_file,

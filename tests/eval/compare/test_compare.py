@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import uncanny
 from tests.eval.compare.made_runs import anomaly, as_records, record, written
 from uncanny.errors import ItemsError, UsageError
+from uncanny.eval.common.similarity.base import Matrix, TextPairs
 from uncanny.eval.compare.score.score import band, change_of
 
 
@@ -318,3 +320,35 @@ def test_bands_and_changes() -> None:
     ]
     changes = [change_of(*counts) for counts in ((1, 0), (0, 1), (2, 1), (1, 2), (0, 0))]
     assert changes == ["found_to_none", "none_to_found", "fewer", "more", "same"]
+
+
+class FirstWord:
+    """A measure with two sides: half for a text that begins as the true one does, whole for an equal one."""
+
+    described: dict[str, Any] = {"measure": "first word"}  # noqa: RUF012
+    compares_with_published = False
+
+    def matrices(self, texts: Iterable[TextPairs]) -> Iterator[Matrix]:
+        for pairs in texts:
+            cells = [[self._cell(a, b) for b in pairs.true] for a in pairs.predicted]
+            yield np.array(cells, np.float64).reshape(len(pairs.predicted), len(pairs.true))
+
+    def _cell(self, predicted: str, true: str) -> float:
+        return 1.0 if predicted == true else 0.6 if len(predicted) > len(true) else 0.0
+
+
+def test_a_similarity_of_ones_own_counts_in_both_directions() -> None:
+    """0.6 one way and 0 the other are 0.3."""
+    long, short = (
+        [record("x.png", [{"name": "x", "phenomenon": text, "reasoning": text, "severity": 1}])]
+        for text in ("six fingers", "six")
+    )
+    for sides in ((long, short), (short, long)):
+        runs = [as_records(side) for side in sides]
+        close, far = (
+            uncanny.compare(*runs, similarity=FirstWord(), threshold=threshold, resamples=0).comparisons[0]
+            for threshold in (0.3, 0.31)
+        )
+        assert (close.in_common, far.in_common) == (1, 0)
+    default = uncanny.compare(*runs, similarity=FirstWord(), resamples=0).settings
+    assert default.match.similarity == 0.7
