@@ -109,7 +109,7 @@ def test_what_cannot_be_compared_is_refused(files: tuple[Path, Path], tmp_path: 
 
 
 def test_runs_of_version_0_1_0_are_compared(tmp_path: Path) -> None:
-    run = OLD / "annotate-openai"
+    run = OLD / "annotate-killed"
     done = compared(f"first={run}", f"again={run}", "--report", tmp_path / "page.html")
     assert done.code in (0, 1), done
     assert "in common" in done.out
