@@ -24,6 +24,7 @@ from uncanny.eval.compare.score.tables import (
     CHANGE_WORDS,
     figures_table,
     mark,
+    matching_words,
     more_tables,
     signed,
     signed_ends,
@@ -71,7 +72,11 @@ def _environment() -> Environment:
         scripts=("dom.js", "viewer.js", "sort.js", "compare.js"),
         package="uncanny.eval.compare",
     )
-    environment.globals |= {"change_words": CHANGE_WORDS, "level": f"{100 * LEVEL:.10g} %"}
+    environment.globals |= {
+        "change_words": CHANGE_WORDS,
+        "matching_words": matching_words,
+        "level": f"{100 * LEVEL:.10g} %",
+    }
     return environment
 
 

@@ -19,7 +19,7 @@ from uncanny.wording import count, counted
 if TYPE_CHECKING:
     from uncanny.eval.compare.score.cost import Measured
     from uncanny.eval.compare.score.figures import Paired
-    from uncanny.eval.compare.score.result import Change, Comparison, FigureName, Group, ImageChange
+    from uncanny.eval.compare.score.result import Change, Comparison, FigureName, Group, ImageChange, Settings
     from uncanny.eval.compare.score.truth import TruthFigures
 
 MINUS = "−"
@@ -265,16 +265,21 @@ def _repeatability(comparison: Comparison) -> Iterator[str]:
 
 def _legend(comparison: Comparison) -> Iterator[str]:
     settings = comparison.settings
-    yield (
-        f"In common: similarity ({settings.similarity['measure']}) from {settings.match.similarity:g} on, or "
-        f"the same kind and boxes that overlap from IoU {settings.match.iou:g} on."
-    )
+    yield f"In common: {matching_words(settings)}."
     if settings.resamples:
         drawn = "images" if settings.by == "image" else "prompts"
         yield (
             f"{100 * LEVEL:.10g} % intervals of B − A by {settings.resamples:,} resamples of {drawn}. "
             f"{MAY_BE_CHANCE} may be chance: the interval holds 0."
         )
+
+
+def matching_words(settings: Settings) -> str:
+    """When two anomalies are taken for the same one."""
+    text = f"similarity ({settings.similarity['measure']}) from {settings.match.similarity:g} on"
+    if settings.by == "prompt":
+        return text
+    return f"{text}, or the same kind and boxes that overlap from IoU {settings.match.iou:g} on"
 
 
 def _changed(comparison: Comparison) -> Table:
