@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+import uncanny
 from uncanny.errors import UsageError
 from uncanny.eval.common.pictures import (
     THUMBNAIL_SIDE,
@@ -163,3 +164,13 @@ def test_a_file_that_will_not_stay_goes_into_the_page(tmp_path: Path) -> None:
     (layer,) = entry(views)["layers"]
     assert layer["src"] is None
     assert size_of(json.loads(dict(views.copies)[layer["copy"]])) == (800, 600)
+
+
+def test_the_page_itself_says_what_had_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uncanny.eval.common.pictures.EMBEDDED_BYTES", 10)
+    records = tmp_path / "r.jsonl"
+    record = {"image": "a.png", "sha256": None, "width": 800, "height": 600, "status": "ok"}
+    records.write_text(json.dumps(record | {"model": "m", "prompts": "p"}))
+    picture(tmp_path / "a.png")
+    page = uncanny.report(records, pictures="embed").read_text(encoding="utf-8")
+    assert "1 picture has no full size in this page" in page
