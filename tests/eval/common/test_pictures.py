@@ -174,3 +174,11 @@ def test_the_page_itself_says_what_had_no_room(tmp_path: Path, monkeypatch: pyte
     picture(tmp_path / "a.png")
     page = uncanny.report(records, pictures="embed").read_text(encoding="utf-8")
     assert "1 picture has no full size in this page" in page
+
+
+def test_groups_keep_their_order_where_one_has_no_mark(tmp_path: Path) -> None:
+    """So that a run has the same colour on every picture of a page."""
+    views = PageViews(tmp_path / "page.html")
+    layer = Layer("image", Shot(tmp_path / "gone.png"))
+    views.add([View("x", (layer,), (Mark("m", group="second"),), groups=("first", "second"))])
+    assert '"groups":["first","second"]' in str(views.data)

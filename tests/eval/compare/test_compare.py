@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from tests.eval.compare.made_runs import anomaly, as_records, record, written
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.similarity.base import Matrix, TextPairs
 from uncanny.eval.compare.score.score import band, change_of
+from uncanny.schema import Annotation
+from uncanny.settings import settings
 
 
 def known_runs() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -352,3 +355,56 @@ def test_a_similarity_of_ones_own_counts_in_both_directions() -> None:
         assert (close.in_common, far.in_common) == (1, 0)
     default = uncanny.compare(*runs, similarity=FirstWord(), resamples=0).settings
     assert default.match.similarity == 0.7
+
+
+@pytest.fixture
+def _embeddings_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("UNCANNY_EMBEDDINGS_DIR", str(tmp_path / "embeddings"))
+    settings.cache_clear()
+    yield
+    settings.cache_clear()
+
+
+@pytest.mark.usefixtures("_embeddings_here")
+def test_bertscore_is_that_of_the_semantic_score(tmp_path: Path) -> None:
+    """Only that it is reached, with its options: the measure itself has tests of its own."""
+    from tests.eval.semantic.made_backbones import make
+
+    folder = make(tmp_path / "model", "distilbert")
+    a, b = known_runs()
+    compared = uncanny.compare(
+        as_records(a), as_records(b), similarity="bertscore", backbone=folder, num_layers=1, resamples=0
+    )
+    assert compared.settings.similarity["measure"] == "bertscore"
+    assert compared.settings.match.similarity == 0.8
+    # Equal texts are equal under any measure.
+    assert compared.comparisons[0].in_common >= 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_counts_of_any_two_runs_fit_together(seed: int) -> None:
+    rng = Random(seed)
+    boxes = (None, [0, 0, 10, 10], [2, 2, 11, 12])
+    kinds = ("anatomy", "light", None)
+    pool = [
+        anomaly(str(n), severity=rng.randrange(101), kind=rng.choice(kinds), box=rng.choice(boxes))
+        for n in range(12)
+    ]
+
+    def made() -> list[Annotation]:
+        return as_records(
+            record(
+                f"{n}.png", rng.sample(pool, rng.randint(0, 5)), status=rng.choice(["ok"] * 6 + ["failed"])
+            )
+            for n in range(10)
+        )
+
+    a, b = made(), made()
+    (forth,) = uncanny.compare({"a": a, "b": b}, resamples=0).comparisons
+    (back,) = uncanny.compare({"a": b, "b": a}, resamples=0).comparisons
+    assert (forth.in_common, forth.only_a, forth.only_b) == (back.in_common, back.only_b, back.only_a)
+    assert sum(forth.images_changed.values()) == len(forth.images)
+    for groups in (forth.by_kind, forth.by_severity):
+        assert sum(group.a for group in groups.values()) == forth.in_common + forth.only_a
+        assert sum(group.only_b for group in groups.values()) == forth.only_b
+    assert sum(forth.match_rules.values()) == forth.in_common
