@@ -31,9 +31,9 @@ def read(
 @pytest.mark.parametrize(
     ("model", "form"),
     [
-        ("openai/gpt-4o", "pixels"),
+        ("openai/gpt-4o", "xyxy-1000"),
         ("openai/gpt-5.4-mini", "pixels"),
-        ("openai/o3", "pixels"),
+        ("openai/o3", "xyxy-1000"),
         ("anthropic/claude-sonnet-5-5", "pixels"),
         ("openai-compatible/google/gemini-3-flash", "yxyx-1000"),
         ("vllm/Qwen/Qwen3-VL-8B-Instruct", "xyxy-1000"),

@@ -55,7 +55,8 @@ _TRAINED_ON: Final[tuple[tuple[str, BoxFormatName], ...]] = (
     (r"qwen-?2[.-]5-?vl", "pixels"),
     (r"qwen|internvl|glm-", "xyxy-1000"),
     (r"kimi", "xyxy-1"),
-    (r"claude|gpt|\bo\d", "pixels"),
+    # Of earlier ones nothing is known.
+    (r"claude|gpt-?([5-9]|\d\d)", "pixels"),
 )
 DEFAULT_BOX_FORMAT: Final[BoxFormatName] = "xyxy-1000"
 # Keys under which boxes come, whatever was asked for.
@@ -168,6 +169,18 @@ def pixels(
     across = _within(a / width, c / width, original[0])
     down = _within(b / height, d / height, original[1])
     return None if across is None or down is None else (across[0], down[0], across[1], down[1])
+
+
+def in_format(
+    box: Box, form: BoxFormat, *, sent: tuple[int, int], original: tuple[int, int]
+) -> list[int] | list[float]:
+    """A box in pixels of the original image as `form` has it: what `pixels` reads back, but for rounding."""
+    width, height = sent if form.side is None else (form.side, form.side)
+    across = (box[0] / original[0] * width, box[2] / original[0] * width)
+    down = (box[1] / original[1] * height, box[3] / original[1] * height)
+    first, last = (down, across) if form.y_first else (across, down)
+    numbers = (first[0], last[0], first[1], last[1])
+    return [round(each, 3) for each in numbers] if form.side == 1 else [round(each) for each in numbers]
 
 
 def _within(first: float, last: float, side: int) -> tuple[int, int] | None:

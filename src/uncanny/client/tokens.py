@@ -14,6 +14,7 @@ from collections.abc import Callable
 from uncanny.models.base import Detail, ModelRequest
 
 _Formula = Callable[[int, int, Detail], int]
+_Resize = Callable[[int, int], tuple[int, int]]
 
 
 def image_tokens(model: str, width: int, height: int, detail: Detail = "high") -> int | None:
@@ -110,6 +111,58 @@ _FAMILIES: tuple[tuple[re.Pattern[str], _Formula], ...] = tuple(
         (r"^anthropic/claude-[a-z]+-4", _claude(1568, 1568)),
         (r"qwen2(\.5)?-?vl", _qwen(28)),
         (r"qwen3-?vl", _qwen(32)),
+    )
+)
+
+
+def seen_size(model: str, width: int, height: int) -> tuple[int, int]:
+    """Width and height of an image as `provider/model` sees it, after what its server does to large ones.
+
+    Boxes in pixels count these. An image of a model whose server's ways are not known stays as it is, and so
+    does any image that is small enough.
+    """
+    name = model.lower()
+    for pattern, resize in _RESIZED:
+        if pattern.search(name):
+            return resize(width, height)
+    return width, height
+
+
+def _scaled(width: int, height: int, scale: float) -> tuple[int, int]:
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def _resize_claude(longest: int, most: int) -> _Resize:
+    def size(width: int, height: int) -> tuple[int, int]:
+        scale = min(1.0, longest / max(width, height))
+        while _cells(width, 28, scale) * _cells(height, 28, scale) > most:
+            scale *= 0.995
+        return _scaled(width, height, scale)
+
+    return size
+
+
+def _resize_patches(most: int) -> _Resize:
+    def size(width: int, height: int) -> tuple[int, int]:
+        if _cells(width, 32) * _cells(height, 32) <= most:
+            return width, height
+        return _scaled(width, height, math.sqrt(most * 32 * 32 / (width * height)))
+
+    return size
+
+
+def _resize_qwen(width: int, height: int) -> tuple[int, int]:
+    return max(1, round(width / 28)) * 28, max(1, round(height / 28)) * 28
+
+
+_RESIZED: tuple[tuple[re.Pattern[str], _Resize], ...] = tuple(
+    (re.compile(pattern), resize)
+    for pattern, resize in (
+        (r"^openai/gpt-5\.([23]|\d+-(mini|nano))", _resize_patches(1536)),
+        (r"^openai/gpt-(5\.[45]|6)(?!\d)", _resize_patches(2500)),
+        (r"claude-(opus-4-[78]|[a-z]+-5)", _resize_claude(2000, 4784)),
+        (r"claude", _resize_claude(1568, 1568)),
+        (r"qwen2\.5-?vl", _resize_qwen),
     )
 )
 

@@ -1,0 +1,77 @@
+"""Parts of an image at full resolution, to be sent beside the whole."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from PIL import Image
+
+from uncanny.images.decode import PIXELS, decode, read_header, without_warnings
+from uncanny.images.encode import PixelPolicy, plain
+from uncanny.images.file_bytes import read_image_file
+from uncanny.schema import Box
+
+# Shorter than that, a part is enlarged, so that models do not see it as a few patches; longer, it is reduced.
+LEAST_SIDE: Final = 512
+MOST_SIDE: Final = 1_024
+LEAST_SHARE: Final = 1 / 4
+
+
+@dataclass(frozen=True, slots=True)
+class Crop:
+    """A part as a PNG file; `width` and `height` are in pixels."""
+
+    data: bytes = field(repr=False)
+    sha256: str
+    width: int
+    height: int
+
+
+@without_warnings()
+def crops(source: Path | bytes, boxes: Sequence[Box], margin: float) -> tuple[Crop, ...]:
+    """The parts of `source` in `boxes`, with `margin` of their sides around them, as PNG.
+
+    None is narrower or lower than `LEAST_SHARE` of the picture: most faults show by what is around them.
+
+    None of them where the file cannot be read any more: they are an aid, and the picture itself was sent.
+    Blocking, and heavy on CPU and memory.
+    """
+    policy = PixelPolicy()
+    try:
+        data = source if isinstance(source, bytes) else read_image_file(source, policy.max_file_bytes)
+        header = read_header(data, policy.max_pixels)
+        with PIXELS.hold(header.pixels):
+            image, _, _ = plain(decode(data, header))
+            return tuple(_part(image, box, margin) for box in boxes)
+    except Exception:  # whatever is wrong with a file that was readable a minute ago
+        return ()
+
+
+def _part(image: Image.Image, box: Box, margin: float) -> Crop:
+    across, down = (
+        max(margin * (end - start), (LEAST_SHARE * side - (end - start)) / 2)
+        for start, end, side in ((box[0], box[2], image.width), (box[1], box[3], image.height))
+    )
+    part = image.crop(
+        (
+            max(0, round(box[0] - across)),
+            max(0, round(box[1] - down)),
+            min(image.width, round(box[2] + across)),
+            min(image.height, round(box[3] + down)),
+        )
+    )
+    part.info = {}
+    longest = max(part.size)
+    if not LEAST_SIDE <= longest <= MOST_SIDE:
+        factor = (LEAST_SIDE if longest < LEAST_SIDE else MOST_SIDE) / longest
+        size = (max(1, round(part.width * factor)), max(1, round(part.height * factor)))
+        part = part.resize(size, Image.Resampling.LANCZOS)
+    file = BytesIO()
+    part.save(file, "PNG")
+    data = file.getvalue()
+    return Crop(data, hashlib.sha256(data).hexdigest(), part.width, part.height)

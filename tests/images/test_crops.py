@@ -1,0 +1,77 @@
+"""Parts of an image at full resolution."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from uncanny.images.crops import LEAST_SIDE, MOST_SIDE, Crop, crops
+
+
+def picture(tmp_path: Path, size: tuple[int, int] = (800, 400)) -> Path:
+    """Every pixel says where it is: red is x / 4, green is y / 2."""
+    image = Image.new("RGB", size)
+    image.putdata([(x // 4 % 256, y // 2 % 256, 0) for y in range(size[1]) for x in range(size[0])])
+    path = tmp_path / "a.png"
+    image.save(path)
+    return path
+
+
+def pixels(crop: Crop) -> Image.Image:
+    image = Image.open(io.BytesIO(crop.data))
+    assert (image.format, image.size) == ("PNG", (crop.width, crop.height))
+    return image.convert("RGB")
+
+
+def test_a_part_has_its_margin_and_is_enlarged(tmp_path: Path) -> None:
+    (crop,) = crops(picture(tmp_path), [(400, 200, 500, 300)], 1.0)
+    image = pixels(crop)
+    # 300 to 600 across and 100 to 400 down, a square.
+    assert image.size == (LEAST_SIDE, LEAST_SIDE)
+    assert image.getpixel((1, 1)) == pytest.approx((300 / 4, 100 / 2, 0), abs=2)
+    assert image.getpixel((510, 510)) == pytest.approx((599 / 4, 399 / 2, 0), abs=2)
+
+
+def test_a_tiny_part_comes_with_a_quarter_of_the_picture(tmp_path: Path) -> None:
+    (crop,) = crops(picture(tmp_path), [(400, 200, 404, 204)], 1.0)
+    image = pixels(crop)
+    assert image.size == (512, 256)  # 200 × 100 pixels
+    assert image.getpixel((1, 1)) == pytest.approx((302 / 4, 152 / 2, 0), abs=2)
+
+
+def test_a_part_ends_where_the_picture_ends(tmp_path: Path) -> None:
+    (crop,) = crops(picture(tmp_path), [(0, 0, 200, 200)], 1.0)
+    assert pixels(crop).size == (512, 512)  # 0 to 400 each way
+    (whole,) = crops(picture(tmp_path, (3000, 1500)), [(0, 0, 3000, 1500)], 1.0)
+    assert pixels(whole).size == (MOST_SIDE, MOST_SIDE // 2)
+
+
+def test_a_picture_is_turned_upright_before_it_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "turned.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    left = Image.new("RGB", (400, 200), "white")
+    left.paste("black", (0, 0, 40, 200))
+    left.save(path, quality=95, exif=exif)
+    (crop,) = crops(path, [(0, 0, 200, 40)], 0.0)
+    image = pixels(crop)
+    # Upright the black strip is at the top.
+    assert image.getpixel((image.width // 2, 4)) == pytest.approx((0, 0, 0), abs=20)
+    assert image.getpixel((image.width // 2, image.height - 4)) == pytest.approx((255, 255, 255), abs=20)
+
+
+def test_the_same_part_is_the_same_bytes(tmp_path: Path) -> None:
+    path = picture(tmp_path)
+    first, again = (crops(source, [(10, 10, 90, 90)], 1.0) for source in (path, path.read_bytes()))
+    assert first == again
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no picture"])
+def test_without_the_file_there_are_none(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "gone.png"
+    if content is not None:
+        path.write_bytes(content)
+    assert crops(path, [(0, 0, 10, 10)], 1.0) == ()
