@@ -1,13 +1,20 @@
 """AnomalyFormatter: the quadruples, out of the findings about all objects.
 
-Source: AnomReason, section 2.3.
+Source: AnomReason, section 2.3. In the packed schedule the integrator has looked at the picture with all of
+them in view, and the formatter writes the final texts from what it left, without the picture.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from uncanny.agents.context import as_json
-from uncanny.agents.state import AnnotateState, Context, findings_of
-from uncanny.agents.steps import FORMAT
+from uncanny.agents.object_perceiver import object_key
+from uncanny.agents.state import AnnotateState, Context, JudgedFault, PackedState, findings_of
+from uncanny.agents.steps import FORMAT, WRITE
+from uncanny.answers.packed import FINAL_TEXTS, FinalText, Numbered
+from uncanny.errors import StepFailedError
+from uncanny.schema import Anomaly, Candidate, StepError
 
 
 async def format_anomalies(state: AnnotateState, image: Context) -> AnnotateState:
@@ -16,5 +23,89 @@ async def format_anomalies(state: AnnotateState, image: Context) -> AnnotateStat
     if not findings:
         return {"anomalies": []}
     limit = image.config.formatter_output_tokens
-    verified = await image.items(FORMAT, max_output_tokens=limit, findings=as_json(findings))
+    names = "; ".join(each.name for each in (*state.get("objects", ()), *state.get("cut", ())))
+    verified = await image.items(FORMAT, max_output_tokens=limit, findings=as_json(findings), names=names)
     return {"anomalies": list(verified)}
+
+
+async def write_anomalies(state: PackedState, image: Context) -> PackedState:
+    """`anomalies`: the final texts of all `faults`, and in `candidates` which of them each finding became.
+
+    A fault of which no answer has a text is an error of the record: there is no severity to be made up.
+    Raises StepFailedError where there is no text at all.
+    """
+    faults, candidates = state["faults"], state["candidates"]
+    if not faults:
+        return {"anomalies": []}
+    reader, errors = Numbered(FINAL_TEXTS, len(faults)), list[StepError]()
+    rows = [
+        (
+            {
+                "id": place,
+                "objects": _objects(fault, candidates),
+                "phenomenon": fault["phenomenon"],
+                "reasoning": fault["reasoning"],
+            },
+            None,
+        )
+        for place, fault in enumerate(faults, start=1)
+    ]
+    try:
+        texts = await image.answer(
+            WRITE,
+            reader.read,
+            max_output_tokens=image.config.formatter_output_tokens,
+            findings=image.shown(WRITE.agent, rows),
+            count=str(len(faults)),
+        )
+    except StepFailedError as failed:
+        if not reader.best:
+            raise
+        texts = reader.best
+        errors.append(failed.record)
+    names = {object_key(each.name): each.name for each in (*state["objects"], *state["cut"])}
+    anomalies = [
+        _anomaly(text, [faults[place - 1] for place in sorted(text.ids)], candidates, names) for text in texts
+    ]
+    return {"anomalies": anomalies, "candidates": _placed(candidates, faults, texts), "errors": errors}
+
+
+def _anomaly(
+    text: FinalText, faults: Sequence[JudgedFault], candidates: Sequence[Candidate], names: dict[str, str]
+) -> Anomaly:
+    found_by = (candidates[number - 1].found_by for fault in faults for number in fault["numbers"])
+    listed = [names[object_key(name)] for name in text.objects if object_key(name) in names]
+    return Anomaly(
+        name=text.name,
+        phenomenon=text.phenomenon or faults[0]["phenomenon"],
+        reasoning=text.reasoning or faults[0]["reasoning"],
+        severity=text.realism,
+        # The writer may word names anew, and those it words so say nothing to who reads the record.
+        objects=tuple(
+            dict.fromkeys(listed or (name for fault in faults for name in _objects(fault, candidates)))
+        ),
+        box=next((fault["box"] for fault in faults if fault["box"] is not None), None),
+        kind=text.kind,
+        found_by=tuple(dict.fromkeys(found_by)),
+    )
+
+
+def _objects(fault: JudgedFault, candidates: Sequence[Candidate]) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(name for number in fault["numbers"] for name in candidates[number - 1].objects)
+    )
+
+
+def _placed(
+    candidates: Sequence[Candidate], faults: Sequence[JudgedFault], texts: Sequence[FinalText]
+) -> list[Candidate]:
+    """The candidates with the anomaly each became; of several faults in one text the later are merged."""
+    placed = list(candidates)
+    for anomaly, text in enumerate(texts):
+        for rank, place in enumerate(sorted(text.ids)):
+            for number in faults[place - 1]["numbers"]:
+                update: dict[str, object] = {"anomaly": anomaly}
+                if rank:
+                    update["fate"] = "merged"
+                placed[number - 1] = placed[number - 1].model_copy(update=update)
+    return placed

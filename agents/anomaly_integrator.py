@@ -1,13 +1,28 @@
-"""AnomalyIntegrator: one consolidated list of the findings about one object.
+"""AnomalyIntegrator: one consolidated list of what was found.
 
-It works on the findings alone and does not see the picture. Source: AnomReason, section 2.3.
+In the paper's schedule it is about one object, and works on the findings alone without seeing the picture
+(AnomReason, section 2.3). In the packed one it sees the picture and all findings, each with a number, and
+says of every number what becomes of it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from uncanny.agents.context import as_json
-from uncanny.agents.state import Context, ObjectState
-from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE
+from uncanny.agents.object_perceiver import AGREED
+from uncanny.agents.state import BatchFinding, Context, JudgedFault, ObjectState, PackedState, numbered
+from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE, JUDGE
+from uncanny.answers.boxes import overlap
+from uncanny.answers.packed import JUDGEMENTS, Judgement, Numbered
+from uncanny.errors import StepFailedError
+from uncanny.schema import Box, Candidate, Fate, StepError
+
+MOST_PARTS: Final = 4
+# As a share of the picture; and how many objects' boxes meet there, its own included.
+SMALL: Final = 1 / 16
+CROWD: Final = 3
 
 
 async def integrate(state: ObjectState, image: Context) -> ObjectState:
@@ -29,3 +44,133 @@ async def integrate(state: ObjectState, image: Context) -> ObjectState:
     )
     merged = await image.items(INTEGRATE_LIST, subject=name, object=description, notes=notes)
     return {"findings": list(merged)}
+
+
+async def judge(state: PackedState, image: Context) -> PackedState:
+    """`faults` that stand, and `candidates`: every finding with what became of it.
+
+    In the packed schedule it sees the picture, and all findings at once. A finding that no answer accounts
+    for stands as it is; so do all of them where the call fails, which is an error of the record.
+    """
+    findings = numbered(state)
+    if not findings:
+        return {"faults": [], "candidates": []}
+    agent, reader, errors = JUDGE.agent, Numbered(JUDGEMENTS, len(findings)), list[StepError]()
+    places = crowded_places(state, findings, image)
+    parts = await image.enlarged(places)
+    rows = [
+        (
+            {
+                "id": number,
+                "by": each["found_by"],
+                "objects": each["objects"],
+                "phenomenon": each["phenomenon"],
+                "reasoning": each["reasoning"],
+            },
+            each["box"],
+        )
+        for number, each in enumerate(findings, start=1)
+    ]
+    try:
+        entries = await image.answer(
+            JUDGE,
+            reader.read,
+            extra=parts,
+            max_output_tokens=image.config.formatter_output_tokens,
+            findings=image.shown(agent, rows),
+            count=str(len(findings)),
+            parts=_parts(places, findings, image) if parts else "",
+            box_key=image.box_key(agent),
+            box_rule=image.box_rule(agent),
+        )
+    except StepFailedError as failed:
+        entries = reader.best or ()
+        if not entries:
+            errors.append(failed.record)
+    faults, candidates = _judged(findings, entries, image)
+    return {"faults": faults, "candidates": candidates, "errors": errors}
+
+
+def _judged(
+    findings: Sequence[BatchFinding], entries: Sequence[Judgement], image: Context
+) -> tuple[list[JudgedFault], list[Candidate]]:
+    faults: list[JudgedFault] = []
+    fates: dict[int, tuple[Fate, str | None]] = {}
+    for entry in entries:
+        numbers = tuple(sorted(entry.ids))
+        if entry.decision == "drop":
+            fates |= dict.fromkeys(numbers, ("dropped", entry.why))
+            continue
+        boxes = (findings[number - 1]["box"] for number in numbers)
+        box = image.box(entry.box, JUDGE.agent) or next((box for box in boxes if box is not None), None)
+        faults.append(
+            {"numbers": numbers, "phenomenon": entry.phenomenon, "reasoning": entry.reasoning, "box": box}
+        )
+        fates |= dict.fromkeys(numbers, ("merged", entry.why or None))
+        fates[numbers[0]] = ("kept" if entry.decision == "keep" else "corrected", entry.why or None)
+    for number, each in enumerate(findings, start=1):
+        if number not in fates:
+            fates[number] = ("unchecked", None)
+            faults.append(
+                {
+                    "numbers": (number,),
+                    "phenomenon": each["phenomenon"],
+                    "reasoning": each["reasoning"],
+                    "box": each["box"],
+                }
+            )
+    candidates = [
+        Candidate(number=number, **each, fate=fates[number][0], why=fates[number][1])
+        for number, each in enumerate(findings, start=1)
+    ]
+    return sorted(faults, key=lambda fault: fault["numbers"]), candidates
+
+
+def crowded_places(state: PackedState, findings: Sequence[BatchFinding], image: Context) -> list[Box]:
+    """The parts of the picture worth showing enlarged: small or crowded ones whose place is certain.
+
+    It is certain where two answers agree: boxes of two agents, or of two drafts of the object list. The
+    smallest come first, `MOST_PARTS` of them.
+    """
+    objects = [each for each in (*state["objects"], *state["cut"]) if each.box is not None]
+    located = set(state.get("located", ()))
+    certain: list[Box] = []
+    for place, finding in enumerate(findings):
+        others = [
+            *(
+                each["box"]
+                for each in (*findings[:place], *findings[place + 1 :])
+                if each["found_by"] != finding["found_by"]
+            ),
+            *(each.box for each in objects),
+        ]
+        box = finding["box"]
+        if box is not None and any(other is not None and overlap(box, other) >= AGREED for other in others):
+            certain.append(box)
+            continue
+        certain += [
+            each.box
+            for each in objects
+            if each.box and each.name in finding["objects"] and each.name in located
+        ]
+    whole = image.pixels[0] * image.pixels[1]
+    chosen: list[Box] = []
+    for box in sorted(certain, key=lambda each: (_area(each), each)):
+        crowd = sum(1 for each in objects if each.box and overlap(box, each.box) > 0)
+        small = _area(box) <= SMALL * whole
+        if (small or crowd > CROWD) and all(overlap(box, each) < AGREED for each in chosen):
+            chosen.append(box)
+    return chosen[:MOST_PARTS]
+
+
+def _area(box: Box) -> int:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def _parts(places: Sequence[Box], findings: Sequence[BatchFinding], image: Context) -> str:
+    def about(place: Box) -> list[int]:
+        boxes = [each["box"] for each in findings]
+        return [number for number, box in enumerate(boxes, start=1) if box and overlap(box, place) >= AGREED]
+
+    boxes = image.shown(JUDGE.agent, [({"findings": about(place)}, place) for place in places])
+    return image.prompts["parts"].fill(parts=boxes)

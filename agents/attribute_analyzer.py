@@ -1,13 +1,15 @@
 """AttributeAnalyzer: what about one object, taken by itself, cannot be real?
 
-First a free look, then a check of every claim against the picture. Source: AnomReason, section 2.2.
+First a free look, then a check of every claim against the picture. Source: AnomReason, section 2.2. In the
+packed schedule several objects are looked at in one call, and the integrator checks what comes of it.
 """
 
 from __future__ import annotations
 
+from uncanny.agents.batches import ask_batch, from_batch
 from uncanny.agents.context import as_json
-from uncanny.agents.state import Context, ObjectState
-from uncanny.agents.steps import ATTRIBUTE_LOOK, ATTRIBUTE_VERIFY
+from uncanny.agents.state import BatchState, Context, ObjectState
+from uncanny.agents.steps import ANALYZE_BATCH, ATTRIBUTE_LOOK, ATTRIBUTE_VERIFY
 
 
 async def analyze_attributes(state: ObjectState, image: Context) -> ObjectState:
@@ -16,3 +18,8 @@ async def analyze_attributes(state: ObjectState, image: Context) -> ObjectState:
     notes = await image.text(ATTRIBUTE_LOOK, subject=name, object=description)
     verified = await image.items(ATTRIBUTE_VERIFY, subject=name, object=description, notes=notes)
     return {"attributes": list(verified)}
+
+
+async def analyze_batch(state: BatchState, image: Context) -> BatchState:
+    """`findings` about the objects of a batch, each by itself, and `errors`: objects without an answer."""
+    return from_batch(state, image, ANALYZE_BATCH.agent, await ask_batch(ANALYZE_BATCH, state, image))

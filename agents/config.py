@@ -2,55 +2,97 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from uncanny.agents.steps import PAPER, Per, Schedule
+from uncanny.agents.steps import DEFAULT_SCHEDULE, SCHEDULES, Per, Schedule, ScheduleName
+from uncanny.answers.boxes import BoxFormatName
+from uncanny.records.run_manifest import BEFORE
 
 Temperature = Annotated[float, Field(ge=0, le=2)] | None
 TopP = Annotated[float, Field(gt=0, le=1)] | None
 OutputTokens = Annotated[int, Field(ge=1)]
+# A name, so that nothing else finds its way into the prompts.
+Language = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=2, max_length=60, pattern=r"^[\w ()'-]+$")
+]
+
+
+Strictness = Literal["open", "strict"]
+
+
+def complete_plan(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters in a run's plan, with those that an earlier version did not know."""
+    return {**BEFORE["annotate"], **plan} if "max_objects" in plan else dict(plan)
+
+
+def _of_schedule(parameter: Literal["repeats", "scene_scans"]) -> Callable[[dict[str, Any]], int]:
+    # Where the schedule is none, its own error is raised; this one has no say.
+    return lambda data: getattr(SCHEDULES[data.get("schedule", DEFAULT_SCHEDULE)], parameter)
 
 
 class AnnotateConfig(BaseModel):
-    """Parameters of the annotation pipeline, with the paper's defaults.
+    """Parameters of the annotation pipeline.
 
-    `repeats` perceiver drafts are merged into one object list, `max_objects` of them are examined (the
-    figure bounds cost; what it cuts is recorded). `scene_scans` whole-image passes are added to what the
-    formatter gets (the authors' released code runs three, the paper none). Sampling parameters are sent to
-    models that take them; None leaves a model's own default. Output limits are in tokens and doubled, up to
-    16,000, when an answer is cut off.
+    `schedule` says how the agents are asked: `packed`, several objects a call, `paper`, one at a time as
+    published, or `single`, one call for all. `repeats` drafts of the object list are merged, by default 1, of
+    `paper` 3; `max_objects` of them are examined (the figure bounds cost; what it cuts is recorded).
+    `scene_scans` open looks at the whole image are added, by default 1, of `paper` none (the authors'
+    released code runs three, the paper none). `batch_objects` go into one call of `packed` at most.
 
-    Source: AnomReason, section 2 and appendix D; the sampling parameters are the authors' released settings.
+    `strictness` is what counts: `open` also what is odd and unlikely, with a realism to match, `strict`
+    impossibilities only. `language` is the one answers are written in. `box_format` is how models are asked
+    for boxes; None goes by each model's name.
+
+    Sampling parameters are sent to models that take them; None leaves a model's own default. Output limits
+    are in tokens and doubled, up to 16,000, when an answer is cut off.
+
+    Source: AnomReason, section 2 and appendix D, for `paper` and its defaults; the sampling parameters are
+    the authors' released settings.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    repeats: Annotated[int, Field(ge=1, le=100)] = 3
+    schedule: ScheduleName = DEFAULT_SCHEDULE
+    repeats: Annotated[int, Field(ge=1, le=100)] = Field(default_factory=_of_schedule("repeats"))
     max_objects: Annotated[int, Field(ge=1, le=1_000)] = 12
-    scene_scans: Annotated[int, Field(ge=0, le=100)] = 0
+    scene_scans: Annotated[int, Field(ge=0, le=100)] = Field(default_factory=_of_schedule("scene_scans"))
+    batch_objects: Annotated[int, Field(ge=1, le=100)] = 6
+    strictness: Strictness = "open"
+    language: Language = "English"
+    box_format: BoxFormatName | None = None
     temperature: Temperature = 0.3
     top_p: TopP = 0.95
     max_output_tokens: OutputTokens = 2_000
     formatter_output_tokens: OutputTokens = 5_000
 
     @property
-    def schedule(self) -> Schedule:
-        return PAPER
+    def table(self) -> Schedule:
+        """The steps of the schedule."""
+        return SCHEDULES[self.schedule]
 
     def times(self, objects: int) -> dict[Per, int]:
         """How often each step is taken for one image with so many objects."""
+        examined = min(objects, self.max_objects)
         return {
             "image": 1,
             "repeat": self.repeats,
-            "object": min(objects, self.max_objects),
+            "object": examined,
+            "batch": -(-examined // self.batch_objects),
             "scan": self.scene_scans,
         }
 
     def calls(self, objects: int) -> int:
         """Calls for one image with so many objects and at least one finding for each, without retries."""
-        return self.schedule.calls(self.times(objects))
+        return self.table.calls(self.times(objects))
+
+    def least_calls(self) -> int:
+        """Those for an image in which there is nothing to examine."""
+        if self.schedule == "single":
+            return 1
+        return self.repeats + self.scene_scans
 
 
 DetectProtocol = Literal["conversation", "independent"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, Generic, Literal, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
@@ -135,7 +135,12 @@ class AgentContext(Generic[C]):
 
         The first `shared` of the parts are the same in many calls; None means all of them.
         """
-        return opening(self.prompts["system"].fill(), parts, text, shared=shared)
+        return opening(self.system, parts, text, shared=shared)
+
+    @property
+    def system(self) -> str:
+        """The system text of all calls."""
+        return self.prompts["system"].fill()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,22 +181,57 @@ class ImageContext(AgentContext[C]):
     ) -> tuple[T, ...]:
         """A validated list, otherwise as `text`."""
         form = step.form
+        return await self.answer(
+            step,
+            lambda text: read_list(text, form),
+            *shared,
+            subject=subject,
+            sample=sample,
+            max_output_tokens=max_output_tokens,
+            **variables,
+        )
+
+    async def answer(
+        self,
+        step: ListStep[T],
+        read: Callable[[str], R],
+        *shared: str,
+        extra: Sequence[Part] = (),
+        subject: str | None = None,
+        sample: int = 0,
+        max_output_tokens: int | None = None,
+        **variables: str,
+    ) -> R:
+        """An answer in the form of `step`, as `read` has it, otherwise as `text`.
+
+        `extra` parts follow the `shared` ones, and are this call's alone.
+        """
         return await self.generate(
             step,
-            self._messages(step, shared, sample, variables),
-            lambda text: read_list(text, form),
+            self._messages(step, shared, sample, variables, extra),
+            read,
             repair=self.repair("repair"),
             subject=subject,
             sample=sample,
-            schema=schema_of(form.key),
+            schema=self.schema(step),
             max_output_tokens=max_output_tokens,
         )
 
+    def schema(self, step: ListStep[Any]) -> AnswerSchema:
+        """What answers of a step are constrained to."""
+        return schema_of(step.form.key)
+
     def _messages(
-        self, step: Step, shared: tuple[str, ...], sample: int, variables: dict[str, str]
+        self,
+        step: Step,
+        shared: tuple[str, ...],
+        sample: int,
+        variables: dict[str, str],
+        extra: Sequence[Part] = (),
     ) -> tuple[Message, ...]:
         parts: tuple[Part, ...] = (self.image, *shared) if step.sees_image else shared
-        return self.opening(parts, self.prompts[step.prompt_name(sample)].fill(**variables))
+        text = self.prompts[step.prompt_name(sample)].fill(**variables)
+        return self.opening((*parts, *extra), text, shared=len(parts))
 
 
 def opening(

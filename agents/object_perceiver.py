@@ -9,11 +9,17 @@ from __future__ import annotations
 import asyncio
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from uncanny.agents.state import AnnotateState, Context
-from uncanny.agents.steps import PERCEIVE
+from uncanny.agents.state import AnnotateState, Context, PackedState
+from uncanny.agents.steps import PERCEIVE, TAKE_INVENTORY
+from uncanny.answers.boxes import overlap
 from uncanny.schema import SceneObject
+
+# Intersection over union of two boxes from which on they are taken for one thing's, and for trustworthy.
+SAME_PLACE: Final = 0.75
+AGREED: Final = 0.5
 
 _ARTICLE = re.compile(r"^(?:the|an?)\s+")
 
@@ -32,9 +38,79 @@ async def perceive(_state: AnnotateState, image: Context) -> AnnotateState:
     return {"objects": list(objects[:limit]), "cut": list(objects[limit:])}
 
 
+async def take_inventory(_state: PackedState, image: Context) -> PackedState:
+    """The same with boxes, for the packed schedule; `located` are objects whose place two drafts agree on."""
+    drafts = await asyncio.gather(
+        *(_located_draft(image, number) for number in range(image.config.repeats)), return_exceptions=True
+    )
+    for draft in drafts:
+        if isinstance(draft, BaseException):
+            raise draft
+    objects, located = merge_located(draft for draft in drafts if not isinstance(draft, BaseException))
+    limit = image.config.max_objects
+    return {"objects": objects[:limit], "cut": objects[limit:], "located": located}
+
+
+async def _located_draft(image: Context, number: int) -> list[SceneObject]:
+    agent = TAKE_INVENTORY.agent
+    items = await image.items(
+        TAKE_INVENTORY,
+        sample=number,
+        limit=str(image.config.max_objects),
+        box_key=image.box_key(agent),
+        box_rule=image.box_rule(agent),
+    )
+    return [
+        SceneObject(name=item.name, description=item.description, box=image.box(item.box, agent))
+        for item in items
+    ]
+
+
+def merge_located(drafts: Iterable[Sequence[SceneObject]]) -> tuple[list[SceneObject], list[str]]:
+    """Union over drafts, in order of first mention, and the names of those whose boxes two drafts agree on.
+
+    Two entries of different drafts are one object where their names are equal, or else where their boxes
+    overlap by `SAME_PLACE`. Name and box are the first mention's, the description is the longest.
+    """
+    merged: list[SceneObject] = []
+    located: dict[str, None] = {}
+    for draft in drafts:
+        before, taken = len(merged), set[int]()
+        for item in draft:
+            place = _same_object(item, merged[:before], taken)
+            if place is None:
+                place = next((n for n, each in enumerate(merged) if _alike(each, item)), None)
+            if place is None:
+                merged.append(item)
+                continue
+            taken.add(place)
+            known = merged[place]
+            if known.box and item.box and overlap(known.box, item.box) >= AGREED and place < before:
+                located[known.name] = None
+            longest = max(known.description, item.description, key=len)
+            merged[place] = known.model_copy(update={"description": longest, "box": known.box or item.box})
+    return merged, list(located)
+
+
+def _same_object(item: SceneObject, earlier: Sequence[SceneObject], taken: set[int]) -> int | None:
+    """The place of the object of earlier drafts that `item` is; equal names go before equal places."""
+    free = [(place, each) for place, each in enumerate(earlier) if place not in taken]
+    named = next((place for place, each in free if _alike(each, item)), None)
+    if named is not None or item.box is None:
+        return named
+    overlaps = [(overlap(each.box, item.box), -place) for place, each in free if each.box is not None]
+    best, place = max(overlaps, default=(0.0, 0))
+    return -place if best >= SAME_PLACE else None
+
+
+def _alike(first: SceneObject, second: SceneObject) -> bool:
+    return object_key(first.name) == object_key(second.name)
+
+
 async def _draft(image: Context, number: int) -> tuple[SceneObject, ...]:
-    repeats = image.config.repeats
-    return await image.items(PERCEIVE, sample=number, draft=str(number + 1), drafts=str(repeats))
+    # Texts of earlier versions number the drafts.
+    draft, drafts = str(number + 1), str(image.config.repeats)
+    return await image.items(PERCEIVE, sample=number, draft=draft, drafts=drafts)
 
 
 def merge_objects(drafts: Iterable[Iterable[SceneObject]]) -> tuple[SceneObject, ...]:

@@ -1,19 +1,26 @@
 """RelationReasoner: what about one object's relations to the others cannot be real?
 
-It knows all objects and the findings about this one by itself. Source: AnomReason, section 2.2.
+It knows all objects and the findings about this one by itself. Source: AnomReason, section 2.2. In the packed
+schedule it is asked about several objects in one call, beside the AttributeAnalyzer, and knows the names of
+all, those above the limit too.
 """
 
 from __future__ import annotations
 
+from uncanny.agents.batches import ask_batch, from_batch
 from uncanny.agents.context import as_json
-from uncanny.agents.state import Context, ObjectState
-from uncanny.agents.steps import RELATION_LOOK, RELATION_VERIFY
+from uncanny.agents.state import BatchState, Context, ObjectState
+from uncanny.agents.steps import RELATE_BATCH, RELATION_LOOK, RELATION_VERIFY
 
 
 async def reason_relations(state: ObjectState, image: Context) -> ObjectState:
     """`relations`: verified findings about the subject and others; empty when all is in order."""
     # The object list stands ahead of what differs: a second prefix, common to the calls about all objects.
-    scene = image.prompts["relation_context"].fill(objects=as_json(state["objects"]))
+    # What is above the limit is in the picture all the same.
+    scene = image.prompts["relation_context"].fill(
+        objects=as_json(state["objects"]),
+        cut="; ".join(each.name for each in state.get("cut", ())) or "nothing",
+    )
     name, description = state["subject"].name, as_json(state["subject"])
     known = as_json(state["attributes"])
     notes = await image.text(RELATION_LOOK, scene, subject=name, object=description, attributes=known)
@@ -21,3 +28,15 @@ async def reason_relations(state: ObjectState, image: Context) -> ObjectState:
         RELATION_VERIFY, scene, subject=name, object=description, attributes=known, notes=notes
     )
     return {"relations": list(verified)}
+
+
+async def relate_batch(state: BatchState, image: Context) -> BatchState:
+    """`findings` about the objects of a batch among all others, and `errors`: objects without an answer."""
+    scene = "\n".join(
+        [
+            *(f"{number}. {each.name}" for number, each in enumerate(state["objects"], start=1)),
+            *(f"-  {each.name}" for each in state["cut"]),
+        ]
+    )
+    answers = await ask_batch(RELATE_BATCH, state, image, scene=scene)
+    return from_batch(state, image, RELATE_BATCH.agent, answers)

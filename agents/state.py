@@ -10,12 +10,24 @@ from __future__ import annotations
 import operator
 from typing import Annotated, TypedDict
 
-from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import ImageContext
+from uncanny.agents.annotate_context import AnnotateContext as Context
 from uncanny.answers import AttributeFinding, Finding, RelationFinding
-from uncanny.schema import Anomaly, SceneObject, StepError
+from uncanny.schema import Anomaly, Box, Candidate, SceneObject, StepError
 
-Context = ImageContext[AnnotateConfig]
+__all__ = [
+    "AnnotateState",
+    "BatchFinding",
+    "BatchState",
+    "Context",
+    "Examined",
+    "JudgedFault",
+    "ObjectState",
+    "PackedState",
+    "ScanState",
+    "Sighting",
+    "findings_of",
+    "numbered",
+]
 
 
 class Examined(TypedDict):
@@ -43,7 +55,7 @@ class AnnotateState(TypedDict, total=False):
 
 
 class ObjectState(TypedDict, total=False):
-    """What is known about one object: `subject`, at place `order` of all `objects`.
+    """What is known about one object: `subject`, at place `order` of all `objects`; `cut` as of the image.
 
     `attributes`, `relations`, `findings`: each set by one agent. `error`: why one failed, which ends the
     object.
@@ -53,6 +65,7 @@ class ObjectState(TypedDict, total=False):
     order: int
     subject: SceneObject
     objects: list[SceneObject]
+    cut: list[SceneObject]
     attributes: list[AttributeFinding]
     relations: list[RelationFinding]
     findings: list[Finding]
@@ -71,3 +84,78 @@ def findings_of(state: AnnotateState) -> list[Finding]:
     """All findings about an image, in the order of its objects, then of its scans."""
     branches = sorted(state.get("examined", []), key=lambda branch: branch["order"])
     return [finding for branch in branches for finding in branch["findings"]]
+
+
+class BatchFinding(TypedDict):
+    """What one agent of the packed schedule found wrong: `objects` by name, `box` in pixels of the image."""
+
+    found_by: str
+    objects: tuple[str, ...]
+    phenomenon: str
+    reasoning: str
+    box: Box | None
+
+
+class Sighting(TypedDict):
+    """What came of one batch or one scan: `order` sorts findings as if nothing had run side by side.
+
+    `answered`: whether anything was said of it at all, if only that nothing is wrong.
+    """
+
+    order: int
+    findings: list[BatchFinding]
+    errors: list[StepError]
+    answered: bool
+
+
+class JudgedFault(TypedDict):
+    """One fault as the integrator leaves it: the numbers of its findings, from 1, and what now holds."""
+
+    numbers: tuple[int, ...]
+    phenomenon: str
+    reasoning: str
+    box: Box | None
+
+
+class PackedState(TypedDict, total=False):
+    """One image on its way through the packed schedule, or the single one.
+
+    `objects`, `cut`, `located`: set by the perceiver, as in `AnnotateState`; `located` are names of objects
+    whose boxes two drafts agree on. `sightings`: one from each batch of an agent and each scan. `faults`,
+    `candidates`: set by the integrator, what stands, and every finding with what became of it. `anomalies`:
+    set by the formatter, with `candidates` that say which anomaly each became. `errors`: what went wrong
+    without ending the image, `failure` what ended it.
+    """
+
+    image: str
+    objects: list[SceneObject]
+    cut: list[SceneObject]
+    located: list[str]
+    sightings: Annotated[list[Sighting], operator.add]
+    faults: list[JudgedFault]
+    candidates: list[Candidate]
+    anomalies: list[Anomaly]
+    errors: Annotated[list[StepError], operator.add]
+    failure: StepError | None
+
+
+class BatchState(TypedDict, total=False):
+    """One batch on its way to one agent: `batch` are the places, from 1, of its objects in `objects`.
+
+    `findings`, `errors`, `answered`: set by the agent, as in `Sighting`.
+    """
+
+    image: str
+    order: int
+    batch: tuple[int, ...]
+    objects: list[SceneObject]
+    cut: list[SceneObject]
+    findings: list[BatchFinding]
+    errors: list[StepError]
+    answered: bool
+
+
+def numbered(state: PackedState) -> list[BatchFinding]:
+    """All findings about an image, number 1 first: of its batches in their order, then of its scans."""
+    sightings = sorted(state.get("sightings", []), key=lambda sighting: sighting["order"])
+    return [finding for sighting in sightings for finding in sighting["findings"]]

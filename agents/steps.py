@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
@@ -16,6 +16,7 @@ from uncanny.answers import (
     ANOMALIES,
     ATTRIBUTES,
     FINDINGS,
+    FORMS,
     OBJECTS,
     RELATIONS,
     AttributeFinding,
@@ -23,6 +24,18 @@ from uncanny.answers import (
     ListForm,
     RelationFinding,
 )
+from uncanny.answers.packed import (
+    FAULTS,
+    FINAL_TEXTS,
+    INVENTORY,
+    JUDGEMENTS,
+    PACKED_FORMS,
+    Fault,
+    FinalText,
+    InventoryItem,
+    Judgement,
+)
+from uncanny.prompts.folders import Protocol
 from uncanny.schema import Anomaly, SceneObject
 
 T = TypeVar("T", bound=BaseModel)
@@ -46,7 +59,8 @@ ROLES: Final[Mapping[str, Agent]] = {
 }
 
 # What a step is taken for, each time anew.
-Per = Literal["image", "repeat", "object", "scan"]
+Per = Literal["image", "repeat", "object", "batch", "scan"]
+ScheduleName = Literal["packed", "paper", "single"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +95,18 @@ class ListStep(Step, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The steps one image goes through."""
+    """The steps one image goes through.
 
-    name: str
+    `prompts` is the set of its texts, `forms` what its constrained answers look like. `repeats` and
+    `scene_scans` are how often a draft and a scan are made unless the user says otherwise.
+    """
+
+    name: ScheduleName
+    prompts: Protocol
     steps: tuple[Step, ...]
+    forms: tuple[ListForm[Any], ...]
+    repeats: int
+    scene_scans: int
 
     def calls(self, times: Mapping[Per, int]) -> int:
         """Calls for an image in which each thing occurs so many times, without retries."""
@@ -147,6 +169,7 @@ FORMAT: Final[ListStep[Anomaly]] = ListStep(
 # One object a call, as published: AnomReason, section 2.
 PAPER: Final = Schedule(
     "paper",
+    "annotate",
     (
         PERCEIVE,
         SCAN,
@@ -158,4 +181,51 @@ PAPER: Final = Schedule(
         INTEGRATE_LIST,
         FORMAT,
     ),
+    FORMS,
+    repeats=3,
+    scene_scans=0,
 )
+
+TAKE_INVENTORY: Final[ListStep[InventoryItem]] = ListStep(
+    "ObjectPerceiver", 1, "perceive", "repeat", wordings=2, output_tokens=450, form=INVENTORY
+)
+SCAN_OPENLY: Final[ListStep[Fault]] = ListStep(
+    "SceneScanner", 1, "scan", "scan", output_tokens=250, form=FAULTS
+)
+ANALYZE_BATCH: Final[ListStep[Fault]] = ListStep(
+    "AttributeAnalyzer", 1, "attributes", "batch", data_tokens=350, output_tokens=250, form=FAULTS
+)
+RELATE_BATCH: Final[ListStep[Fault]] = ListStep(
+    "RelationReasoner", 1, "relations", "batch", data_tokens=450, output_tokens=250, form=FAULTS
+)
+JUDGE: Final[ListStep[Judgement]] = ListStep(
+    "AnomalyIntegrator", 1, "integrate", "image", data_tokens=600, output_tokens=500, form=JUDGEMENTS
+)
+WRITE: Final[ListStep[FinalText]] = ListStep(
+    "AnomalyFormatter",
+    1,
+    "format",
+    "image",
+    sees_image=False,
+    data_tokens=400,
+    output_tokens=400,
+    form=FINAL_TEXTS,
+)
+# Several objects a call: of 170 calls of `PAPER` about eight pictures, 152 changed nothing.
+PACKED: Final = Schedule(
+    "packed",
+    "packed",
+    (TAKE_INVENTORY, SCAN_OPENLY, ANALYZE_BATCH, RELATE_BATCH, JUDGE, WRITE),
+    PACKED_FORMS,
+    repeats=1,
+    scene_scans=1,
+)
+
+LIST_ALL: Final = Step("SceneScanner", 1, "list", "image", output_tokens=400)
+# One call, answered by a list in plain text: the baseline of the published evaluation of models.
+SINGLE: Final = Schedule("single", "single", (LIST_ALL,), (), repeats=1, scene_scans=0)
+
+SCHEDULES: Final[Mapping[ScheduleName, Schedule]] = {
+    schedule.name: schedule for schedule in (PACKED, PAPER, SINGLE)
+}
+DEFAULT_SCHEDULE: Final[ScheduleName] = "packed"

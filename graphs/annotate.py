@@ -15,18 +15,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
 from inspect import iscoroutinefunction
-from typing import Final, Literal, TypedDict, TypeVar
+from typing import Any, Final, Literal, TypedDict, TypeVar
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
-from langgraph.typing import ContextT, InputT, OutputT, StateT
+from langgraph.typing import ContextT
 
 from uncanny.agents.anomaly_formatter import format_anomalies
 from uncanny.agents.anomaly_integrator import integrate
 from uncanny.agents.attribute_analyzer import analyze_attributes
-from uncanny.agents.context import ImageContext
 from uncanny.agents.object_perceiver import perceive
 from uncanny.agents.relation_reasoner import reason_relations
 from uncanny.agents.scene_scanner import scan_scene
@@ -43,15 +42,17 @@ class AnnotateInput(TypedDict):
 
 
 class Branch(TypedDict):
-    """What one `examine` or `scan` begins with; `subject` and `objects` are for `examine`."""
+    """What one `examine` or `scan` begins with; the rest is for `examine`."""
 
     image: str
     order: int
     subject: SceneObject
     objects: list[SceneObject]
+    cut: list[SceneObject]
 
 
 S = TypeVar("S", AnnotateState, ObjectState, ScanState)
+U = TypeVar("U")
 Node = Callable[[S, Context], Awaitable[S]]
 NodeName = Literal["perceive", "attributes", "relations", "integrate", "scan", "format"]
 
@@ -79,7 +80,7 @@ NODES: Final[AnnotateNodes] = {
     "format": format_anomalies,
 }
 # The key that a node has to set, or what comes after it has nothing to work on.
-RESULTS: Final[Mapping[NodeName, str]] = {
+RESULTS: Final[Mapping[str, str]] = {
     "perceive": "objects",
     "attributes": "attributes",
     "relations": "relations",
@@ -97,22 +98,22 @@ AnnotateGraph = CompiledStateGraph[AnnotateState, ContextT, AnnotateInput, Annot
 OpenImage = Callable[[str, ContextT, bool], Awaitable[Context]]
 
 
-async def _same(_image: str, context: Context, _begun: bool) -> Context:
+async def same_image(_image: str, context: Context, _begun: bool) -> Context:
     return context
 
 
 def annotate_graph(nodes: AnnotateNodes | None = None) -> AnnotateGraph[Context]:
-    """The compiled graph of runs; its context is the `ImageContext` of the image.
+    """The compiled graph of runs; its context is the `AnnotateContext` of the image.
 
     `nodes` are put in place of those with the same names. Raises UsageError for a name that is none of them,
     and for what is no coroutine function.
     """
-    return build_graph(_same, ImageContext, nodes) if nodes else _graph_of_runs()
+    return build_graph(same_image, Context, nodes) if nodes else _graph_of_runs()
 
 
 @cache
 def _graph_of_runs() -> AnnotateGraph[Context]:
-    return build_graph(_same, ImageContext)
+    return build_graph(same_image, Context)
 
 
 def build_graph(
@@ -122,7 +123,7 @@ def build_graph(
     *,
     stepwise: bool = False,
 ) -> AnnotateGraph[ContextT]:
-    """The graph for any context that `open_image` makes an `ImageContext` of.
+    """The graph for any context that `open_image` makes a `Context` of.
 
     `stepwise` gives each agent a node of its own. Raises UsageError as `annotate_graph` does.
     """
@@ -133,7 +134,7 @@ def build_graph(
     async def perceive_image(state: AnnotateState, runtime: Runtime[ContextT]) -> AnnotateState:
         image = await open_image(state["image"], runtime.context, True)
         try:
-            return _checked("perceive", active, await active["perceive"](state, image))
+            return checked("perceive", active, await active["perceive"](state, image))
         except StepFailedError as failed:
             return {"failure": failed.record}
 
@@ -150,12 +151,13 @@ def build_graph(
             "order": state["order"],
             "subject": state["subject"],
             "objects": state["objects"],
+            "cut": state.get("cut", []),
         }
         with image.scope.branch():
             try:
-                known = {**known, **_checked("attributes", active, await active["attributes"](known, image))}
-                known = {**known, **_checked("relations", active, await active["relations"](known, image))}
-                known = {**known, **_checked("integrate", active, await active["integrate"](known, image))}
+                known = {**known, **checked("attributes", active, await active["attributes"](known, image))}
+                known = {**known, **checked("relations", active, await active["relations"](known, image))}
+                known = {**known, **checked("integrate", active, await active["integrate"](known, image))}
             except StepFailedError as failed:
                 return _examined(state["order"], (), failed.record)
             return _examined(state["order"], known["findings"])
@@ -168,7 +170,7 @@ def build_graph(
         begin: ScanState = {"image": state["image"], "order": number}
         with image.scope.branch():
             try:
-                done = _checked("scan", active, await active["scan"](begin, image))
+                done = checked("scan", active, await active["scan"](begin, image))
             except StepFailedError as failed:
                 return _examined(after_objects, (), failed.record)
             return _examined(after_objects, done["findings"])
@@ -178,7 +180,7 @@ def build_graph(
         image = await open_image(state["image"], runtime.context, False)
         image.scope.check()  # raises what ended one of the branches: by now all of them are back
         try:
-            return _checked("format", active, await active["format"](state, image))
+            return checked("format", active, await active["format"](state, image))
         except StepFailedError as failed:
             return {"failure": failed.record}
 
@@ -204,10 +206,13 @@ def build_graph(
 
 def branches(state: AnnotateState, scans: int) -> list[Send]:
     """One for each object and each scene scan."""
-    image, objects = state["image"], state["objects"]
+    image, objects, cut = state["image"], state["objects"], state.get("cut", [])
     return [
         *(
-            Send("examine", {"image": image, "order": order, "subject": subject, "objects": objects})
+            Send(
+                "examine",
+                {"image": image, "order": order, "subject": subject, "objects": objects, "cut": cut},
+            )
             for order, subject in enumerate(objects)
         ),
         *(Send("scan", {"image": image, "order": number}) for number in range(scans)),
@@ -228,7 +233,7 @@ def _object_graph(
             image = await open_image(state["image"], runtime.context, False)
             with image.scope.branch():
                 try:
-                    return _checked(name, nodes, await node(state, image))
+                    return checked(name, nodes, await node(state, image))
                 except StepFailedError as failed:
                     return {"error": failed.record}
             return {}
@@ -258,14 +263,15 @@ def _object_graph(
     return graph.compile(name="object")
 
 
-def _checked(name: NodeName, nodes: AnnotateNodes, update: S) -> S:
+def checked(name: str, nodes: Mapping[str, object], update: U, results: Mapping[str, str] = RESULTS) -> U:
+    """What a node returned. Raises TypeError where that is no mapping, or lacks the node's result."""
     if not isinstance(update, Mapping):
         raise TypeError(
             f"node {name!r} ({qualified_name(nodes[name])}) returned {type(update).__name__}, not a mapping "
-            f"with {RESULTS[name]!r}"
+            f"with {results[name]!r}"
         )
-    if RESULTS[name] not in update:
-        raise TypeError(f"node {name!r} ({qualified_name(nodes[name])}) sets no {RESULTS[name]!r}")
+    if results[name] not in update:
+        raise TypeError(f"node {name!r} ({qualified_name(nodes[name])}) sets no {results[name]!r}")
     return update
 
 
@@ -273,18 +279,21 @@ def _examined(order: int, findings: Sequence[Finding], error: StepError | None =
     return {"examined": [{"order": order, "findings": list(findings), "error": error}]}
 
 
-def node_names(nodes: AnnotateNodes) -> dict[str, str]:
-    """What stands in the place of which node, as `module:qualname`. Raises UsageError as `annotate_graph`."""
+def node_names(nodes: Mapping[str, object], results: Mapping[str, str] = RESULTS) -> dict[str, str]:
+    """What stands in the place of which node, as `module:qualname`. Raises UsageError as `annotate_graph`.
+
+    `results` has the names of all nodes of the graph.
+    """
     names: dict[str, str] = {}
     if not isinstance(nodes, Mapping):
         raise UsageError(
             f"nodes must be a mapping from the name of a node to a function, not {nodes!r}",
-            remedy=f"The names are {', '.join(sorted(RESULTS))}.",
+            remedy=f"The names are {', '.join(sorted(results))}.",
         )
     for name, node in nodes.items():
-        if name not in RESULTS:
+        if name not in results:
             raise UsageError(
-                f"The graph has no node {name!r}", remedy=f"Its nodes are {', '.join(sorted(RESULTS))}."
+                f"The graph has no node {name!r}", remedy=f"Its nodes are {', '.join(sorted(results))}."
             )
         if not _is_coroutine_function(node):
             raise UsageError(
@@ -295,7 +304,7 @@ def node_names(nodes: AnnotateNodes) -> dict[str, str]:
     return names
 
 
-def graph_names(graph: CompiledStateGraph[StateT, ContextT, InputT, OutputT]) -> dict[str, str]:
+def graph_names(graph: CompiledStateGraph[Any, Any, Any, Any]) -> dict[str, str]:
     """The nodes of a compiled graph by name, as `module:qualname`; those of a subgraph as `node/its node`.
 
     Of a graph made by `annotate_graph` those alone that are not its own.

@@ -1,8 +1,8 @@
-"""The annotation graph with a node for every agent, to look at and step through in LangGraph Studio.
+"""The annotation graphs with a node for every agent, to look at and step through in LangGraph Studio.
 
-`langgraph dev` serves it. Input: `{"image": "/path/to/picture.png"}`; the model is chosen in the context,
-`demo` by default, which knows the bundled scenes. It is the graph of runs, opened up, with images that are
-read and encoded here.
+`langgraph dev` serves them, `annotate` and `annotate_paper`. Input: `{"image": "/path/to/picture.png"}`; the
+model is chosen in the context, `demo` by default, which knows the bundled scenes. They are the graphs of
+runs, the paper's opened up, with images that are read and encoded here.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
-from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import ImageContext
+from uncanny.agents.config import AnnotateConfig, Strictness
 from uncanny.agents.state import Context
+from uncanny.agents.steps import ScheduleName
 from uncanny.client.budget import worst_case
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.client.endpoint import guarded_endpoint
 from uncanny.graphs.annotate import AnnotateGraph, build_graph
+from uncanny.graphs.packed import PackedGraph, build_packed_graph
 from uncanny.images import PixelPolicy, SendLimits, prepare
 from uncanny.models.base import ModelProvider, Tokens, encode_image
 from uncanny.models.registry import Access, open_model, parse_model
@@ -34,33 +35,41 @@ class StudioContext:
 
     model: str = "demo"
     base_url: str | None = None
-    repeats: int = 3
+    repeats: int | None = None
     max_objects: int = 12
-    scene_scans: int = 0
+    scene_scans: int | None = None
+    strictness: Strictness = "open"
     concurrency: int = 8
 
 
 _providers: dict[tuple[str, str | None], ModelProvider] = {}
-_contexts: OrderedDict[tuple[str, StudioContext], Context] = OrderedDict()
+_contexts: OrderedDict[tuple[str, StudioContext, ScheduleName], Context] = OrderedDict()
 
 
-async def image_context(image: str, context: StudioContext | None, begun: bool = False) -> Context:
+async def image_context(
+    image: str, context: StudioContext | None, begun: bool = False, schedule: ScheduleName = "packed"
+) -> Context:
     """The open image at path `image`; the last few are kept, since every node needs it. Raises UncannyError.
 
     Where a run is `begun` with it, an image that was ended in an earlier run is opened anew.
     """
     context = context or StudioContext()
-    key = (image, context)
+    key = (image, context, schedule)
     if begun and key in _contexts and _contexts[key].scope.ended is not None:
         del _contexts[key]
     if key not in _contexts:
-        _contexts[key] = await asyncio.to_thread(_open, image, context)
+        _contexts[key] = await asyncio.to_thread(_open, image, context, schedule)
         while len(_contexts) > KEPT_IMAGES:
             _contexts.popitem(last=False)
     return _contexts[key]
 
 
-def _open(image: str, context: StudioContext) -> Context:
+async def paper_context(image: str, context: StudioContext | None, begun: bool = False) -> Context:
+    """The same for the paper's schedule."""
+    return await image_context(image, context, begun, "paper")
+
+
+def _open(image: str, context: StudioContext, schedule: ScheduleName) -> Context:
     name = (context.model, context.base_url)
     if name not in _providers:
         _providers[name] = open_model(parse_model(context.model), Access(context.base_url))
@@ -82,10 +91,25 @@ def _open(image: str, context: StudioContext) -> Context:
     own = guarded_endpoint(
         provider, context.concurrency, price=no_price, worst_case=lambda r: worst_case(provider.name, r)
     )
-    config = AnnotateConfig(
-        repeats=context.repeats, max_objects=context.max_objects, scene_scans=context.scene_scans
+    times = {"repeats": context.repeats, "scene_scans": context.scene_scans}
+    config = AnnotateConfig.model_validate(
+        {
+            "schedule": schedule,
+            "max_objects": context.max_objects,
+            "strictness": context.strictness,
+            **{name: number for name, number in times.items() if number is not None},
+        }
     )
-    return ImageContext(ModelClient({"": [own]}), CallScope(image), config, prompt_set("annotate"), sent)
+    return Context(
+        ModelClient({"": [own]}),
+        CallScope(image),
+        config,
+        prompt_set(config.table.prompts),
+        sent,
+        size=(prepared.width, prepared.height),
+        source=Path(image),
+    )
 
 
-graph: AnnotateGraph[StudioContext] = build_graph(image_context, StudioContext, stepwise=True)
+graph: PackedGraph[StudioContext] = build_packed_graph(image_context, StudioContext)
+paper_graph: AnnotateGraph[StudioContext] = build_graph(paper_context, StudioContext, stepwise=True)

@@ -22,6 +22,10 @@ from typing import Final
 # Variable → the one that says the same in another form; a text may have either. Texts of version 0.1.0 have
 # the options of a question as JSON.
 OTHER_FORMS: Final[Mapping[str, str]] = {"options": "choices"}
+# Variables that only texts of earlier versions have; they are still filled in.
+EARLIER_VARIABLES: Final = frozenset({"draft", "drafts", "scan", "scans"})
+# Texts that are filled into others, which those of earlier versions have no place for.
+FILLED_IN: Final = frozenset({"open", "strict"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,12 @@ class PromptSet:
         """
         for name, prompt in other.prompts.items():
             if name not in self.prompts:
+                if name in FILLED_IN:
+                    continue
                 return f"the text {name}.md is missing"
             if not self[name].template.is_valid():
                 return f"{name}.md has a $ that begins no variable"
-            known = set(prompt.template.get_identifiers())
+            known = {*prompt.template.get_identifiers(), *EARLIER_VARIABLES}
             more = [
                 variable
                 for variable in self[name].template.get_identifiers()

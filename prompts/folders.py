@@ -19,7 +19,8 @@ from uncanny.errors import UsageError
 from uncanny.prompts import OTHER_FORMS, PromptSet, earlier_set, make_set, prompt_set
 from uncanny.wording import counted, option, shown
 
-Protocol = Literal["annotate", "detect", "mcq", "realism"]
+# `annotate` has the texts of its paper schedule, the other two have sets of their own.
+Protocol = Literal["packed", "annotate", "single", "detect", "mcq", "realism"]
 PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 README: Final = "README.md"
 MOST_BYTES: Final = 1_000_000
@@ -27,22 +28,54 @@ MOST_BYTES: Final = 1_000_000
 # What stands in the place of a variable. Data from models and files is JSON unless it says otherwise.
 VARIABLES: Final[Mapping[str, str]] = {
     "attributes": "what is wrong with the object itself, as a list",
+    "box_key": "the name under which boxes are wanted, such as `bbox_2d`",
+    "box_rule": "what the numbers of a box are, from the text `box_….md` of the model's form",
     "choices": "the options, one a line: `A. …`",
+    "count": "how many findings there are",
+    "cut": "names of the objects above the limit, which nobody examines",
     "draft": "which of the drafts this is, from 1",
     "drafts": "how many drafts are asked for",
-    "findings": "everything found so far, as a list",
+    "findings": "everything found so far, as a list, or numbered, one a line",
+    "height": "of the picture as it is sent, in pixels",
+    "language": "the language of the answers, by its name",
+    "limit": "how many objects are examined at most",
+    "names": "the names of all objects",
     "notes": "the model's own free text of the step before",
     "object": "the object in question, with name and description",
-    "objects": "all objects of the picture, as a list",
+    "objects": "objects of the picture, as a list, or one a line",
     "options": "the options by letter, as a JSON object",
+    "parts": "what the enlarged parts show, or nothing where there are none",
     "problem": "what is wrong with the answer before, in words",
     "relations": "what is wrong between the object and others, as a list",
     "scan": "which of the scans this is, from 1",
     "scans": "how many scans are asked for",
+    "scene": "all objects, numbered, one a line",
+    "strictness": "the text `open.md` or `strict.md`",
+    "width": "of the picture as it is sent, in pixels",
     "words": "the verdicts there are, in words",
 }
 # Without these a text asks the same question; without any other it asks about nothing.
-OPTIONAL: Final = frozenset({"draft", "drafts", "problem", "scan", "scans", "words"})
+OPTIONAL: Final = frozenset(
+    {
+        "box_key",
+        "box_rule",
+        "count",
+        "cut",
+        "draft",
+        "drafts",
+        "height",
+        "language",
+        "limit",
+        "names",
+        "parts",
+        "problem",
+        "scan",
+        "scans",
+        "strictness",
+        "width",
+        "words",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +157,8 @@ def variables_page(protocol: Protocol) -> str:
         [
             f"# Texts of `{protocol}`, {prompt_set(protocol).id}",
             "",
-            "Change any of them, delete those that are to stay as they are, and name this folder with",
-            "`--prompts`. Variables in brackets may be left out; write `$$` for a dollar sign.",
+            "Change any of them, delete those that are to stay as they are, and name this folder as",
+            "`prompts`. Variables in brackets may be left out; write `$$` for a dollar sign.",
             "",
             "| File | Variables |",
             "| --- | --- |",
@@ -237,4 +270,4 @@ def _listed(names: Iterable[str]) -> str:
 
 def _remedy(protocol: Protocol) -> str:
     texts = counted(len(text_files(protocol)), "text")
-    return f"`uncanny prompts {protocol} -o DIR` writes {texts} to begin from."
+    return f"`uncanny prompts {protocol}` shows {texts} to begin from, and writes them into a folder."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.annotate_context import system_text
 from uncanny.agents.steps import ROLES, Step
 from uncanny.client.prices import PriceTable
 from uncanny.client.tokens import image_tokens, text_tokens
@@ -16,9 +16,11 @@ from uncanny.eval.annotate.run import (
     AnnotateOptions,
     AnnotateTask,
     Images,
+    annotate_config,
     image_run,
-    read_config,
 )
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import check_options
 from uncanny.runs.forecast import (
     CACHED_PREFIX,
     UNNAMED,
@@ -37,6 +39,7 @@ from uncanny.wording import cost, count
 if TYPE_CHECKING:
     from uncanny.agents.state import Context
     from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
+    from uncanny.graphs.packed import PackedGraph, PackedNodes
 
 _ROLE_OF: Final[Mapping[str, str]] = {agent: role for role, agent in ROLES.items()}
 
@@ -69,8 +72,8 @@ class AnnotateForecast(ImagesForecast):
 class AnnotateForecastOptions(AnnotateOptions, total=False):
     """The parameters of `annotate`; a forecast is about the graph as it is, and has no use for callbacks."""
 
-    nodes: AnnotateNodes | None
-    graph: AnnotateGraph[Context] | None
+    nodes: AnnotateNodes | PackedNodes | None
+    graph: AnnotateGraph[Context] | PackedGraph[Context] | None
     on_image: Callable[[Annotation], None] | None
 
 
@@ -94,13 +97,16 @@ def annotate_forecast(
 
     >>> forecast = uncanny.annotate_forecast(images, model="openai/gpt-4o", repeats=2)
     >>> forecast.pending, forecast.calls_usual
-    (1, 51)
+    (1, 9)
     >>> 0 < forecast.cost_usd < forecast.cost_usd_uncached
     True
     """
     folder = UNNAMED if out is None else out
-    run = image_run("annotate", images, model, folder, root, options, AnnotateForecastOptions)
-    return forecast_task(AnnotateTask(**run, config=read_config(AnnotateConfig, options)))
+    check_options(options, AnnotateForecastOptions, out=folder, root=root)
+    config = annotate_config(options, RunFolder(Path(folder)))
+    prompts = config.table.prompts
+    run = image_run(prompts, images, model, folder, root, options, AnnotateForecastOptions)
+    return forecast_task(AnnotateTask(**run, config=config))
 
 
 def forecast_task(task: AnnotateTask) -> AnnotateForecast:
@@ -115,13 +121,13 @@ def forecast_task(task: AnnotateTask) -> AnnotateForecast:
     times = task.config.times(objects)
     steps = [
         _usage(task, prices, step, times[step.per] * images.readable, images)
-        for step in task.config.schedule.steps
+        for step in task.config.table.steps
         if times[step.per]
     ]
     return AnnotateForecast(
         **images.fields,
         objects_per_image=objects,
-        calls_least=images.readable * (task.config.repeats + task.config.scene_scans),
+        calls_least=images.readable * task.config.least_calls(),
         calls_usual=images.readable * task.config.calls(objects),
         calls_most=images.readable * task.config.calls(task.config.max_objects),
         usage=total_usage(steps),
@@ -132,7 +138,7 @@ def _usage(task: AnnotateTask, prices: PriceTable, step: Step, calls: int, image
     """What all calls of one step would use."""
     model = task.models.roles.get(_ROLE_OF[step.agent], task.models.model)
     texts = prompts_of(task.folder, task.prompts)
-    system = text_tokens(texts["system"].fill())
+    system = text_tokens(system_text(texts, task.config))
     question = text_tokens(texts[step.prompt_name()].template.template) + step.data_tokens
     counter = UsageCounter(model)
     if step.sees_image:
@@ -148,6 +154,6 @@ def _cached_share(task: AnnotateTask, schema_in_prefix: bool | None) -> float:
     """Of the calls of an image that see it: those that find its prefix computed, since others went before."""
     if schema_in_prefix is None:
         return 0.0
-    schedule = task.config.schedule
+    schedule = task.config.table
     calls = schedule.image_calls(task.config.times(OBJECTS_AN_IMAGE))
     return 1 - schedule.prefixes(schema_in_prefix=schema_in_prefix) / max(2, calls)

@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar, Un
 
 from pydantic import BaseModel, ValidationError
 
-from uncanny.agents import ROLES, AnnotateConfig, ImageContext
+from uncanny.agents import ROLES, AnnotateConfig
+from uncanny.agents.annotate_context import AnnotateContext, system_text
+from uncanny.agents.config import Strictness, complete_plan
+from uncanny.agents.steps import ScheduleName
+from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
 from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.common.run_result import Records, RunResult
@@ -40,20 +44,22 @@ from uncanny.runs.config import (
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.progress import Progress
+from uncanny.runs.resume import binding_manifest
 from uncanny.runs.run import run_with
 from uncanny.runs.stop import Stop
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
-from uncanny.schema import STATUSES, Annotation
+from uncanny.schema import STATUSES, Annotation, StepError
 from uncanny.wording import option
 
 if TYPE_CHECKING:
     import PIL.Image
 
-    from uncanny.agents.state import AnnotateState, Context
+    from uncanny.agents.state import Context
     from uncanny.client.calls import CallRecord
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
+    from uncanny.graphs.packed import PackedGraph, PackedNodes
     from uncanny.runs.engine import Engine
 
 CALLS_AN_IMAGE_AT_ONCE = 4
@@ -146,9 +152,14 @@ class ImageOptions(AskOptions, total=False):
 class AnnotateOptions(ImageOptions, total=False):
     """The parameters of `annotate` that say how images are annotated, for functions that hand them on."""
 
-    repeats: int
+    schedule: ScheduleName | None
+    repeats: int | None
     max_objects: int
-    scene_scans: int
+    scene_scans: int | None
+    batch_objects: int
+    strictness: Strictness
+    language: str
+    box_format: BoxFormatName | None
     formatter_output_tokens: int
 
 
@@ -158,9 +169,14 @@ async def annotate_async(
     model: str,
     out: str | Path,
     root: str | Path | None = None,
-    repeats: int = 3,
+    schedule: ScheduleName | None = None,
+    repeats: int | None = None,
     max_objects: int = 12,
-    scene_scans: int = 0,
+    scene_scans: int | None = None,
+    batch_objects: int = 6,
+    strictness: Strictness = "open",
+    language: str = "English",
+    box_format: BoxFormatName | None = None,
     temperature: float | None = 0.3,
     top_p: float | None = 0.95,
     max_output_tokens: int = 2_000,
@@ -169,16 +185,21 @@ async def annotate_async(
     image_format: Literal["keep", "png", "jpeg"] = "keep",
     jpeg_quality: int = 95,
     max_pixels: int = 100_000_000,
-    nodes: AnnotateNodes | None = None,
-    graph: AnnotateGraph[Context] | None = None,
+    nodes: AnnotateNodes | PackedNodes | None = None,
+    graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None,
     on_image: Callable[[Annotation], None] | None = None,
     **options: Unpack[AskOptions],
 ) -> AnnotateRun:
     """Find what is wrong in images: validated anomalies with name, phenomenon, reasoning and severity.
 
     `images` are files and folders. Results go to `out` as they come; the same call goes on where it stopped.
-    `repeats` drafts of the object list are merged, `max_objects` of the objects examined, `scene_scans`
-    looks at the image as a whole added. Sampling is sent where the model takes it, None leaves the model's
+    `schedule` says how the agents are asked: `packed`, several objects a call, is the default; `paper` asks
+    about one at a time, as published; `single` is one call for all. A run that stands goes on with its own.
+    `repeats` drafts of the object list are merged (1, of `paper` 3), `max_objects` of the objects examined,
+    `batch_objects` of them in one call of `packed`, `scene_scans` open looks at the whole image added (1, of
+    `paper` none). With `strictness` "open" what is odd and unlikely counts too, "strict" is impossibilities
+    only. `language` is that of the answers. `box_format` is how models are asked for boxes; None goes by
+    their names. Sampling is sent where the model takes it, None leaves the model's
     own; `max_output_tokens` are doubled when an answer is cut off. `max_side`, `image_format` and
     `jpeg_quality` change the pixels that are sent, images above `max_pixels` are not opened. `root` is where
     names in records start, the run folder by default. `on_image` gets each record when it is on disk.
@@ -208,9 +229,14 @@ async def annotate_async(
     check_callback("on_image", on_image)
     all_options: AnnotateOptions = {
         **options,
+        "schedule": schedule,
         "repeats": repeats,
         "max_objects": max_objects,
         "scene_scans": scene_scans,
+        "batch_objects": batch_objects,
+        "strictness": strictness,
+        "language": language,
+        "box_format": box_format,
         "temperature": temperature,
         "top_p": top_p,
         "max_output_tokens": max_output_tokens,
@@ -220,9 +246,11 @@ async def annotate_async(
         "jpeg_quality": jpeg_quality,
         "max_pixels": max_pixels,
     }
+    check_options(all_options, AnnotateOptions, out=out, root=root)
+    config = annotate_config(all_options, RunFolder(Path(out)))
     task = AnnotateTask(
-        **image_run("annotate", images, model, out, root, all_options, AnnotateOptions),
-        config=read_config(AnnotateConfig, all_options),
+        **image_run(config.table.prompts, images, model, out, root, all_options, AnnotateOptions),
+        config=config,
         nodes=nodes,
         graph=graph,
     )
@@ -240,8 +268,8 @@ async def annotate_image_async(
     name: str | None = None,
     config: AnnotateConfig | None = None,
     policy: PixelPolicy | None = None,
-    nodes: AnnotateNodes | None = None,
-    graph: AnnotateGraph[Context] | None = None,
+    nodes: AnnotateNodes | PackedNodes | None = None,
+    graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None,
     **options: Unpack[AskOptions],
 ) -> Annotation:
     """Annotate one image, given as a path, as the bytes of a file or as a Pillow image. Nothing is written.
@@ -281,7 +309,7 @@ async def annotate_image_async(
         config=config or AnnotateConfig(),
         nodes=nodes,
         graph=graph,
-        prompts=read_prompts("annotate", options.get("prompts")),
+        prompts=read_prompts((config or AnnotateConfig()).table.prompts, options.get("prompts")),
     )
     work = asyncio.ensure_future(_annotation(image, path, name, task, options.get("on_call") or _ignore))
     stop = options.get("stop") or Stop()
@@ -324,7 +352,7 @@ async def _annotation(
         if path is not None:
             opened = await asyncio.to_thread(prepare, path, task.policy, engine.limits)
         else:
-            data = image if isinstance(image, bytes) else _png(image)
+            data = task.source = image if isinstance(image, bytes) else _png(image)
             opened = await asyncio.to_thread(prepare_bytes, data, task.policy, engine.limits)
         file = ImageFile(path or Path(), name or (str(image) if path else "image"))
         return await task.examine(file, opened, engine, [])
@@ -424,6 +452,23 @@ def read_config(kind: type[C], options: ImageOptions) -> C:
         raise UsageError(f"{option(str(first['loc'][0]))}: {first['msg']}, not {first['input']!r}") from error
 
 
+def annotate_config(options: AnnotateOptions, folder: RunFolder | None = None) -> AnnotateConfig:
+    """The parameters of annotation in `options`. Raises UsageError that names what is out of range.
+
+    Without a schedule it is that of the run in `folder`, of which version 0.1.0 knew one, else the default.
+    """
+    values: dict[str, Any] = {
+        name: value
+        for name, value in options.items()
+        if value is not None or name not in ("schedule", "repeats", "scene_scans")
+    }
+    if "schedule" not in values and folder is not None:
+        before = binding_manifest(folder)
+        if before is not None and before.task == "annotate" and before.plan:
+            values["schedule"] = complete_plan(before.plan).get("schedule")
+    return read_config(AnnotateConfig, cast("AnnotateOptions", values))
+
+
 def read_policy(options: ImageOptions) -> PixelPolicy:
     """What of `options` is about pixels. Raises UsageError."""
     pixels = PixelPolicy()
@@ -443,9 +488,10 @@ class AnnotateTask(ImageTask[Annotation]):
     record_type = Annotation
 
     config: AnnotateConfig = field(default_factory=AnnotateConfig)
-    nodes: AnnotateNodes | None = None
-    graph: AnnotateGraph[Context] | None = None
-    prompts: PromptSet = field(default_factory=lambda: prompt_set("annotate"))
+    source: bytes | None = field(default=None, repr=False)
+    nodes: AnnotateNodes | PackedNodes | None = None
+    graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None
+    prompts: PromptSet = None  # type: ignore[assignment]
 
     @property
     def roles(self) -> Mapping[str, str]:
@@ -464,6 +510,13 @@ class AnnotateTask(ImageTask[Annotation]):
         return self.config.calls(min(OBJECTS_AN_IMAGE, self.config.max_objects))
 
     def __post_init__(self) -> None:
+        if self.prompts is None:
+            self.prompts = prompt_set(self.config.table.prompts)
+        if self.nodes and self.config.schedule == "single":
+            raise UsageError(
+                "The schedule `single` has no nodes to put others in place of",
+                remedy="Give a graph, or another.",
+            )
         if self.nodes is not None and self.graph is not None:
             raise UsageError(
                 "Both nodes and a graph are given", remedy="Put the nodes into the graph, or leave one out."
@@ -473,7 +526,7 @@ class AnnotateTask(ImageTask[Annotation]):
 
     def warnings(self, progress: Progress) -> Sequence[str]:
         blank, images = progress.without_objects, progress.total
-        if not blank or self.config.scene_scans or self.graph is not None:
+        if not blank or self.config.schedule == "single" or self.config.scene_scans or self.graph is not None:
             return ()
         examined = "so that nothing in them was examined: they count as flawless"
         return (f"The model named no object in {blank:,} of {images:,} images, {examined}",)
@@ -481,45 +534,74 @@ class AnnotateTask(ImageTask[Annotation]):
     def config_json(self) -> dict[str, Any]:
         content = self.config.model_dump()
         if self.nodes or self.graph is not None:
-            from uncanny.graphs.annotate import graph_names, node_names
+            from uncanny.graphs.annotate import graph_names
 
-            names = node_names(self.nodes or {}) if self.graph is None else graph_names(self.graph)
-            content["graph"] = names
+            content["graph"] = graph_names(self._graph)
         return content
 
-    @cached_property
-    def _graph(self) -> AnnotateGraph[Context]:
-        from uncanny.graphs.annotate import annotate_graph  # LangGraph takes half a second to import
+    def system_text(self) -> str:
+        return system_text(self.prompts, self.config)
 
-        return annotate_graph(self.nodes) if self.graph is None else self.graph
+    @cached_property
+    def _graph(self) -> AnnotateGraph[Context] | PackedGraph[Context]:
+        if self.graph is not None:
+            return self.graph
+        from uncanny.graphs.packed import schedule_graph  # LangGraph takes half a second to import
+
+        return schedule_graph(self.config.schedule, self.nodes)
 
     async def examine(
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
     ) -> Annotation:
         with asking(engine, file.image, calls) as scope:
-            context = ImageContext(engine.model_client, scope, self.config, self.prompts, sent_image(image))
+            context = AnnotateContext(
+                engine.model_client,
+                scope,
+                self.config,
+                self.prompts,
+                sent_image(image),
+                size=(image.width, image.height),
+                source=self.source or file.path,
+            )
             state = await self._graph.ainvoke({"image": file.image}, context=context)
-        return self._annotation(file, image, cast("AnnotateState", state), scope.calls)
+        return self._annotation(file, image, state, context)
 
     def _annotation(
-        self, file: ImageFile, image: PreparedImage, state: AnnotateState, calls: Sequence[CallRecord]
+        self, file: ImageFile, image: PreparedImage, state: dict[str, Any], context: AnnotateContext
     ) -> Annotation:
-        examined = sorted(state.get("examined", []), key=lambda branch: branch["order"])
-        errors = [branch["error"] for branch in examined if branch["error"] is not None]
+        branches = sorted(
+            (*state.get("examined", ()), *state.get("sightings", ())), key=lambda branch: branch["order"]
+        )
+        errors = [error for branch in branches for error in branch_errors(branch)]
         failure = state.get("failure")
         if failure is None and "anomalies" not in state:
             raise TypeError("the graph set neither 'anomalies' nor 'failure': nothing is known of the image")
-        # When no object came through, an empty list would read as a flawless image.
-        failed = failure is not None or (len(errors) >= len(examined) > 0)
-        cut = [scene_object.model_dump() for scene_object in state.get("cut", [])]
+        # When nothing came through, an empty list would read as a flawless image.
+        nothing = bool(branches) and not any(
+            branch.get("answered", branch.get("error") is None) for branch in branches
+        )
+        errors = [*errors, *state.get("errors", ()), *([failure] if failure else [])]
+        failed = failure is not None or nothing
+        cut = [each.model_dump(exclude_none=True) for each in state.get("cut", ())]
+        candidates = [each.model_dump() for each in state.get("candidates", ())]
+        boxes = context.boxes
         return self.record(
             file,
             image,
             "failed" if failed else "partial" if errors else "ok",
             anomalies=tuple(state.get("anomalies", ())),
-            objects=tuple(state.get("objects", [])),
-            errors=(*errors, *([failure] if failure else [])),
-            usage=usage(calls),
+            objects=tuple(state.get("objects", ())),
+            errors=tuple(errors),
+            usage=usage(context.scope.calls),
+            **({} if self.config.schedule == "paper" else {"schedule": self.config.schedule}),
             **({"cut_objects": cut} if cut else {}),
-            **other_models(calls, str(self.models.model)),
+            **({"candidates": candidates} if candidates else {}),
+            **({"boxes": boxes.as_recorded()} if boxes.given else {}),
+            **other_models(context.scope.calls, str(self.models.model)),
         )
+
+
+def branch_errors(branch: Mapping[str, Any]) -> Sequence[StepError]:
+    """The errors of one branch of either graph."""
+    error = branch.get("error")
+    return branch.get("errors", ()) if error is None else (error,)

@@ -15,7 +15,7 @@ from typing import Unpack
 from uncanny.agents.config import AnnotateConfig
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import StoppedError, UsageError
-from uncanny.eval.annotate.run import AnnotateOptions, AnnotateTask, read_config, read_policy
+from uncanny.eval.annotate.run import AnnotateOptions, AnnotateTask, annotate_config, read_policy
 from uncanny.eval.audit.data.aggregate import MOST_WORST
 from uncanny.eval.audit.data.load import load_generators, provenances
 from uncanny.eval.audit.score.result import AuditResult
@@ -188,13 +188,14 @@ def read_annotating(
             "them",
             remedy=f"Say where the annotations go with {option('out', 'runs/NAME')}.",
         )
+    config = annotate_config(options, RunFolder(Path(out) / source.name))
     return Annotating(
         Path(out),
         read_models(model, options),
-        read_config(AnnotateConfig, options),
+        config,
         read_policy(options),
         read_limits(options),
-        read_prompts("annotate", options.get("prompts")),
+        read_prompts(config.table.prompts, options.get("prompts")),
     )
 
 

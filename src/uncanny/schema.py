@@ -118,6 +118,30 @@ class StepError(Record):
     message: str
 
 
+Fate = Literal["kept", "corrected", "merged", "dropped", "unchecked"]
+
+
+class Candidate(Record):
+    """One thing that an agent found wrong, as it said it, and what became of it.
+
+    `number` counts from 1 within the image. `fate`: `kept` or `corrected` by the integrator, `merged` into an
+    earlier one of the same fault, `dropped`, or `unchecked` where the integrator said nothing of it: it goes
+    on as it stands. `why` is the integrator's reason, None where it gave none. `anomaly` is the place, from
+    0, among the record's anomalies; None where it was dropped, and where no final text came of it, which
+    is an error of the record then.
+    """
+
+    number: int
+    found_by: str
+    objects: tuple[str, ...] = ()
+    phenomenon: Text
+    reasoning: Text
+    box: Box | None = None
+    fate: Fate
+    why: str | None = None
+    anomaly: int | None = None
+
+
 class Usage(Record):
     """What answers cost. `input_tokens` includes `cached_tokens`.
 
@@ -155,10 +179,12 @@ class Annotation(Record):
     """One image's record in `annotations.jsonl`.
 
     `width`, `height`, `sha256` and `pixels` are None only where the file could not be read. `errors` is empty
-    exactly when `status` is `ok`. Further keys, where they apply: `cut_objects`, found but above the limit;
-    `models`, calls by model where a fallback took part; `duplicate_of`, the image with the same bytes that
-    was asked about instead. `file_stamp` is made of size, times and inode of the file as it was read: where
-    they are still the same nothing was changed; None where only the digest tells.
+    exactly when `status` is `ok`. Further keys, where they apply: `schedule`, where it is not the paper's;
+    `candidates`, all that was found with what became of it; `boxes`, how many models gave, and how many of
+    them could be none; `cut_objects`, found but above the limit; `models`, calls by model where a fallback
+    took part; `duplicate_of`, the image with the same bytes that was asked about instead. `file_stamp` is
+    made of size, times and inode of the file as it was read: where they are still the same nothing was
+    changed; None where only the digest tells.
     """
 
     image: str
@@ -195,9 +221,10 @@ def names_nothing(record: Annotation) -> bool:
     """
     if record.status != "ok" or record.objects or record.anomalies:
         return False
-    # A detection may have been read as an annotation.
-    detects = isinstance(record, Detection) or "source" in (record.model_extra or {})
-    return "objects" in record.model_fields_set and not detects
+    # A detection may have been read as an annotation, and a single call lists no objects.
+    more = record.model_extra or {}
+    lists_none = isinstance(record, Detection) or "source" in more or more.get("schedule") == "single"
+    return "objects" in record.model_fields_set and not lists_none
 
 
 class Detection(Annotation):

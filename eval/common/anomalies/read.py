@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from uncanny.answers import ANOMALIES, ListForm, make_form, read_list, read_severity
-from uncanny.answers.forms import Kind, label_key
+from uncanny.answers.forms import FieldKind, label_key
 from uncanny.errors import AnswerError, Problem
 from uncanny.eval.common.anomalies.records import ScoredAnomaly, ScoredImage
 from uncanny.eval.common.image_files import TEXT_KEYS, Entry
@@ -221,7 +221,7 @@ class _TextAnomaly(BaseModel):
     severity: Annotated[int | None, BeforeValidator(_severity_in_words)] = None
 
 
-def _form(severity: Kind) -> ListForm[_TextAnomaly]:
+def _form(severity: FieldKind) -> ListForm[_TextAnomaly]:
     fields = tuple(
         replace(each, kind=severity, required=False) if each.name == "severity" else each
         for each in ANOMALIES.fields

@@ -8,7 +8,7 @@ additional ones, and no defaults, bounds, tuples or patterns.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -22,23 +22,34 @@ T = TypeVar("T", bound=BaseModel)
 MAX_ITEMS = 500
 MAX_NAMES = 100
 
-Kind = Literal["text", "names", "severity"]
+FieldKind = Literal["text", "names", "severity", "number", "numbers", "choice", "box"]
 
 
 @dataclass(frozen=True, slots=True)
 class ItemField:
     """One field of an item.
 
-    `kind` is what it holds: a string, a list of names, or a severity. `labels` are other words models use for
-    it, as JSON keys or as labels in text; the field's own name always counts and needs no entry. Labels are
-    compared by their letters and digits alone, in any case.
+    `kind` is what it holds: a string, a list of names, a severity, whole numbers, one of `choices`, or a box.
+    `labels` are other words models use for it, as JSON keys or as labels in text; the field's own name always
+    counts and needs no entry. Labels are compared by their letters and digits alone, in any case. `key` is
+    the name it is asked for by, where that is not its own. A choice is offered as one of `offered`; `choices`
+    has all words it may come as, in lower case, with what each stands for. A word that is none of them is an
+    error where the field is required, else nothing is known.
     """
 
     name: str
-    kind: Kind = "text"
+    kind: FieldKind = "text"
     labels: tuple[str, ...] = ()
     required: bool = True
     note: str = ""
+    key: str | None = None
+    offered: tuple[str, ...] = ()
+    choices: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def asked_as(self) -> str:
+        """The name it has in prompts and schemas."""
+        return self.key or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,8 @@ class ListForm(Generic[T]):
     `fields` are in the order in which models are to write them. `title` names the field that an unlabelled
     heading gives (`1. Extra finger`), None where a heading says nothing certain. `nouns` are the words for
     the items in answers such as "no anomalies found". `item` validates one item, `answer` and `wrapped` a
-    whole JSON answer, bare or as `{"answer": …}`; they are built once, since that costs milliseconds.
+    whole JSON answer, bare or as `{"answer": …}`; they are built once, since that costs milliseconds. They
+    serve where `plain`: all fields are asked for by their own names, and taken as they come.
     """
 
     key: str
@@ -60,6 +72,13 @@ class ListForm(Generic[T]):
     answer: TypeAdapter[Any] = field(repr=False)
     wrapped: TypeAdapter[Any] = field(repr=False)
     by_label: dict[str, ItemField] = field(repr=False)
+
+    @property
+    def plain(self) -> bool:
+        return all(
+            each.key is None and each.kind in ("text", "names", "severity", "number", "numbers")
+            for each in self.fields
+        )
 
 
 def make_form(
@@ -81,7 +100,7 @@ def make_form(
     wrapped = create_model(f"{model.__name__}Wrapped", answer=(answer, ...))
     by_label: dict[str, ItemField] = {}
     for item_field in fields:
-        for label in (item_field.name, *item_field.labels):
+        for label in dict.fromkeys((item_field.name, item_field.asked_as, *item_field.labels)):
             if by_label.setdefault(label_key(label), item_field) is not item_field:
                 raise ValueError(f"label {label!r} of field {item_field.name!r} belongs to another field too")
     return ListForm(
@@ -172,17 +191,17 @@ _PHENOMENON = ItemField(
 _SEVERITY = ItemField(
     "severity",
     kind="severity",
+    key="realism",
     labels=(
         "severity score",
         "score",
         "severity rating",
         "severity level",
-        "realism",
         "realism score",
         "realism rating",
         "realism level",
     ),
-    note="integer from 0, completely unreal, to 100, fully realistic",
+    note="whole number from 0, cannot be, to 100, fully realistic",
 )
 _OBJECT_LABELS = ("objects involved", "involved objects", "objects concerned", "related objects", "object")
 
@@ -232,14 +251,18 @@ FORMS: tuple[ListForm[Any], ...] = (OBJECTS, ATTRIBUTES, RELATIONS, FINDINGS, AN
 
 
 def own_schema(form: ListForm[Any]) -> dict[str, Any]:
-    """The schema of one form's answer, `{form.key: [item, …]}`."""
-    item = _closed({each.name: _field(each) for each in form.fields})
-    return _closed({form.key: {"type": "array", "items": item}})
+    """The schema of one form's answer, `{"answer": {form.key: [item, …]}}`, as prompts show it."""
+    return _closed({"answer": _bare(form)})
 
 
 def shared_schema(forms: tuple[ListForm[Any], ...] = FORMS) -> dict[str, Any]:
-    """One schema for all `forms`, by default the pipeline's five: `{"answer": <any one of them>}`."""
-    return _closed({"answer": {"anyOf": [own_schema(form) for form in forms]}})
+    """One schema for all `forms`, by default the paper pipeline's five: `{"answer": <any one of them>}`."""
+    return _closed({"answer": {"anyOf": [_bare(form) for form in forms]}})
+
+
+def _bare(form: ListForm[Any]) -> dict[str, Any]:
+    item = _closed({each.asked_as: _field(each) for each in form.fields})
+    return _closed({form.key: {"type": "array", "items": item}})
 
 
 def _closed(properties: dict[str, Any]) -> dict[str, Any]:
@@ -258,6 +281,12 @@ def _field(field: ItemField) -> dict[str, Any]:
             schema = {"type": "string"}
         case "names":
             schema = {"type": "array", "items": {"type": "string"}}
-        case "severity":
+        case "severity" | "number":
             schema = {"type": "integer"}
+        case "numbers":
+            schema = {"type": "array", "items": {"type": "integer"}}
+        case "box":
+            schema = {"type": "array", "items": {"type": "number"}}
+        case "choice":
+            schema = {"type": "string", "enum": list(field.offered)}
     return {**schema, "description": field.note} if field.note else schema

@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
+from uncanny.answers.boxes import given_box
 from uncanny.answers.forms import MAX_ITEMS, MAX_NAMES, ItemField, ListForm, label_key
 from uncanny.answers.json_text import check_length, excerpt, json_values, opening, without_thinking
 from uncanny.answers.labelled_text import has_labels, labelled_items, says_nothing
@@ -39,16 +42,63 @@ def read_list(text: str, form: ListForm[T]) -> tuple[T, ...]:
     field, so that it can be sent back to the model.
     """
     check_length(text)
-    exact = _exact(text, form)
+    exact = _exact(text, form) if form.plain else None
     if exact is not None:
         return exact
+    with short_errors():
+        return read_items(_raw_items(_readable(text), form), form)
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidItem:
+    """An item, counted from 1, that did not validate: as it came, and why."""
+
+    number: int
+    raw: object
+    message: str
+
+    @property
+    def problem(self) -> str:
+        """For the model, with the item it is about."""
+        return f"item {self.number}: {self.message}"
+
+
+def read_each(text: str, form: ListForm[T]) -> tuple[T | InvalidItem, ...]:
+    """As `read_list`, with the items that do not validate among the others, in the answer's order.
+
+    Raises `AnswerError` where the answer as a whole is none.
+    """
+    check_length(text)
+    items: list[T | InvalidItem] = []
+    with short_errors():
+        for number, raw in enumerate(_raw_items(_readable(text), form), start=1):
+            if number > MAX_ITEMS:
+                raise AnswerError(f"there are more than {MAX_ITEMS} items; list each once")
+            try:
+                items.append(_item(raw, form))
+            except AnswerError as error:
+                items.append(InvalidItem(number, raw, error.message))
+    return tuple(items)
+
+
+def values_of(raw: object, form: ListForm[Any], name: str) -> object:
+    """What an item that did not validate has for one field; None where it has nothing."""
+    return _by_field(raw, form).get(name) if isinstance(raw, Mapping) else None
+
+
+@contextmanager
+def short_errors() -> Iterator[None]:
+    """Cuts what an `AnswerError` says to what can be sent back to a model."""
     try:
-        whole = text.encode("utf-8", "replace").decode()
-        return read_items(_raw_items(_decoded(without_thinking(whole)), form), form)
+        yield
     except AnswerError as error:
         if len(error.message) <= MAX_MESSAGE:
             raise
         raise AnswerError(error.message[: MAX_MESSAGE - 1] + "…") from None
+
+
+def _readable(text: str) -> str:
+    return _decoded(without_thinking(text.encode("utf-8", "replace").decode()))
 
 
 def _exact(text: str, form: ListForm[T]) -> tuple[T, ...] | None:
@@ -183,10 +233,12 @@ def read_items(raw_items: Iterable[object], form: ListForm[T]) -> tuple[T, ...]:
 
 def _item(raw: object, form: ListForm[T]) -> T:
     if not isinstance(raw, Mapping):
-        raise AnswerError("is not an object with the fields " + ", ".join(each.name for each in form.fields))
+        raise AnswerError(
+            "is not an object with the fields " + ", ".join(each.asked_as for each in form.fields)
+        )
     by_field = _by_field(raw, form)
     values: dict[str, Any] = {}
-    missing = [each.name for each in form.fields if each.required and by_field.get(each.name) is None]
+    missing = [each.asked_as for each in form.fields if each.required and by_field.get(each.name) is None]
     if missing:
         raise AnswerError(f"{missing[0]} is missing" if len(missing) == 1 else _all(missing) + " are missing")
     for each in form.fields:
@@ -200,19 +252,38 @@ def _item(raw: object, form: ListForm[T]) -> T:
 
 def _by_field(raw: Mapping[Any, object], form: ListForm[T]) -> dict[str, object]:
     """The values under the fields' own names; a field's own name goes before its other labels."""
-    values: dict[str, object] = {each.name: raw[each.name] for each in form.fields if each.name in raw}
+    values: dict[str, object] = {
+        each.name: raw[each.name] for each in form.fields if each.name in raw and each.kind != "box"
+    }
     for key, value in raw.items():
         field = form.by_label.get(label_key(str(key)))
-        if field is not None:
+        if field is None:
+            continue
+        if field.kind == "box":  # the key it stands under says in which order its numbers are
+            box = given_box(value, str(key).casefold())
+            if values.get(field.name) is None:
+                values[field.name] = box
+        else:
             values.setdefault(field.name, value)
     return values
 
 
 def _value(value: object, field: ItemField) -> object:
-    if field.kind == "severity":
-        return read_severity(value)
-    if field.kind == "names":
-        return _names(value, field)
+    match field.kind:
+        case "severity":
+            return read_severity(value, field.asked_as)
+        case "names":
+            return _names(value, field)
+        case "number":
+            return _number(value, field)
+        case "numbers":
+            return read_numbers(value, field.asked_as)
+        case "choice":
+            return _choice(value, field)
+        case "box":
+            return value
+        case "text":
+            pass
     if not isinstance(value, str):
         raise AnswerError(f"{field.name} must be a string")
     text = trim(value)
@@ -235,8 +306,59 @@ def _names(value: object, field: ItemField) -> tuple[str, ...]:
     return names
 
 
-def _all(names: list[str]) -> str:
-    return ", ".join(names[:-1]) + " and " + names[-1]
+# `3`, `#3`, `No. 3`, `finding 3`
+_COUNTED = re.compile(r"(?:[a-z]{1,12}\.?\s?)?#?\s?(\d{1,6})\.?", re.IGNORECASE)
+_BETWEEN_NUMBERS = re.compile(r"[\s,;，、]+|\band\b|&|\+")
+_AROUND_NUMBERS = _BLANK + "[](){}\"'*`"
+_MOST_NUMBERS = 10_000
+
+
+def read_numbers(value: object, name: str = "ids") -> tuple[int, ...]:
+    """The whole numbers in `value`, each once, in their order: a list of them, one alone, or text.
+
+    Raises `AnswerError` for anything else, and for none.
+    """
+    parts: Iterable[object]
+    if isinstance(value, str):
+        text = value.strip(_AROUND_NUMBERS)[:_MOST_NUMBERS]
+        parts = (
+            [text] if _COUNTED.fullmatch(text) else [each for each in _BETWEEN_NUMBERS.split(text) if each]
+        )
+    else:
+        parts = value if isinstance(value, list | tuple) else (value,)
+    numbers: dict[int, None] = {}
+    for part in parts:
+        if isinstance(part, str) and (match := _COUNTED.fullmatch(part.strip(_AROUND_NUMBERS))):
+            numbers[int(match[1])] = None
+        elif isinstance(part, float) and part.is_integer() and abs(part) < 1e9:
+            numbers[int(part)] = None
+        elif isinstance(part, int) and not isinstance(part, bool) and abs(part) < 1e9:
+            numbers[part] = None
+        else:
+            raise AnswerError(f"{name} must be a list of whole numbers")
+    if not numbers:
+        raise AnswerError(f"{name} is empty")
+    return tuple(numbers)
+
+
+def _number(value: object, field: ItemField) -> int:
+    numbers = read_numbers(value, field.asked_as)
+    if len(numbers) != 1:
+        raise AnswerError(f"{field.asked_as} must be one whole number")
+    return numbers[0]
+
+
+def _choice(value: object, field: ItemField) -> str | None:
+    word = trim(value).strip("*_`\"'.").casefold() if isinstance(value, str) else ""
+    if word in field.choices:
+        return field.choices[word]
+    if not field.required:
+        return None
+    raise AnswerError(f"{field.asked_as} must be {_all([*field.offered], 'or')}")
+
+
+def _all(names: list[str], last: str = "and") -> str:
+    return ", ".join(names[:-1]) + f" {last} " + names[-1]
 
 
 def _validation_message(error: ValidationError) -> str:
@@ -262,8 +384,8 @@ _LONGEST = 2_000
 _MARKUP = re.compile(r"[*_`\"“”]+")
 
 
-def read_severity(value: object) -> int:
-    """The severity `value` says, 0–100.
+def read_severity(value: object, name: str = "severity") -> int:
+    """The severity `value` says, 0–100; errors call it `name`.
 
     Takes integers, integral floats, and text such as `20`, `20/100`, `5/100 (very unreal)`,
     `Severity: 20`, `Realism: 20`, `20 - clearly impossible`. `20%` is 20: a percentage is by definition out
@@ -273,38 +395,38 @@ def read_severity(value: object) -> int:
     Raises `AnswerError` for everything else; its message can be shown to the model.
     """
     if value is None:
-        raise AnswerError("severity is missing")
+        raise AnswerError(f"{name} is missing")
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise AnswerError("severity must be an integer from 0 to 100")
+        raise AnswerError(f"{name} must be an integer from 0 to 100")
     if isinstance(value, str):
-        return _within(_from_text(value))
+        return _within(_from_text(value, name), name)
     if isinstance(value, float):
         if not math.isfinite(value) or not value.is_integer():
-            raise AnswerError(f"severity {value!r} is not a whole number from 0 to 100")
-        return _within(int(value))
-    return _within(value)
+            raise AnswerError(f"{name} {value!r} is not a whole number from 0 to 100")
+        return _within(int(value), name)
+    return _within(value, name)
 
 
-def _from_text(text: str) -> int:
+def _from_text(text: str, name: str) -> int:
     shown = excerpt(text, 26)
     plain = _MARKUP.sub("", unicodedata.normalize("NFKC", text[:_LONGEST])).strip()[:_LONGEST]
     if not plain:
-        raise AnswerError("severity is missing")
+        raise AnswerError(f"{name} is missing")
     match = _NUMBER.fullmatch(plain)
     if match is None or not _COMMENT.fullmatch(match["rest"]):
-        raise AnswerError(f"severity {shown} is not a single whole number from 0 to 100")
+        raise AnswerError(f"{name} {shown} is not a single whole number from 0 to 100")
     if match["scale"] is not None and match["scale"] != "100":
-        raise AnswerError(f"severity {shown} is on another scale; give an integer from 0 to 100")
+        raise AnswerError(f"{name} {shown} is on another scale; give an integer from 0 to 100")
     if match["decimals"] is not None and match["decimals"].strip("0"):
-        raise AnswerError(f"severity {shown} is not a whole number from 0 to 100")
+        raise AnswerError(f"{name} {shown} is not a whole number from 0 to 100")
     if len(match["digits"]) > 9:
-        raise AnswerError(f"severity {shown} is outside 0–100")
+        raise AnswerError(f"{name} {shown} is outside 0–100")
     number = int(match["digits"])
     return -number if match["sign"] == "-" else number
 
 
-def _within(number: int) -> int:
+def _within(number: int, name: str) -> int:
     if not 0 <= number <= 100:
         shown = str(number) if -(10**12) < number < 10**12 else "with so many digits"
-        raise AnswerError(f"severity {shown} is outside 0–100")
+        raise AnswerError(f"{name} {shown} is outside 0–100")
     return number

@@ -16,11 +16,17 @@ import click
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
+    from uncanny.agents.config import Strictness
+    from uncanny.agents.steps import ScheduleName
+    from uncanny.answers.boxes import BoxFormatName
     from uncanny.eval.annotate.run import AnnotateOptions, ImageOptions
     from uncanny.runs.config import AskOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 LONGEST_SHOWN = 40
+# As in `agents.steps` and `answers.boxes`, which take long to import.
+SCHEDULE_NAMES = ("packed", "paper", "single")
+BOX_FORMAT_NAMES = ("xyxy-1000", "yxyx-1000", "xyxy-999", "xyxy-1", "pixels")
 
 
 class Whole(click.ParamType[int]):
@@ -262,7 +268,17 @@ pixel_options = together(
 )
 annotate_options = together(
     click.option(
-        "--repeats", type=Whole(1, 100), default=3, show_default=True, help="Drafts of the object list."
+        "--schedule",
+        type=click.Choice(SCHEDULE_NAMES),
+        default=None,
+        help="How agents are asked: several objects a call (packed), one at a time as published (paper), or "
+        "one call for all (single).  [default: packed, or that of the run]",
+    ),
+    click.option(
+        "--repeats",
+        type=Whole(1, 100),
+        default=None,
+        help="Drafts of the object list.  [default: 1, paper 3]",
     ),
     click.option(
         "--max-objects",
@@ -274,9 +290,31 @@ annotate_options = together(
     click.option(
         "--scene-scans",
         type=Whole(0, 100),
-        default=0,
+        default=None,
+        help="Looks at the image as a whole.  [default: 1, paper 0]",
+    ),
+    click.option(
+        "--batch-objects",
+        type=Whole(1, 100),
+        default=6,
         show_default=True,
-        help="Extra looks at the image as a whole.",
+        help="Most objects in a call of packed.",
+    ),
+    click.option(
+        "--strictness",
+        type=click.Choice(["open", "strict"]),
+        default="open",
+        show_default=True,
+        help="Report what is odd and unlikely too (open), or impossibilities only (strict).",
+    ),
+    click.option(
+        "--language", default="English", show_default=True, help="Language of the answers, by its name."
+    ),
+    click.option(
+        "--box-format",
+        type=click.Choice(BOX_FORMAT_NAMES),
+        default=None,
+        help="How models are asked for boxes.  [default: as each was trained, by its name]",
     ),
     sampling_options(temperature=0.3, top_p=0.95, max_output_tokens=2000),
     click.option(
@@ -331,9 +369,14 @@ class ImageKeywords(SampledKeywords):
 class AnnotateKeywords(ImageKeywords):
     """The same, for a command with `annotate_options`."""
 
-    repeats: int
+    schedule: ScheduleName | None
+    repeats: int | None
     max_objects: int
-    scene_scans: int
+    scene_scans: int | None
+    batch_objects: int
+    strictness: Strictness
+    language: str
+    box_format: BoxFormatName | None
     formatter_output_tokens: int
 
 
@@ -379,9 +422,14 @@ def read_annotate_options(options: AnnotateKeywords, model: str) -> AnnotateOpti
     """As `uncanny.annotate` takes them. Raises UsageError."""
     return {
         **read_image_options(options, [model]),
+        "schedule": options["schedule"],
         "repeats": options["repeats"],
         "max_objects": options["max_objects"],
         "scene_scans": options["scene_scans"],
+        "batch_objects": options["batch_objects"],
+        "strictness": options["strictness"],
+        "language": options["language"],
+        "box_format": options["box_format"],
         "formatter_output_tokens": options["formatter_output_tokens"],
     }
 

@@ -19,7 +19,16 @@ FORMAT = 1
 THE_USERS = "the user's"
 
 # What a run did whose `plan` does not say it, as the parameter was not there yet.
-_BEFORE: Mapping[str, Mapping[str, object]] = {"detect": {"protocol": "conversation"}}
+BEFORE: Mapping[str, Mapping[str, object]] = {
+    "annotate": {
+        "schedule": "paper",
+        "strictness": "open",
+        "language": "English",
+        "batch_objects": 6,
+        "box_format": None,
+    },
+    "detect": {"protocol": "conversation"},
+}
 
 # Counts that are not figures of usage: what is no number from 0 up is an error.
 Number = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
@@ -161,8 +170,8 @@ class RunSettings(Record):
             "prompts": {"id": prompts.id, "whose": whose},
             "pixels": {"policy": policy},
         }
-        if self.task is not None and self.task in _BEFORE and "plan" in settings:
-            settings["plan"] = {**_BEFORE[self.task], **self.plan}
+        if self.task is not None and self.task in BEFORE and "plan" in settings:
+            settings["plan"] = {**BEFORE[self.task], **self.plan}
         return settings
 
 

@@ -72,8 +72,12 @@ class ImageTask(Task[ImageFile, A]):
 
     def settings(self) -> RunSettings:
         settings = super().settings()
-        system = {"system": self.prompts["system"].fill()}
+        system = {"system": self.system_text()}
         return settings.model_copy(update={"prompts": settings.prompts.model_copy(update=system)})
+
+    def system_text(self) -> str:
+        """The system text of all calls."""
+        return self.prompts["system"].fill()
 
     def key(self, record: A) -> str:
         return record.image

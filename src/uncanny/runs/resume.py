@@ -41,7 +41,7 @@ def load_run(task: Task[Item, R]) -> LoadedRun[Item, R]:
     Raises UsageError.
     """
     folder, options = task.folder, task.options
-    before = _binding(folder)
+    before = binding_manifest(folder)
     own = current_set(task.prompts)
     if before is not None and not task.prompts.chosen:
         task.prompts = begun_with(before, own)
@@ -81,7 +81,7 @@ def prompts_of(folder: RunFolder, own: PromptSet) -> PromptSet:
 
     Those that a user has chosen are asked with in any case.
     """
-    before = None if own.chosen else _binding(folder)
+    before = None if own.chosen else binding_manifest(folder)
     return own if before is None else begun_with(before, own)
 
 
@@ -90,6 +90,8 @@ def _check_texts(folder: RunFolder, before: RunManifest, task: Task[Any, Any]) -
     prompts = before.prompts
     if before.task not in (None, task.name) or prompts.id in (None, task.prompts.id):
         return
+    if before.comparable().get("plan", {}) != task.config_json():
+        return  # other parameters may have other texts: those are named first
     differing = f"prompts.id: {prompts.id!r} before, {task.prompts.id!r} now"
     if task.prompts.chosen:
         changed = ", ".join(_changed(prompts.files, task.prompts.hashes()))
@@ -107,7 +109,7 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return [f"{name}.md" for name in sorted({**before, **now}) if before.get(name) != now.get(name)]
 
 
-def _binding(folder: RunFolder) -> RunManifest | None:
+def binding_manifest(folder: RunFolder) -> RunManifest | None:
     """The manifest of the run that goes on; one that never got an answer, after a typo say, binds nobody."""
     before = folder.read_manifest()
     return before if before is not None and (folder.begun() or _paid(before)) else None

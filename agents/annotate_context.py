@@ -1,0 +1,159 @@
+"""What the annotating agents generate through: rules that hold for all of them, boxes, and enlarged parts.
+
+Boxes are asked for in the form that the model of the agent was trained on, and are pixels of the original
+image everywhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from pydantic import BaseModel
+
+from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.context import ImageContext, schema_of
+from uncanny.agents.steps import PACKED, ListStep
+from uncanny.answers import own_schema, shared_schema
+from uncanny.answers.boxes import (
+    BOX_FORMATS,
+    BoxFormat,
+    BoxFormatName,
+    GivenBox,
+    box_format,
+    in_format,
+    pixels,
+)
+from uncanny.answers.packed import PACKED_FORMS, asked_in
+from uncanny.client.tokens import seen_size
+from uncanny.images.crops import crops
+from uncanny.models.base import AnswerSchema, SentImage, encode_image
+from uncanny.prompts import PromptSet
+from uncanny.schema import Box
+
+# Room around a part that is shown enlarged, as a share of its sides.
+MARGIN: Final = 1.0
+
+
+def system_text(prompts: PromptSet, config: AnnotateConfig) -> str:
+    """The rules for all agents, with how strict they are and the language of the answers."""
+    text = prompts["system"]
+    if not text.template.get_identifiers():  # of an earlier version, or the user's own
+        return text.fill()
+    strictness = prompts[config.strictness].template.template
+    return text.fill(strictness=strictness, language=config.language)
+
+
+@dataclass(slots=True)
+class BoxCount:
+    """Boxes that models gave, how many of them could not be one, and the formats they were asked for in."""
+
+    given: int = 0
+    unreadable: int = 0
+    formats: set[BoxFormatName] = field(default_factory=set)
+
+    def as_recorded(self) -> dict[str, Any]:
+        return {"given": self.given, "unreadable": self.unreadable, "formats": sorted(self.formats)}
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotateContext(ImageContext[AnnotateConfig]):
+    """`ImageContext` of an image that is annotated.
+
+    `size` is its width and height before it was scaled for sending, None where it was not. `source` is where
+    its pixels are at full resolution, None where they cannot be had. `boxes` counts as it goes.
+    """
+
+    size: tuple[int, int] | None = None
+    source: Path | bytes | None = field(default=None, repr=False)
+    boxes: BoxCount = field(default_factory=BoxCount)
+
+    @property
+    def system(self) -> str:
+        return system_text(self.prompts, self.config)
+
+    def box_format(self, agent: str) -> BoxFormat:
+        """How the model of an agent is asked for boxes."""
+        if self.config.box_format is not None:
+            return BOX_FORMATS[self.config.box_format]
+        return box_format(self._model(agent))
+
+    def box_key(self, agent: str) -> str:
+        """The key under which an agent's prompts ask for boxes."""
+        return self.box_format(agent).key
+
+    def box_rule(self, agent: str) -> str:
+        """How an agent's prompts say what the numbers of a box are."""
+        width, height = self._seen(agent)
+        return self.prompts[f"box_{self.box_format(agent).name}"].fill(width=str(width), height=str(height))
+
+    def box(self, given: GivenBox | None, agent: str) -> Box | None:
+        """A box as an agent's model gave it, in pixels of the original image; None where it cannot be one."""
+        if given is None:
+            return None
+        form = self.box_format(agent)
+        box = pixels(given, form, sent=self._seen(agent), original=self.pixels)
+        self.boxes.formats.add(form.name)
+        self.boxes.given += 1
+        self.boxes.unreadable += box is None
+        return box
+
+    def shown(self, agent: str, items: Sequence[tuple[Mapping[str, Any], Box | None]]) -> str:
+        """Items as an agent's prompt shows them, one a line, with boxes in the form its model knows."""
+        form = self.box_format(agent)
+        lines = []
+        for values, box in items:
+            row: dict[str, Any] = {key: value for key, value in values.items() if value not in (None, (), "")}
+            if box is not None:
+                row[form.key] = in_format(box, form, sent=self._seen(agent), original=self.pixels)
+            lines.append(orjson.dumps(row).decode())
+        return "\n".join(lines)
+
+    def schema(self, step: ListStep[BaseModel]) -> AnswerSchema:
+        if self.config.schedule == "paper":
+            return schema_of(step.form.key)
+        return _schema(step.form.key, self.box_format(step.agent).name, alone=not step.sees_image)
+
+    async def enlarged(self, boxes: Sequence[Box]) -> tuple[SentImage, ...]:
+        """Parts of the image at full resolution; none where its pixels cannot be had any more."""
+        if self.source is None or not boxes:
+            return ()
+        return tuple(
+            encode_image(
+                sha256=crop.sha256,
+                media_type="image/png",
+                width=crop.width,
+                height=crop.height,
+                data=crop.data,
+            )
+            for crop in await asyncio.to_thread(crops, self.source, boxes, MARGIN)
+        )
+
+    @property
+    def pixels(self) -> tuple[int, int]:
+        """Width and height of the original image."""
+        return self.size or (self.image.width, self.image.height)
+
+    def _model(self, agent: str) -> str:
+        return self.model_client.endpoints(agent)[0].provider.name
+
+    def _seen(self, agent: str) -> tuple[int, int]:
+        """The size at which an agent's model sees the image, which is what its pixels count."""
+        return seen_size(self._model(agent), self.image.width, self.image.height)
+
+
+@cache
+def _schema(key: str, box: BoxFormatName, *, alone: bool) -> AnswerSchema:
+    """The schema of a packed form.
+
+    Calls that see the image share one, so that they share their prefix; one that stands `alone` has its own.
+    """
+    forms = {form.key: asked_in(form, box) for form in PACKED_FORMS}
+    seeing = {step.form.key for step in PACKED.steps if step.sees_image and isinstance(step, ListStep)}
+    shared = (forms[key],) if alone else tuple(form for form in forms.values() if form.key in seeing)
+    return AnswerSchema(key, own_schema(forms[key]), shared_schema(shared))

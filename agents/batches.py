@@ -1,0 +1,110 @@
+"""Asking about several objects in one call, for the agents of the packed schedule.
+
+What does not validate for one object costs no other one its answer: that object is asked about again, alone.
+So is each object of a batch whose answer cannot be used at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from uncanny.agents.state import BatchState, Context
+from uncanny.agents.steps import ListStep
+from uncanny.answers.packed import BatchAnswer, Fault, read_batch
+from uncanny.errors import AnswerError, StepFailedError, TruncatedError
+from uncanny.schema import SceneObject, StepError
+
+# What a smaller question may mend. A refusal, or a server that is down, it does not.
+_MAY_BE_THE_SIZE: Final = (AnswerError, TruncatedError)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What came of a batch: items, and an error for each object without an answer."""
+
+    items: tuple[Fault, ...]
+    errors: tuple[StepError, ...] = ()
+
+
+async def ask_batch(
+    step: ListStep[Fault],
+    state: BatchState,
+    image: Context,
+    scene: str = "",
+) -> BatchResult:
+    """The answers about a batch; raises what ends a run, and nothing else. `scene` lists all objects."""
+    objects, batch = state["objects"], state["batch"]
+
+    async def ask(numbers: Sequence[int]) -> BatchAnswer:
+        shown = [
+            (
+                {
+                    "id": number,
+                    "name": objects[number - 1].name,
+                    "description": objects[number - 1].description,
+                },
+                objects[number - 1].box,
+            )
+            for number in numbers
+        ]
+        return await image.answer(
+            step,
+            lambda text: read_batch(text, numbers),
+            subject=objects[numbers[0] - 1].name if len(numbers) == 1 else None,
+            objects=image.shown(step.agent, shown),
+            box_key=image.box_key(step.agent),
+            box_rule=image.box_rule(step.agent),
+            scene=scene,
+        )
+
+    async def alone(number: int) -> BatchResult:
+        try:
+            return BatchResult((await ask([number])).items)
+        except StepFailedError as failed:
+            return BatchResult((), (failed.record,))
+
+    items: tuple[Fault, ...] = ()
+    errors: tuple[StepError, ...] = ()
+    again = list(batch)
+    try:
+        answer = await ask(batch)
+        items, again = answer.items, sorted(answer.invalid)
+    except StepFailedError as failed:
+        if len(batch) == 1 or not isinstance(failed.error, _MAY_BE_THE_SIZE):
+            return BatchResult((), tuple(_about(objects[number - 1], failed) for number in batch))
+    results = await asyncio.gather(*(alone(number) for number in again), return_exceptions=True)
+    # All answers come back before what ends the run is raised: what was paid for is kept.
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+        items += result.items
+        errors += result.errors
+    return BatchResult(items, errors)
+
+
+def from_batch(state: BatchState, image: Context, agent: str, result: BatchResult) -> BatchState:
+    """The result as what is known of an image: names for numbers, boxes in pixels."""
+    objects = state["objects"]
+    return {
+        "findings": [
+            {
+                "found_by": agent,
+                "objects": tuple(
+                    objects[number - 1].name for number in item.numbers if 1 <= number <= len(objects)
+                ),
+                "phenomenon": item.observed,
+                "reasoning": item.explanation,
+                "box": image.box(item.box, agent),
+            }
+            for item in result.items
+        ],
+        "errors": list(result.errors),
+        "answered": len(result.errors) < len(state["batch"]),
+    }
+
+
+def _about(scene_object: SceneObject, failed: StepFailedError) -> StepError:
+    return failed.record.model_copy(update={"object": scene_object.name})
