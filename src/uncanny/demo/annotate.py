@@ -55,7 +55,7 @@ def perceive(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
         "objects": [
             {"name": each.name, "description": each.description}
             for each in views[0].objects
-            if each.listed_in(prompt.number("draft"))
+            if each.listed_in(int(prompt.name.rpartition("_")[2]))
         ]
     }
 

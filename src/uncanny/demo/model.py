@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from uncanny.demo import annotate, detect, mcq, realism
+from uncanny.demo import annotate, detect, mcq, packed, realism
 from uncanny.demo.recognition import RecognizedPrompt, Turn, prompt_patterns, recognize
 from uncanny.demo.scenes import scenes
 from uncanny.demo.views import SYNTHETIC_MARK, View, known_view, overlay_view, synthetic_view
@@ -28,17 +28,33 @@ Answerer = Callable[[RecognizedPrompt, Sequence[View]], str | Mapping[str, Any]]
 
 ANSWERERS: Final[Mapping[str, Mapping[str, Answerer]]] = {
     "annotate": annotate.ANSWERERS,
+    "packed": packed.ANSWERERS,
+    "single": packed.SINGLE_ANSWERERS,
     "detect": detect.ANSWERERS,
     "mcq": mcq.ANSWERERS,
     "realism": realism.ANSWERERS,
 }
 """Prompt set → prompt → who answers it."""
 
-WITHOUT_IMAGE: Final = {"integrate_merge", "integrate_list", mcq.NO_IMAGE}
-"""Prompts that are asked without an image."""
+WITHOUT_IMAGE: Final = {
+    ("annotate", "integrate_merge"),
+    ("annotate", "integrate_list"),
+    ("packed", "format"),
+    ("mcq", mcq.NO_IMAGE),
+}
+"""Prompts, with their sets, that are asked without an image."""
 
-IMAGE_TOKENS: Final = 765
-"""Tokens an image counts as in the estimates: a 1024² image at GPT-4o's rate."""
+
+def image_tokens(width: int, height: int) -> int:
+    """Tokens an image counts as in the estimates, at GPT-4o's rate: 765 for one of 1024², 255 up to 512².
+
+    It is reduced to fit 2048², then to a shortest side of 768, and counts 170 for every 512² begun, and 85.
+    """
+    factor = min(1.0, 2048 / max(width, height, 1))
+    factor = min(factor, 768 / max(1, min(width, height) * factor) * factor)
+    tiles = [-(-max(1, int(side * factor)) // 512) for side in (width, height)]
+    return 85 + 170 * tiles[0] * tiles[1]
+
 
 CAPABILITIES: Final = Capabilities()
 
@@ -91,7 +107,7 @@ class DemoProvider(ModelProvider):
             response.text,
             response.finish,
             Tokens(
-                input=input_tokens + IMAGE_TOKENS * len(demo_request.images),
+                input=input_tokens + sum(image_tokens(*size) for size in _sizes(request)),
                 output=text_tokens(response.text),
             ),
             model="demo",
@@ -119,8 +135,10 @@ def answer(request: DemoRequest, *, synthetic_objects: int | None = None) -> Dem
                 remedy=_REMEDY,
             )
         return _cut(_answer_unknown_prompt(request), request.max_output_tokens)
-    views = [_view(sha256, prompt, synthetic_objects) for sha256 in request.images]
-    if not views and prompt.name not in WITHOUT_IMAGE:
+    # What follows the picture of an annotation are enlarged parts of it.
+    images = request.images[:1] if prompt.task == "packed" else request.images
+    views = [_view(sha256, prompt, synthetic_objects) for sha256 in images]
+    if not views and (prompt.task, prompt.name) not in WITHOUT_IMAGE:
         raise RequestRejectedError(
             f"The demo model was asked {prompt.task}/{prompt.name} without an image",
             remedy="Send the image in the same request.",
@@ -128,9 +146,9 @@ def answer(request: DemoRequest, *, synthetic_objects: int | None = None) -> Dem
     content = answerer(prompt, views)
     if isinstance(content, str) and request.schema == "none":
         return _cut(content, request.max_output_tokens)
-    # No schema of ours is for a bare text: a word or letter is the value of `answer`.
-    wrapped = {"answer": content} if request.schema == "shared" or isinstance(content, str) else content
-    return _cut(orjson.dumps(wrapped).decode(), request.max_output_tokens)
+    # Prompts show an object with `answer`, as schemas ask for it; a word or letter is always its value.
+    bare = request.schema == "own" and not isinstance(content, str)
+    return _cut(orjson.dumps(content if bare else {"answer": content}).decode(), request.max_output_tokens)
 
 
 def text_tokens(text: str) -> int:
@@ -146,7 +164,14 @@ def _demo_request(request: ModelRequest) -> DemoRequest:
     images = tuple(
         part.sha256 for message in request.messages for part in message.parts if isinstance(part, SentImage)
     )
-    return DemoRequest(turns, images, "own" if request.schema else "none", request.sampling.max_output_tokens)
+    return DemoRequest(
+        turns, images, "shared" if request.schema else "none", request.sampling.max_output_tokens
+    )
+
+
+def _sizes(request: ModelRequest) -> list[tuple[int, int]]:
+    parts = (part for message in request.messages for part in message.parts)
+    return [(part.width, part.height) for part in parts if isinstance(part, SentImage)]
 
 
 def _view(sha256: str, prompt: RecognizedPrompt, synthetic_objects: int | None) -> View:

@@ -19,7 +19,7 @@ import orjson
 
 from uncanny.prompts import prompt_sets
 
-TASKS: Final = ("annotate", "detect", "mcq", "realism")
+TASKS: Final = ("annotate", "packed", "single", "detect", "mcq", "realism")
 
 # (task, prompt) → the prompt whose text may stand ahead of it in the same message.
 _PRECEDED_BY: Final = {
@@ -28,8 +28,8 @@ _PRECEDED_BY: Final = {
 }
 # They are about an answer that could not be read, and the prompt before them is meant.
 _REPAIRS: Final = ("repair", "repair_text")
-# System texts are not read, and the context is part of another prompt's message.
-_NOT_ASKED: Final = ("system", "relation_context")
+# System texts are not read, and the others are parts of other prompts.
+_NOT_ASKED: Final = ("system", "relation_context", "open", "strict", "parts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,11 @@ class RecognizedPrompt:
         """The variable as a JSON object; empty where it is missing or something else."""
         value = _parsed(self.text(variable))
         return value if isinstance(value, dict) else {}
+
+    def lines(self, variable: str) -> list[Mapping[str, Any]]:
+        """The variable as JSON objects, one a line; a line that is none is left out."""
+        values = (_parsed(line) for line in self.text(variable).splitlines())
+        return [row for row in values if isinstance(row, dict)]
 
     def records(self, variable: str) -> list[Mapping[str, Any]]:
         """The variable as a JSON list of objects; empty where it is missing or something else."""
@@ -109,7 +114,7 @@ def prompt_patterns() -> tuple[PromptPattern, ...]:
     for task in TASKS:
         for prompts in prompt_sets(task):
             texts = prompts.texts()
-            for name in (name for name in texts if name not in _NOT_ASKED):
+            for name in (name for name in texts if name not in _NOT_ASKED and not name.startswith("box_")):
                 first = _PRECEDED_BY.get((task, name))
                 wholes = [texts[name]] if first is None else [texts[name], f"{texts[first]}\n{texts[name]}"]
                 for whole in wholes:

@@ -15,10 +15,14 @@ from functools import cache
 from typing import Literal, assert_never
 
 from uncanny.demo.mistakes import Mistake, mistakes_in
-from uncanny.demo.scenes import Scene, scene_by_sha256, scenes
+from uncanny.demo.scenes import Box, Scene, scene_by_sha256, scenes
 from uncanny.images.overlay import draw_boxes
 
 Kind = Literal["attribute", "relation"]
+# x0, y0, x1, y1 as shares of width and height.
+Place = tuple[float, float, float, float]
+# The kinds of records by the types of the scenes' questions; of the others it depends.
+_SORTS = {"count": "count", "anatomy": "anatomy", "topology": "structure", "plausibility": "logic"}
 
 SYNTHETIC_MARK = "synthetic answer of the fake server"
 
@@ -49,6 +53,7 @@ class SeenObject:
     description: str
     first_draft: int = 1
     last_draft: int | None = None
+    place: Place | None = None
 
     def listed_in(self, draft: int) -> bool:
         """Whether the perceiver's draft with this number, from 1, lists the object."""
@@ -65,6 +70,8 @@ class SeenAnomaly:
     severity: int
     objects: tuple[str, ...]
     kind: Kind
+    place: Place | None = None
+    sort: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,13 @@ def _synthetic_object(digest: bytes, index: int) -> SeenObject:
         f"synthetic object {index + 1}",
         f"a made-up thing of tone {tone} towards the {side} part of the picture, number {index + 1} "
         f"of this image ({SYNTHETIC_MARK})",
+        place=_synthetic_place(digest, index),
     )
+
+
+def _synthetic_place(digest: bytes, index: int) -> Place:
+    left, top = digest[(index + 3) % 32] / 320, digest[(index + 11) % 32] / 320
+    return left, top, left + 0.1 + (index % 5) * 0.02, top + 0.12
 
 
 def _synthetic_pair(
@@ -142,6 +155,7 @@ def _synthetic_pair(
         severity=(draws[0] + draws[1]) % 101,
         objects=(thing.name,),
         kind="attribute",
+        place=thing.place,
     )
     return attribute, replace(
         attribute,
@@ -180,14 +194,39 @@ def _views() -> dict[str, View]:
     return {scene.id: scene_view(scene, mistakes_in(scene.id)) for scene in scenes()}
 
 
+def known_anomaly(phenomenon: str) -> SeenAnomaly | None:
+    """What the model sees in a bundled scene and words so; None for any other text."""
+    return _by_phenomenon().get(phenomenon)
+
+
+@cache
+def _by_phenomenon() -> dict[str, SeenAnomaly]:
+    return {a.phenomenon: a for view in _views().values() for a in view.anomalies}
+
+
+def _place(box: Box, scene: Scene) -> Place:
+    return box[0] / scene.width, box[1] / scene.height, box[2] / scene.width, box[3] / scene.height
+
+
 def scene_view(scene: Scene, mistakes: tuple[Mistake, ...]) -> View:
     """The truth about a scene, with mistakes made in it; mistakes about things not there change nothing."""
     view = View(
         sha256=scene.sha256,
         scene=scene,
-        objects=tuple(SeenObject(each.name, each.description) for each in scene.objects),
+        objects=tuple(
+            SeenObject(each.name, each.description, place=_place(each.box, scene)) for each in scene.objects
+        ),
         anomalies=tuple(
-            SeenAnomaly(a.name, a.phenomenon, a.reasoning, a.severity, a.objects, a.kind)
+            SeenAnomaly(
+                a.name,
+                a.phenomenon,
+                a.reasoning,
+                a.severity,
+                a.objects,
+                a.kind,
+                _place(a.box, scene),
+                "contact" if a.kind == "relation" else _SORTS.get(scene.artifact_type or ""),
+            )
             for a in scene.anomalies
         ),
     )

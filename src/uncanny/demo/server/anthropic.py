@@ -81,7 +81,7 @@ class AnthropicApi:
         parts = [part for message in request.messages for part in self._parts(message)]
         turns = tuple(Turn(message.role, _text(message.content)) for message in request.messages)
         schema = _schema(body)
-        size = prompt_size(self.name, request.model, schema, system, parts)
+        size = prompt_size(self.name, request.model, schema, system, parts, self._digests)
         images = tuple(text for _, kind, text in parts if kind == "image")
         return ApiRequest(
             DemoRequest((Turn("system", system), *turns), images, schema_form(schema), request.max_tokens),

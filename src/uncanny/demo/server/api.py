@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import binascii
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import io
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import orjson
+from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from uncanny.demo.model import IMAGE_TOKENS, DemoAnswer, DemoRequest, SchemaForm, text_tokens
+from uncanny.demo.model import DemoAnswer, DemoRequest, SchemaForm, image_tokens, text_tokens
 
 
 class BadRequestError(Exception):
@@ -49,12 +51,18 @@ Part = tuple[str, Literal["text", "image"], str]
 class PromptSize:
     """`prefix` is the digest of everything up to the last image; without an image, of the system text.
 
-    `prefix_tokens` counts that part, `input_tokens` the whole request.
+    `prefix_tokens` counts that part, `input_tokens` the whole request. `starts` has what ends with each
+    image, the shortest first, as digest and tokens: any of it may have been sent before.
     """
 
     prefix: bytes
     prefix_tokens: int
     input_tokens: int
+    starts: tuple[tuple[bytes, int], ...]
+
+    def known(self, finished: Container[bytes]) -> int | None:
+        """Tokens of the longest start that is among those that are `finished`."""
+        return next((tokens for start, tokens in reversed(self.starts) if start in finished), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,11 @@ class ImageDigests:
 
     def __init__(self) -> None:
         self._known: dict[bytes, str] = {}
+        self._tokens: dict[str, int] = {}
+
+    def tokens(self, digest: str) -> int:
+        """What an image counts as, by its size; as one of 1024² where its header says none."""
+        return self._tokens.get(digest, image_tokens(1024, 1024))
 
     def digest(self, text: str) -> str:
         """Raises `BadRequestError` where the text is no base64."""
@@ -125,7 +138,9 @@ class ImageDigests:
             key = hashlib.sha256(raw).digest()
             if key not in self._known:
                 decoded = binascii.a2b_base64(raw, strict_mode=True)
-                self._known[key] = hashlib.sha256(decoded).hexdigest()
+                digest = self._known[key] = hashlib.sha256(decoded).hexdigest()
+                if (size := _size(decoded)) is not None:
+                    self._tokens[digest] = image_tokens(*size)
         except ValueError as error:
             raise BadRequestError(f"an image is not valid base64: {error}") from None
         return self._known[key]
@@ -145,7 +160,17 @@ def schema_form(schema: Any) -> SchemaForm:
     return "own" if scalar else "shared"
 
 
-def prompt_size(api: str, model: str, schema: Any, system: str, parts: Sequence[Part]) -> PromptSize:
+def _size(data: bytes) -> tuple[int, int] | None:
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return image.size
+    except Exception:  # whatever is wrong with it: the API takes any bytes
+        return None
+
+
+def prompt_size(
+    api: str, model: str, schema: Any, system: str, parts: Sequence[Part], images: ImageDigests
+) -> PromptSize:
     """Prefix and tokens of a request from its messages' parts.
 
     Raises `BadRequestError` for a schema nested too deep to be written.
@@ -154,15 +179,16 @@ def prompt_size(api: str, model: str, schema: Any, system: str, parts: Sequence[
         schema_json = orjson.dumps(schema).decode()
     except TypeError as error:
         raise BadRequestError(f"the schema is no JSON that can be written: {error}") from None
-    last_image = max((index for index, part in enumerate(parts) if part[1] == "image"), default=-1)
-    head = [api, model, schema_json, system, list(parts[: last_image + 1])]
     fixed = text_tokens(system) + (text_tokens(schema_json) if schema else 0)
-    return PromptSize(
-        hashlib.sha256(orjson.dumps(head)).digest(),
-        fixed + _tokens(parts[: last_image + 1]),
-        fixed + _tokens(parts),
-    )
+
+    def start(end: int) -> tuple[bytes, int]:
+        head = [api, model, schema_json, system, list(parts[:end])]
+        return hashlib.sha256(orjson.dumps(head)).digest(), fixed + _tokens(parts[:end], images)
+
+    ends = [index + 1 for index, part in enumerate(parts) if part[1] == "image"]
+    starts = tuple(start(end) for end in ends or [0])
+    return PromptSize(*starts[-1], fixed + _tokens(parts, images), starts)
 
 
-def _tokens(parts: Iterable[Part]) -> int:
-    return sum(IMAGE_TOKENS if kind == "image" else text_tokens(text) for _, kind, text in parts)
+def _tokens(parts: Iterable[Part], images: ImageDigests) -> int:
+    return sum(images.tokens(text) if kind == "image" else text_tokens(text) for _, kind, text in parts)

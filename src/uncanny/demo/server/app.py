@@ -100,8 +100,8 @@ class FakeServer:
             demo_answer = answer(api_request.demo, synthetic_objects=self._options.objects)
         except RequestRejectedError as error:
             return _error(api, 400, str(error), number)
-        cached = api_request.size.prefix_tokens if api_request.size.prefix in self._finished else None
-        self._finished.add(api_request.size.prefix)
+        cached = api_request.size.known(self._finished)
+        self._finished.update(start for start, _ in api_request.size.starts)
         body = api.write(api_request, plan.spoil(ApiAnswer(demo_answer, number, cached)))
         kind = "text/event-stream" if api_request.stream else "application/json"
         if plan.fault == "cut":

@@ -97,7 +97,7 @@ class OpenAIApi:
         system = "\n".join(text for role, kind, text in parts if role == "system" and kind == "text")
         rest = [part for part in parts if part[0] != "system"]
         schema = _schema(body)
-        size = prompt_size(self.name, request.model, schema, system, rest)
+        size = prompt_size(self.name, request.model, schema, system, rest, self._digests)
         images = tuple(text for _, kind, text in rest if kind == "image")
         limit = request.max_completion_tokens or request.max_tokens
         return ApiRequest(
