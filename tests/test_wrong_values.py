@@ -37,6 +37,7 @@ RIGHT: Mapping[str, Arguments] = {
     "annotate_forecast": lambda _: {"images": IMAGE, "model": "noop"},
     "detect": lambda out: {"images": IMAGE, "model": "noop", "out": out},
     "detect_forecast": lambda _: {"images": IMAGE, "model": "noop"},
+    "compare": lambda out: {"runs": (out.parent / "annotated", out.parent / "again"), "resamples": 10},
     "audit": lambda out: {"sources": {"a": out.parent / "annotated"}, "resamples": 10},
     "report": lambda out: {"run": out.parent / "annotated"},
     "register_provider": lambda _: {"name": "wrong-values", "factory": dict, "replace": True},
@@ -74,6 +75,7 @@ RIGHT: Mapping[str, Arguments] = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     uncanny.annotate(IMAGE, model="noop", out=folder / "annotated")
+    uncanny.annotate(IMAGE, model="noop", out=folder / "again")
     uncanny.mcq.run("scenes", model="demo", out=folder / "answered", limit=1)
     uncanny.realism.run("scenes", model="demo", out=folder / "judged", limit=1)
     uncanny.mcq.export_table(_items(), folder / "table.csv")
@@ -90,6 +92,17 @@ def test_all_functions_are_here() -> None:
         for name in names.__all__
         if inspect.isfunction(getattr(names, name)) and not name.endswith("_async")
     }
+
+
+def call(function: Any, arguments: Mapping[str, Any]) -> None:
+    """With what it takes by place in its place; there a wrong value is one of several."""
+    by_name = dict(arguments)
+    by_place: list[Any] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            values = by_name.pop(parameter.name)
+            by_place += values if isinstance(values, tuple) else [values, IMAGE]
+    function(*by_place, **by_name)
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -111,7 +124,7 @@ def test_a_wrong_value_is_refused_in_our_words(
             number += 1
             arguments = RIGHT[name](folder / f"{name}-{number}")
             try:
-                function(**arguments | {parameter: value})
+                call(function, arguments | {parameter: value})
             except UncannyError:
                 continue
             except Exception as error:

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import orjson
 
 from tests.client.scripted import CAPABILITIES, Line, ScriptedProvider, guarded, picture, text_response
-from uncanny.agents import Agent, AnnotateConfig, ImageContext
+from uncanny.agents import Agent, AnnotateConfig
+from uncanny.agents.annotate_context import AnnotateContext
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
 from uncanny.models.base import Capabilities, ModelRequest, ModelResponse, SentImage
@@ -69,7 +70,7 @@ class Specialists:
 
     def context(
         self, config: AnnotateConfig | None = None, image: SentImage | None = None, concurrency: int = 8
-    ) -> ImageContext[AnnotateConfig]:
+    ) -> AnnotateContext:
         model_client = ModelClient({"": [guarded(self.model, concurrency=concurrency)]})
         return image_context(model_client, config, image)
 
@@ -79,12 +80,12 @@ def image_context(
     config: AnnotateConfig | None = None,
     image: SentImage | None = None,
     scope: CallScope | None = None,
-) -> ImageContext[AnnotateConfig]:
+) -> AnnotateContext:
     """A context of `a.png`, with the texts of annotation."""
-    return ImageContext(
+    return AnnotateContext(
         model_client,
         scope or CallScope("a.png"),
-        config or AnnotateConfig(),
+        config or AnnotateConfig(schedule="paper"),
         prompt_set("annotate"),
         image or picture(),
     )

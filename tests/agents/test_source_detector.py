@@ -147,7 +147,7 @@ async def test_a_list_that_does_not_validate_is_asked_for_again_twice_with_the_r
     conversation = Conversation(wrong, wrong, text_response(LIST))
     assert len((await conversation.list_anomalies(YES)).anomalies) == 1
     assert [len(request.messages) for request in conversation.requests] == [4, 6, 6]
-    assert "severity 140 is outside" in texts(conversation.requests[1])[-1]
+    assert "realism 140 is outside" in texts(conversation.requests[1])[-1]
     assert conversation.requests[1].messages[:4] == conversation.requests[0].messages
     with pytest.raises(StepFailedError) as failed:
         await Conversation(wrong, wrong, wrong).list_anomalies(YES)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from uncanny.agents import AnnotateConfig
-from uncanny.agents.steps import FORMAT, INTEGRATE_LIST, PAPER, PERCEIVE, ROLES, SCAN, Schedule
+from uncanny.agents.steps import FORMAT, INTEGRATE_LIST, PAPER, PERCEIVE, ROLES, SCAN
 from uncanny.prompts import prompt_set
 
 
 def test_defaults() -> None:
-    assert AnnotateConfig().model_dump() == {
+    assert AnnotateConfig(schedule="paper").model_dump() == {
+        "schedule": "paper",
         "repeats": 3,
         "max_objects": 12,
         "scene_scans": 0,
+        "batch_objects": 6,
+        "strictness": "open",
+        "language": "English",
+        "box_format": None,
         "temperature": 0.3,
         "top_p": 0.95,
         "max_output_tokens": 2_000,
@@ -40,15 +46,15 @@ def test_defaults() -> None:
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        AnnotateConfig(**wrong)
+        AnnotateConfig(schedule="paper", **wrong)
 
 
 @pytest.mark.parametrize(
     ("config", "objects", "calls"),
     [
-        (AnnotateConfig(), 8, 3 + 48 + 1),
-        (AnnotateConfig(scene_scans=3), 8, 3 + 3 + 48 + 1),
-        (AnnotateConfig(repeats=1, max_objects=2), 40, 1 + 12 + 1),
+        (AnnotateConfig(schedule="paper"), 8, 3 + 48 + 1),
+        (AnnotateConfig(schedule="paper", scene_scans=3), 8, 3 + 3 + 48 + 1),
+        (AnnotateConfig(schedule="paper", repeats=1, max_objects=2), 40, 1 + 12 + 1),
     ],
 )
 def test_calls_of_an_image(config: AnnotateConfig, objects: int, calls: int) -> None:
@@ -64,7 +70,7 @@ def test_each_step_is_in_the_table_once_and_every_agent_has_some() -> None:
 def test_every_text_of_the_table_is_in_the_prompt_set() -> None:
     texts = prompt_set("annotate").prompts
     names = {step.prompt_name(sample) for step in PAPER.steps for sample in range(step.wordings)}
-    assert names == texts.keys() - {"system", "relation_context", "repair", "repair_text"}
+    assert names == texts.keys() - {"system", "open", "strict", "relation_context", "repair", "repair_text"}
 
 
 def test_repeats_take_turns_at_the_wordings() -> None:
@@ -74,12 +80,12 @@ def test_repeats_take_turns_at_the_wordings() -> None:
 
 
 def test_calls_with_the_image_and_prefixes_of_it() -> None:
-    times = AnnotateConfig(scene_scans=1).times(8)
+    times = AnnotateConfig(schedule="paper", scene_scans=1).times(8)
     assert PAPER.calls(times) == 3 + 1 + 48 + 1
     assert PAPER.image_calls(times) == 3 + 1 + 32 + 1
     assert PAPER.prefixes(schema_in_prefix=True) == 2
     assert PAPER.prefixes(schema_in_prefix=False) == 1
-    blind = Schedule("blind", (INTEGRATE_LIST,))
+    blind = replace(PAPER, steps=(INTEGRATE_LIST,))
     assert (blind.image_calls(times), blind.prefixes(schema_in_prefix=True)) == (0, 0)
-    assert Schedule("lists", (SCAN, FORMAT)).prefixes(schema_in_prefix=True) == 1
-    assert Schedule("none", ()).calls(times) == 0
+    assert replace(PAPER, steps=(SCAN, FORMAT)).prefixes(schema_in_prefix=True) == 1
+    assert replace(PAPER, steps=()).calls(times) == 0

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.complaints import one_line
 from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, uncanny_here
 
-AN_IMAGE = 3 + 6 * 2 + 1
+AN_IMAGE = 1 + 1 + 2 + 2
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +71,7 @@ def test_a_role_has_its_own_model(images: Path, server: Server, run: Run) -> Non
     asked = {(call["agent"], call["model"]) for call in run.calls()}
     assert asked == {
         ("ObjectPerceiver", "openai/any"),
+        ("SceneScanner", "openai/any"),
         ("AttributeAnalyzer", "openai/any"),
         ("RelationReasoner", "openai/any"),
         ("AnomalyIntegrator", "openai/small"),
@@ -106,6 +107,7 @@ def test_a_role_has_its_own_model(images: Path, server: Server, run: Run) -> Non
         (["--max-cost-usd", "0"], ["--max-cost-usd"]),
         (["--temperature", "3"], ["--temperature", "3"]),
         (["--repeats", "0"], ["--repeats", "0"]),
+        (["--batch-objects", "0"], ["--batch-objects", "0"]),
         (["--prices", "nowhere.json"], ["nowhere.json"]),
         (["--max-side", "0"], ["side", "0"]),
         (["--jpeg-quality", "0"], ["quality", "0"]),
@@ -167,14 +169,20 @@ def test_limit_takes_the_first_and_more_later(images: Path, server: Server, run:
     assert run.statuses() == {"ok": 3}
 
 
-def test_a_dry_run_asks_nothing_and_needs_no_key(images: Path, server: Server, run: Run) -> None:
+@pytest.mark.parametrize(
+    ("schedule", "an_image"), [("packed", 1 + 1 + 2 * 2 + 2), ("paper", 3 + 6 * 8 + 1), ("single", 1)]
+)
+def test_a_dry_run_asks_nothing_and_needs_no_key(
+    schedule: str, an_image: int, images: Path, server: Server, run: Run
+) -> None:
     before = server.requests()
-    arguments = ("annotate", images, *server.asked("openai", "gpt-4o"), "-o", run.path, "--dry-run")
+    options = ("-o", run.path, "--dry-run", "--schedule", schedule)
+    arguments = ("annotate", images, *server.asked("openai", "gpt-4o"), *options)
     done = uncanny_here(*arguments, env={"OPENAI_API_KEY": None})
     assert (done.code, done.told) == (0, "")
     assert "Nothing was asked" in done.out
     told = uncanny_here(*arguments, "--json", env={"OPENAI_API_KEY": None}).json()
-    assert (told["images"], told["pending"], told["calls"]) == (3, 3, 3 * (3 + 6 * 8 + 1))
+    assert (told["images"], told["pending"], told["calls"]) == (3, 3, 3 * an_image)
     assert told["cost_usd"] > 0
     assert server.requests() == before
     assert not run.path.exists()
@@ -241,5 +249,5 @@ def test_what_the_object_limit_cuts_is_recorded(images: Path, server: Server, ru
 def test_scene_scans_add_a_call_each(images: Path, server: Server, run: Run) -> None:
     before = server.requests()
     assert uncanny_here(*command(images, server, run), "--scene-scans", "2", "-q").code == 0
-    assert server.requests() - before == 3 * (AN_IMAGE + 2)
+    assert server.requests() - before == 3 * (AN_IMAGE + 1)
     assert {call["sample"] for call in run.calls() if call["agent"] == "SceneScanner"} == {0, 1}

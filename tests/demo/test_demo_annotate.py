@@ -67,7 +67,7 @@ def test_an_unknown_image_keeps_every_step_busy(objects: int) -> None:
         assert {finding.object for finding in findings} == {thing.name}
         all_findings += findings
     anomalies = read_list(
-        generate(PROMPTS["format"].fill(findings=rows(all_findings)), objects=objects), ANOMALIES
+        generate(PROMPTS["format"].fill(names="", findings=rows(all_findings)), objects=objects), ANOMALIES
     )
     assert 1 <= len(anomalies) <= objects
     assert all("synthetic" in anomaly.phenomenon for anomaly in anomalies)
@@ -88,7 +88,7 @@ def test_other_images_get_other_content() -> None:
 def test_the_shared_schema_wraps_the_same_answer() -> None:
     text = PROMPTS["perceive_1"].fill(draft="1", drafts="3")
     assert orjson.loads(generate(text, "shared")) == {"answer": orjson.loads(generate(text, "own"))}
-    assert generate(text, "none") == generate(text, "own")
+    assert generate(text, "none") == generate(text, "shared")
 
 
 def test_the_integrator_merges_what_both_analyses_saw() -> None:
@@ -119,7 +119,7 @@ def test_the_integrator_knows_nothing_but_its_text() -> None:
 
 def test_the_formatter_drops_what_the_image_does_not_show() -> None:
     claim = {"object": "moon", "phenomenon": "the moon is made of green cheese", "explanation": "e"}
-    assert read_list(generate(PROMPTS["format"].fill(findings=dump([claim]))), ANOMALIES) == ()
+    assert read_list(generate(PROMPTS["format"].fill(names="", findings=dump([claim]))), ANOMALIES) == ()
 
 
 @pytest.mark.parametrize(

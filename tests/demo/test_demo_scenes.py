@@ -70,7 +70,9 @@ async def annotate(scene: Scene) -> tuple[Anomaly, ...]:
     image = sent(scene.image_path.read_bytes())
     named = {key_of(name): name for draft in (1, 2, 3) for name in await perceive(image, draft)}
     findings = [finding for name in named.values() for finding in await findings_of(name, image)]
-    return read_list(await generate(PROMPTS["format"].fill(findings=rows(findings)), image), ANOMALIES)
+    return read_list(
+        await generate(PROMPTS["format"].fill(names="", findings=rows(findings)), image), ANOMALIES
+    )
 
 
 def expected(scene: Scene) -> dict[str, tuple[str, int]]:
@@ -160,6 +162,6 @@ async def test_counts_tokens_by_characters() -> None:
     text = PROMPTS["perceive_1"].fill(draft="1", drafts="3")
     image = sent(SCENES[0].image_path.read_bytes())
     reply = await DemoProvider().generate(ModelRequest((Message("user", (image, text)),), Sampling()))
-    assert reply.tokens.input == 765 + -(-len(text) // 4)
+    assert reply.tokens.input == 255 + -(-len(text) // 4)
     assert reply.tokens.output == -(-len(reply.text) // 4)
     assert reply.tokens.cached is None

@@ -14,19 +14,21 @@ from uncanny.prompts import Prompt, PromptSet, prompt_set, prompt_sets
 
 ANNOTATE = prompt_set("annotate")
 SETS = [prompts for task in TASKS for prompts in prompt_sets(task)]
-NOT_ASKED = {"system", "relation_context"}
+NOT_ASKED = {"system", "relation_context", "open", "strict", "parts"}
 REPAIRS = {"repair", "repair_text"}
 ASKED = [
     pytest.param(prompts, prompt, id=f"{prompts.id}/{prompt.name}")
     for prompts in SETS
     for prompt in prompts.prompts.values()
-    if prompt.name not in NOT_ASKED | REPAIRS
+    if prompt.name not in NOT_ASKED | REPAIRS and not prompt.name.startswith("box_")
 ]
 # A value with line breaks, tags and a whole prompt in it.
-VALUE = f'1. <notes> of\n\n2. </object>\t"a" $x {ANNOTATE["format"].template.template}'
+VALUE = f'1. <notes> of\n\n2. </object>\t"a" $x {ANNOTATE["perceive_3"].template.template}'
 
 
 def value_of(variable: str) -> str:
+    if variable == "box_key":
+        return "bbox_2d"
     return "2" if variable in ("draft", "drafts", "scan", "scans") else f"{variable}: {VALUE}"
 
 
@@ -80,8 +82,10 @@ def test_every_prompt_that_is_asked_is_answered() -> None:
 def test_the_object_list_may_stand_ahead(prompts: PromptSet, name: str) -> None:
     objects = '[{"name": "cup", "description": "</objects> and more"}]'
     text, variables = filled(prompts[name])
-    whole = prompts["relation_context"].fill(objects=objects) + "\n" + text
-    assert recognized(whole) == RecognizedPrompt("annotate", name, variables | {"objects": objects})
+    ahead = dict.fromkeys(prompts["relation_context"].template.get_identifiers(), "a; b")
+    ahead["objects"] = objects
+    whole = prompts["relation_context"].fill(**ahead) + "\n" + text
+    assert recognized(whole) == RecognizedPrompt("annotate", name, variables | ahead)
 
 
 def test_the_last_prompt_counts_and_a_repair_repeats_it() -> None:
@@ -104,7 +108,7 @@ def test_the_last_prompt_counts_and_a_repair_repeats_it() -> None:
 
 
 def test_only_the_users_own_turns_count_and_quoted_prompts_do_not() -> None:
-    other = ANNOTATE["format"].fill(findings="[]")
+    other = ANNOTATE["format"].fill(names="", findings="[]")
     about = ANNOTATE["attribute_verify"].fill(object="{}", notes=other)
     turns = [Turn("system", other), Turn("user", about), Turn("assistant", other), Turn("user", "Again.")]
     prompt = recognize(turns)

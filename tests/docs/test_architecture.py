@@ -74,13 +74,13 @@ def ours(stack: list[FrameType]) -> dict[str, str]:
 
 
 def test_the_way_is_that_of_a_real_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Functions that are under way when the SDK is called for the second step of the AttributeAnalyzer."""
+    """Functions that are under way when the SDK is called for a step of the AttributeAnalyzer."""
     ways: list[dict[str, str]] = []
     post = AsyncOpenAI.post
 
     async def watched(client: AsyncOpenAI, *arguments: Any, **named: Any) -> Any:
         running, *waiting = (ours(stack) for stack in stacks())
-        if {"analyze_attributes", "ImageContext.items"} <= running.keys():
+        if {"analyze_batch", "ImageContext.answer"} <= running.keys():
             for each in waiting:
                 # Neither what watches over the run nor what becomes of other objects.
                 if each.keys() & {"Run.work", "Run._worker"}:

@@ -109,7 +109,10 @@ def test_every_agent_role_and_parameter_is_named() -> None:
     for role, agent in ROLES.items():
         assert f"| {agent} | `{role}` |" in page
     for name, field in AnnotateConfig.model_fields.items():
-        default = f"{field.default:,}"
+        value = field.get_default(call_default_factory=True, validated_data={})
+        default = {None: "by the model"}.get(value) or (
+            f"{value:,}" if isinstance(value, int) else str(value)
+        )
         assert f"| `--{name.replace('_', '-')}` | {default} |" in page
 
 

@@ -23,7 +23,7 @@ FAILING: Answer = lambda _: NO  # noqa: E731
 
 
 async def run(specialists: Specialists, **config: Any) -> AnnotateState:
-    image = specialists.context(AnnotateConfig(**config))
+    image = specialists.context(AnnotateConfig(schedule="paper", **config))
     return cast(AnnotateState, await annotate_graph().ainvoke({"image": "a.png"}, context=image))
 
 
@@ -65,7 +65,13 @@ async def test_objects_above_the_limit_are_cut_and_recorded() -> None:
     assert [item.name for item in state["objects"]] == ["a1", "a2"]
     assert [item.name for item in state["cut"]] == ["a3", "a4"]
     assert {request.subject for request in specialists.requests("AttributeAnalyzer")} == {"a1", "a2"}
-    assert not any("a3" in text for request in specialists.model.requests for text in texts(request))
+    # Who looks at relations, and who writes, knows that they are there.
+    knowing = {
+        request.agent
+        for request in specialists.model.requests
+        if any("a3; a4" in text for text in texts(request))
+    }
+    assert knowing == {"RelationReasoner", "AnomalyFormatter"}
 
 
 @pytest.mark.parametrize("last_first", [False, True])

@@ -93,9 +93,9 @@ async def test_an_image(form: str, agent: Agent, step: int, cache: AnswerCache) 
         image = image_context(model_client, scope=scope)
         if form == "bulk":
             return await annotate_graph().ainvoke({"image": "a.png"}, context=image)
-        studio._contexts["a.png", StudioContext()] = image
+        studio._contexts["a.png", StudioContext(), "paper"] = image
         try:
-            return await studio.graph.ainvoke({"image": "a.png"}, context=StudioContext())
+            return await studio.paper_graph.ainvoke({"image": "a.png"}, context=StudioContext())
         finally:
             studio._contexts.clear()
 
@@ -113,13 +113,13 @@ async def test_scans_of_an_image(form: str, cache: AnswerCache) -> None:
     together.failing = lambda request: request.sample == 0
 
     async def walk(model_client: ModelClient, scope: CallScope) -> object:
-        image = image_context(model_client, AnnotateConfig(scene_scans=3), scope=scope)
+        image = image_context(model_client, AnnotateConfig(schedule="paper", scene_scans=3), scope=scope)
         if form == "bulk":
             return await annotate_graph().ainvoke({"image": "a.png"}, context=image)
         context = StudioContext(scene_scans=3)
-        studio._contexts["a.png", context] = image
+        studio._contexts["a.png", context, "paper"] = image
         try:
-            return await studio.graph.ainvoke({"image": "a.png"}, context=context)
+            return await studio.paper_graph.ainvoke({"image": "a.png"}, context=context)
         finally:
             studio._contexts.clear()
 
@@ -233,7 +233,7 @@ async def test_studio_opens_an_image_anew_that_was_ended_before(tmp_path: Path) 
     try:
         ended = await studio.image_context(image, context)
         ended.scope.end(BudgetError("spent"))
-        state = await studio.graph.ainvoke({"image": image}, context=context)
+        state = await studio.paper_graph.ainvoke({"image": image}, context=context)
         assert state["objects"]
     finally:
         studio._contexts.clear()

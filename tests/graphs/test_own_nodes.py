@@ -11,7 +11,8 @@ from langgraph.runtime import Runtime
 
 from tests.agents.specialists import Specialists, scene_object
 from tests.graphs.test_annotate_graph import errors, formatted
-from uncanny.agents import AnnotateConfig, ImageContext, Step
+from uncanny.agents import AnnotateConfig, Step
+from uncanny.agents.annotate_context import AnnotateContext
 from uncanny.agents.state import AnnotateState, Context, ObjectState, ScanState
 from uncanny.answers import AttributeFinding, Finding
 from uncanny.errors import RequestRejectedError, UsageError
@@ -79,8 +80,8 @@ async def run(
     async def same(_image: str, context: Context, _begun: bool) -> Context:
         return context
 
-    graph = build_graph(same, ImageContext, nodes, stepwise=True) if stepwise else annotate_graph(nodes)
-    image = specialists.context(AnnotateConfig(scene_scans=scans))
+    graph = build_graph(same, AnnotateContext, nodes, stepwise=True) if stepwise else annotate_graph(nodes)
+    image = specialists.context(AnnotateConfig(schedule="paper", scene_scans=scans))
     return cast(AnnotateState, await graph.ainvoke({"image": "a.png"}, context=image))
 
 
@@ -172,7 +173,7 @@ async def everything(state: AnnotateState, runtime: Runtime[Context]) -> Annotat
 
 
 async def test_a_whole_graph_over_the_same_state_is_run_alike() -> None:
-    graph = StateGraph(AnnotateState, ImageContext, input_schema=AnnotateInput)
+    graph = StateGraph(AnnotateState, AnnotateContext, input_schema=AnnotateInput)
     graph.add_node("everything", everything)
     graph.add_edge(START, "everything")
     graph.add_edge("everything", END)

@@ -38,7 +38,7 @@ def outcome(state: dict[str, Any]) -> dict[str, Any]:
 
 
 async def in_studio(image: str, **context: Any) -> dict[str, Any]:
-    return await studio.graph.ainvoke({"image": image}, context=StudioContext(**context))
+    return await studio.paper_graph.ainvoke({"image": image}, context=StudioContext(**context))
 
 
 async def in_bulk(image: str, before: Context) -> dict[str, Any]:
@@ -50,7 +50,7 @@ async def in_bulk(image: str, before: Context) -> dict[str, Any]:
 async def test_both_forms_agree_on_every_bundled_scene(scene: Scene) -> None:
     image = str(scene.image_path)
     state = await in_studio(image, scene_scans=1)
-    bulk = await in_bulk(image, await image_context(image, StudioContext(scene_scans=1)))
+    bulk = await in_bulk(image, await image_context(image, StudioContext(scene_scans=1), schedule="paper"))
     assert outcome(state) == outcome(bulk)
     assert state["objects"]
 
@@ -69,9 +69,9 @@ FAILURES: list[tuple[Agent, int, str | None]] = [
 async def test_both_forms_fail_alike(agent: Agent, step: int, subject: str | None) -> None:
     specialists = Specialists("cup", "table", "hand")
     specialists.answers[agent, step, subject] = lambda _: RequestRejectedError("no")
-    config = AnnotateConfig(scene_scans=2, max_objects=2)
+    config = AnnotateConfig(schedule="paper", scene_scans=2, max_objects=2)
     image = specialists.context(config)
-    studio._contexts["a.png", StudioContext()] = image
+    studio._contexts["a.png", StudioContext(), "paper"] = image
     state = await in_studio("a.png")
     other = context_of(ModelClient({"": [guarded(specialists.model)]}), config, image.image)
     assert outcome(state) == outcome(await in_bulk("a.png", other))
@@ -79,16 +79,16 @@ async def test_both_forms_fail_alike(agent: Agent, step: int, subject: str | Non
 
 async def test_without_a_context_it_uses_the_demo_model() -> None:
     image = str(scenes()[0].image_path)
-    state = await studio.graph.ainvoke({"image": image})
+    state = await studio.paper_graph.ainvoke({"image": image})
     assert state["objects"]
-    assert (image, StudioContext()) in studio._contexts
+    assert (image, StudioContext(), "paper") in studio._contexts
 
 
 async def test_only_the_last_few_images_are_kept() -> None:
     images = [str(scene.image_path) for scene in scenes()[: studio.KEPT_IMAGES + 2]]
     for image in images:
         await image_context(image, None)
-    assert [image for image, _ in studio._contexts] == images[2:]
+    assert [image for image, _, _ in studio._contexts] == images[2:]
 
 
 async def test_a_file_that_is_no_image_and_a_model_that_is_none_are_explained(tmp_path: Path) -> None:
@@ -99,13 +99,17 @@ async def test_a_file_that_is_no_image_and_a_model_that_is_none_are_explained(tm
 
 
 def test_every_agent_has_a_node_to_look_at() -> None:
-    drawn = studio.graph.get_graph(xray=True).draw_mermaid()
+    for name in ("perceive", "attributes", "relations", "integrate", "scan", "format"):
+        assert name in studio.graph.get_graph().draw_mermaid()
+    drawn = studio.paper_graph.get_graph(xray=True).draw_mermaid()
     for name in ("AttributeAnalyzer", "RelationReasoner", "AnomalyIntegrator", "perceive", "scan", "format"):
         assert name in drawn
 
 
-def test_the_configuration_of_langgraph_names_this_graph() -> None:
+def test_the_configuration_of_langgraph_names_these_graphs() -> None:
     config = orjson.loads((Path(__file__).parents[2] / "langgraph.json").read_bytes())
+    served = []
     for target in config["graphs"].values():
         module, _, name = target.rpartition(":")
-        assert getattr(import_module(module), name) is studio.graph
+        served.append(getattr(import_module(module), name))
+    assert served == [studio.graph, studio.paper_graph]

@@ -9,8 +9,10 @@ import pytest
 
 from tests.client.scripted import make_request
 from uncanny.agents.context import schema_of
-from uncanny.answers import FORMS, ListForm, read_list
+from uncanny.answers import FORMS, ListForm, own_schema, read_list, shared_schema
 from uncanny.answers.json_text import read_text
+from uncanny.answers.packed import PACKED_FORMS
+from uncanny.models.base import AnswerSchema, Message
 from uncanny.models.noop import OBJECTS, NoopProvider
 
 
@@ -20,6 +22,23 @@ async def test_it_answers_each_form(form: ListForm[Any]) -> None:
     items = read_list(response.text, form)
     assert len(items) == (OBJECTS if form.key == "objects" else 1)
     assert response.finish == "stop"
+
+
+@pytest.mark.parametrize("form", PACKED_FORMS, ids=lambda form: form.key)
+async def test_it_answers_each_packed_form_for_each_number(form: ListForm[Any]) -> None:
+    question = Message("user", ('{"id":4,"name":"cup"}\n{"id":5,"name":"table"}',))
+    schema = AnswerSchema(form.key, own_schema(form), shared_schema(PACKED_FORMS))
+    response = await NoopProvider().generate(replace(make_request(), messages=(question,), schema=schema))
+    items = read_list(response.text, form)
+    if form.key in ("objects", "findings"):
+        assert len(items) == (OBJECTS if form.key == "objects" else 1)
+    else:
+        numbers = [getattr(item, "object_id", None) or next(iter(numbers_of(item))) for item in items]
+        assert numbers == [4, 5]
+
+
+def numbers_of(item: Any) -> tuple[int, ...]:
+    return tuple(getattr(item, "ids", ()) or getattr(item, "object_ids", ()))
 
 
 async def test_it_answers_free_prompts_with_text_and_costs_nothing() -> None:

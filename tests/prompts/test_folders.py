@@ -126,7 +126,7 @@ def make_parent(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda _path: None, "is not there. `uncanny prompts mcq -o DIR` writes 6 texts to begin from."),
+        (lambda _path: None, "is not there. `uncanny prompts mcq` shows 6 texts to begin from"),
         (make_file, "is a file and no folder of texts. Name the folder it is in"),
         (Path.mkdir, "holds no texts"),
         (make_parent, "holds texts of several protocols. Name "),

@@ -53,13 +53,14 @@ async def test_every_prompt_is_asked_by_some_agent_and_every_text_asked_is_a_pro
     specialists.answers["AttributeAnalyzer", 2, None] = in_turn(
         text_response("hm?"), listed("attributes", {"name": "odd", "observed": "x", "explanation": "x"})
     )
-    image = specialists.context(AnnotateConfig(scene_scans=1))
+    image = specialists.context(AnnotateConfig(schedule="paper", scene_scans=1))
     await annotate_graph().ainvoke({"image": "a.png"}, context=image)
     sent = {text for request in specialists.model.requests for text in texts(request)}
     patterns = {name: pattern(prompt.template.template) for name, prompt in ANNOTATE.prompts.items()}
     unused = {name for name, wanted in patterns.items() if not any(wanted.search(text) for text in sent)}
-    assert not unused
-    ids = {ANNOTATE[name].id for name in patterns if name not in ("system", "relation_context")}
+    assert unused == {"strict"}
+    parts = ("system", "relation_context", "open", "strict")
+    ids = {ANNOTATE[name].id for name in patterns if name not in parts}
     recorded = {call.prompt for call in image.scope.calls}
     assert recorded == ids - {ANNOTATE["repair"].id, ANNOTATE["repair_text"].id}
 

@@ -43,18 +43,18 @@ class Annotated:
     calls: list[CallRecord]
 
 
-def annotator(asked: Specialists, *fallbacks: Endpoint, **config: Any) -> Annotator:
+def annotator(asked: Specialists, *fallbacks: Endpoint, **options: Any) -> Annotator:
     own = guarded(asked.model)
     model = ModelId("script", "one")
+    # `Specialists` answer the questions of the paper's schedule.
+    config = AnnotateConfig(**{"schedule": "paper", **options})
     engine = Engine(
         ModelClient({"": [own, *fallbacks]}),
         {model: own},
         common_limits([asked.model.capabilities]),
         PriceTable([]),
     )
-    task = AnnotateTask(
-        folder=RunFolder(Path()), paths=(), models=ModelOptions(model), config=AnnotateConfig(**config)
-    )
+    task = AnnotateTask(folder=RunFolder(Path()), paths=(), models=ModelOptions(model), config=config)
     return Annotator(task, engine)
 
 

@@ -27,13 +27,13 @@ ANOMALY = {"name": "NAME", "phenomenon": "It is KEY.", "reasoning": "KEY", "seve
 
 def answer(question: str, key: str) -> str:
     """A valid answer to any question of detection, MCQ and realism, with the key in it."""
-    if "Is it realistic?" in question:
+    if "Is it realistic, so that" in question:
         text = "Assessment: KEY\n\nVerdict: Yes"
     elif "looks more real" in question:
         text = "KEY\nVerdict: First"
     elif "made by an image generator?" in question:
-        text = "yes"
-    elif "what in this picture could not be so" in question:
+        text = "Verdict: Yes"
+    elif "What in this picture could not be so" in question:
         text = orjson.dumps({"anomalies": [ANOMALY]}).decode().replace("NAME", "KEY in the picture")
     else:
         text = "KEY"

@@ -24,7 +24,8 @@ def test_thirty_percent_of_all_answers_faulty(provider: str, tmp_path: Path, run
     images = pictures(tmp_path / "in", 12)
     with serving(objects=3, faults=faults, seed=3) as server:
         arguments = ("annotate", images, *server.asked(provider), "-o", run.path, "--timeout", "2")
-        done = uncanny_here(*arguments, "--concurrency", "16")
+        # By its many calls an image each fault strikes.
+        done = uncanny_here(*arguments, "--concurrency", "16", "--schedule", "paper")
         stats = server.stats()
     check_no_traceback(done)
     assert all(number > 0 for number in stats["faults"].values()), "make it longer: not all faults struck"
@@ -48,15 +49,26 @@ def test_thirty_percent_of_all_answers_faulty(provider: str, tmp_path: Path, run
 
 
 @pytest.mark.parametrize("fault", ["malformed", "refusal"])
-def test_a_model_that_never_answers_right(fault: FaultName, tmp_path: Path, run: Run) -> None:
+@pytest.mark.parametrize(
+    ("schedule", "agents"),
+    [
+        ("packed", ["SceneScanner", "ObjectPerceiver"]),
+        ("paper", ["ObjectPerceiver"]),
+        ("single", ["SceneScanner"]),
+    ],
+)
+def test_a_model_that_never_answers_right(
+    schedule: str, agents: list[str], fault: FaultName, tmp_path: Path, run: Run
+) -> None:
     images = pictures(tmp_path / "in", 3)
     with serving(objects=3, faults={fault: 1.0}) as server:
-        done = uncanny_here("annotate", images, *server.asked(), "-o", run.path, "-q")
+        options = ("-o", run.path, "-q", "--schedule", schedule)
+        done = uncanny_here("annotate", images, *server.asked(), *options)
     assert (done.code, done.out, done.err) == (1, "", "")
     assert run.statuses() == {"failed": 3}
     expected = "refused" if fault == "refusal" else "unparseable"
     for record in run.records():
-        assert [(error.agent, error.kind) for error in record.errors] == [("ObjectPerceiver", expected)]
+        assert [(error.agent, error.kind) for error in record.errors] == [(each, expected) for each in agents]
     assert run.manifest()["totals"]["outcomes"]["answered"] == 0
 
 
@@ -66,7 +78,8 @@ def test_cut_off_answers_are_asked_for_at_twice_the_length_up_to_sixteen_thousan
 ) -> None:
     images = pictures(tmp_path / "in", 1)
     with serving(objects=3, faults={"length": 1.0}) as server:
-        done = uncanny_here("annotate", images, *server.asked(provider), "-o", run.path, "--repeats", "1")
+        options = ("-o", run.path, "--scene-scans", "0")
+        done = uncanny_here("annotate", images, *server.asked(provider), *options)
         assert server.requests() == 4
     assert done.code == 1
     (record,) = run.records()
@@ -103,7 +116,8 @@ def test_half_of_all_answers_cut_off_is_only_slower(tmp_path: Path, run: Run) ->
 def test_a_failed_object_makes_an_image_partial_and_names_the_step(tmp_path: Path, run: Run) -> None:
     images = pictures(tmp_path / "in", 6)
     with serving(objects=4, faults={"refusal": 0.06}, seed=4) as server:
-        done = uncanny_here("annotate", images, *server.asked(), "-o", run.path)
+        options = ("-o", run.path, "--schedule", "paper")
+        done = uncanny_here("annotate", images, *server.asked(), *options)
     assert done.code == 1
     partial = [record for record in run.records() if record.status == "partial"]
     assert partial
@@ -113,6 +127,28 @@ def test_a_failed_object_makes_an_image_partial_and_names_the_step(tmp_path: Pat
             assert error.object in {found.name for found in record.objects}
             assert (error.kind, error.step > 0) == ("refused", True)
         assert f"{record.errors[0].agent} {record.errors[0].step}: " in done.out
+    for record in run.records():
+        if record.status == "failed":
+            assert record.errors[-1].agent in ("ObjectPerceiver", "AnomalyFormatter")
+
+
+def test_a_refused_batch_makes_an_image_partial_and_names_each_of_its_objects(
+    tmp_path: Path, run: Run
+) -> None:
+    images = pictures(tmp_path / "in", 12)
+    with serving(objects=8, faults={"refusal": 0.1}, seed=4) as server:
+        done = uncanny_here("annotate", images, *server.asked(), "-o", run.path)
+    assert done.code == 1
+    batched = ("AttributeAnalyzer", "RelationReasoner")
+    partial = [record for record in run.records() if record.status == "partial"]
+    assert any(error.agent in batched for record in partial for error in record.errors)
+    for record in partial:
+        assert record.anomalies
+        names = [found.name for found in record.objects]
+        for agent in batched:
+            missed = [error.object for error in record.errors if error.agent == agent]
+            assert missed in ([], names[:4], names[4:], names)
+        assert {error.kind for error in record.errors} == {"refused"}
     for record in run.records():
         if record.status == "failed":
             assert record.errors[-1].agent in ("ObjectPerceiver", "AnomalyFormatter")

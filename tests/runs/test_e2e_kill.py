@@ -20,8 +20,8 @@ IMAGES = 40
 LONGEST_S = 0.3
 
 
-def command(images: Path, server: Server, run: Path) -> list[object]:
-    options: list[object] = ["--concurrency", str(CONCURRENCY), "-q", "--no-report"]
+def command(images: Path, server: Server, run: Path, schedule: str) -> list[object]:
+    options: list[object] = ["--concurrency", str(CONCURRENCY), "-q", "--no-report", "--schedule", schedule]
     return ["annotate", images, *server.asked(), *options, "-o", run]
 
 
@@ -46,12 +46,12 @@ def test_fifty_kills_lose_nothing(tmp_path: Path, run: Run, capsys: pytest.Captu
     images = pictures(tmp_path / "in", IMAGES)
     latency = ("--latency-ms", str(LATENCY_MS))
     with serving_process(*latency) as server:
-        undisturbed = uncanny(*command(images, server, tmp_path / "undisturbed"))
+        undisturbed = uncanny(*command(images, server, tmp_path / "undisturbed", "paper"))
         assert (undisturbed.code, undisturbed.err) == (0, "")
         needed = server.requests()
     dice = random.Random(50)
     with serving_process(*latency) as server:
-        arguments = command(images, server, run.path)
+        arguments = command(images, server, run.path, "paper")
         most_in_flight = 0
         for _ in range(KILLS):
             most_in_flight += min(CONCURRENCY, kill_once(arguments, server, dice))
@@ -90,17 +90,22 @@ def check_calls(run: Run) -> None:
     )
 
 
-def test_killed_once_and_started_again(tmp_path: Path, run: Run) -> None:
+@pytest.mark.parametrize(
+    ("schedule", "an_image", "asked"), [("packed", 1 + 1 + 2 + 2, 10), ("paper", 3 + 6 * 3 + 1, 30)]
+)
+def test_killed_once_and_started_again(
+    schedule: str, an_image: int, asked: int, tmp_path: Path, run: Run
+) -> None:
     images = pictures(tmp_path / "in", 4)
     with serving(latency_ms=30, objects=3) as server:
-        arguments = command(images, server, run.path)
+        arguments = command(images, server, run.path, schedule)
         with start(*arguments) as process:
-            while server.requests() < 30:
+            while server.requests() < asked:
                 assert process.poll() is None
                 time.sleep(0.005)
             process.kill()
         assert uncanny_here(*arguments).code == 0
-        needed = 4 * (3 + 6 * 3 + 1)
+        needed = 4 * an_image
         assert needed <= server.requests() <= needed + CONCURRENCY
     assert run.statuses() == {"ok": 4}
     assert len(run.calls()) == needed

@@ -107,6 +107,7 @@ def test_nobody_listens(images: Path, run: Run) -> None:
 def test_a_server_that_dies_is_given_up_and_the_run_goes_on_when_it_is_back(images: Path, run: Run) -> None:
     with serving(objects=4, latency_ms=30) as server:
         arguments = ["annotate", images, *server.asked(), "-o", run.path, "--patience", "2"]
+        arguments += ["--schedule", "paper"]
         process = start(*arguments, "--concurrency", "4")
         while server.requests() < 4 * (3 + 6 * 4 + 1):
             assert process.poll() is None
@@ -128,6 +129,7 @@ def test_a_server_that_dies_is_given_up_and_the_run_goes_on_when_it_is_back(imag
 def test_a_server_that_dies_before_the_first_image_is_done(tmp_path: Path, run: Run) -> None:
     with serving(latency_ms=30) as server:
         arguments = ("annotate", pictures(tmp_path / "in", 1), *server.asked(), "-o", run.path)
+        arguments = (*arguments, "--schedule", "paper")
         process = start(*arguments, "--patience", "1")
         while server.requests() < 10:
             assert process.poll() is None
@@ -146,7 +148,7 @@ def test_a_server_that_dies_before_the_first_image_is_done(tmp_path: Path, run: 
     ["openai", *(pytest.param(each, marks=pytest.mark.slow) for each in ("anthropic", "vllm", OTHER))],
 )
 def test_the_key_shows_nowhere(provider: str, tmp_path: Path, run: Run) -> None:
-    images = pictures(tmp_path / "in", 3)
+    images = pictures(tmp_path / "in", 6)
     variable = provider.upper().replace("-", "_") + "_API_KEY"
     faults = {"500": 0.05, "cut": 0.05, "malformed": 0.05, "refusal": 0.03, "truncated-json": 0.05}
     outputs = []

@@ -18,7 +18,7 @@ from uncanny.prompts.folders import read_prompts
 SYSTEM = "Look closely, and answer in English."
 RUNS: dict[str, tuple[str, str]] = {
     # command: (protocol, file of records)
-    "annotate": ("annotate", "annotations.jsonl"),
+    "annotate": ("packed", "annotations.jsonl"),
     "detect": ("detect", "annotations.jsonl"),
     "mcq run": ("mcq", "answers.jsonl"),
     "realism run": ("realism", "verdicts.jsonl"),
@@ -71,7 +71,7 @@ def test_an_audit_asks_all_generators_with_them(texts: Path, tmp_path: Path) -> 
     sources = ("drawn=scenes:drawn", "rendered=scenes:rendered")
     options = ("-m", "demo", "-o", out, "--limit", "1", "--prompts", texts, "--quiet")
     assert uncanny_here("audit", *sources, *options).code == 0
-    mixed = read_prompts("annotate", texts)
+    mixed = read_prompts("packed", texts)
     for name in ("drawn", "rendered"):
         run = Run(out / name)
         assert run.manifest()["prompts"]["own"] == ["system"]
@@ -176,7 +176,7 @@ def test_a_forecast_counts_the_texts_that_are_asked(texts: Path, tmp_path: Path)
 
 def test_from_python(texts: Path, tmp_path: Path) -> None:
     image = scenes()[0].image_path
-    mixed = read_prompts("annotate", texts)
+    mixed = read_prompts("packed", texts)
     assert uncanny.annotate_image(image, model="demo", prompts=texts).prompts == mixed.id
     run = uncanny.annotate(image, model="demo", out=tmp_path / "run", prompts=str(texts))
     assert [record.prompts for record in run.annotations] == [mixed.id]
@@ -219,4 +219,8 @@ def test_prompts_shows_texts_and_writes_them(tmp_path: Path) -> None:
     assert (again.code, again.out) == (2, "")
     assert "source.md is there already and says something else" in again.err
     assert uncanny_here("prompts", "-o", tmp_path / "all").code == 0
-    assert {path.name for path in (tmp_path / "all").iterdir()} == {name for name, _ in RUNS.values()}
+    assert {path.name for path in (tmp_path / "all").iterdir()} == {
+        "annotate",
+        "single",
+        *(name for name, _ in RUNS.values()),
+    }

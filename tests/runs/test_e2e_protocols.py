@@ -62,63 +62,98 @@ def test_clean_scenes_are_ok_with_nothing_found_and_no_formatter(demo: Run) -> N
     assert {record.status for record in clean} == {"ok"}
     for record in clean:
         agents = {call["agent"] for call in demo.calls() if call["image"] == record.image}
-        assert agents == {"ObjectPerceiver", "AttributeAnalyzer", "RelationReasoner"}
-        assert record.usage.calls == 3 + 4 * len(record.objects)
+        assert agents == {"ObjectPerceiver", "SceneScanner", "AttributeAnalyzer", "RelationReasoner"}
+        assert record.usage.calls == 1 + 1 + 2 * -(-len(record.objects) // 6)
 
 
-def test_fifty_two_calls_for_eight_objects(tmp_path: Path, run: Run) -> None:
+@pytest.mark.parametrize(
+    ("options", "calls"),
+    [
+        ((), 1 + 1 + 2 * 2 + 2),
+        (("--repeats", "2", "--scene-scans", "3", "--batch-objects", "3"), 2 + 3 + 2 * 3 + 2),
+        (("--schedule", "paper"), 3 + 6 * 8 + 1),
+        (("--schedule", "single"), 1),
+    ],
+)
+def test_calls_for_eight_objects(options: tuple[str, ...], calls: int, tmp_path: Path, run: Run) -> None:
+    images = pictures(tmp_path / "in", 1)
     with serving(objects=8) as server:
-        done = uncanny_here(
-            "annotate", pictures(tmp_path / "in", 1), *server.asked(), "-o", run.path, "--json"
-        )
+        done = uncanny_here("annotate", images, *server.asked(), "-o", run.path, "--json", *options)
         assert done.code == 0
-        assert done.json()["totals"]["calls"] == server.requests() == 3 + 6 * 8 + 1
+        assert done.json()["totals"]["calls"] == server.requests() == calls
 
 
 # The server takes schema, system text and all up to the image as the prefix. Hosted models are sent one
-# schema for all steps: free and constrained answers make two prefixes. Servers whose grammars do not enter
-# the prompt are sent each step's own, which the fake server counts apart: free, and four kinds of list.
+# schema for all steps, so that all of a packed image's calls share a prefix, which the fake server tells from
+# that of the integrator with its enlarged parts; free answers, of which the paper's schedule has some, make a
+# second one. Servers whose grammars do not enter the prompt are sent each step's own,
+# which the fake server counts apart: five kinds of list, or free text and four kinds.
 PREFIXES = {
-    "openai": {"an image": 2, "no image": 2},
-    "anthropic": {"an image": 2, "no image": 2},
-    "vllm": {"an image": 5, "no image": 2},
-    "openai-compatible": {"an image": 5, "no image": 2},
+    # All calls of the packed schedule about an image share one, which the enlarged parts continue.
+    ("packed", "openai"): {"an image": 1, "no image": 1},
+    ("packed", "anthropic"): {"an image": 1, "no image": 1},
+    ("packed", "vllm"): {"an image": 3, "no image": 1},
+    ("packed", "openai-compatible"): {"an image": 3, "no image": 1},
+    ("paper", "openai"): {"an image": 2, "no image": 2},
+    ("paper", "anthropic"): {"an image": 2, "no image": 2},
+    ("paper", "vllm"): {"an image": 5, "no image": 2},
+    ("paper", "openai-compatible"): {"an image": 5, "no image": 2},
 }
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_all_calls_of_an_image_share_their_prefix(provider: str, tmp_path: Path, run: Run) -> None:
+@pytest.mark.parametrize(("schedule", "provider"), PREFIXES)
+def test_all_calls_of_an_image_share_their_prefix(
+    schedule: str, provider: str, tmp_path: Path, run: Run
+) -> None:
     images = 3
+    prefixes = PREFIXES[schedule, provider]
     folder = pictures(tmp_path / "in", images)
+    options = ("-o", run.path, "-q", "--no-report", "--schedule", schedule)
     with serving(objects=3) as server:
-        assert (
-            uncanny_here(
-                "annotate", folder, *server.asked(provider), "-o", run.path, "-q", "--no-report"
-            ).code
-            == 0
-        )
-        expected = PREFIXES[provider]["an image"] * images + PREFIXES[provider]["no image"]
+        assert uncanny_here("annotate", folder, *server.asked(provider), *options).code == 0
+        with_parts = images if provider in ("openai", "anthropic") and schedule == "packed" else 0
+        expected = prefixes["an image"] * images + prefixes["no image"] + with_parts
         assert server.stats()["unique_prefixes"] == expected
     cached = [call for call in run.calls() if call["sees_image"] and call["cached_tokens"]]
     seeing = [call for call in run.calls() if call["sees_image"]]
-    assert len(seeing) - len(cached) == PREFIXES[provider]["an image"] * images
+    assert len(seeing) - len(cached) == prefixes["an image"] * images
+
+
+LATENCY = timedelta(milliseconds=60)
+
+
+def started(run: Run, agent: str) -> list[datetime]:
+    """When the first calls of an agent began."""
+    calls = [call for call in run.calls() if (call["agent"], call["step"]) == (agent, 1)]
+    return sorted(datetime.fromisoformat(call["started"]) for call in calls)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_first_call_of_a_prefix_comes_back_before_others_go_out(
     provider: str, tmp_path: Path, run: Run
 ) -> None:
-    latency = timedelta(milliseconds=60)
     folder = pictures(tmp_path / "in", 1)
-    with serving(objects=4, latency_ms=latency / timedelta(milliseconds=1)) as server:
-        assert uncanny_here("annotate", folder, *server.asked(provider), "-o", run.path, "-q").code == 0
+    options = ("-o", run.path, "-q", "--schedule", "paper")
+    with serving(objects=4, latency_ms=LATENCY / timedelta(milliseconds=1)) as server:
+        assert uncanny_here("annotate", folder, *server.asked(provider), *options).code == 0
         assert server.stats()["max_concurrent"] >= 2
-    drafts = [call for call in run.calls() if call["agent"] == "ObjectPerceiver"]
-    first, *others = sorted(datetime.fromisoformat(call["started"]) for call in drafts)
+    first, *others = started(run, "ObjectPerceiver")
     assert len(others) == 2
-    assert all(other >= first + latency for other in others)
+    assert all(other >= first + LATENCY for other in others)
     if provider in ("openai", "anthropic"):  # the first free text opens a second prefix there
-        looks = [c for c in run.calls() if (c["agent"], c["step"]) == ("AttributeAnalyzer", 1)]
-        ahead, *rest = sorted(datetime.fromisoformat(call["started"]) for call in looks)
+        ahead, *rest = started(run, "AttributeAnalyzer")
         assert len(rest) == 3
-        assert all(other >= ahead + latency for other in rest)
+        assert all(other >= ahead + LATENCY for other in rest)
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_scans_and_drafts_share_the_first_prefix_of_a_packed_image(
+    provider: str, tmp_path: Path, run: Run
+) -> None:
+    folder = pictures(tmp_path / "in", 1)
+    options = ("-o", run.path, "-q", "--repeats", "2", "--scene-scans", "2")
+    with serving(objects=4, latency_ms=LATENCY / timedelta(milliseconds=1)) as server:
+        assert uncanny_here("annotate", folder, *server.asked(provider), *options).code == 0
+    first, *others = sorted([*started(run, "ObjectPerceiver"), *started(run, "SceneScanner")])
+    assert len(others) == 3
+    assert all(other >= first + LATENCY for other in others)

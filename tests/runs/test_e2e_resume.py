@@ -15,7 +15,8 @@ from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, u
 from uncanny.demo.server.app import FaultName
 from uncanny.schema import Annotation
 
-AN_IMAGE = 3 + 6 * 2 + 1
+AN_IMAGE = 1 + 1 + 2 + 2
+PAPER_IMAGE = 3 + 6 * 2 + 1
 
 
 @pytest.fixture(scope="module")
@@ -29,20 +30,27 @@ def images(tmp_path: Path) -> Path:
     return pictures(tmp_path / "in", 3)
 
 
-def command(images: Path, server: Server, run: Run) -> list[object]:
-    return ["annotate", images, *server.asked(), "-o", run.path, "--no-report"]
+def command(images: Path, server: Server, run: Run, *options: object) -> list[object]:
+    return ["annotate", images, *server.asked(), "-o", run.path, "--no-report", *options]
 
 
-def test_a_finished_run_asks_nothing(server: Server, images: Path, run: Run) -> None:
-    arguments = command(images, server, run)
+@pytest.mark.parametrize(
+    ("schedule", "an_image"), [("packed", AN_IMAGE), ("paper", PAPER_IMAGE), ("single", 1)]
+)
+def test_a_finished_run_asks_nothing(
+    schedule: str, an_image: int, server: Server, images: Path, run: Run
+) -> None:
+    arguments = command(images, server, run, "--schedule", schedule)
     before = server.requests()
     assert uncanny_here(*arguments).code == 0
     files = {name: (run.path / name).read_bytes() for name in ("annotations.jsonl", "calls.jsonl")}
     asked = server.requests()
-    assert asked - before == 3 * AN_IMAGE
-    done = uncanny_here(*arguments, "--json")
-    assert (done.code, server.requests()) == (0, asked)
-    assert done.json()["totals"]["calls"] == 3 * AN_IMAGE
+    assert asked - before == 3 * an_image
+    # And without the schedule, which is then the run's.
+    for again in (arguments, command(images, server, run)):
+        done = uncanny_here(*again, "--json")
+        assert (done.code, server.requests()) == (0, asked)
+        assert done.json()["totals"]["calls"] == 3 * an_image
     assert files == {name: (run.path / name).read_bytes() for name in files}
 
 
@@ -51,6 +59,12 @@ def test_a_finished_run_asks_nothing(server: Server, images: Path, run: Run) -> 
     [
         (["--temperature", "0.5"], "plan.temperature: 0.3 before, 0.5 now"),
         (["--repeats", "2"], "repeats"),
+        (["--schedule", "paper"], "plan.schedule: 'packed' before, 'paper' now"),
+        (["--scene-scans", "0"], "scene_scans"),
+        (["--batch-objects", "3"], "batch_objects"),
+        (["--strictness", "strict"], "strictness"),
+        (["--language", "German"], "language"),
+        (["--box-format", "pixels"], "box_format"),
         (["--max-objects", "1"], "max_objects"),
         (["--max-side", "16"], "max_side"),
         (["--role", "formatter=openai/other"], "formatter"),
@@ -135,17 +149,24 @@ def test_what_failed_is_asked_again_unless_told_otherwise(images: Path, run: Run
     assert run.statuses() == {"ok": 3}
 
 
-def test_a_partial_image_asks_only_what_failed(tmp_path: Path, run: Run) -> None:
+@pytest.mark.parametrize(
+    ("schedule", "an_image", "refused"),
+    # Findings of a partial image are fewer: what is asked about all of them is another question now.
+    [("packed", 1 + 1 + 2 + 2, 0.2), ("paper", 3 + 6 * 4 + 1, 0.05)],
+)
+def test_a_partial_image_asks_only_what_failed(
+    schedule: str, an_image: int, refused: float, tmp_path: Path, run: Run
+) -> None:
     images = pictures(tmp_path / "in", 4)
-    with serving(objects=4, faults={"refusal": 0.05}, seed=4) as server:
+    faults: dict[FaultName, float] = {"refusal": refused}
+    with serving(objects=4, faults=faults, seed=4) as server:
         port = server.port
-        assert uncanny_here(*command(images, server, run)).code == 1
+        assert uncanny_here(*command(images, server, run, "--schedule", schedule)).code == 1
         answered = run.manifest()["totals"]["outcomes"]["answered"]
         assert run.statuses()["partial"] > 0
     with serving(objects=4, port=port) as server:
         assert uncanny_here(*command(images, server, run)).code == 0
-        # Formatters of partial images saw fewer findings: theirs is another question now.
-        assert server.requests() <= 4 * (3 + 6 * 4 + 1) - answered + 4
+        assert server.requests() <= 4 * an_image - answered + 4 * (2 if schedule == "packed" else 1)
     assert run.statuses() == {"ok": 4}
 
 
@@ -178,7 +199,7 @@ def test_equal_files_are_asked_about_once(server: Server, images: Path, run: Run
             first[0].objects,
         )
         if record is not first[0]:
-            assert record.model_extra == {"duplicate_of": first[0].image}
+            assert record.model_extra == {**(first[0].model_extra or {}), "duplicate_of": first[0].image}
             assert record.usage.calls == 0
     assert done.json()["totals"]["duplicates"] == 2
 

@@ -27,7 +27,7 @@ from tests.runs.e2e import (
 )
 
 DATA = Path(__file__).parents[1] / "data" / "runs_0.1.0"
-AN_IMAGE = 3 + 6 * 2 + 1
+AN_IMAGE = 1 + 1 + 2 + 2
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +78,8 @@ def test_records_of_another_model_are_not_taken_over(server: Server, images: Pat
     assert {name: after[name] for name in before} == before
     assert server.requests() == asked
     lines = (run.path / "annotations.jsonl").read_bytes()
-    (run.path / "annotations.jsonl").write_bytes(
-        lines.replace(b'"prompts":"annotate@', b'"prompts":"annotate@9')
-    )
-    check_refused(uncanny_here(*arguments), "prompts: 'annotate@9")
+    (run.path / "annotations.jsonl").write_bytes(lines.replace(b'"prompts":"packed@', b'"prompts":"packed@9'))
+    check_refused(uncanny_here(*arguments), "prompts: 'packed@9")
 
 
 def test_without_run_json_the_run_goes_on_with_what_it_had_spent(

@@ -27,13 +27,16 @@ from tests.runs.e2e import (
 
 CONCURRENCY = 4
 AN_IMAGE = 3 + 6 * 3 + 1
+# Many calls an image, so that there is much to interrupt.
+PAPER = ("--schedule", "paper")
 
 
 def started(
     server: Server, images: Path, run: Run, requests: int
 ) -> tuple[list[object], subprocess.Popen[bytes]]:
     """A run that has made at least so many requests."""
-    arguments = ["annotate", images, *server.asked(), "-o", run.path, "--concurrency", str(CONCURRENCY)]
+    options = ("-o", run.path, "--concurrency", str(CONCURRENCY), *PAPER)
+    arguments = ["annotate", images, *server.asked(), *options]
     process = start(*arguments)
     while server.requests() < requests:
         assert process.poll() is None
@@ -74,7 +77,7 @@ def test_most_of_what_was_asked_before_an_interrupt_belongs_to_finished_images(
     number, an_image = 24, 3 + 6 * 8 + 1
     images = pictures(tmp_path / "in", number)
     with serving(objects=8, latency_ms=50) as server:
-        process = start("annotate", images, *server.asked(), "--concurrency", "40", "-o", run.path)
+        process = start("annotate", images, *server.asked(), "--concurrency", "40", "-o", run.path, *PAPER)
         while server.requests() < number * an_image // 3:
             assert process.poll() is None
             time.sleep(0.005)

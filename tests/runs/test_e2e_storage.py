@@ -38,7 +38,9 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="needs limits on file
 
 
 def command(images: Path, server: Server, run: Path) -> list[object]:
-    return ["annotate", images, *server.asked(), "-o", run, "--concurrency", str(CONCURRENCY)]
+    # Many calls an image, so that much happens between two records.
+    options = ("-o", run, "--concurrency", str(CONCURRENCY), "--schedule", "paper")
+    return ["annotate", images, *server.asked(), *options]
 
 
 def started(arguments: list[object], server: Server, requests: int) -> subprocess.Popen[bytes]:

@@ -12,6 +12,8 @@ import orjson
 import pytest
 
 from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, uncanny_here
+from uncanny.agents import AnnotateConfig
+from uncanny.agents.steps import ScheduleName
 from uncanny.eval.annotate.run import AnnotateTask
 from uncanny.eval.mcq.data.load import load
 from uncanny.eval.mcq.run import McqTask
@@ -40,13 +42,14 @@ def images(tmp_path: Path) -> Path:
     return pictures(tmp_path / "in", 3)
 
 
-def begun(images: Path, run: Run, prompts: PromptSet) -> list[object]:
+def begun(images: Path, run: Run, prompts: PromptSet, schedule: ScheduleName = "packed") -> list[object]:
     """A run over one image of three with these texts; returns the command that goes on with it."""
     models = ModelOptions(parse_model("noop"))
     task = AnnotateTask(
         folder=RunFolder(run.path),
         paths=[images],
         models=models,
+        config=AnnotateConfig(schedule=schedule),
         options=RunOptions(limit=1),
         prompts=prompts,
     )
@@ -101,18 +104,21 @@ def test_a_finished_run_of_before_has_nothing_to_say(earlier: Path) -> None:
 
 def test_a_new_run_keeps_its_texts(images: Path, run: Run) -> None:
     assert uncanny_here("annotate", images, "-m", "noop", "-o", run.path, "--no-report").code == 0
-    own = prompt_set("annotate")
+    own = prompt_set("packed")
     prompts = run.manifest()["prompts"]
     assert (prompts["id"], prompts["texts"]) == (own.id, own.texts())
 
 
-def test_a_run_goes_on_with_the_texts_it_keeps(images: Path, run: Run) -> None:
-    theirs = reworded("annotate")
-    done = uncanny_here(*begun(images, run, theirs))
+@pytest.mark.parametrize(("schedule", "texts"), [("packed", "packed"), ("paper", "annotate")])
+def test_a_run_goes_on_with_the_texts_it_keeps(
+    schedule: ScheduleName, texts: str, images: Path, run: Run
+) -> None:
+    theirs = reworded(texts)
+    done = uncanny_here(*begun(images, run, theirs, schedule))
     assert done.code == 0
     assert done.told == (
         f"Warning: {run.path} was begun with the texts {theirs.id} and goes on with them. "
-        f"Name another folder with -o to ask with those of this version, {prompt_set('annotate').id}.\n"
+        f"Name another folder with -o to ask with those of this version, {prompt_set(texts).id}.\n"
     )
     assert {record.prompts for record in run.records()} == {theirs.id}
     assert {call["prompt"] for call in run.calls()} <= {prompt.id for prompt in theirs.prompts.values()}
@@ -126,29 +132,29 @@ def test_a_run_goes_on_with_the_texts_it_keeps(images: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     "kept",
     [
-        {"id": "annotate@00000000"},
-        {"id": "annotate@00000000", "texts": None},
-        {"id": "annotate@00000000", "texts": {"system": 7}},
-        {"id": "../annotate", "texts": {}},
+        {"id": "packed@00000000"},
+        {"id": "packed@00000000", "texts": None},
+        {"id": "packed@00000000", "texts": {"system": 7}},
+        {"id": "../packed", "texts": {}},
         {"id": None},
     ],
     ids=["not those", "none", "no texts", "a path", "no id"],
 )
 def test_texts_that_are_known_nowhere_end_it(kept: dict[str, Any], images: Path, run: Run) -> None:
-    command = begun(images, run, reworded("annotate"))
+    command = begun(images, run, reworded("packed"))
     changed(run, kept)
     before = (run.path / "calls.jsonl").read_bytes()
     check_refused(uncanny_here(*command), run, before)
 
 
 def test_texts_that_this_version_cannot_ask_with_end_it(images: Path, run: Run) -> None:
-    texts = prompt_set("annotate").texts()
-    fewer = make_set("annotate", {name: text for name, text in texts.items() if name != "format"})
-    command = begun(images, run, reworded("annotate"))
+    texts = prompt_set("packed").texts()
+    fewer = make_set("packed", {name: text for name, text in texts.items() if name != "format"})
+    command = begun(images, run, reworded("packed"))
     changed(run, {"id": fewer.id, "texts": fewer.texts()})
     before = (run.path / "calls.jsonl").read_bytes()
     check_refused(uncanny_here(*command), run, before)
-    more = make_set("annotate", texts | {"format": "Format $findings in $language."})
+    more = make_set("packed", texts | {"format": "Format $findings in $language."})
     changed(run, {"id": more.id, "texts": more.texts()})
     check_refused(uncanny_here(*command), run, before)
 
@@ -221,7 +227,7 @@ def check_went_on(run: Run, done: Done, set_id: str) -> None:
 
 
 def test_all_generators_of_an_audit_are_asked_with_the_same_texts(tmp_path: Path) -> None:
-    theirs, out = reworded("annotate"), tmp_path / "out"
+    theirs, out = reworded("packed"), tmp_path / "out"
     folders = {name: pictures(tmp_path / name, 2, first) for name, first in (("a", 0), ("b", 2))}
     begun(folders["b"], Run(out / "b"), theirs)
     done = uncanny_here(

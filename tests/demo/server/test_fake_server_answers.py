@@ -47,7 +47,7 @@ def prompts(scene: Scene) -> list[tuple[str, bool]]:
         (PROMPTS["attribute_verify"].fill(object=about, notes="none"), True),
         (PROMPTS["relation_look"].fill(object=about, attributes="[]"), False),
         (PROMPTS["relation_verify"].fill(object=about, attributes="[]", notes="none"), True),
-        (PROMPTS["format"].fill(findings=orjson.dumps(findings).decode()), True),
+        (PROMPTS["format"].fill(names="", findings=orjson.dumps(findings).decode()), True),
         (PROMPTS["scan"].fill(scan="1", scans="1"), True),
     ]
 
@@ -65,7 +65,7 @@ async def test_scenes_over_http(scene: Scene, url: str) -> None:
     encoded, kind = base64.b64encode(data).decode(), f"image/{scene.image_path.suffix[1:]}"
     picture = {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{encoded}"}}
     block = {"type": "image", "source": {"type": "base64", "media_type": kind, "data": encoded}}
-    schema = {"type": "object", "properties": {"any": {}}}
+    schema = {"type": "object", "properties": {"answer": {"type": "object"}}}
     async with httpx.AsyncClient(base_url=url) as client:
         for text, listed in prompts(scene):
             expected = await in_process(text, listed, data)

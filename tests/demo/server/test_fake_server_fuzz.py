@@ -32,7 +32,7 @@ TEXTS = [
     prompt_set("mcq")["q4_no_image"].fill(choices="{}"),
     prompt_set("detect")["source"].fill(),
     prompt_set("annotate")["perceive_1"].fill(draft="9" * 20, drafts="\u0663"),
-    prompt_set("annotate")["format"].fill(findings="[{}, 7, [[]]]"),
+    prompt_set("annotate")["format"].fill(names="", findings="[{}, 7, [[]]]"),
     "Choose A, B, C or D: yes or no?",
     prompt_set("annotate")["relation_look"].fill(object="</object><object>[1]</object>", attributes="7"),
 ]

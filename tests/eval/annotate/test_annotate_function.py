@@ -12,7 +12,7 @@ from PIL import Image
 
 import uncanny
 from tests.runs.e2e import uncanny_here
-from uncanny.agents.context import ImageContext
+from uncanny.agents.annotate_context import AnnotateContext
 from uncanny.agents.state import AnnotateState, Context
 from uncanny.demo.scenes import scenes
 from uncanny.eval.annotate.run import AnnotateRun
@@ -159,7 +159,7 @@ def test_a_graph_that_tells_nothing_is_not_taken_for_a_flawless_image(tmp_path: 
     async def nothing(state: AnnotateState) -> AnnotateState:  # noqa: ARG001 - a node gets the state
         return {}
 
-    own = StateGraph(AnnotateState, ImageContext, input_schema=AnnotateInput)
+    own = StateGraph(AnnotateState, AnnotateContext, input_schema=AnnotateInput)
     own.add_node("nothing", nothing)
     own.add_edge(START, "nothing")
     graph: AnnotateGraph[Context] = own.compile()
@@ -208,14 +208,14 @@ def test_a_run_and_an_audit_say_in_how_many_images_nothing_was_examined(
 ) -> None:
     monkeypatch.setattr(registry, "_REGISTERED", {})
     uncanny.register_provider("blind", Blind)
-    run = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "blind")
+    run = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "blind", scene_scans=0)
     assert run.summary.statuses["ok"] == 2
     assert any("no object in 2 of 2 images" in warning for warning in run.summary.warnings)
-    resumed = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "blind")
+    resumed = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "blind", scene_scans=0)
     assert resumed.summary.warnings == run.summary.warnings
     audited = uncanny.audit({"blank": run}, resamples=0).leaderboard
     assert any("blank: no object is named in 2 of 2 images" in notice for notice in audited.notices)
-    scanned = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "scanned", scene_scans=1)
+    scanned = uncanny.annotate(PAIR, model="blind/x", out=tmp_path / "scanned")
     assert scanned.summary.warnings == ()
     assert uncanny.audit({"scanned": scanned}, resamples=0).leaderboard.notices == ()
 

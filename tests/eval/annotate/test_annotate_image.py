@@ -162,4 +162,11 @@ async def test_a_scan_that_came_through_leaves_failed_objects_partial(file: Imag
 
 def test_the_settings_of_a_run_have_the_system_text() -> None:
     task = annotator(Specialists()).task
-    assert task.settings().prompts.system == prompt_set("annotate")["system"].template.template
+    texts = prompt_set("annotate")
+    rules = texts["open"].template.template
+    assert rules
+    assert task.settings().prompts.system == texts["system"].fill(strictness=rules, language="English")
+    strict = annotator(Specialists(), strictness="strict", language="German").task.settings().prompts.system
+    assert strict is not None
+    assert texts["strict"].template.template in strict
+    assert "German" in strict

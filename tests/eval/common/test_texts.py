@@ -76,7 +76,7 @@ def test_scores_of_a_users_texts_say_so_in_table_page_and_json(texts: Path, tmp_
         (answers, "mcq@"),
         (verdicts, "realism@"),
         (anomalies, "detect@"),
-        (generators, "annotate@"),
+        (generators, "packed@"),
     ]
     for result, prefix in results:
         assert f"{NOTE}{prefix}" in flat(str(result))
@@ -99,7 +99,8 @@ def test_scores_of_uncannys_texts_say_nothing(tmp_path: Path) -> None:
 def test_the_page_of_a_run_names_what_is_the_users(command: str, texts: Path, tmp_path: Path) -> None:
     image = scenes()[0].image_path
     done = uncanny_here(command, image, "-m", "demo", "-o", tmp_path / "run", "--prompts", texts)
-    assert f"\nTexts    system.md in place of uncanny's, {command}@" in done.out
+    texts_of = {"annotate": "packed", "detect": "detect"}[command]
+    assert f"\nTexts    system.md in place of uncanny's, {texts_of}@" in done.out
     page = flat((tmp_path / "run" / "report.html").read_text(encoding="utf-8"))
     assert "Asked with other texts than uncanny's (" in page
     assert "a user has put these in place of uncanny's: system.md" in page

@@ -104,7 +104,7 @@ def test_a_budget_stops_it_and_a_higher_one_goes_on(tmp_path: Path, run: Realism
     pairs = small_pairs(tmp_path / "set", 10)
     with serving() as server:
         arguments = [*command(pairs, server, run)[:-1]]
-        done = uncanny_here(*arguments, "--max-tokens-total", "40000")
+        done = uncanny_here(*arguments, "--max-tokens-total", "15000")
         assert (done.code, "Stopped" in done.err) == (3, True)
         assert len(run.verdicts()) < 10
         assert uncanny_here(*arguments).code == 0

@@ -1,0 +1,299 @@
+"""Answers of the packed schedule: batches with a bad object, accounts of numbers, every box convention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uncanny.answers import own_schema, read_list, shared_schema
+from uncanny.answers.boxes import BOX_FORMATS, BoxFormatName, GivenBox, in_format, overlap, pixels
+from uncanny.answers.lists import read_numbers
+from uncanny.answers.packed import (
+    FAULTS,
+    FINAL_TEXTS,
+    INVENTORY,
+    JUDGEMENTS,
+    PACKED_FORMS,
+    Judgement,
+    Numbered,
+    asked_in,
+    read_batch,
+)
+from uncanny.errors import AnswerError
+
+
+def answer(key: str, *items: object) -> str:
+    return orjson.dumps({"answer": {key: items}}).decode()
+
+
+def fault(number: object, **more: object) -> dict[str, object]:
+    return {
+        "objects": [str(number)],
+        "observed": f"fault of {number}",
+        "explanation": "no",
+        "box": [],
+        **more,
+    }
+
+
+def test_a_batch_is_read_whole() -> None:
+    text = answer("findings", fault(2), fault(3, box=[10, 20, 30, 40]), fault(2))
+    read = read_batch(text, (1, 2, 3))
+    assert [item.numbers for item in read.items] == [(2,), (3,)]
+    assert read.items[1].box == GivenBox((10, 20, 30, 40), "box")
+    assert read.invalid == {}
+    assert read_batch(answer("findings"), (1, 2)).items == ()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        fault(2, observed=""),
+        fault(2, explanation=None),
+        {"objects": ["2"], "observed": "seen"},
+        {"objects": "2", "observed": ["seen"], "explanation": "x"},
+        {"object": "object 2", "observed": "seen", "explanation": " "},
+        {"object_ids": [2], "observed": "seen", "explanation": "x"},
+        fault(2, observed=7),
+    ],
+)
+def test_one_bad_object_costs_no_other_its_answer(bad: dict[str, object]) -> None:
+    text = answer("findings", fault(1), fault(2), bad, fault(3))
+    read = read_batch(text, (1, 2, 3))
+    # What was said of the object before is said again when it is asked about alone.
+    assert [item.numbers for item in read.items] == [(1,), (3,)]
+    assert list(read.invalid) == [2]
+    assert read.invalid[2].startswith("item 3: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (answer("findings", fault(9)), "item 1: objects 9 is none of the numbers asked about: 1, 2"),
+        (answer("findings", {"observed": "x", "explanation": "y"}), "item 1: objects is missing"),
+        (answer("findings", fault("the cup")), "item 1: objects the cup is none of the numbers asked about"),
+        (
+            answer("findings", fault(1, observed=""), fault(2, observed="")),
+            "item 1: observed is empty; item 2",
+        ),
+        (answer("findings", "cup"), "item 1: is not an object with the fields objects, observed"),
+        ("I see nothing of the kind", "expected a JSON object"),
+        ("", "the answer is empty"),
+    ],
+)
+def test_a_batch_of_which_nothing_can_be_used_is_asked_again(text: str, message: str) -> None:
+    with pytest.raises(AnswerError) as caught:
+        read_batch(text, (1, 2))
+    assert message in caught.value.message
+
+
+def test_a_relation_may_name_objects_outside_its_batch() -> None:
+    item = {"objects": ["7", "2"], "observed": "it floats", "explanation": "weight"}
+    read = read_batch(answer("findings", item), (1, 2))
+    assert read.items[0].numbers == (7, 2)
+    broken = {"objects": "2; 7", "observed": ""}
+    read = read_batch(answer("findings", item, broken), (1, 2))
+    assert (read.items, list(read.invalid)) == ((), [2])
+
+
+@pytest.mark.parametrize(
+    ("value", "numbers"),
+    [
+        ([1, 2], (1, 2)),
+        ([3, 3, "1", 2.0], (3, 1, 2)),
+        (4, (4,)),
+        ("5", (5,)),
+        ("#6, 7 and 8", (6, 7, 8)),
+        ("finding 9", (9,)),
+        ("[1, 2]", (1, 2)),
+        (["No. 3", "findings 4"], (3, 4)),
+    ],
+)
+def test_numbers_come_in_many_forms(value: object, numbers: tuple[int, ...]) -> None:
+    assert read_numbers(value) == numbers
+
+
+@pytest.mark.parametrize("value", [[], "", None, True, [True], [1.5], "all", ["one"], {"id": 1}, [[1]]])
+def test_what_is_no_number_is_none(value: object) -> None:
+    with pytest.raises(AnswerError):
+        read_numbers(value)
+
+
+def entry(*ids: int, decision: str = "keep", **more: object) -> dict[str, object]:
+    dropped = decision == "drop"
+    return {
+        "ids": list(ids),
+        "why": "seen",
+        "decision": decision,
+        "phenomenon": "" if dropped else "p",
+        "reasoning": "" if dropped else "r",
+        "box": [],
+        **more,
+    }
+
+
+def test_every_number_is_accounted_for() -> None:
+    reader = Numbered(JUDGEMENTS, 4)
+    entries = reader.read(
+        answer("entries", entry(2, 1), entry(3, decision="dropped"), entry(4, decision="Correct"))
+    )
+    assert [(each.ids, each.decision) for each in entries] == [
+        ((2, 1), "keep"),
+        ((3,), "drop"),
+        ((4,), "correct"),
+    ]
+
+
+def test_missing_numbers_are_named_and_the_best_answer_is_kept() -> None:
+    reader = Numbered(JUDGEMENTS, 4)
+    with pytest.raises(AnswerError, match="these numbers stand in no entry: 3, 4"):
+        reader.read(answer("entries", entry(1), entry(2)))
+    with pytest.raises(AnswerError, match="in no entry: 1, 2, 4"):
+        reader.read(answer("entries", entry(3)))
+    with pytest.raises(AnswerError, match="empty"):
+        reader.read("")
+    assert reader.best is not None
+    assert ([each.ids for each in reader.best], reader.missing) == ([(1,), (2,)], (3, 4))
+
+
+def test_a_number_stands_in_one_entry_and_keeping_goes_before_dropping() -> None:
+    reader = Numbered(JUDGEMENTS, 3)
+    text = answer("entries", entry(1, 2, decision="drop"), entry(2, 9), entry(2, 3), entry(77))
+    assert [(each.ids, each.decision) for each in reader.read(text)] == [
+        ((1,), "drop"),
+        ((2,), "keep"),
+        ((3,), "keep"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        entry(2, decision="drop", why=""),
+        entry(2, phenomenon=""),
+        entry(2, decision="correct", reasoning=" "),
+        entry(2, decision="perhaps"),
+        {"ids": [2], "phenomenon": "p", "reasoning": "r"},
+    ],
+)
+def test_an_entry_that_says_too_little_leaves_its_numbers_missing(bad: dict[str, object]) -> None:
+    reader = Numbered(JUDGEMENTS, 2)
+    with pytest.raises(AnswerError, match=r"item 2: .*; these numbers stand in no entry: 2"):
+        reader.read(answer("entries", entry(1), bad))
+    assert reader.missing == (2,)
+
+
+numbers = st.lists(st.integers(-2, 14), max_size=5)
+
+
+@given(
+    st.integers(1, 12),
+    st.lists(
+        st.builds(lambda ids, kept: entry(*ids, decision="keep" if kept else "drop"), numbers, st.booleans()),
+        max_size=8,
+    ),
+)
+def test_no_number_is_lost_or_doubled(count: int, entries: list[dict[str, Any]]) -> None:
+    reader = Numbered(JUDGEMENTS, count)
+    try:
+        read: tuple[Judgement, ...] = reader.read(answer("entries", *entries))
+        missing: tuple[int, ...] = ()
+    except AnswerError:
+        read, missing = reader.best or (), reader.missing if reader.best else tuple(range(1, count + 1))
+    accounted = [number for each in read for number in each.ids]
+    assert sorted([*accounted, *missing]) == list(range(1, count + 1))
+
+
+TEXT = {"ids": [1], "name": "n", "phenomenon": "p", "reasoning": "r", "realism": 20, "objects": ["cup"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "known"),
+    [("anatomy", "anatomy"), ("Light", "light"), ("other", None), ("colour", None), (None, None)],
+)
+def test_a_kind_that_is_none_of_ours_is_unknown(kind: str | None, known: str | None) -> None:
+    (text,) = Numbered(FINAL_TEXTS, 1).read(answer("anomalies", {**TEXT, "kind": kind}))
+    assert (text.kind, text.realism, text.objects) == (known, 20, ("cup",))
+
+
+def test_realism_is_never_made_up() -> None:
+    for wrong in (None, 101, "high", 0.5):
+        with pytest.raises(AnswerError, match="realism"):
+            Numbered(FINAL_TEXTS, 1).read(answer("anomalies", {**TEXT, "realism": wrong}))
+    (text,) = Numbered(FINAL_TEXTS, 1).read(answer("anomalies", {**TEXT, "realism": "15/100"}))
+    assert text.realism == 15
+
+
+def test_labelled_text_is_read_where_a_model_takes_no_schema() -> None:
+    text = """@1. Objects: 2
+Observed: six fingers
+Explanation: hands have five
+Box: [1, 2, 3, 4]"""
+    (item,) = read_batch(text, (1, 2)).items
+    assert (item.numbers, item.observed) == ((2,), "six fingers")
+    assert item.box is not None
+    assert item.box.numbers == (1, 2, 3, 4)
+
+
+WHOLE = (200, 100)
+SAME: dict[BoxFormatName, list[float]] = {
+    "xyxy-1000": [250, 200, 500, 800],
+    "yxyx-1000": [200, 250, 800, 500],
+    "xyxy-999": [249.75, 199.8, 499.5, 799.2],
+    "xyxy-1": [0.25, 0.2, 0.5, 0.8],
+    "pixels": [50, 20, 100, 80],
+}
+
+
+@pytest.mark.parametrize("name", sorted(SAME))
+def test_a_box_is_the_same_place_in_every_convention(name: BoxFormatName) -> None:
+    form = BOX_FORMATS[name]
+    inventory = asked_in(INVENTORY, name)
+    text = answer("objects", {"name": "cup", "description": "d", form.key: SAME[name]})
+    (item,) = read_list(text, inventory)
+    assert item.box is not None
+    assert pixels(item.box, form, sent=WHOLE, original=WHOLE) == (50, 20, 100, 80)
+    assert pixels(item.box, form, sent=WHOLE, original=(400, 200)) == (100, 40, 200, 160)
+
+
+@pytest.mark.parametrize("name", sorted(BOX_FORMATS))
+def test_the_schema_asks_for_the_key_of_the_convention(name: BoxFormatName) -> None:
+    for form in (INVENTORY, FAULTS, JUDGEMENTS):
+        item = own_schema(asked_in(form, name))["properties"]["answer"]["properties"][form.key]["items"]
+        assert item["properties"][BOX_FORMATS[name].key]["type"] == "array"
+        assert sum("box" in key for key in item["properties"]) == 1
+
+
+def test_the_shared_schema_has_every_packed_form_once() -> None:
+    forms = shared_schema(PACKED_FORMS)["properties"]["answer"]["anyOf"]
+    assert [next(iter(form["properties"])) for form in forms] == [form.key for form in PACKED_FORMS]
+    assert len({form.key for form in PACKED_FORMS}) == len(PACKED_FORMS)
+
+
+@pytest.mark.parametrize("box", [None, [], "unknown", [1, 2, 3], [1, 2, 3, "x"], {"x": 1}, [[1, 2]], True, 7])
+def test_what_is_no_box_costs_no_finding(box: object) -> None:
+    (item,) = read_batch(answer("findings", fault(1, box=box)), (1,)).items
+    assert item.box is None
+
+
+sides = st.integers(8, 3000)
+
+
+@given(sides, sides, st.data())
+def test_a_box_comes_back_from_every_convention(width: int, height: int, data: st.DataObject) -> None:
+    x0, y0 = data.draw(st.integers(0, width - 4)), data.draw(st.integers(0, height - 4))
+    x1, y1 = data.draw(st.integers(x0 + 4, width)), data.draw(st.integers(y0 + 4, height))
+    for form in BOX_FORMATS.values():
+        numbers = in_format((x0, y0, x1, y1), form, sent=(width, height), original=(width, height))
+        a, b, c, d = map(float, numbers)
+        back = pixels(GivenBox((a, b, c, d), form.key), form, sent=(width, height), original=(width, height))
+        if back is None:  # narrower than a thousandth of the side
+            assert min((x1 - x0) / width, (y1 - y0) / height) < 0.005
+            continue
+        far = max(abs(p - q) for p, q in zip(back, (x0, y0, x1, y1), strict=True))
+        assert far <= max(width, height) / 1000 + 1
+        assert form.side is not None or overlap(back, (x0, y0, x1, y1)) == 1
