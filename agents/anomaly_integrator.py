@@ -16,7 +16,8 @@ from uncanny.agents.state import BatchFinding, Context, JudgedFault, ObjectState
 from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE, JUDGE
 from uncanny.answers.boxes import overlap
 from uncanny.answers.packed import JUDGEMENTS, Judgement, Numbered
-from uncanny.errors import StepFailedError
+from uncanny.errors import RequestRejectedError, StepFailedError
+from uncanny.models.base import SentImage
 from uncanny.schema import Box, Candidate, Fate, StepError
 
 MOST_PARTS: Final = 4
@@ -71,8 +72,9 @@ async def judge(state: PackedState, image: Context) -> PackedState:
         )
         for number, each in enumerate(findings, start=1)
     ]
-    try:
-        entries = await image.answer(
+
+    async def ask(parts: Sequence[SentImage]) -> tuple[Judgement, ...]:
+        return await image.answer(
             JUDGE,
             reader.read,
             extra=parts,
@@ -83,6 +85,15 @@ async def judge(state: PackedState, image: Context) -> PackedState:
             box_key=image.box_key(agent),
             box_rule=image.box_rule(agent),
         )
+
+    try:
+        try:
+            entries = await ask(parts)
+        except StepFailedError as failed:
+            # Some servers take a single image a call, and say so by turning the call down.
+            if not parts or not isinstance(failed.error, RequestRejectedError):
+                raise
+            entries = await ask(())
     except StepFailedError as failed:
         entries = reader.best or ()
         if not entries:

@@ -14,6 +14,7 @@ from tests.agents.specialists import listed
 from tests.client.scripted import Line
 from uncanny.agents.annotate_context import AnnotateContext
 from uncanny.answers.boxes import GivenBox
+from uncanny.errors import RequestRejectedError
 from uncanny.models.base import ModelRequest, SentImage, encode_image
 
 
@@ -120,3 +121,16 @@ async def test_at_most_four_parts_are_shown_the_smallest_first(file: Path) -> No
     await specialists.run(size=(1000, 1000), source=file)
     (request,) = specialists.requests("AnomalyIntegrator")
     assert [row["bbox_2d"] for row in block(request, "parts")] == boxes[:4]
+
+
+async def test_a_server_that_takes_one_image_a_call_is_asked_without_parts(file: Path) -> None:
+    def answer(request: ModelRequest) -> Line | None:
+        if request.agent in ("AttributeAnalyzer", "SceneScanner"):
+            return listed("findings", finding([100, 100, 200, 200]))
+        images = [part for turn in request.messages for part in turn.parts if isinstance(part, SentImage)]
+        return RequestRejectedError("At most 1 image may be provided") if len(images) > 1 else None
+
+    specialists = PackedSpecialists(["cup"], override=answer)
+    state = await specialists.run(size=(1000, 1000), source=file)
+    assert len(specialists.requests("AnomalyIntegrator")) == 2
+    assert (state["errors"], [each.fate for each in state["candidates"]]) == ([], ["kept", "kept"])

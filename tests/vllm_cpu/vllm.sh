@@ -15,5 +15,5 @@ export TORCHDYNAMO_DISABLE=1 VLLM_CPU_OMP_THREADS_BIND=nobind OMP_NUM_THREADS=1
 exec "${UNCANNY_VLLM_VENV:?a folder made by install.sh}/bin/vllm" "$verb" "$model" \
     --dtype float32 --enforce-eager \
     --max-model-len 16384 --max-num-seqs 8 --block-size 32 --kv-cache-memory-bytes 128M \
-    --limit-mm-per-prompt '{"image": 4, "video": 0}' --mm-processor-cache-gb 0.1 \
+    --limit-mm-per-prompt '{"image": 5, "video": 0}' --mm-processor-cache-gb 0.1 \
     "$@"

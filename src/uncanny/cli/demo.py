@@ -71,6 +71,12 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     help="Objects made up for an unknown image.",
 )
 @click.option(
+    "--anomalies",
+    type=Whole(0, 400),
+    default=None,
+    help="Most of their anomalies that are shown.  [default: two for each object]",
+)
+@click.option(
     "--seed", type=Whole(0, 2**63 - 1), default=0, show_default=True, help="Same seed, same faults."
 )
 @click.option(
@@ -82,6 +88,7 @@ def fake_server_command(
     jitter_ms: float,
     faults: str,
     objects: int,
+    anomalies: int | None,
     seed: int,
     max_seconds: float | None,
 ) -> None:
@@ -104,6 +111,7 @@ def fake_server_command(
             jitter_ms=jitter_ms,
             faults=parse_faults(faults),
             objects=objects,
+            anomalies=anomalies,
             seed=seed,
             max_seconds=max_seconds,
         )

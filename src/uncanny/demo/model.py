@@ -120,10 +120,13 @@ def warm_up() -> None:
     prompt_patterns()
 
 
-def answer(request: DemoRequest, *, synthetic_objects: int | None = None) -> DemoAnswer:
+def answer(
+    request: DemoRequest, *, synthetic_objects: int | None = None, synthetic_anomalies: int | None = None
+) -> DemoAnswer:
     """Answer one request; the same request always gets the same answer.
 
-    `synthetic_objects` is the number of objects to make up in an image that is no bundled scene. With None
+    `synthetic_objects` is the number of objects to make up in an image that is no bundled scene, and
+    `synthetic_anomalies` how many of their two each are seen at most, None for all. Without objects
     (the provider) such an image, and any prompt that is not uncanny's own, raises `RequestRejectedError`.
     """
     prompt = recognize(request.turns)
@@ -137,7 +140,7 @@ def answer(request: DemoRequest, *, synthetic_objects: int | None = None) -> Dem
         return _cut(_answer_unknown_prompt(request), request.max_output_tokens)
     # What follows the picture of an annotation are enlarged parts of it.
     images = request.images[:1] if prompt.task == "packed" else request.images
-    views = [_view(sha256, prompt, synthetic_objects) for sha256 in images]
+    views = [_view(sha256, prompt, synthetic_objects, synthetic_anomalies) for sha256 in images]
     if not views and (prompt.task, prompt.name) not in WITHOUT_IMAGE:
         raise RequestRejectedError(
             f"The demo model was asked {prompt.task}/{prompt.name} without an image",
@@ -174,7 +177,9 @@ def _sizes(request: ModelRequest) -> list[tuple[int, int]]:
     return [(part.width, part.height) for part in parts if isinstance(part, SentImage)]
 
 
-def _view(sha256: str, prompt: RecognizedPrompt, synthetic_objects: int | None) -> View:
+def _view(
+    sha256: str, prompt: RecognizedPrompt, synthetic_objects: int | None, synthetic_anomalies: int | None
+) -> View:
     view = known_view(sha256)
     if view is None and (prompt.task, prompt.name) == ("mcq", mcq.OVERLAY):
         view = overlay_view(sha256)
@@ -185,7 +190,7 @@ def _view(sha256: str, prompt: RecognizedPrompt, synthetic_objects: int | None) 
             f"The demo model knows the bundled scenes only, and the image with sha256 {sha256[:12]}… is none",
             remedy=_REMEDY,
         )
-    return synthetic_view(sha256, synthetic_objects)
+    return synthetic_view(sha256, synthetic_objects, synthetic_anomalies)
 
 
 def _answer_unknown_prompt(request: DemoRequest) -> str:

@@ -112,8 +112,11 @@ def best_match(text: str, anomalies: Iterable[SeenAnomaly], floor: float = 0.4) 
     return ranked[0] if ranked and word_overlap(text, ranked[0].phenomenon) >= floor else None
 
 
-def synthetic_view(sha256: str, count: int) -> View:
-    """Made-up content for an unknown image: `count` objects, each with two anomalies, marked as synthetic."""
+def synthetic_view(sha256: str, count: int, most: int | None = None) -> View:
+    """Made-up content for an unknown image: `count` objects, each with two anomalies, marked as synthetic.
+
+    With `most` so many of the anomalies at most, drawn by the digest.
+    """
     digest = bytes.fromhex(sha256)
     objects = tuple(_synthetic_object(digest, index) for index in range(count))
     anomalies = tuple(
@@ -121,6 +124,9 @@ def synthetic_view(sha256: str, count: int) -> View:
         for index, thing in enumerate(objects)
         for anomaly in _synthetic_pair(digest, index, thing, objects[(index + 1) % count])
     )
+    if most is not None:
+        ranked = sorted(anomalies, key=lambda a: hashlib.sha256(digest + a.name.encode()).digest())[:most]
+        anomalies = tuple(a for a in anomalies if a in ranked)
     return View(sha256, None, objects, anomalies, merged=1 + digest[0] % count if count else None)
 
 

@@ -97,7 +97,12 @@ class FakeServer:
         self, request: web.Request, api: ProviderApi, api_request: ApiRequest, plan: RequestPlan, number: int
     ) -> web.StreamResponse:
         try:
-            demo_answer = answer(api_request.demo, synthetic_objects=self._options.objects)
+            options = self._options
+            demo_answer = answer(
+                api_request.demo,
+                synthetic_objects=options.objects,
+                synthetic_anomalies=options.anomalies,
+            )
         except RequestRejectedError as error:
             return _error(api, 400, str(error), number)
         cached = api_request.size.known(self._finished)

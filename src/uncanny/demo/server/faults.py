@@ -28,7 +28,8 @@ class FakeServerOptions:
 
     `port` 0 takes a free one. `latency_ms` (≥ 0) is waited before each answer, and up to `jitter_ms` more.
     `faults` maps a fault's name to the share of requests it strikes, 0–1, together at most 1; at most one
-    fault strikes a request. `objects` (1–200) is the number of objects made up in an unknown image. The same
+    fault strikes a request. `objects` (1–200) is the number of objects made up in an unknown image,
+    `anomalies` how many of their two each are shown at most, None for all. The same
     `seed` gives the n-th request the same fault and latency. `max_seconds` ends the server by itself.
     """
 
@@ -37,6 +38,7 @@ class FakeServerOptions:
     jitter_ms: float = 0.0
     faults: Mapping[FaultName, float] = field(default_factory=dict)
     objects: int = 8
+    anomalies: int | None = None
     seed: int = 0
     max_seconds: float | None = None
 
@@ -46,6 +48,7 @@ class FakeServerOptions:
             ("latency", self.latency_ms, self.latency_ms >= 0),
             ("jitter", self.jitter_ms, self.jitter_ms >= 0),
             ("number of objects", self.objects, 1 <= self.objects <= MAX_OBJECTS),
+            ("number of anomalies", self.anomalies, self.anomalies is None or self.anomalies >= 0),
             ("number of seconds", self.max_seconds, self.max_seconds is None or self.max_seconds > 0),
         ):
             if not valid:
