@@ -49,6 +49,18 @@ def system_text(prompts: PromptSet, config: AnnotateConfig) -> str:
     return text.fill(strictness=strictness, language=config.language)
 
 
+def asked_box_format(model: str, config: AnnotateConfig) -> BoxFormat:
+    """How the model of this name is asked for boxes."""
+    return box_format(model) if config.box_format is None else BOX_FORMATS[config.box_format]
+
+
+def answer_schema(step: ListStep[Any], model: str, config: AnnotateConfig) -> AnswerSchema:
+    """What answers of a step are constrained to, where the model of this name gives them."""
+    if config.schedule == "paper":
+        return schema_of(step.form.key)
+    return _schema(step.form.key, asked_box_format(model, config).name, alone=not step.sees_image)
+
+
 @dataclass(slots=True)
 class BoxCount:
     """Boxes that models gave, how many of them could not be one, and the formats they were asked for in."""
@@ -79,9 +91,7 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
 
     def box_format(self, agent: str) -> BoxFormat:
         """How the model of an agent is asked for boxes."""
-        if self.config.box_format is not None:
-            return BOX_FORMATS[self.config.box_format]
-        return box_format(self._model(agent))
+        return asked_box_format(self._model(agent), self.config)
 
     def box_key(self, agent: str) -> str:
         """The key under which an agent's prompts ask for boxes."""
@@ -115,9 +125,7 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
         return "\n".join(lines)
 
     def schema(self, step: ListStep[BaseModel]) -> AnswerSchema:
-        if self.config.schedule == "paper":
-            return schema_of(step.form.key)
-        return _schema(step.form.key, self.box_format(step.agent).name, alone=not step.sees_image)
+        return answer_schema(step, self._model(step.agent), self.config)
 
     async def enlarged(self, boxes: Sequence[Box]) -> tuple[SentImage, ...]:
         """Parts of the image at full resolution; none where its pixels cannot be had any more."""

@@ -64,12 +64,51 @@ ScheduleName = Literal["packed", "paper", "single"]
 
 
 @dataclass(frozen=True, slots=True)
+class InView:
+    """What a typical call is about: `subjects` of the image's `objects`, and `findings`.
+
+    `drafts` of the list of objects were merged.
+    """
+
+    subjects: float
+    objects: float
+    findings: float
+    drafts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Tokens of what is filled into a prompt, or of an answer: so many `fixed`, and for each thing in view.
+
+    `redraft` is what each further draft adds to an object whose descriptions are all kept: half of them name
+    it as an earlier one did, and describe it anew.
+    """
+
+    fixed: int = 0
+    subject: int = 0
+    object: int = 0
+    finding: int = 0
+    redraft: int = 0
+
+    def tokens(self, view: InView) -> float:
+        again = self.redraft * (view.drafts - 1)
+        return (
+            self.fixed
+            + (self.subject and self.subject + again) * view.subjects
+            + (self.object and self.object + again) * view.objects
+            + self.finding * view.findings
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One kind of call, answered in free text.
 
     `agent` and `number` stand in records. `prompt` is the name of its text in the prompt set; with several
-    `wordings` the texts are called `prompt_1`, `prompt_2`, …, and repeats take turns. `data_tokens` are those
-    of what is filled into the prompt, `output_tokens` those of an answer, both of a typical call.
+    `wordings` the texts are called `prompt_1`, `prompt_2`, …, and repeats take turns. `texts` are names of
+    others that are filled in or go beside it. `data_tokens` are those of what else is filled into the prompt,
+    `output_tokens` those of an answer; a number is the same for every call. `parts` are enlarged parts of the
+    image that usually go along. `of_findings`: the step is left out where nothing was found.
     """
 
     agent: str
@@ -78,8 +117,26 @@ class Step:
     per: Per = "image"
     sees_image: bool = True
     wordings: int = 1
-    data_tokens: int = 0
-    output_tokens: int = 0
+    texts: tuple[str, ...] = ()
+    data_tokens: Size | int = 0
+    output_tokens: Size | int = 0
+    parts: int = 0
+    of_findings: bool = False
+
+    @property
+    def data(self) -> Size:
+        """What is filled into the prompt."""
+        return self.data_tokens if isinstance(self.data_tokens, Size) else Size(self.data_tokens)
+
+    @property
+    def answer(self) -> Size:
+        """What comes back."""
+        return self.output_tokens if isinstance(self.output_tokens, Size) else Size(self.output_tokens)
+
+    @property
+    def finds(self) -> bool:
+        """Whether its answers are where findings come from."""
+        return not self.of_findings and self.answer.finding > 0
 
     def prompt_name(self, sample: int = 0) -> str:
         """The text for repeat `sample`, counted from 0."""
@@ -112,36 +169,57 @@ class Schedule:
         """Calls for an image in which each thing occurs so many times, without retries."""
         return sum(times[step.per] for step in self.steps)
 
-    def image_calls(self, times: Mapping[Per, int]) -> int:
-        """Those of them that see the image."""
-        return sum(times[step.per] for step in self.steps if step.sees_image)
 
-    def prefixes(self, *, schema_in_prefix: bool) -> int:
-        """How many prefixes with the image there are for a provider to compute.
-
-        Every call with the image starts with the same bytes. Where a schema is rendered ahead of them, free
-        and constrained answers start differently.
-        """
-        starts = {isinstance(step, ListStep) for step in self.steps if step.sees_image}
-        return len(starts) if schema_in_prefix else min(1, len(starts))
-
-
-# Sizes are those of GPT-4o answers to prompts of this kind, rounded; only their order of magnitude matters.
+# Sizes follow from the forms: a name is some 5 tokens, a sentence 20 to 25, a box 12, keys and quotes of an
+# item 10 to 20. Notes in free text are as long as GPT-4o's to prompts of this kind, rounded.
+_LIST: Final = 8  # what stands around the items of an answer
 PERCEIVE: Final[ListStep[SceneObject]] = ListStep(
-    "ObjectPerceiver", 1, "perceive", "repeat", wordings=3, output_tokens=500, form=OBJECTS
+    "ObjectPerceiver",
+    1,
+    "perceive",
+    "repeat",
+    wordings=3,
+    output_tokens=Size(_LIST, subject=35),
+    form=OBJECTS,
 )
-SCAN: Final[ListStep[Finding]] = ListStep("SceneScanner", 1, "scan", "scan", output_tokens=250, form=FINDINGS)
+SCAN: Final[ListStep[Finding]] = ListStep(
+    "SceneScanner", 1, "scan", "scan", output_tokens=Size(_LIST, finding=70), form=FINDINGS
+)
 ATTRIBUTE_LOOK: Final = Step(
-    "AttributeAnalyzer", 1, "attribute_look", "object", data_tokens=60, output_tokens=400
+    "AttributeAnalyzer",
+    1,
+    "attribute_look",
+    "object",
+    data_tokens=Size(subject=30, redraft=12),
+    output_tokens=220,
 )
 ATTRIBUTE_VERIFY: Final[ListStep[AttributeFinding]] = ListStep(
-    "AttributeAnalyzer", 2, "attribute_verify", "object", data_tokens=460, output_tokens=150, form=ATTRIBUTES
+    "AttributeAnalyzer",
+    2,
+    "attribute_verify",
+    "object",
+    data_tokens=Size(220, subject=30, redraft=12),
+    output_tokens=Size(_LIST, finding=70),
+    form=ATTRIBUTES,
 )
 RELATION_LOOK: Final = Step(
-    "RelationReasoner", 1, "relation_look", "object", data_tokens=700, output_tokens=450
+    "RelationReasoner",
+    1,
+    "relation_look",
+    "object",
+    texts=("relation_context",),
+    data_tokens=Size(subject=30, object=30, finding=70, redraft=12),
+    output_tokens=220,
 )
 RELATION_VERIFY: Final[ListStep[RelationFinding]] = ListStep(
-    "RelationReasoner", 2, "relation_verify", "object", data_tokens=1150, output_tokens=150, form=RELATIONS
+    "RelationReasoner",
+    2,
+    "relation_verify",
+    "object",
+    texts=("relation_context",),
+    data_tokens=Size(220, subject=30, object=30, finding=70, redraft=12),
+    output_tokens=Size(_LIST, finding=70),
+    form=RELATIONS,
 )
 INTEGRATE_MERGE: Final = Step(
     "AnomalyIntegrator",
@@ -149,8 +227,9 @@ INTEGRATE_MERGE: Final = Step(
     "integrate_merge",
     "object",
     sees_image=False,
-    data_tokens=360,
-    output_tokens=300,
+    data_tokens=Size(subject=30, finding=70, redraft=12),
+    output_tokens=Size(120, finding=80),
+    of_findings=True,
 )
 INTEGRATE_LIST: Final[ListStep[Finding]] = ListStep(
     "AnomalyIntegrator",
@@ -158,12 +237,20 @@ INTEGRATE_LIST: Final[ListStep[Finding]] = ListStep(
     "integrate_list",
     "object",
     sees_image=False,
-    data_tokens=360,
-    output_tokens=200,
+    data_tokens=Size(120, subject=30, finding=80, redraft=12),
+    output_tokens=Size(_LIST, finding=80),
     form=FINDINGS,
+    of_findings=True,
 )
 FORMAT: Final[ListStep[Anomaly]] = ListStep(
-    "AnomalyFormatter", 1, "format", "image", data_tokens=1600, output_tokens=1000, form=ANOMALIES
+    "AnomalyFormatter",
+    1,
+    "format",
+    "image",
+    data_tokens=Size(object=5, finding=80),
+    output_tokens=Size(_LIST, finding=100),
+    form=ANOMALIES,
+    of_findings=True,
 )
 
 # One object a call, as published: AnomReason, section 2.
@@ -187,19 +274,47 @@ PAPER: Final = Schedule(
 )
 
 TAKE_INVENTORY: Final[ListStep[InventoryItem]] = ListStep(
-    "ObjectPerceiver", 1, "perceive", "repeat", wordings=2, output_tokens=450, form=INVENTORY
+    "ObjectPerceiver",
+    1,
+    "perceive",
+    "repeat",
+    wordings=2,
+    output_tokens=Size(_LIST, subject=40),
+    form=INVENTORY,
 )
 SCAN_OPENLY: Final[ListStep[Fault]] = ListStep(
-    "SceneScanner", 1, "scan", "scan", output_tokens=250, form=FAULTS
+    "SceneScanner", 1, "scan", "scan", output_tokens=Size(_LIST, finding=85), form=FAULTS
 )
 ANALYZE_BATCH: Final[ListStep[Fault]] = ListStep(
-    "AttributeAnalyzer", 1, "attributes", "batch", data_tokens=350, output_tokens=250, form=FAULTS
+    "AttributeAnalyzer",
+    1,
+    "attributes",
+    "batch",
+    data_tokens=Size(subject=40),
+    output_tokens=Size(_LIST, finding=85),
+    form=FAULTS,
 )
 RELATE_BATCH: Final[ListStep[Fault]] = ListStep(
-    "RelationReasoner", 1, "relations", "batch", data_tokens=450, output_tokens=250, form=FAULTS
+    "RelationReasoner",
+    1,
+    "relations",
+    "batch",
+    data_tokens=Size(subject=40, object=6),
+    output_tokens=Size(_LIST, finding=85),
+    form=FAULTS,
 )
 JUDGE: Final[ListStep[Judgement]] = ListStep(
-    "AnomalyIntegrator", 1, "integrate", "image", data_tokens=600, output_tokens=500, form=JUDGEMENTS
+    "AnomalyIntegrator",
+    1,
+    "integrate",
+    "image",
+    texts=("parts",),
+    data_tokens=Size(finding=95),
+    output_tokens=Size(_LIST, finding=85),
+    form=JUDGEMENTS,
+    # At most four: a place is shown where it is small or crowded and two agents agree on it, which few are.
+    parts=1,
+    of_findings=True,
 )
 WRITE: Final[ListStep[FinalText]] = ListStep(
     "AnomalyFormatter",
@@ -207,9 +322,10 @@ WRITE: Final[ListStep[FinalText]] = ListStep(
     "format",
     "image",
     sees_image=False,
-    data_tokens=400,
-    output_tokens=400,
+    data_tokens=Size(finding=75),
+    output_tokens=Size(_LIST, finding=50),
     form=FINAL_TEXTS,
+    of_findings=True,
 )
 # Several objects a call: of 170 calls of `PAPER` about eight pictures, 152 changed nothing.
 PACKED: Final = Schedule(
@@ -221,7 +337,7 @@ PACKED: Final = Schedule(
     scene_scans=1,
 )
 
-LIST_ALL: Final = Step("SceneScanner", 1, "list", "image", output_tokens=400)
+LIST_ALL: Final = Step("SceneScanner", 1, "list", "image", output_tokens=Size(4, finding=95))
 # One call, answered by a list in plain text: the baseline of the published evaluation of models.
 SINGLE: Final = Schedule("single", "single", (LIST_ALL,), (), repeats=1, scene_scans=0)
 

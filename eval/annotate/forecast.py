@@ -5,32 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from uncanny.agents.annotate_context import system_text
-from uncanny.agents.steps import ROLES, Step
 from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import image_tokens, text_tokens
 from uncanny.eval.annotate.run import (
-    OBJECTS_AN_IMAGE,
     AnnotateOptions,
     AnnotateTask,
     Images,
     annotate_config,
     image_run,
 )
+from uncanny.eval.annotate.usage import Contents, Plan, usual_contents
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import check_options
 from uncanny.runs.forecast import (
-    CACHED_PREFIX,
     UNNAMED,
     ImagesForecast,
-    PendingImages,
-    Usage,
-    UsageCounter,
     input_words,
     pending_images,
-    total_usage,
 )
 from uncanny.runs.resume import prompts_of
 from uncanny.schema import Annotation
@@ -40,8 +32,6 @@ if TYPE_CHECKING:
     from uncanny.agents.state import Context
     from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
     from uncanny.graphs.packed import PackedGraph, PackedNodes
-
-_ROLE_OF: Final[Mapping[str, str]] = {agent: role for role, agent in ROLES.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,51 +99,24 @@ def annotate_forecast(
     return forecast_task(AnnotateTask(**run, config=config))
 
 
-def forecast_task(task: AnnotateTask) -> AnnotateForecast:
+def forecast_task(task: AnnotateTask, contents: Mapping[Contents, int] | None = None) -> AnnotateForecast:
     """Calls, tokens and cost of what is left to do. Opens no model and needs no key.
+
+    `contents` count what the images hold, where that is known; by default each holds what is usual.
 
     Where a model's image tokens are not known, tokens and cost are None and what is known stands beside them;
     the cost is also None where the price is not known. Raises UsageError.
     """
     prices = PriceTable.load(task.models.prices)
     images = pending_images(task, Annotation)
-    objects = min(OBJECTS_AN_IMAGE, task.config.max_objects)
-    times = task.config.times(objects)
-    steps = [
-        _usage(task, prices, step, times[step.per] * images.readable, images)
-        for step in task.config.table.steps
-        if times[step.per]
-    ]
+    texts = prompts_of(task.folder, task.prompts)
+    plan = Plan(task.config, texts, task.models, task.policy)
+    usage = plan.usage(prices, images.readable, images.sizes, contents)
     return AnnotateForecast(
         **images.fields,
-        objects_per_image=objects,
+        objects_per_image=usual_contents(task.config).objects,
         calls_least=images.readable * task.config.least_calls(),
-        calls_usual=images.readable * task.config.calls(objects),
+        calls_usual=usage.calls,
         calls_most=images.readable * task.config.calls(task.config.max_objects),
-        usage=total_usage(steps),
+        usage=usage,
     )
-
-
-def _usage(task: AnnotateTask, prices: PriceTable, step: Step, calls: int, images: PendingImages) -> Usage:
-    """What all calls of one step would use."""
-    model = task.models.roles.get(_ROLE_OF[step.agent], task.models.model)
-    texts = prompts_of(task.folder, task.prompts)
-    system = text_tokens(system_text(texts, task.config))
-    question = text_tokens(texts[step.prompt_name()].template.template) + step.data_tokens
-    counter = UsageCounter(model)
-    if step.sees_image:
-        image = image_tokens(str(model), *images.size)
-        cached = calls * (system + (image or 0)) * _cached_share(task, CACHED_PREFIX.get(model.provider))
-        counter.add(system + question, image, output=step.output_tokens, calls=calls, cached=int(cached))
-    else:
-        counter.add(system + question, output=step.output_tokens, calls=calls)
-    return counter.usage(prices)
-
-
-def _cached_share(task: AnnotateTask, schema_in_prefix: bool | None) -> float:
-    """Of the calls of an image that see it: those that find its prefix computed, since others went before."""
-    if schema_in_prefix is None:
-        return 0.0
-    schedule = task.config.table
-    calls = schedule.image_calls(task.config.times(OBJECTS_AN_IMAGE))
-    return 1 - schedule.prefixes(schema_in_prefix=schema_in_prefix) / max(2, calls)

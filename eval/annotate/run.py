@@ -23,6 +23,7 @@ from uncanny.agents.steps import ScheduleName
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
 from uncanny.errors import StoppedError, UsageError
+from uncanny.eval.annotate.usage import usual_contents
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.images import PixelPolicy, PreparedImage
 from uncanny.images.decode import orientation_of
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from uncanny.runs.engine import Engine
 
 CALLS_AN_IMAGE_AT_ONCE = 4
-OBJECTS_AN_IMAGE = 8
 C = TypeVar("C", bound=BaseModel)
 Images = str | Path | Sequence[str | Path]
 
@@ -507,7 +507,7 @@ class AnnotateTask(ImageTask[Annotation]):
 
     @property
     def calls_per_input(self) -> int:
-        return self.config.calls(min(OBJECTS_AN_IMAGE, self.config.max_objects))
+        return self.config.calls(usual_contents(self.config).objects)
 
     def __post_init__(self) -> None:
         if self.prompts is None:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from uncanny.agents import AnnotateConfig
-from uncanny.agents.steps import FORMAT, INTEGRATE_LIST, PAPER, PERCEIVE, ROLES, SCAN
+from uncanny.agents.steps import FORMAT, PAPER, PERCEIVE, ROLES
 from uncanny.prompts import prompt_set
 
 
@@ -79,13 +79,7 @@ def test_repeats_take_turns_at_the_wordings() -> None:
     assert {FORMAT.prompt_name(sample) for sample in range(4)} == {"format"}
 
 
-def test_calls_with_the_image_and_prefixes_of_it() -> None:
+def test_calls_of_a_table() -> None:
     times = AnnotateConfig(schedule="paper", scene_scans=1).times(8)
     assert PAPER.calls(times) == 3 + 1 + 48 + 1
-    assert PAPER.image_calls(times) == 3 + 1 + 32 + 1
-    assert PAPER.prefixes(schema_in_prefix=True) == 2
-    assert PAPER.prefixes(schema_in_prefix=False) == 1
-    blind = replace(PAPER, steps=(INTEGRATE_LIST,))
-    assert (blind.image_calls(times), blind.prefixes(schema_in_prefix=True)) == (0, 0)
-    assert replace(PAPER, steps=(SCAN, FORMAT)).prefixes(schema_in_prefix=True) == 1
     assert replace(PAPER, steps=()).calls(times) == 0

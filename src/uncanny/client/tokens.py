@@ -167,6 +167,27 @@ _RESIZED: tuple[tuple[re.Pattern[str], _Resize], ...] = tuple(
 )
 
 
+# The first that matches counts. OpenAI's guide to prompt caching, and Anthropic's, of 2026; the latter says
+# 1,024 for claude-sonnet-4-6, and users measured 2,048.
+_LEAST_CACHED: tuple[tuple[re.Pattern[str], int], ...] = tuple(
+    (re.compile(pattern), tokens)
+    for pattern, tokens in (
+        (r"^openai/", 1_024),
+        (r"^anthropic/claude-(opus-4-[56]|haiku-4-5)", 4_096),
+        (r"^anthropic/claude-(opus-4-7|sonnet-4-6|3-haiku|3-5-haiku)", 2_048),
+        (r"^anthropic/claude-(opus|fable|mythos)-5", 512),
+        (r"^anthropic/", 1_024),
+    )
+)
+
+
+def least_cached(model: str) -> int:
+    """Tokens of the shortest prefix that the server of `provider/model` keeps for further requests; 0 where
+    any is kept, or nothing is known of it."""
+    name = model.lower()
+    return next((tokens for pattern, tokens in _LEAST_CACHED if pattern.search(name)), 0)
+
+
 CHARACTERS_PER_TOKEN = 4
 
 

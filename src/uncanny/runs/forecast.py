@@ -71,7 +71,11 @@ class Usage:
 
 @dataclass(slots=True)
 class UsageCounter:
-    """Calls to one model, counted up and priced in the end."""
+    """Calls to one model, counted up and priced in the end.
+
+    Of the input tokens `cached_tokens` come from the provider's prefix cache, and `written_tokens` go into it
+    at a price of their own.
+    """
 
     model: ModelId
     calls: int = 0
@@ -80,6 +84,7 @@ class UsageCounter:
     images_uncounted: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    written_tokens: int = 0
 
     def add(self, text: int, *images: int | None, output: int, calls: int = 1, cached: int = 0) -> None:
         """So many calls with `text` tokens of text, `output` tokens back, and an image for each of `images`.
@@ -102,7 +107,8 @@ class UsageCounter:
         name, cost, uncached = str(self.model), None, None
         if not self.images_uncounted:
             total = self.text_tokens + self.image_tokens
-            cost = prices.cost(name, Tokens(total, self.output_tokens, self.cached_tokens, 0), self.calls)
+            tokens = Tokens(total, self.output_tokens, self.cached_tokens, self.written_tokens)
+            cost = prices.cost(name, tokens, self.calls)
             uncached = prices.cost(name, Tokens(total, self.output_tokens, 0, 0), self.calls)
         return Usage(
             self.calls,
@@ -294,10 +300,14 @@ def forecast_inputs(
 
 @dataclass(frozen=True, slots=True)
 class PendingImages:
-    """Images that are left to do: how many can be read, and their mean width and height in pixels."""
+    """Images that are left to do: how many can be read, and their mean width and height in pixels.
+
+    `sizes` are those of some of them, evenly spread.
+    """
 
     readable: int
     size: tuple[int, int]
+    sizes: tuple[tuple[int, int], ...]
     fields: ForecastInputs
 
 
@@ -313,7 +323,7 @@ def pending_images(task: ImageTask[A], record_type: type[A]) -> PendingImages:
         unreadable=unreadable,
         skipped=inputs.skipped,
     )
-    return PendingImages(len(pending) - unreadable, mean_size(sizes), fields)
+    return PendingImages(len(pending) - unreadable, mean_size(sizes), tuple(sizes), fields)
 
 
 def input_words(form: Callable[[int], str], *usages: Usage) -> str:

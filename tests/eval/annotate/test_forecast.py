@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from tests.runs.e2e import pictures
 from uncanny.agents.config import AnnotateConfig
@@ -39,6 +40,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     pictures(tmp_path / "in", 4)
     return tmp_path
+
+
+def large_pictures(folder: Path, size: tuple[int, int] = (1024, 768)) -> None:
+    for path in (folder / "in").iterdir():
+        Image.new("RGB", size).save(path)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +83,9 @@ def test_the_usual_image_has_eight_objects(schedule: ScheduleName, folder: Path)
 
 
 def test_cost_is_below_that_without_a_prefix_cache(folder: Path) -> None:
+    small = forecast_task(annotation(folder))
+    assert small.cost_usd == small.cost_usd_uncached  # fewer than the 1,024 tokens that OpenAI keeps
+    large_pictures(folder)
     forecast = forecast_task(annotation(folder))
     assert forecast.cost_usd is not None
     assert forecast.cost_usd_uncached is not None
@@ -103,7 +112,7 @@ def test_what_is_not_known_is_none_and_not_nought(folder: Path) -> None:
     known = forecast_task(annotation(folder))
     assert known.input_tokens == known.usage.input_tokens_known
     assert 0 < forecast.usage.input_tokens_known < known.usage.input_tokens_known
-    assert forecast.usage.images_uncounted == 4 * (1 + 1 + 2 * 2 + 1)
+    assert forecast.usage.images_uncounted == 4 * (1 + 1 + 2 * 2 + 1 + 1)  # the last is an enlarged part
     assert (known.usage.images_uncounted, known.image_tokens_unknown) == (0, [])
     assert forecast.image_tokens_unknown == ["openai-compatible/any"]
 

@@ -1,0 +1,202 @@
+"""What annotating images uses: calls, tokens and cost, from what images hold and how long the texts are.
+
+Forecasts are made of it, and `run.json` keeps what it said of a run, to be held against what the run took.
+Not counted are repair questions, reasoning, and that calls about relations share a list of objects which a
+provider may keep too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from uncanny.agents.annotate_context import answer_schema, asked_box_format, system_text
+from uncanny.agents.config import AnnotateConfig
+from uncanny.agents.steps import ROLES, InView, ListStep, Step
+from uncanny.client.prices import PriceTable
+from uncanny.client.tokens import image_tokens, least_cached, text_tokens
+from uncanny.images import PixelPolicy
+from uncanny.images.crops import LEAST_SIDE
+from uncanny.models.registry import ModelId
+from uncanny.prompts import PromptSet
+from uncanny.runs.config import ModelOptions
+from uncanny.runs.forecast import CACHED_PREFIX, Usage, UsageCounter, total_usage
+
+OBJECTS_AN_IMAGE: Final = 8
+# What one look at the whole picture lists.
+FAULTS_AN_IMAGE: Final = 4
+# Writing a prefix into the cache has a price of its own there.
+_WRITES_ARE_BILLED: Final = frozenset({"anthropic"})
+_ROLE_OF: Final[Mapping[str, str]] = {agent: role for role, agent in ROLES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What an image holds: `objects`, and `findings` of all agents, of which several may be one fault."""
+
+    objects: int
+    findings: int
+
+
+def usual_contents(config: AnnotateConfig) -> Contents:
+    """`OBJECTS_AN_IMAGE` objects, or as many as are examined at most, and a finding about each.
+
+    Where no object is examined by itself it is `FAULTS_AN_IMAGE` findings.
+    """
+    objects = min(OBJECTS_AN_IMAGE, config.max_objects)
+    return Contents(objects, FAULTS_AN_IMAGE if config.schedule == "single" else objects)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How images are annotated: parameters, texts, models, and what is done to pixels."""
+
+    config: AnnotateConfig
+    prompts: PromptSet
+    models: ModelOptions
+    policy: PixelPolicy
+
+    def usage(
+        self,
+        prices: PriceTable,
+        images: int,
+        sizes: Sequence[tuple[int, int]],
+        contents: Mapping[Contents, int] | None = None,
+    ) -> Usage:
+        """What so many images would use.
+
+        `sizes` in pixels are those of some of them; one of 1024 × 1024 stands for all where there are none.
+        `contents` count what the images hold; by default each holds what is usual.
+        """
+        contents = contents or {usual_contents(self.config): 1}
+        share = images / sum(contents.values())
+        sent = [_sent(size, self.policy.max_side) for size in sizes or [(1024, 1024)]]
+        counts: defaultdict[ModelId, _Count] = defaultdict(_Count)
+        for each, number in contents.items():
+            self._add(counts, each, number * share, sent)
+        return total_usage(count.counter(model).usage(prices) for model, count in counts.items())
+
+    def _add(
+        self,
+        counts: Mapping[ModelId, _Count],
+        contents: Contents,
+        images: float,
+        sizes: Sequence[tuple[int, int]],
+    ) -> None:
+        """Count `images` images that hold `contents`."""
+        calls = [(step, self._calls(step, contents)) for step in self.config.table.steps]
+        finders = sum(number for step, number in calls if step.finds)
+        system = text_tokens(system_text(self.prompts, self.config))
+        prefixes: defaultdict[tuple[ModelId, int], int] = defaultdict(int)
+        for step, number in calls:
+            if not number:
+                continue
+            model = self._model(step)
+            findings = contents.findings / (number if step.of_findings else max(finders, 1))
+            subjects = {"object": 1.0, "batch": contents.objects / number}.get(step.per, contents.objects)
+            view = InView(subjects, contents.objects, findings, self.config.repeats)
+            schema = self._schema_tokens(step, model)
+            text = schema + system + self._question(step, str(model)) + step.data.tokens(view)
+            counts[model].add(images * number, text, step.answer.tokens(view))
+            if step.sees_image:
+                counts[model].add_images(images * number, _mean_tokens(model, sizes))
+                prefixes[model, schema] += number
+            if step.parts:
+                part = image_tokens(str(model), LEAST_SIDE, LEAST_SIDE)
+                counts[model].add_images(images * number * step.parts, part)
+        for (model, schema), number in prefixes.items():
+            kept = _kept(model, sizes, schema + system)
+            counts[model].cached += images * (number - 1) * kept
+            if model.provider in _WRITES_ARE_BILLED:
+                counts[model].written += images * kept
+
+    def _calls(self, step: Step, contents: Contents) -> int:
+        """How often a step is taken for an image; one that is about findings only where there are some."""
+        number = self.config.times(contents.objects)[step.per]
+        return min(number, contents.findings) if step.of_findings else number
+
+    def _model(self, step: Step) -> ModelId:
+        return self.models.roles.get(_ROLE_OF.get(step.agent, ""), self.models.model)
+
+    def _schema_tokens(self, step: Step, model: ModelId) -> int:
+        """Tokens of the schema that a provider renders into the prompt; 0 where it renders none."""
+        if not isinstance(step, ListStep) or not CACHED_PREFIX.get(model.provider):
+            return 0
+        schema = answer_schema(step, str(model), self.config).shared
+        return text_tokens(orjson.dumps(schema).decode())
+
+    def _question(self, step: Step, model: str) -> float:
+        """Tokens of a step's texts, before anything is filled in but other texts."""
+        wordings = [step.prompt_name(sample) for sample in range(self.config.repeats)]
+        names = [name for name in step.texts if name in self.prompts.prompts]
+        identifiers = self.prompts[wordings[0]].template.get_identifiers()
+        rule = f"box_{asked_box_format(model, self.config).name}"
+        if "box_rule" in identifiers and rule in self.prompts.prompts:
+            names.append(rule)
+        asked = sum(self._text(name) for name in wordings) / len(wordings)
+        return asked + sum(self._text(name) for name in names)
+
+    def _text(self, name: str) -> int:
+        return text_tokens(self.prompts[name].template.template)
+
+
+@dataclass(slots=True)
+class _Count:
+    """Calls to one model, in parts of calls where images are an average."""
+
+    calls: float = 0
+    text: float = 0
+    image: float = 0
+    uncounted: float = 0
+    output: float = 0
+    cached: float = 0
+    written: float = 0
+
+    def add(self, calls: float, text: float, output: float) -> None:
+        self.calls += calls
+        self.text += calls * text
+        self.output += calls * output
+
+    def add_images(self, images: float, tokens: float | None) -> None:
+        if tokens is None:
+            self.uncounted += images
+        else:
+            self.image += images * tokens
+
+    def counter(self, model: ModelId) -> UsageCounter:
+        return UsageCounter(
+            model,
+            round(self.calls),
+            round(self.text),
+            round(self.image),
+            round(self.uncounted),
+            round(self.output),
+            round(self.cached),
+            round(self.written),
+        )
+
+
+def _sent(size: tuple[int, int], max_side: int | None) -> tuple[int, int]:
+    """The size at which an image is sent."""
+    scale = 1.0 if max_side is None else min(1.0, max_side / max(size))
+    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+
+
+def _mean_tokens(model: ModelId, sizes: Sequence[tuple[int, int]]) -> float | None:
+    """Tokens of an image, on average over its sizes; None where they are not known."""
+    tokens = [image_tokens(str(model), *size) for size in sizes]
+    known = [each for each in tokens if each is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _kept(model: ModelId, sizes: Sequence[tuple[int, int]], text: int) -> float:
+    """Tokens that a provider keeps of a prefix of `text` tokens of text and an image, on average."""
+    if model.provider not in CACHED_PREFIX:
+        return 0.0
+    least = least_cached(str(model))
+    prefixes = [text + (image_tokens(str(model), *size) or 0) for size in sizes]
+    return sum(tokens for tokens in prefixes if tokens >= least) / len(prefixes)
