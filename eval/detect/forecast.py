@@ -10,7 +10,7 @@ from typing import Unpack
 from uncanny.agents.config import DetectConfig
 from uncanny.agents.source_detector import DESCRIBE, JUDGE, LIST
 from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import image_tokens, text_tokens
+from uncanny.client.tokens import image_tokens, least_cached, text_tokens
 from uncanny.eval.annotate.run import Images, image_run, read_config
 from uncanny.eval.detect.data import Truth, name_images
 from uncanny.eval.detect.run import DetectOptions, DetectTask, check_truth
@@ -104,12 +104,13 @@ def forecast_task(task: DetectTask) -> DetectForecast:
     if independent:
         second, shared = system + _length(texts, LIST.prompt), system
     else:
-        second = first + JUDGE.output_tokens + max(_length(texts, step.prompt) for step in (LIST, DESCRIBE))
+        second = first + JUDGE.answer.fixed + max(_length(texts, step.prompt) for step in (LIST, DESCRIBE))
         shared = first
     counter = UsageCounter(model)
-    counter.add(first, image, output=JUDGE.output_tokens, calls=images.readable)
-    cached = images.readable * (shared + (image or 0))
-    counter.add(second, image, output=LIST.output_tokens, calls=images.readable, cached=cached)
+    counter.add(first, image, output=JUDGE.answer.fixed, calls=images.readable)
+    prefix = shared + (image or 0)
+    cached = images.readable * prefix if prefix >= least_cached(str(model)) else 0
+    counter.add(second, image, output=LIST.answer.fixed, calls=images.readable, cached=cached)
     return DetectForecast(
         **images.fields,
         calls_least=counter.calls if independent else images.readable,
