@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from PIL import Image
 
-from tests.runs.e2e import pictures
+import uncanny
+from tests.runs.e2e import pictures, serving
+from uncanny.agents.annotate_context import answer_schema
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.steps import ScheduleName
+from uncanny.agents.context import schema_of
+from uncanny.agents.steps import JUDGE, SCHEDULES, WRITE, InView, ScheduleName, Size
+from uncanny.client.tokens import least_cached
+from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.annotate.forecast import forecast_task
 from uncanny.eval.annotate.run import AnnotateTask
+from uncanny.eval.annotate.usage import Contents
+from uncanny.images import PixelPolicy
 from uncanny.models.registry import parse_model
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.run import run_with
+from uncanny.schema import Annotation
 
+# Of all kinds, and with and without faults: all of them take three times as long.
+SCENES = [scene.image_path for scene in scenes()[::3]]
 GPT = ModelOptions(parse_model("openai/gpt-4o"))
 
 
@@ -169,3 +183,140 @@ def test_no_images_is_an_error(folder: Path) -> None:
     (folder / "in").mkdir()
     with pytest.raises(UsageError, match="No images"):
         forecast_task(annotation(folder))
+
+
+def test_what_is_filled_in_grows_with_objects_findings_and_drafts() -> None:
+    size = Size(10, subject=30, object=5, finding=70, redraft=12)
+    assert size.tokens(InView(subjects=1, objects=4, findings=0, drafts=1)) == 10 + 30 + 4 * 5
+    assert size.tokens(InView(1, 4, 2, drafts=3)) == 10 + (30 + 24) + 4 * (5 + 24) + 2 * 70
+    # What a call is not about adds nothing, however many drafts there are.
+    assert Size(10, subject=30, redraft=12).tokens(InView(1, 4, 2, drafts=3)) == 10 + 30 + 24
+
+
+@pytest.mark.parametrize(
+    ("schedule", "objects", "findings", "calls"),
+    [
+        ("packed", 0, 0, 2),
+        ("packed", 8, 0, 2 + 2 * 2),
+        ("packed", 8, 1, 2 + 2 * 2 + 2),
+        ("packed", 6, 3, 2 + 2 * 1 + 2),
+        ("paper", 5, 0, 3 + 4 * 5),
+        ("paper", 5, 2, 3 + 4 * 5 + 2 * 2 + 1),
+        ("paper", 5, 9, 3 + 6 * 5 + 1),
+        ("single", 5, 2, 1),
+    ],
+)
+def test_a_clean_image_needs_no_one_who_brings_findings_together(
+    schedule: ScheduleName, objects: int, findings: int, calls: int, folder: Path
+) -> None:
+    contents = {Contents(objects, findings): 1}
+    assert forecast_task(annotation(folder, schedule=schedule), contents).calls_usual == 4 * calls
+    half = {Contents(objects, findings): 1, Contents(0, 0): 1}
+    clean = AnnotateConfig(schedule=schedule).least_calls()
+    assert forecast_task(annotation(folder, schedule=schedule), half).calls_usual == 2 * (calls + clean)
+
+
+def test_a_schema_is_billed_where_it_is_rendered_into_the_prompt(folder: Path) -> None:
+    def text(model: str, schedule: ScheduleName) -> int:
+        models = ModelOptions(parse_model(model))
+        return forecast_task(annotation(folder, models, schedule=schedule)).usage.text_tokens
+
+    def length(schema: dict[str, Any]) -> int:
+        return -(-len(orjson.dumps(schema)) // 4)
+
+    # Of 52 calls of the paper's schedule 28 are constrained; of packed ones all, the last by its own schema.
+    shared = length(schema_of("objects").shared)
+    assert text("openai/gpt-4o", "paper") - text("vllm/any", "paper") == 4 * 28 * shared
+    form = "xyxy-1000"
+    seeing, alone = (
+        answer_schema(step, "openai/gpt-4o", AnnotateConfig(box_format=form)).shared
+        for step in (JUDGE, WRITE)
+    )
+    packed = text("openai/gpt-4o", "packed") - text("vllm/any", "packed")
+    assert packed == 4 * (7 * length(seeing) + length(alone))
+    assert text("openai/gpt-4o", "single") == text("vllm/any", "single")
+
+
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [
+        ("openai/gpt-4o", 1024),
+        ("anthropic/claude-sonnet-4-5", 1024),
+        ("anthropic/claude-haiku-4-5-20251001", 4096),
+        ("anthropic/claude-opus-4-7", 2048),
+        ("anthropic/claude-opus-5", 512),
+        ("vllm/any", 0),
+    ],
+)
+def test_the_shortest_prefix_that_is_kept(model: str, least: int) -> None:
+    assert least_cached(model) == least
+
+
+def test_a_prefix_too_short_to_be_kept_saves_nothing_and_is_not_paid_for_twice(folder: Path) -> None:
+    large_pictures(folder)
+    haiku = forecast_task(annotation(folder, ModelOptions(parse_model("anthropic/claude-haiku-4-5"))))
+    assert haiku.cost_usd == haiku.cost_usd_uncached
+    sonnet = ModelOptions(parse_model("anthropic/claude-sonnet-4-5"))
+    packed = forecast_task(annotation(folder, sonnet))
+    assert packed.cost_usd is not None
+    assert packed.cost_usd_uncached is not None
+    assert packed.cost_usd < packed.cost_usd_uncached
+    # Nobody reads what a single call has written, at 1.25 times the price.
+    single = forecast_task(annotation(folder, sonnet, schedule="single"))
+    assert single.cost_usd is not None
+    assert single.cost_usd_uncached is not None
+    assert single.input_tokens is not None
+    assert single.cost_usd_uncached < single.cost_usd < 1.25 * single.cost_usd_uncached
+
+
+def test_images_are_counted_as_they_are_sent(folder: Path) -> None:
+    large_pictures(folder)
+    smaller = annotation(folder)
+    smaller.policy = PixelPolicy(max_side=512)
+    sent, whole = (forecast_task(task).usage.image_tokens for task in (smaller, annotation(folder)))
+    assert (sent, whole) == (4 * 8 * 255, 4 * (7 * 765 + 255))
+
+
+@pytest.fixture(scope="module")
+def bundled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[ScheduleName], AnnotateTask]:
+    """Bundled scenes annotated over HTTP by each schedule; the tasks of their runs."""
+    folder = tmp_path_factory.mktemp("bundled")
+    with serving() as server, pytest.MonkeyPatch.context() as patched:
+        patched.setenv("OPENAI_API_KEY", "any")
+        for schedule in SCHEDULES:
+            uncanny.annotate(
+                SCENES, model="openai/gpt-4o", base_url=server.v1, out=folder / schedule, schedule=schedule
+            )
+
+    def task(schedule: ScheduleName) -> AnnotateTask:
+        return AnnotateTask(
+            folder=RunFolder(folder / schedule),
+            paths=SCENES,
+            models=GPT,
+            config=AnnotateConfig(schedule=schedule),
+        )
+
+    return task
+
+
+def contents_of(record: Annotation) -> Contents:
+    candidates = (record.model_extra or {}).get("candidates", ())
+    return Contents(len(record.objects), max(len(candidates), len(record.anomalies)))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_with_what_the_images_hold_it_comes_true(
+    schedule: ScheduleName, bundled: Callable[[ScheduleName], AnnotateTask]
+) -> None:
+    task = bundled(schedule)
+    records = list(task.records().load())
+    manifest = task.folder.read_manifest()
+    assert manifest is not None
+    assert manifest.totals is not None
+    totals = manifest.totals
+    before = replace(task, folder=RunFolder(task.folder.path.with_name("unbegun")))
+    forecast = forecast_task(before, Counter(map(contents_of, records)))
+    assert forecast.calls_usual == totals.calls
+    assert forecast.input_tokens == pytest.approx(totals.input_tokens, rel=0.15)
+    assert forecast.output_tokens == pytest.approx(totals.output_tokens, rel=0.15)
+    assert forecast.cost_usd == pytest.approx(totals.cost_usd, rel=0.15)
