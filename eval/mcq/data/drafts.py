@@ -32,18 +32,20 @@ _PARTS = ("The upper edge of {}", "The lower edge of {}", "The background behind
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One region: Q2's text, Q4's text, the objects whose boxes enclose it (none: no box is known)."""
+    """One region: Q2's text, Q4's text, and `box`, or else the objects whose boxes enclose it, if known."""
 
     where: str
     claim: str
     objects: tuple[str, ...]
     source: Source
+    box: Box | None = None
 
 
 def target(anomaly: Anomaly) -> Candidate:
-    """The right candidate: the anomaly where its objects are, or where its name says."""
+    """The right candidate: the anomaly in its box, else where its objects are, or where its name says."""
     where = _named(anomaly.objects) if anomaly.objects else anomaly.name
-    return Candidate(_sentence(where), anomaly.phenomenon, tuple(anomaly.objects), "verified anomaly")
+    objects = tuple(anomaly.objects)
+    return Candidate(_sentence(where), anomaly.phenomenon, objects, "verified anomaly", anomaly.box)
 
 
 def distractors(
@@ -216,7 +218,8 @@ def draft_items(
     images claimed of this one's objects, the right fault on another object, and wrong parts of the right
     object. Other accepted anomalies of the image never serve as wrong options, because they are true.
 
-    A box is given where `boxes` knows all objects of a candidate; `check` names the missing ones.
+    A box is given where the anomaly has one, or where `boxes` or the annotation know those of all objects of
+    a candidate; of a name, `boxes` go before the annotation's. `check` names the missing ones.
     Every item has `"draft": true` and under `draft_from` where each option comes from. The same input and
     seed give the same items, whatever the order of the annotations.
 
@@ -256,7 +259,8 @@ def _draft(
     chance.shuffle(placed)
     by_letter = dict(zip(_LETTERS, placed, strict=False))
     answer = _LETTERS[placed.index(right)]
-    known = boxes.get(annotation.image, {})
+    located = {each.name: each.box for each in annotation.objects if each.box is not None}
+    known = located | dict(boxes.get(annotation.image, {}))
     fields: dict[str, Any] = {
         "id": f"draft-{(annotation.sha256 or annotation.image)[:16]}",
         "image": annotation.image,
@@ -272,7 +276,7 @@ def _draft(
 
 
 def _known(by_letter: Mapping[Option, Candidate], known: Mapping[str, Box]) -> dict[Option, Box]:
-    boxes = {letter: union(region.objects, known) for letter, region in by_letter.items()}
+    boxes = {letter: region.box or union(region.objects, known) for letter, region in by_letter.items()}
     return {letter: box for letter, box in boxes.items() if box is not None}
 
 

@@ -183,3 +183,33 @@ def test_seeds_move_the_right_letter(seed: int) -> None:
     letters = [item.right("q2") for item in draft_items(entries, seed=seed)]
     assert set(letters) == set("ABCD")
     assert letters != [item.right("q2") for item in draft_items(entries, seed=seed + 1)]
+
+
+def test_boxes_of_the_annotation_serve_where_no_others_are_given() -> None:
+    objects = {
+        "cat": (0, 0, 4, 4),
+        "dog": (5, 5, 9, 9),
+        "cup": None,
+        "lamp": (0, 5, 4, 9),
+        "rug": (5, 0, 9, 4),
+    }
+    entry = annotation(anomalies=(anomaly("six legs").model_copy(update={"box": (1, 1, 3, 3)}),)).model_copy(
+        update={
+            "objects": tuple(
+                SceneObject(name=name, description="d", box=box) for name, box in objects.items()
+            )
+        }
+    )
+    (item,) = draft_items([entry])
+    assert item.q2 is not None
+    assert item.q3 is not None
+    # Where it is wrong goes before where its object is.
+    assert dict(item.q3.boxes)[item.q3.answer] == (1, 1, 3, 3)  # type: ignore[index]
+    for letter, text in item.q2.options.items():
+        name = text.removeprefix("The ")
+        if letter != item.q3.answer and name in objects:
+            assert item.q3.boxes.get(letter) == objects[name]
+    (other,) = draft_items([entry], boxes={"a.png": {"dog": (6, 6, 8, 8)}})
+    assert other.q2 is not None
+    assert other.q3 is not None
+    assert (6, 6, 8, 8) in other.q3.boxes.values() or "The dog" not in other.q2.options.values()
