@@ -50,10 +50,12 @@ async def ask_batch(
             )
             for number in numbers
         ]
+        names = tuple(objects[number - 1].name for number in numbers)
         return await image.answer(
             step,
             lambda text: read_batch(text, numbers),
-            subject=objects[numbers[0] - 1].name if len(numbers) == 1 else None,
+            subject=names[0] if len(names) == 1 else None,
+            batch=names if len(names) > 1 else (),
             objects=image.shown(step.agent, shown),
             box_key=image.box_key(step.agent),
             box_rule=image.box_rule(step.agent),

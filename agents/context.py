@@ -89,6 +89,7 @@ class AgentContext(Generic[C]):
         *,
         repair: Callable[[AnswerError], str] | None = None,
         subject: str | None = None,
+        batch: Sequence[str] = (),
         sample: int = 0,
         schema: AnswerSchema | None = None,
         max_output_tokens: int | None = None,
@@ -97,8 +98,9 @@ class AgentContext(Generic[C]):
         """The answer to `messages`, as `read` has it; `read` raises AnswerError where it does not validate.
 
         `repair` words the request that follows such an answer; None is for a `read` that takes every answer.
-        `subject` is the object's name, None for the whole input; `sample` tells repeats apart, which are
-        otherwise one call. `prompt_id` names the text in records where it is none of `prompts`.
+        `subject` is the object's name, None for the whole input or a `batch` of names; `sample` tells repeats
+        apart, which are otherwise one call. `prompt_id` names the text in records where it is none of
+        `prompts`.
 
         Raises StepFailedError; or what `uncanny.errors.ENDS_RUN` names when no call can be made any more.
         """
@@ -113,6 +115,7 @@ class AgentContext(Generic[C]):
             agent=step.agent,
             step=step.number,
             subject=subject,
+            batch=tuple(batch),
         )
         try:
             return await self.model_client.generate(
@@ -198,6 +201,7 @@ class ImageContext(AgentContext[C]):
         *shared: str,
         extra: Sequence[Part] = (),
         subject: str | None = None,
+        batch: Sequence[str] = (),
         sample: int = 0,
         max_output_tokens: int | None = None,
         **variables: str,
@@ -212,6 +216,7 @@ class ImageContext(AgentContext[C]):
             read,
             repair=self.repair("repair"),
             subject=subject,
+            batch=batch,
             sample=sample,
             schema=self.schema(step),
             max_output_tokens=max_output_tokens,

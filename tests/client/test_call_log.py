@@ -71,12 +71,24 @@ def test_each_call_is_one_line() -> None:
     lines = dump_calls([call(), call(object="cup\n2", replayed=True)]).splitlines(keepends=True)
     assert [line[-1:] for line in lines] == [b"\n", b"\n"]
     first, second = map(orjson.loads, lines)
-    assert list(first) == [field.name for field in fields(CallRecord)]
-    assert first == asdict(call()) | {"started": "2026-01-02T03:04:05+00:00"}
+    assert list(first) == [field.name for field in fields(CallRecord)][:-1]
+    expected = asdict(call()) | {"started": "2026-01-02T03:04:05+00:00"}
+    assert first | {"objects": None} == expected
     assert (second["object"], second["replayed"]) == ("cup\n2", True)
 
 
+def test_only_a_call_about_several_objects_names_them() -> None:
+    odd = ("cup", 'a "jug"', '","objects":null}')
+    lines = dump_calls([call(objects=odd), call(), call(request_id='","objects":null}\n')]).splitlines()
+    batch, alone, named = map(orjson.loads, lines)
+    assert batch["objects"] == list(odd)
+    assert "objects" not in alone
+    assert (named["request_id"], "objects" in named) == ('","objects":null}\n', False)
+    assert CallRecord.read(batch) == call(objects=odd)
+    assert CallRecord.read(alone) == call()
+
+
 def test_the_cached_form_and_what_a_replay_adds_make_up_a_whole_record() -> None:
-    added = {"image", "agent", "step", "object", "sample", "asked", "sees_image", "replayed"}
+    added = {"image", "agent", "step", "object", "sample", "asked", "sees_image", "objects", "replayed"}
     names = {field.name for field in fields(CallRecord)}
     assert set(call().cached_form()) == names - added

@@ -177,6 +177,10 @@ async def test_one_bad_object_is_asked_about_alone() -> None:
         for request in specialists.requests("AttributeAnalyzer")
     ]
     assert asked == [[1, 2, 3], [2]]
+    assert [request.batch for request in specialists.requests("AttributeAnalyzer")] == [
+        ("cup", "table", "door"),
+        (),
+    ]
     assert [request.subject for request in specialists.requests("AttributeAnalyzer")] == [None, "table"]
     assert [each.phenomenon for each in state["anomalies"]] == ["a", "b"]
     assert [error for each in state["sightings"] for error in each["errors"]] == []

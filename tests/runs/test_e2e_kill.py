@@ -82,7 +82,7 @@ def check_calls(run: Run) -> None:
     """Each question of each image once, asked by the process that wrote it or replayed."""
     calls = run.calls()
     keys = ("image", "agent", "step", "object", "sample", "attempt", "repair")
-    found = Counter(tuple(call[key] for key in keys) for call in calls)
+    found = Counter((*(call[key] for key in keys), *call.get("objects", ())) for call in calls)
     assert set(found.values()) == {1}
     assert all(call["outcome"] == "answered" and call["answer"] for call in calls)
     assert {record.image: record.usage.calls for record in run.records()} == Counter(

@@ -56,6 +56,15 @@ def test_bundled_scenes_give_what_the_demo_gives(
     assert server.requests() - before == len(run.calls()) == run.manifest()["totals"]["calls"]
 
 
+def test_every_call_about_a_scene_is_told_from_the_others(demo: Run) -> None:
+    keys = ("image", "agent", "step", "object", "sample")
+    calls = [(*(call[key] for key in keys), *call.get("objects", ())) for call in demo.calls()]
+    assert len(set(calls)) == len(calls)
+    for call in demo.calls():
+        batch = call["agent"] in ("AttributeAnalyzer", "RelationReasoner")
+        assert ("objects" in call) == (batch and call["object"] is None)
+
+
 def test_clean_scenes_are_ok_with_nothing_found_and_no_formatter(demo: Run) -> None:
     clean = [record for record in demo.records() if not record.anomalies]
     assert clean

@@ -110,6 +110,7 @@ def _read(index: CallIndex, image: str) -> Iterator[dict[str, Any]]:
             file.seek(offset)
             call = _parsed(file.readline()) or {}
             row: dict[str, Any] = {key: _of_type(call.get(key), str) for key in _TEXTS}
+            row["object"] = row["object"] or _names(call.get("objects"))
             row |= {key: _of_type(call.get(key), bool) for key in _FLAGS}
             row |= {key: as_count(call.get(key)) for key in _COUNTS}
             row |= {"line": number, "kept": True, "start": _seconds(call.get("started"))}
@@ -132,6 +133,12 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 def _of_type(value: object, kind: type[T]) -> T | None:
     return value if isinstance(value, kind) else None
+
+
+def _names(value: object) -> str | None:
+    """What a call about several objects was about."""
+    names = value if isinstance(value, list) else []
+    return ", ".join(name for name in names if isinstance(name, str)) or None
 
 
 def _text(value: object) -> str | None:

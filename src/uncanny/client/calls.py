@@ -39,6 +39,7 @@ class RequestFields(TypedDict):
     prompt: str
     asked: str
     sees_image: bool
+    objects: tuple[str, ...] | None
 
 
 def request_fields(request: ModelRequest, image: str, prompt: str) -> RequestFields:
@@ -52,6 +53,7 @@ def request_fields(request: ModelRequest, image: str, prompt: str) -> RequestFie
         "prompt": prompt,
         "asked": "\n\n".join([part for part in request.messages[-1].parts if isinstance(part, str)]),
         "sees_image": request.first_image() is not None,
+        "objects": request.batch or None,
     }
 
 
@@ -61,6 +63,7 @@ class CallRecord:
 
     `attempt` counts from 1 within one generation, `repair` says how many repairs came before. `replayed`
     marks an answer taken from the answer cache: its usage is what it cost when the call was made.
+    `objects` are the names where it was about several objects at once, None where `object` says it all.
     `served_model` is the model the server says answered, such as a dated snapshot of the one named in the
     request, and `request_id` the provider's own name of the call; both are None where it gave none.
     """
@@ -88,6 +91,7 @@ class CallRecord:
     replayed: bool = False
     served_model: str | None = None
     request_id: str | None = None
+    objects: tuple[str, ...] | None = None  # the last, see `dump_calls`
 
     @classmethod
     def read(cls, fields: dict[str, Any]) -> CallRecord:
@@ -138,8 +142,15 @@ def _fields() -> TypeAdapter[CallRecord]:
 
 
 def dump_calls(calls: Iterable[CallRecord]) -> bytes:
-    """JSON Lines."""
-    return b"".join(orjson.dumps(call, option=orjson.OPT_APPEND_NEWLINE) for call in calls)
+    """JSON Lines; `objects` stands only where there are some."""
+    lines = []
+    for call in calls:
+        line = orjson.dumps(call, option=orjson.OPT_APPEND_NEWLINE)
+        lines.append(line if call.objects else line.removesuffix(_WITHOUT_OBJECTS) + b"}\n")
+    return b"".join(lines)
+
+
+_WITHOUT_OBJECTS = b',"objects":null}\n'
 
 
 def _name(text: str | None) -> str | None:

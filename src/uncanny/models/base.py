@@ -81,6 +81,7 @@ class ModelRequest:
     """One request to a model. `sample` tells repeats of the same request apart: three drafts stay three.
 
     `agent`, `step` and `subject` (an object's name) say whose it is; they are for records, not for the model.
+    So is `batch`, the names of the objects where it is about several.
     """
 
     messages: tuple[Message, ...]
@@ -90,6 +91,7 @@ class ModelRequest:
     agent: str = ""
     step: int = 1
     subject: str | None = None
+    batch: tuple[str, ...] = ()
 
     def first_image(self) -> SentImage | None:
         for message in self.messages:
