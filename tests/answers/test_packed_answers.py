@@ -57,7 +57,7 @@ def test_a_batch_is_read_whole() -> None:
         {"objects": ["2"], "observed": "seen"},
         {"objects": "2", "observed": ["seen"], "explanation": "x"},
         {"object": "object 2", "observed": "seen", "explanation": " "},
-        {"object_ids": [2], "observed": "seen", "explanation": "x"},
+        {"object_ids": [2], "observed": "seen", "explanation": ""},
         fault(2, observed=7),
     ],
 )

@@ -102,7 +102,7 @@ def given_box(value: object, key: str = "box") -> GivenBox | None:
     if isinstance(value, GivenBox):
         return value
     if isinstance(value, str):
-        if len(value) > _LONGEST:
+        if len(value) > _LONGEST or "%" in value:
             return None
         value = [float(number) for number in _NUMBER.findall(value)]
     if isinstance(value, Mapping):

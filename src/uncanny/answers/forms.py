@@ -22,14 +22,15 @@ T = TypeVar("T", bound=BaseModel)
 MAX_ITEMS = 500
 MAX_NAMES = 100
 
-FieldKind = Literal["text", "names", "severity", "number", "numbers", "choice", "box"]
+FieldKind = Literal["text", "names", "ids", "severity", "number", "numbers", "choice", "box"]
 
 
 @dataclass(frozen=True, slots=True)
 class ItemField:
     """One field of an item.
 
-    `kind` is what it holds: a string, a list of names, a severity, whole numbers, one of `choices`, or a box.
+    `kind` is what it holds: a string, a list of names, or of names and numbers (`ids`), a severity, whole
+    numbers, one of `choices`, or a box.
     `labels` are other words models use for it, as JSON keys or as labels in text; the field's own name always
     counts and needs no entry. Labels are compared by their letters and digits alone, in any case. `key` is
     the name it is asked for by, where that is not its own. A choice is offered as one of `offered`; `choices`
@@ -279,7 +280,7 @@ def _field(field: ItemField) -> dict[str, Any]:
     match field.kind:
         case "text":
             schema = {"type": "string"}
-        case "names":
+        case "names" | "ids":
             schema = {"type": "array", "items": {"type": "string"}}
         case "severity" | "number":
             schema = {"type": "integer"}

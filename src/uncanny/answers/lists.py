@@ -260,7 +260,7 @@ def _by_field(raw: Mapping[Any, object], form: ListForm[T]) -> dict[str, object]
         if field is None:
             continue
         if field.kind == "box":  # the key it stands under says in which order its numbers are
-            box = given_box(value, str(key).casefold())
+            box = given_box(value, label_key(str(key)).replace(" ", "_"))
             if values.get(field.name) is None:
                 values[field.name] = box
         else:
@@ -274,6 +274,8 @@ def _value(value: object, field: ItemField) -> object:
             return read_severity(value, field.asked_as)
         case "names":
             return _names(value, field)
+        case "ids":
+            return _names(_as_text(value), field)
         case "number":
             return _number(value, field)
         case "numbers":
@@ -306,8 +308,24 @@ def _names(value: object, field: ItemField) -> tuple[str, ...]:
     return names
 
 
-# `3`, `#3`, `No. 3`, `finding 3`
-_COUNTED = re.compile(r"(?:[a-z]{1,12}\.?\s?)?#?\s?(\d{1,6})\.?", re.IGNORECASE)
+def _as_text(value: object) -> object:
+    """Whole numbers as text, in a list as well; anything else as it is."""
+    if isinstance(value, list | tuple):
+        return [_as_text(each) if not isinstance(each, list | tuple) else each for each in value]
+    if isinstance(value, float) and value.is_integer() and abs(value) < _BEYOND:
+        return str(int(value))
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _BEYOND:
+        return str(value)
+    return value
+
+
+# `3`, `#3`, `No. 3`, `finding 3`, `id: 3`, and with its name: `3. cup`, `3 (cup)`, `3 - cup`; not `3-5`,
+# `3 cups` or `3-legged`.
+_COUNTED = re.compile(
+    r"(?:[a-z]{1,12}[.:=]?\s?)?#?\s?(\d{1,6})(?:\.|(?:\s?[.:)(]\s?|\s[\u2013-]\s)[^\d\s]\D{0,200})?",
+    re.IGNORECASE,
+)
+_BEYOND = 1e9
 _BETWEEN_NUMBERS = re.compile(r"[\s,;，、]+|\band\b|&|\+")
 _AROUND_NUMBERS = _BLANK + "[](){}\"'*`"
 _MOST_NUMBERS = 10_000
@@ -330,9 +348,9 @@ def read_numbers(value: object, name: str = "ids") -> tuple[int, ...]:
     for part in parts:
         if isinstance(part, str) and (match := _COUNTED.fullmatch(part.strip(_AROUND_NUMBERS))):
             numbers[int(match[1])] = None
-        elif isinstance(part, float) and part.is_integer() and abs(part) < 1e9:
+        elif isinstance(part, float) and part.is_integer() and abs(part) < _BEYOND:
             numbers[int(part)] = None
-        elif isinstance(part, int) and not isinstance(part, bool) and abs(part) < 1e9:
+        elif isinstance(part, int) and not isinstance(part, bool) and abs(part) < _BEYOND:
             numbers[part] = None
         else:
             raise AnswerError(f"{name} must be a list of whole numbers")
@@ -363,6 +381,8 @@ def _all(names: list[str], last: str = "and") -> str:
 
 def _validation_message(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "value_error":  # of a form's own check, which says it in full
+        return str(first["ctx"]["error"])[:150]
     field = str(first["loc"][0]) if first["loc"] else "it"
     reason = _MESSAGES.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
     return f"{field} {reason}"[:150]

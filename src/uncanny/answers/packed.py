@@ -129,7 +129,7 @@ FAULTS: Final[ListForm[Fault]] = make_form(
     (
         ItemField(
             "objects",
-            kind="names",
+            kind="ids",
             labels=("object", "object id", "object ids", "ids", "id", "object name", "objects involved"),
         ),
         ItemField("observed", labels=(*_SEEN, "description")),
