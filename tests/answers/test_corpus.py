@@ -4,9 +4,9 @@
 
 `corpus/packed/*.jsonl`: the same for the forms of the packed schedule (with `paper`, of the paper's). With
 `batch` the answer is about the objects of these numbers, `invalid` has those that must be asked about again,
-with a part of the reason. With `count` it accounts for so many findings, and beside an `error` may stand what is
-kept of it, `best`, and the numbers that are `missing`. Boxes were asked for in the format `boxes`, and stand in
-`items` in pixels of a picture of 1000 × 500.
+with a part of the reason. With `count` it accounts for so many findings, and beside an `error` may stand what
+is kept of it, `best`, and the numbers that are `missing`. Boxes were asked for in the format `boxes`, and
+stand in `items` in pixels of a picture of 1000 × 500.
 """
 
 from __future__ import annotations

@@ -13,7 +13,10 @@ import pytest
 from tests.growth import check_linear
 from uncanny.agents.object_perceiver import object_key
 from uncanny.answers import ANOMALIES, FORMS, RELATIONS, ListForm, read_list, read_severity
+from uncanny.answers.boxes import given_box
 from uncanny.answers.json_text import read_text
+from uncanny.answers.lists import read_numbers
+from uncanny.answers.packed import FINAL_TEXTS, JUDGEMENTS, PACKED_FORMS, Numbered, read_batch
 from uncanny.answers.verdicts import read_position, read_realistic, read_source
 from uncanny.demo.recognition import Turn, recognize
 from uncanny.errors import AnswerError
@@ -24,6 +27,12 @@ KEY = "sk-0123456789abcdef"
 
 READERS: dict[str, Callable[[str], object]] = {
     **{f"list of {form.key}": partial(read_list, form=form) for form in FORMS},
+    **{f"packed {form.key}": partial(read_list, form=form) for form in PACKED_FORMS},
+    "batch": lambda text: read_batch(text, range(1, 7)),
+    "judgements": lambda text: Numbered(JUDGEMENTS, 40).read(text),
+    "final texts": lambda text: Numbered(FINAL_TEXTS, 40).read(text),
+    "numbers": read_numbers,
+    "box": given_box,
     "text": read_text,
     "severity": read_severity,
     "realistic": read_realistic,
@@ -57,6 +66,8 @@ REPEATED = (
     "<object></object>", "gives a ", "gives a change away ", "no sign of ", "would ", "sk-", "Bearer ",
     "x", "a:", '[{"a":', "{ a:", "[{},", "1. a\n", "# a\n", "- **a**: b\n",
     "Name: A Phenomenon: B ", "Severity: 1\n", "@1\n",
+    '{"entries": [{"ids": [', '{"findings": [{"objects": ["1', "Ids: 1, ", "1, ", "id: ", "1 (", "1 - a",
+    "Box: [1, 2", "[1, 2, 3, 4], ", "Decision: keep\n", "Objects: 1\n",
     "***", "&amp;", "<title>", "<!--", "A ", "A, ", "(A", "$A", "option ",
 )  # fmt: skip
 AROUND = (
