@@ -17,8 +17,8 @@ function severity(value) {
 }
 
 function quad(anomaly) {
-  const tags = anomaly.objects.length
-    ? el("p", { class: "tags" }, anomaly.objects.map((name) => prose("span", "", name))) : null;
+  const names = [...anomaly.objects.map((name) => prose("span", "", name)), anomaly.kind && el("span", { class: "kind" }, anomaly.kind)];
+  const tags = names.some(Boolean) ? el("p", { class: "tags" }, names.filter(Boolean)) : null;
   return el("li", { class: "quad" }, severity(anomaly.severity),
     el("div", {}, prose("p", "name", anomaly.name), tags),
     prose("p", "", anomaly.phenomenon), prose("p", "why", anomaly.reasoning));
@@ -31,6 +31,17 @@ function quads(image) {
   if (typeof verdict === "string" && !source) return el("p", { class: "empty" }, "Asked whether it is generated, the model said: ", prose("bdi", "", verdict.trim() || "nothing"));
   const word = { ok: "No anomalies found.", partial: "No anomalies from the steps that worked." }[image.status];
   return el("p", { class: "empty" }, word || "Not judged.");
+}
+
+// All that agents found, with what became of it: nothing is left out unseen.
+function candidates(image) {
+  const found = image.extra.candidates;
+  if (!Array.isArray(found) || !found.length) return [];
+  const fates = found.reduce((sum, one) => ({ ...sum, [one.fate]: (sum[one.fate] || 0) + 1 }), {});
+  const counts = Object.entries(fates).map(([fate, number]) => `${number} ${fate}`).join(", ");
+  return [el("h3", {}, "Findings"), el("p", { class: "sub" }, `${plural(found.length, "finding")}: ${counts}`),
+    el("ol", { class: "plain" }, found.map((one) => el("li", { value: one.number }, el("b", {}, String(one.fate)), " ",
+      prose("span", "", String(one.phenomenon)), " ", prose("span", "sub", [one.found_by, one.why].filter(Boolean).join(": ")))))];
 }
 
 // What is no failure and still must be known: objects above the limit, copies that were not asked about.
