@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from uncanny.errors import UncannyError as UncannyError
     from uncanny.eval.annotate.forecast import AnnotateForecast as AnnotateForecast
     from uncanny.eval.annotate.forecast import annotate_forecast as annotate_forecast
+    from uncanny.eval.annotate.image import annotate_image as annotate_image
+    from uncanny.eval.annotate.image import annotate_image_async as annotate_image_async
     from uncanny.eval.annotate.run import AnnotateRun as AnnotateRun
     from uncanny.eval.annotate.run import annotate as annotate
     from uncanny.eval.annotate.run import annotate_async as annotate_async
-    from uncanny.eval.annotate.run import annotate_image as annotate_image
-    from uncanny.eval.annotate.run import annotate_image_async as annotate_image_async
     from uncanny.eval.audit.run import audit as audit
     from uncanny.eval.audit.run import audit_async as audit_async
     from uncanny.eval.audit.score.result import AuditResult as AuditResult
@@ -90,9 +90,8 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.client.calls": "CallRecord",
         "uncanny.errors": "UncannyError",
         "uncanny.eval.annotate.forecast": "AnnotateForecast annotate_forecast",
-        "uncanny.eval.annotate.run": (
-            "AnnotateRun annotate annotate_async annotate_image annotate_image_async"
-        ),
+        "uncanny.eval.annotate.image": "annotate_image annotate_image_async",
+        "uncanny.eval.annotate.run": "AnnotateRun annotate annotate_async",
         "uncanny.eval.audit.run": "audit audit_async",
         "uncanny.eval.audit.score.result": "AuditResult",
         "uncanny.eval.compare.score.result": "CompareResult Comparison",
