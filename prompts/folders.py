@@ -22,6 +22,8 @@ from uncanny.wording import counted, option, shown
 # `annotate` has the texts of its paper schedule, the other two have sets of their own.
 Protocol = Literal["packed", "annotate", "single", "detect", "mcq", "realism"]
 PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
+# Which schedule of `uncanny annotate` asks with which texts.
+SCHEDULES: Final[Mapping[str, str]] = {"packed": "packed", "annotate": "paper", "single": "single"}
 README: Final = "README.md"
 MOST_BYTES: Final = 1_000_000
 
@@ -202,10 +204,22 @@ def _read_folder(protocol: Protocol, folder: Path) -> dict[str, str]:
         raise UsageError(f"{named} holds texts of several protocols", remedy=remedy)
     for file in sorted(texts):
         if file.name not in known:
-            near = difflib.get_close_matches(file.name, known, n=1)
-            names = f"It is called {near[0]}?" if near else f"They are called {', '.join(known)}."
-            raise UsageError(f"{named}: {protocol} has no text {shown(file.name)}", remedy=names)
+            what = f"{named}: {protocol} has no text {shown(file.name)}"
+            raise UsageError(what, remedy=_where_it_is(protocol, file.name, known))
     return {file.name.removesuffix(".md"): _read_text(file, known[file.name]) for file in sorted(texts)}
+
+
+def _where_it_is(protocol: Protocol, name: str, known: Iterable[str]) -> str:
+    """For a text that a protocol has not: the schedule that has it, else the name it is likely meant to have."""
+    if protocol in SCHEDULES:
+        for other, schedule in SCHEDULES.items():
+            if name.removesuffix(".md") in prompt_set(other).prompts:
+                return (
+                    f"`{other}` has it: give {option('schedule', schedule)}, "
+                    f"or begin from `uncanny prompts {protocol}`."
+                )
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"It is called {near[0]}?" if near else f"They are called {', '.join(known)}."
 
 
 def _passed_over(name: str) -> bool:

@@ -140,6 +140,24 @@ def test_what_is_no_folder_of_texts_is_refused(
     assert words in refused(tmp_path / "texts")
 
 
+@pytest.mark.parametrize(
+    ("protocol", "texts", "words"),
+    [
+        ("packed", "annotate", "`annotate` has it: give `schedule='paper'`"),
+        ("annotate", "packed", "`packed` has it: give `schedule='packed'`"),
+        ("packed", "single", "`single` has it: give `schedule='single'`"),
+    ],
+)
+def test_texts_of_another_schedule_are_refused_with_its_name(
+    protocol: Protocol, texts: Protocol, words: str, tmp_path: Path
+) -> None:
+    write_prompts(texts, tmp_path / "texts")
+    message = refused(tmp_path / "texts", protocol)
+    assert f"{protocol} has no text" in message
+    assert words in message
+    assert f"`uncanny prompts {protocol}`" in message
+
+
 def test_folders_and_pipes_are_no_texts(folder: Path) -> None:
     (folder / "q1.md").mkdir()
     assert "q1.md is no ordinary file" in refused(folder)

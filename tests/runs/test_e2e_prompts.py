@@ -13,7 +13,7 @@ from tests.runs.e2e import Done, Run, check_no_traceback, pictures, serving, unc
 from uncanny.demo.scenes import scenes
 from uncanny.errors import RunMismatchError, UsageError
 from uncanny.prompts import prompt_set
-from uncanny.prompts.folders import read_prompts
+from uncanny.prompts.folders import PROTOCOLS, SCHEDULES, read_prompts
 
 SYSTEM = "Look closely, and answer in English."
 RUNS: dict[str, tuple[str, str]] = {
@@ -205,10 +205,22 @@ def test_items_with_texts_of_their_own_have_no_use_for_others(texts: Path, tmp_p
     assert "carry texts of their own and are asked with them, so --prompts has nothing to say" in done.err
 
 
+@pytest.mark.parametrize(("protocol", "schedule"), SCHEDULES.items())
+def test_each_schedule_is_asked_with_the_texts_that_were_written_out_for_it(
+    protocol: str, schedule: str, tmp_path: Path
+) -> None:
+    texts, run = tmp_path / "texts", Run(tmp_path / "run")
+    assert uncanny_here("prompts", protocol, "-o", texts).code == 0
+    (texts / "system.md").write_text(SYSTEM)
+    done = ask("annotate", run.path, "--prompts", texts, "--schedule", schedule)
+    assert (done.code, done.told) == (0, "")
+    assert run.manifest()["prompts"]["id"].startswith(f"{protocol}@")
+
+
 def test_prompts_shows_texts_and_writes_them(tmp_path: Path) -> None:
     every = uncanny_here("prompts")
     assert every.code == 0
-    assert all(prompt_set(name).id in every.out for name, _ in RUNS.values())
+    assert all(prompt_set(name).id in every.out for name in PROTOCOLS)
     one = uncanny_here("prompts", "detect")
     assert one.out.splitlines()[0] == prompt_set("detect").id
     done = uncanny_here("prompts", "detect", "-o", tmp_path / "detect")

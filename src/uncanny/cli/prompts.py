@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from uncanny.prompts.folders import Protocol
 
 # As in `uncanny.prompts.folders`, which `--help` has no need of.
-_PROTOCOLS = ("annotate", "detect", "mcq", "realism")
+_PROTOCOLS = ("packed", "annotate", "single", "detect", "mcq", "realism")
 
 
 @click.command("prompts", cls=Command)
@@ -26,7 +26,8 @@ def command(protocol: Protocol | None, out: Path | None, force: bool) -> None:
     """Show the texts that models are asked with, and their variables; with -o, write them out.
 
     Change some of them and ask with --prompts DIR: what DIR has not is taken from uncanny's. Without PROTOCOL
-    all protocols are shown, or written to a folder each in DIR. `audit` asks with the texts of `annotate`.
+    all protocols are shown, or written to a folder each in DIR. `uncanny annotate` and `audit` ask with
+    `packed`; with --schedule paper they ask with `annotate`, with --schedule single with `single`.
 
     \b
     Your own wording of the multiple-choice questions:
