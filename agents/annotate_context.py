@@ -37,7 +37,7 @@ from uncanny.prompts import PromptSet
 from uncanny.schema import Box
 
 # Room around a part that is shown enlarged, as a share of its sides.
-MARGIN: Final = 1.0
+MARGIN: Final = 1.5
 
 
 def system_text(prompts: PromptSet, config: AnnotateConfig) -> str:

@@ -22,7 +22,7 @@ from uncanny.schema import Box, Candidate, Fate, StepError
 
 MOST_PARTS: Final = 4
 # As a share of the picture; and how many objects' boxes meet there, its own included.
-SMALL: Final = 1 / 16
+SMALL: Final = 1 / 50
 CROWD: Final = 3
 
 
@@ -114,8 +114,14 @@ def _judged(
             continue
         boxes = (findings[number - 1]["box"] for number in numbers)
         box = image.box(entry.box, JUDGE.agent) or next((box for box in boxes if box is not None), None)
+        first = findings[entry.ids[0] - 1]
         faults.append(
-            {"numbers": numbers, "phenomenon": entry.phenomenon, "reasoning": entry.reasoning, "box": box}
+            {
+                "numbers": numbers,
+                "phenomenon": entry.phenomenon or first["phenomenon"],
+                "reasoning": entry.reasoning or first["reasoning"],
+                "box": box,
+            }
         )
         fates |= dict.fromkeys(numbers, ("merged", entry.why or None))
         fates[numbers[0]] = ("kept" if entry.decision == "keep" else "corrected", entry.why or None)

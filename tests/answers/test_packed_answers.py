@@ -174,8 +174,7 @@ def test_a_number_stands_in_one_entry_and_keeping_goes_before_dropping() -> None
     "bad",
     [
         entry(2, decision="drop", why=""),
-        entry(2, phenomenon=""),
-        entry(2, decision="correct", reasoning=" "),
+        entry(2, decision="correct", phenomenon=" "),
         entry(2, decision="perhaps"),
         {"ids": [2], "phenomenon": "p", "reasoning": "r"},
     ],

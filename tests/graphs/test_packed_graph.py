@@ -321,3 +321,11 @@ async def test_every_number_ends_kept_merged_or_dropped_with_a_reason(
         else:
             assert each.found_by in (anomalies[each.anomaly].found_by or ())
     assert {each.anomaly for each in candidates} - {None} == set(range(len(anomalies)))
+
+
+async def test_a_judgement_without_texts_keeps_those_of_its_first_finding() -> None:
+    def judge(_rows: Rows) -> list[dict[str, Any]]:
+        return [{"ids": [2, 1], "why": "seen", "decision": "keep", "phenomenon": "", "reasoning": ""}]
+
+    state = await PackedSpecialists(["cup"], {"cup": ["a", "b"]}, judge=judge).run()
+    assert [each.phenomenon for each in state["anomalies"]] == ["b"]

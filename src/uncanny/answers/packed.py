@@ -52,7 +52,10 @@ class Fault(_Item):
 
 
 class Judgement(_Item):
-    """What became of the findings `ids`, all about one fault; the texts are empty where it is dropped."""
+    """What became of the findings `ids`, all about one fault.
+
+    An empty text keeps that of the first of them; where it is dropped there is nothing to be said.
+    """
 
     ids: Ids
     why: str = ""
@@ -81,9 +84,8 @@ def _judged(judgement: Judgement) -> Judgement:
     if judgement.decision == "drop":
         if not judgement.why:
             raise ValueError("why is empty: a finding is dropped for a reason")
-    elif not judgement.phenomenon or not judgement.reasoning:
-        empty = "reasoning" if judgement.phenomenon else "phenomenon"
-        raise ValueError(f"{empty} is empty, which only a dropped finding's may be")
+    elif judgement.decision == "correct" and not judgement.phenomenon:
+        raise ValueError("phenomenon is empty: what is corrected has to be said")
     return judgement
 
 
