@@ -210,7 +210,7 @@ def _read_folder(protocol: Protocol, folder: Path) -> dict[str, str]:
 
 
 def _where_it_is(protocol: Protocol, name: str, known: Iterable[str]) -> str:
-    """For a text that a protocol has not: the schedule that has it, else the name it is likely meant to have."""
+    """What to do about a text that a protocol has not: another schedule has it, or its name is misspelt."""
     if protocol in SCHEDULES:
         for other, schedule in SCHEDULES.items():
             if name.removesuffix(".md") in prompt_set(other).prompts:
