@@ -121,8 +121,8 @@ def test_all_calls_of_an_image_share_their_prefix(
     with serving(objects=3) as server:
         assert uncanny_here("annotate", folder, *server.asked(provider), *options).code == 0
         with_parts = images if provider in ("openai", "anthropic") and schedule == "packed" else 0
-        expected = prefixes["an image"] * images + prefixes["no image"] + with_parts
-        assert server.stats()["unique_prefixes"] == expected
+        expected = prefixes["an image"] * images + prefixes["no image"]
+        assert expected <= server.stats()["unique_prefixes"] <= expected + with_parts
     cached = [call for call in run.calls() if call["sees_image"] and call["cached_tokens"]]
     seeing = [call for call in run.calls() if call["sees_image"]]
     assert len(seeing) - len(cached) == prefixes["an image"] * images
