@@ -22,7 +22,7 @@ from uncanny.agents.steps import ScheduleName
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
 from uncanny.errors import UsageError
-from uncanny.eval.annotate.usage import usual_contents
+from uncanny.eval.annotate.usage import Plan, usual_contents
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.images import PixelPolicy, PreparedImage
 from uncanny.models.base import Sampling
@@ -30,6 +30,7 @@ from uncanny.parameters import check_callback, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.prompts.folders import Protocol, read_prompts
 from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_manifest import RunForecast
 from uncanny.runs.config import (
     AskOptions,
     ModelOptions,
@@ -40,7 +41,7 @@ from uncanny.runs.config import (
     read_models,
 )
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
-from uncanny.runs.inputs import ImageFile
+from uncanny.runs.inputs import ImageFile, sample_sizes
 from uncanny.runs.progress import Progress
 from uncanny.runs.resume import binding_manifest
 from uncanny.runs.run import run_with
@@ -52,6 +53,7 @@ from uncanny.wording import option
 if TYPE_CHECKING:
     from uncanny.agents.state import Context
     from uncanny.client.calls import CallRecord
+    from uncanny.client.prices import PriceTable
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.graphs.annotate import AnnotateGraph, AnnotateNodes
     from uncanny.graphs.packed import PackedGraph, PackedNodes
@@ -410,6 +412,21 @@ class AnnotateTask(ImageTask[Annotation]):
 
     def system_text(self) -> str:
         return system_text(self.prompts, self.config)
+
+    def forecast(self, prices: PriceTable) -> RunForecast | None:
+        if self.nodes or self.graph is not None:
+            return None
+        sizes, unreadable = sample_sizes(self.files)
+        images = len(self.files) - unreadable
+        usage = Plan(self.config, self.prompts, self.models, self.policy).usage(prices, images, sizes)
+        return RunForecast(
+            images=images,
+            objects_per_image=usual_contents(self.config).objects,
+            calls=usage.calls,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cost_usd=usage.cost_usd,
+        )
 
     @cached_property
     def _graph(self) -> AnnotateGraph[Context] | PackedGraph[Context]:

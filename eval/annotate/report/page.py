@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 from jinja2 import Environment
 
+from uncanny.eval.annotate.forecast_error import forecast_error
 from uncanny.eval.annotate.report.calls import CallIndex, CallPacker, index_calls, timeline
 from uncanny.eval.annotate.report.counts import (
     outcomes,
@@ -99,6 +100,7 @@ def write_report(
         index=index,
         packer=packer,
         totals=run_totals(read.info, counts, index),
+        forecast=forecast_error(read.info),
         outcomes=outcomes(read.info, index),
         histograms=[severity_histogram(counts.severities), per_image_histogram(counts.per_image)],
         names=counts.names.most_common(_TOP_NAMES),

@@ -119,6 +119,15 @@ def report_command(run: Path, max_images: int, pictures: PicturesMode, force: bo
     say(harmless(str(report(run, max_images=max_images, pictures=pictures))))
 
 
+def forecast_lines(end: RunEnd) -> list[str]:
+    """What was forecast, and by how much it was off; none where nothing was forecast."""
+    from uncanny.eval.annotate.forecast_error import forecast_error
+    from uncanny.records.run_manifest import RunManifest
+
+    words = forecast_error(RunManifest.model_validate(end.manifest))
+    return [] if words is None else [f"Forecast {words}"]
+
+
 @dataclass(frozen=True, slots=True)
 class AnnotateSummary:
     """The worst of what was found, what failed, and totals; `report` False writes no page."""
@@ -143,6 +152,7 @@ class AnnotateSummary:
                 *texts_lines(end),
                 anomalies_line(end),
                 *spending_lines(end),
+                *forecast_lines(end),
                 "",
                 f"Records  {self.run.path / self.run.record_file}",
                 *([] if page is None else [f"Report   {page}"]),

@@ -87,12 +87,27 @@ class Estimated(Record):
     cost_usd: Dollars = None
 
 
+class RunForecast(Record):
+    """What a run was forecast to take; None is what was not known.
+
+    It is about all `images` that can be read, whenever they are worked on, each with so many objects.
+    """
+
+    images: Count = None
+    objects_per_image: Count = None
+    calls: Count = None
+    input_tokens: Count = None
+    output_tokens: Count = None
+    cost_usd: Dollars = None
+
+
 class Totals(Record):
     """How far a run is and what it took, over all its sessions.
 
     One of `images`, `questions` and `pairs` says how many inputs there are; those after it count their
     records by status, `pending` the inputs without one. None is what the run did not measure or did not
-    write; `sums` have what was measured where a total is not known, for want of so many `unmeasured` calls.
+    write; `objects` were examined, and images `without_findings` are those of which no agent said anything is
+    wrong; `sums` have what was measured where a total is not known, for want of so many `unmeasured` calls.
     """
 
     images: Count = None
@@ -108,6 +123,8 @@ class Totals(Record):
     pending: Count = None
     duplicates: Count = None
     anomalies: Count = None
+    objects: Count = None
+    without_findings: Count = None
     calls: Count = None
     replayed: Count = None
     input_tokens: Count = None
@@ -179,14 +196,15 @@ class RunManifest(RunSettings, RunHead):  # the fields of the last base come fir
     """`run.json`.
 
     `record_file` is the name of the file of records, which version 0.1.0 did not say. `parameters` are those
-    sent to each model. `served_as` has the names under which each model really answered, `served_unnamed` the
-    models of which some answers bear none. `skipped` lists some of what lay in the folders and is no input,
-    `skipped_counts` counts all of it.
+    sent to each model. `forecast` is what the run was to take. `served_as` has the names under which each
+    model really answered, `served_unnamed` the models of which some answers bear none. `skipped` lists some
+    of what lay in the folders and is no input, `skipped_counts` counts all of it.
     """
 
     record_file: str | None = None
     fallback: str | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)
+    forecast: RunForecast | None = None
     # A run that has just begun writes empty totals: nothing is known yet, as if there were none.
     totals: Annotated[Totals | None, BeforeValidator(lambda value: value or None)] = None
     served_as: dict[str, tuple[str, ...]] = Field(default_factory=dict)

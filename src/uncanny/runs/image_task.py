@@ -233,16 +233,21 @@ class _Counted(NamedTuple):
     sha256: str | None
     anomalies: int
     without_objects: bool
+    objects: int
+    without_findings: bool
     duplicate: bool
     changes: tuple[str, ...]
 
 
 def _counted(record: Annotation) -> _Counted:
+    judged = record.status in ("ok", "partial")
     return _Counted(
         record.status,
         record.sha256,
         len(record.anomalies),
         names_nothing(record),
+        len(record.objects) if judged else 0,
+        judged and not record.anomalies and not (record.model_extra or {}).get("candidates"),
         bool(record.model_extra and "duplicate_of" in record.model_extra),
         record.pixels.changes if record.pixels else (),
     )
@@ -252,6 +257,8 @@ def _count(progress: Progress, counted: _Counted) -> None:
     progress.statuses[counted.status] += 1
     progress.items_found += counted.anomalies
     progress.without_objects += counted.without_objects
+    progress.objects += counted.objects
+    progress.without_findings += counted.without_findings
     progress.duplicates += counted.duplicate
     for change in counted.changes:
         progress.pixel_changes[change.partition(":")[0]] += 1

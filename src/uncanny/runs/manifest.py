@@ -19,6 +19,7 @@ from uncanny.records.run_manifest import (
     FORMAT,
     PixelCounts,
     Prompts,
+    RunForecast,
     RunManifest,
     RunSettings,
     SkippedInput,
@@ -64,6 +65,7 @@ class Manifest:
             parameters=before.parameters,
             totals=totals,
         )
+        self.expect(before.forecast)
         self._listed: tuple[SkippedInput, ...] | None = None
         self.spending = Spending.recorded(before)
         self.was_killed = before.state == "running"
@@ -75,6 +77,12 @@ class Manifest:
         """Note the fallback and the parameters as they go over the wire."""
         fallback = None if models.fallback is None else str(models.fallback)
         self._update(fallback=fallback, parameters=parameters)
+
+    def expect(self, forecast: RunForecast | None) -> None:
+        """Note what the run is forecast to take; what was said of as many images before stands."""
+        known = self._manifest.forecast
+        if forecast is not None and (known is None or known.images != forecast.images):
+            self._update(forecast=forecast)
 
     def began(self, moment: float) -> None:
         """Put the start of the run to an earlier `moment`, in seconds since the epoch."""
@@ -116,6 +124,8 @@ class Manifest:
         }
         if progress.unit == "images":
             counts |= {"duplicates": progress.duplicates, "anomalies": progress.items_found}
+        if self._manifest.forecast is not None:
+            counts |= {"objects": progress.objects, "without_findings": progress.without_findings}
         seconds = round(self.seconds_before + progress.seconds(), 3)
         return Totals(**counts, **progress.spending.as_recorded(), seconds=seconds)
 

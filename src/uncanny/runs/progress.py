@@ -198,9 +198,10 @@ class Progress:
     them that are no failure.
     `total` inputs are in the run, `resumed` of them were finished before this session, `statuses` counts the
     finished ones by status; `without_objects` of the images that are `ok` name neither an object nor an
-    anomaly. `seconds_before` were spent in earlier sessions. `calls_expected` are
-    about what this session takes, as far as can be told before. `skipped` is what lay in the folders given
-    and is no input; None where a task looks into no folders.
+    anomaly. `objects` were examined in images that are `ok` or `partial`; in those `without_findings` no
+    agent found anything wrong. `seconds_before` were spent in earlier sessions. `calls_expected` are about
+    what this session takes, as far as can be told before. `skipped` is what lay in the folders given and is
+    no input; None where a task looks into no folders.
     """
 
     unit: str = "images"
@@ -211,6 +212,8 @@ class Progress:
     duplicates: int = 0
     without_objects: int = 0
     items_found: int = 0
+    objects: int = 0
+    without_findings: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
     spending: Spending = field(default_factory=Spending)
     pixel_changes: Counter[str] = field(default_factory=Counter)

@@ -219,6 +219,7 @@ class Run(Generic[Item, R]):
                 yield
                 return
             self.loaded.manifest.sent(task.models, engine.sent(task.sampling))
+            self.loaded.manifest.expect(await asyncio.to_thread(task.forecast, engine.prices))
             self._begin()
             self.engine = engine
             try:

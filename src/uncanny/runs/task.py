@@ -15,7 +15,7 @@ from uncanny.images import PixelPolicy, RecordedFile, changed_files
 from uncanny.prompts import PromptSet
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_folder import RunFolder
-from uncanny.records.run_manifest import RunSettings
+from uncanny.records.run_manifest import RunForecast, RunSettings
 from uncanny.runs.config import ModelOptions, RunOptions
 from uncanny.runs.manifest import run_settings
 from uncanny.runs.progress import Progress
@@ -23,6 +23,7 @@ from uncanny.schema import StepError
 
 if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord, CallScope
+    from uncanny.client.prices import PriceTable
     from uncanny.models.base import Sampling
     from uncanny.runs.engine import Engine
 
@@ -113,6 +114,13 @@ class Task(ABC, Generic[Item, R]):
     def warnings(self, progress: Progress) -> Sequence[str]:  # noqa: ARG002
         """What is to be known of the results when the run ends, in words; `progress` has counted them."""
         return ()
+
+    def forecast(self, prices: PriceTable) -> RunForecast | None:  # noqa: ARG002
+        """What the whole run is to take, for `run.json`; None where nothing is foretold. Blocking.
+
+        The inputs are those that `load_pending` found.
+        """
+        return None
 
     def settings(self) -> RunSettings:
         """All that must stay the same for a run to be one run; it stands in `run.json`."""

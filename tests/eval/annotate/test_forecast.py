@@ -19,7 +19,6 @@ from uncanny.agents.annotate_context import answer_schema
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.context import schema_of
 from uncanny.agents.steps import JUDGE, SCHEDULES, WRITE, InView, ScheduleName, Size
-from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.tokens import least_cached
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
@@ -228,11 +227,7 @@ def test_a_schema_is_billed_where_it_is_rendered_into_the_prompt(folder: Path) -
     # Of 52 calls of the paper's schedule 28 are constrained; of packed ones all, the last by its own schema.
     shared = length(schema_of("objects").shared)
     assert text("openai/gpt-4o", "paper") - text("vllm/any", "paper") == 4 * 28 * shared
-    form: BoxFormatName = "xyxy-1000"
-    seeing, alone = (
-        answer_schema(step, "openai/gpt-4o", AnnotateConfig(box_format=form)).shared
-        for step in (JUDGE, WRITE)
-    )
+    seeing, alone = (answer_schema(step, "openai/gpt-4o", AnnotateConfig()).shared for step in (JUDGE, WRITE))
     packed = text("openai/gpt-4o", "packed") - text("vllm/any", "packed")
     assert packed == 4 * (7 * length(seeing) + length(alone))
     assert text("openai/gpt-4o", "single") == text("vllm/any", "single")
