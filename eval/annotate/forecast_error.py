@@ -21,8 +21,8 @@ def forecast_error(info: RunManifest) -> str | None:
     if forecast is None or totals is None or not forecast.images or totals.images is None:
         return None
     images = totals.images - (totals.pending or 0) - (totals.unreadable or 0)
-    figures = list(_figures(forecast, totals, images / forecast.images))
-    if images <= 0 or not figures:
+    figures = list(_figures(forecast, totals, images / forecast.images)) if images > 0 else []
+    if not figures:
         return None
     part = f" for {images:,} of {totals.images:,} images" if totals.pending else ""
     expected = ", ".join(words for words, _ in figures)

@@ -21,7 +21,7 @@ from uncanny.agents.config import Strictness, complete_plan
 from uncanny.agents.steps import ScheduleName
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
-from uncanny.errors import UsageError
+from uncanny.errors import StorageError, UsageError
 from uncanny.eval.annotate.usage import Plan, usual_contents
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.images import PixelPolicy, PreparedImage
@@ -416,7 +416,10 @@ class AnnotateTask(ImageTask[Annotation]):
     def forecast(self, prices: PriceTable) -> RunForecast | None:
         if self.nodes or self.graph is not None:
             return None
-        sizes, unreadable = sample_sizes(self.files)
+        try:
+            sizes, unreadable = sample_sizes(self.files)
+        except StorageError:  # which the first image meets, too
+            return None
         images = len(self.files) - unreadable
         usage = Plan(self.config, self.prompts, self.models, self.policy).usage(prices, images, sizes)
         return RunForecast(

@@ -149,7 +149,7 @@ def test_a_disk_that_fails_is_not_a_damaged_image(
     tmp_path: Path, run: Run, failing: Callable[[str, int, int], None]
 ) -> None:
     images = pictures(tmp_path / "in", 2)
-    failing("p01.png", errno.EIO, 1)
+    failing("p01.png", errno.EIO, 2)  # the forecast is the first to look
     arguments = ("annotate", images, "--model", "noop", "-o", run.path, "--no-report")
     assert uncanny_here(*arguments).code == 1
     assert [error.kind for error in run.record("p01.png").errors] == ["io_error"]
