@@ -350,5 +350,19 @@ def _notices(paired: PairedRuns, images: int, true: TrueImages | None) -> Iterat
     for run in runs:
         if run.replayed:
             yield f"{run.name}: {run.replayed:,} of its answers came from the answer cache."
+    yield from _without_kinds(paired)
     if true is not None:
         yield from true.notices()
+
+
+def _without_kinds(paired: PairedRuns) -> Iterator[str]:
+    """Says of a run that has no kinds, beside one that has, that the counts by kind do not compare them."""
+    pairs = [pair for pair in paired.pairs if pair.counts]
+    kinds_a = [each.kind is not None for pair in pairs for each in pair.a.anomalies]
+    kinds_b = [each.kind is not None for pair in pairs for each in pair.b.anomalies]
+    for run, own, other in ((paired.a, kinds_a, kinds_b), (paired.b, kinds_b, kinds_a)):
+        if own and not any(own) and any(other):
+            yield (
+                f"{run.name} has no kinds: all its anomalies are counted as {UNKNOWN}, and differences by "
+                "kind come from that."
+            )

@@ -142,6 +142,25 @@ def test_cost_is_none_where_a_record_does_not_measure_it() -> None:
     assert cost["seconds_an_image"] == [None, None]
 
 
+def test_a_run_without_kinds_is_named_beside_one_that_has_them() -> None:
+    plain = [record("a.png", [anomaly("one")]), record("b.png", [anomaly("two")]), record("c.png")]
+    kinds = [
+        record("a.png", [anomaly("one", kind="count")]),
+        record("b.png", [anomaly("two")]),
+        record("c.png"),
+    ]
+
+    def words(a: list[dict[str, Any]], b: list[dict[str, Any]]) -> list[str]:
+        comparison = uncanny.compare({"x": as_records(a), "y": as_records(b)}, resamples=0).comparisons[0]
+        return [notice for notice in comparison.notices if "kinds" in notice]
+
+    ends = "has no kinds: all its anomalies are counted as unknown, and differences by kind come from that."
+    assert words(kinds, plain) == [f"y {ends}"]
+    assert words(plain, kinds) == [f"x {ends}"]
+    assert words(plain, plain) == words(kinds, kinds) == []
+    assert words(kinds, [record("a.png"), record("b.png"), record("c.png")]) == []
+
+
 def test_more_than_two_runs_are_each_compared_with_the_first() -> None:
     a, b = known_runs()
     result = uncanny.compare({"a": as_records(a), "b": as_records(b), "c": as_records(a)}, resamples=0)
