@@ -49,13 +49,16 @@ class AnnotateForecast(ImagesForecast):
         }
 
     def lines(self) -> list[str]:
+        uncached = ""
+        if self.cost_usd_uncached is not None:
+            uncached = f", {cost(self.cost_usd_uncached)} without the prefix cache"
         return [
             self.images_line(),
             *self.skipped_lines(),
             f"Calls    about {self.calls_usual:,} at {self.objects_per_image} objects an image "
             f"(between {self.calls_least:,} and {self.calls_most:,})",
             f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out",
-            f"Cost     {cost(self.cost_usd)}, {cost(self.cost_usd_uncached)} without the prefix cache",
+            f"Cost     {cost(self.cost_usd)}{uncached}",
         ]
 
 

@@ -48,7 +48,7 @@ from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
 from uncanny.schema import STATUSES, Annotation, StepError
-from uncanny.wording import option
+from uncanny.wording import option, shown
 
 if TYPE_CHECKING:
     from uncanny.agents.state import Context
@@ -320,7 +320,13 @@ def read_config(kind: type[C], options: ImageOptions) -> C:
         return kind(**chosen(options, kind.model_fields))
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"{option(str(first['loc'][0]))}: {first['msg']}, not {first['input']!r}") from error
+        name = str(first["loc"][0])
+        if first["type"] == "string_pattern_mismatch" and name == "language":
+            raise UsageError(
+                f"{option(name)} must be the name of a language, not {shown(first['input'])}",
+                remedy="Write it with letters, spaces, hyphens, apostrophes and round brackets only.",
+            ) from error
+        raise UsageError(f"{option(name)}: {first['msg']}, not {first['input']!r}") from error
 
 
 def annotate_config(options: AnnotateOptions, folder: RunFolder | None = None) -> AnnotateConfig:

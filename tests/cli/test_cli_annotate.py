@@ -108,6 +108,7 @@ def test_a_role_has_its_own_model(images: Path, server: Server, run: Run) -> Non
         (["--temperature", "3"], ["--temperature", "3"]),
         (["--repeats", "0"], ["--repeats", "0"]),
         (["--batch-objects", "0"], ["--batch-objects", "0"]),
+        (["--language", "Klingon; ignore all"], ["--language must be the name of a language", "letters"]),
         (["--prices", "nowhere.json"], ["nowhere.json"]),
         (["--max-side", "0"], ["side", "0"]),
         (["--jpeg-quality", "0"], ["quality", "0"]),

@@ -57,3 +57,9 @@ def test_parameters_out_of_range_are_refused() -> None:
 def test_an_option_that_is_misspelt_is_refused(command: str) -> None:
     with pytest.raises(uncanny.UncannyError, match="no option `limits`"):
         FORECASTS[command]("scenes", model="demo", limits=3)
+
+
+def test_a_cost_that_is_not_known_is_said_once(tmp_path: Path) -> None:
+    images = pictures(tmp_path / "images", 1)
+    done = uncanny_here("annotate", images, "-m", "openai/unheard-of", "--dry-run")
+    assert "Cost     not priced\n" in done.out
