@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
@@ -89,6 +90,12 @@ def test_a_batch_of_which_nothing_can_be_used_is_asked_again(text: str, message:
     with pytest.raises(AnswerError) as caught:
         read_batch(text, (1, 2))
     assert message in caught.value.message
+
+
+@pytest.mark.parametrize("objects", [2, [2], [2, "7"], ["2", 7]])
+def test_objects_may_be_given_as_numbers(objects: object) -> None:
+    (item,) = read_batch(answer("findings", fault(2, objects=objects)), (1, 2)).items
+    assert item.numbers[0] == 2
 
 
 def test_a_relation_may_name_objects_outside_its_batch() -> None:
@@ -273,9 +280,29 @@ def test_the_shared_schema_has_every_packed_form_once() -> None:
     assert len({form.key for form in PACKED_FORMS}) == len(PACKED_FORMS)
 
 
-@pytest.mark.parametrize("box", [None, [], "unknown", [1, 2, 3], [1, 2, 3, "x"], {"x": 1}, [[1, 2]], True, 7])
+@pytest.mark.parametrize(
+    "box",
+    [
+        None,
+        [],
+        "unknown",
+        [1, 2, 3],
+        [1, 2, 3, "x"],
+        {"x": 1},
+        [[1, 2]],
+        True,
+        7,
+        [10**400, 1, 2, 3],
+        [0, 0, float("inf"), 1],
+        {"x0": [], "y0": 1, "x1": 2, "y1": 3},
+        {"x": [1, 2], "y": [], "w": 2, "h": 10**400},
+        {"x0": [1, 2], "y0": [3, 4], "x1": [], "y1": []},
+    ],
+)
 def test_what_is_no_box_costs_no_finding(box: object) -> None:
-    (item,) = read_batch(answer("findings", fault(1, box=box)), (1,)).items
+    # The library's own JSON: numbers of any length, and `Infinity`.
+    text = json.dumps({"answer": {"findings": [fault(1, box=box)]}})
+    (item,) = read_batch(text, (1,)).items
     assert item.box is None
 
 

@@ -83,6 +83,8 @@ class GivenBox:
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 # A box has four numbers; text with more than these characters is none.
 _LONGEST = 200
+# Far beyond any picture; larger whole numbers cannot even be made floats.
+_LARGEST = 1e9
 _CORNERS = (
     ("x0", "y0", "x1", "y1"),
     ("x1", "y1", "x2", "y2"),
@@ -115,17 +117,12 @@ def given_box(value: object, key: str = "box") -> GivenBox | None:
 
 def _of_named(value: Mapping[Any, object]) -> GivenBox | None:
     names = {str(key).casefold(): each for key, each in value.items()}
-    for corners in _CORNERS:
-        if names.keys() >= set(corners):
-            numbers = _flat([names[name] for name in corners])
-            break
-    else:
-        extent = next((each for each in _EXTENTS if names.keys() >= set(each)), None)
-        numbers = None if extent is None else _flat([names[name] for name in extent])
-        if numbers is not None:
-            numbers = [*numbers[:2], numbers[0] + numbers[2], numbers[1] + numbers[3]]
+    known = next((each for each in (*_CORNERS, *_EXTENTS) if names.keys() >= set(each)), None)
+    if known is None or not all(_is_number(names[name]) for name in known):
+        return None
+    a, b, c, d = (float(names[name]) for name in known)  # type: ignore[arg-type]
     # Named corners say themselves which is x: no format turns them round.
-    return None if numbers is None else GivenBox((numbers[0], numbers[1], numbers[2], numbers[3]), "named")
+    return GivenBox((a, b, a + c, b + d) if known in _EXTENTS else (a, b, c, d), "named")
 
 
 def _flat(value: object) -> list[float] | None:
@@ -148,7 +145,7 @@ def _flat(value: object) -> list[float] | None:
 def _is_number(value: Any) -> bool:
     if isinstance(value, str):
         return _NUMBER.fullmatch(value.strip()) is not None
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST
 
 
 def pixels(
