@@ -78,11 +78,13 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
     """`ImageContext` of an image that is annotated.
 
     `size` is its width and height before it was scaled for sending, None where it was not. `source` is where
-    its pixels are at full resolution, None where they cannot be had. `boxes` counts as it goes.
+    its pixels are at full resolution, None where they cannot be had; a file has the digest `source_sha256`
+    unless it was changed meanwhile. `boxes` counts as it goes.
     """
 
     size: tuple[int, int] | None = None
     source: Path | bytes | None = field(default=None, repr=False)
+    source_sha256: str | None = None
     boxes: BoxCount = field(default_factory=BoxCount)
 
     @property
@@ -121,7 +123,8 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
             row: dict[str, Any] = {key: value for key, value in values.items() if value not in (None, (), "")}
             if box is not None:
                 row[form.key] = in_format(box, form, sent=self._seen(agent), original=self.pixels)
-            lines.append(orjson.dumps(row).decode())
+            # Names are a model's own words: none of them may end the block that they stand in.
+            lines.append(orjson.dumps(row).decode().replace("</", "<\\/"))
         return "\n".join(lines)
 
     def schema(self, step: ListStep[BaseModel]) -> AnswerSchema:
@@ -139,7 +142,7 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
                 height=crop.height,
                 data=crop.data,
             )
-            for crop in await asyncio.to_thread(crops, self.source, boxes, MARGIN)
+            for crop in await asyncio.to_thread(crops, self.source, boxes, MARGIN, sha256=self.source_sha256)
         )
 
     @property

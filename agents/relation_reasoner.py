@@ -11,6 +11,7 @@ from uncanny.agents.batches import ask_batch, from_batch
 from uncanny.agents.context import as_json
 from uncanny.agents.state import BatchState, Context, ObjectState
 from uncanny.agents.steps import RELATE_BATCH, RELATION_LOOK, RELATION_VERIFY
+from uncanny.schema import SceneObject
 
 
 async def reason_relations(state: ObjectState, image: Context) -> ObjectState:
@@ -34,9 +35,14 @@ async def relate_batch(state: BatchState, image: Context) -> BatchState:
     """`findings` about the objects of a batch among all others, and `errors`: objects without an answer."""
     scene = "\n".join(
         [
-            *(f"{number}. {each.name}" for number, each in enumerate(state["objects"], start=1)),
-            *(f"-  {each.name}" for each in state["cut"]),
+            *(f"{number}. {_listed(each)}" for number, each in enumerate(state["objects"], start=1)),
+            *(f"-  {_listed(each)}" for each in state["cut"]),
         ]
     )
     answers = await ask_batch(RELATE_BATCH, state, image, scene=scene)
     return from_batch(state, image, RELATE_BATCH.agent, answers)
+
+
+def _listed(scene_object: SceneObject) -> str:
+    # A name is a model's own words: it may neither begin a line of the list nor end the block.
+    return " ".join(scene_object.name.split()).replace("</", "< /")

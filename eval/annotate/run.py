@@ -457,6 +457,7 @@ class AnnotateTask(ImageTask[Annotation]):
                 sent_image(image),
                 size=(image.width, image.height),
                 source=self.source or file.path,
+                source_sha256=image.source_sha256,
             )
             state = await self._graph.ainvoke({"image": file.image}, context=context)
         return self._annotation(file, image, state, context)

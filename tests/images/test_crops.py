@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from pathlib import Path
 
@@ -67,6 +68,14 @@ def test_the_same_part_is_the_same_bytes(tmp_path: Path) -> None:
     path = picture(tmp_path)
     first, again = (crops(source, [(10, 10, 90, 90)], 1.0) for source in (path, path.read_bytes()))
     assert first == again
+
+
+def test_of_a_file_that_was_changed_meanwhile_there_are_none(tmp_path: Path) -> None:
+    path = picture(tmp_path)
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert crops(path, [(0, 0, 10, 10)], 1.0, sha256=sha256)
+    Image.new("RGB", (800, 400)).save(path)
+    assert crops(path, [(0, 0, 10, 10)], 1.0, sha256=sha256) == ()
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no picture"])

@@ -33,17 +33,22 @@ class Crop:
 
 
 @without_warnings()
-def crops(source: Path | bytes, boxes: Sequence[Box], margin: float) -> tuple[Crop, ...]:
+def crops(
+    source: Path | bytes, boxes: Sequence[Box], margin: float, *, sha256: str | None = None
+) -> tuple[Crop, ...]:
     """The parts of `source` in `boxes`, with `margin` of their sides around them, as PNG.
 
     None is narrower or lower than `LEAST_SHARE` of the picture: most faults show by what is around them.
 
-    None of them where the file cannot be read any more: they are an aid, and the picture itself was sent.
+    None of them where the file cannot be read any more, or with `sha256` has other bytes: they are an aid,
+    and the picture itself was sent.
     Blocking, and heavy on CPU and memory.
     """
     policy = PixelPolicy()
     try:
         data = source if isinstance(source, bytes) else read_image_file(source, policy.max_file_bytes)
+        if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+            return ()
         header = read_header(data, policy.max_pixels)
         with PIXELS.hold(header.pixels):
             image, _, _ = plain(decode(data, header))
