@@ -6,7 +6,7 @@ them in view, and the formatter writes the final texts from what it left, withou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from uncanny.agents.context import as_json
 from uncanny.agents.object_perceiver import object_key
@@ -34,9 +34,11 @@ async def write_anomalies(state: PackedState, image: Context) -> PackedState:
     A fault of which no answer has a text is an error of the record: there is no severity to be made up.
     Raises StepFailedError where there is no text at all.
     """
-    faults, candidates = state["faults"], state["candidates"]
+    faults = state["faults"]
     if not faults:
         return {"anomalies": []}
+    # An integrator of one's own may give no candidates, or some of them.
+    candidates = {each.number: each for each in state["candidates"]}
     reader, errors = Numbered(FINAL_TEXTS, len(faults)), list[StepError]()
     rows = [
         (
@@ -71,9 +73,9 @@ async def write_anomalies(state: PackedState, image: Context) -> PackedState:
 
 
 def _anomaly(
-    text: FinalText, faults: Sequence[JudgedFault], candidates: Sequence[Candidate], names: dict[str, str]
+    text: FinalText, faults: Sequence[JudgedFault], candidates: Mapping[int, Candidate], names: dict[str, str]
 ) -> Anomaly:
-    found_by = (candidates[number - 1].found_by for fault in faults for number in fault["numbers"])
+    found_by = [each.found_by for fault in faults for each in _of(fault, candidates)]
     listed = [names[object_key(name)] for name in text.objects if object_key(name) in names]
     return Anomaly(
         name=text.name,
@@ -86,26 +88,28 @@ def _anomaly(
         ),
         box=next((fault["box"] for fault in faults if fault["box"] is not None), None),
         kind=text.kind,
-        found_by=tuple(dict.fromkeys(found_by)),
+        found_by=tuple(dict.fromkeys(found_by)) or None,
     )
 
 
-def _objects(fault: JudgedFault, candidates: Sequence[Candidate]) -> tuple[str, ...]:
-    return tuple(
-        dict.fromkeys(name for number in fault["numbers"] for name in candidates[number - 1].objects)
-    )
+def _of(fault: JudgedFault, candidates: Mapping[int, Candidate]) -> list[Candidate]:
+    return [candidates[number] for number in fault["numbers"] if number in candidates]
+
+
+def _objects(fault: JudgedFault, candidates: Mapping[int, Candidate]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for each in _of(fault, candidates) for name in each.objects))
 
 
 def _placed(
-    candidates: Sequence[Candidate], faults: Sequence[JudgedFault], texts: Sequence[FinalText]
+    candidates: Mapping[int, Candidate], faults: Sequence[JudgedFault], texts: Sequence[FinalText]
 ) -> list[Candidate]:
     """The candidates with the anomaly each became; of several faults in one text the later are merged."""
-    placed = list(candidates)
+    placed = dict(candidates)
     for anomaly, text in enumerate(texts):
         for rank, place in enumerate(sorted(text.ids)):
-            for number in faults[place - 1]["numbers"]:
+            for each in _of(faults[place - 1], candidates):
                 update: dict[str, object] = {"anomaly": anomaly}
                 if rank:
                     update["fate"] = "merged"
-                placed[number - 1] = placed[number - 1].model_copy(update=update)
-    return placed
+                placed[each.number] = each.model_copy(update=update)
+    return list(placed.values())

@@ -21,6 +21,8 @@ from uncanny.models.base import SentImage
 from uncanny.schema import Box, Candidate, Fate, StepError
 
 MOST_PARTS: Final = 4
+# Findings and objects whose boxes are compared, each with each: more come of a model that repeats itself.
+MOST_COMPARED: Final = 200
 # As a share of the picture; and how many objects' boxes meet there, its own included.
 SMALL: Final = 1 / 50
 CROWD: Final = 3
@@ -149,7 +151,8 @@ def crowded_places(state: PackedState, findings: Sequence[BatchFinding], image: 
     It is certain where two answers agree: boxes of two agents, or of two drafts of the object list. The
     smallest come first, `MOST_PARTS` of them.
     """
-    objects = [each for each in (*state["objects"], *state["cut"]) if each.box is not None]
+    findings = findings[:MOST_COMPARED]
+    objects = [each for each in (*state["objects"], *state["cut"]) if each.box is not None][:MOST_COMPARED]
     located = set(state.get("located", ()))
     certain: list[Box] = []
     for place, finding in enumerate(findings):
@@ -172,12 +175,14 @@ def crowded_places(state: PackedState, findings: Sequence[BatchFinding], image: 
         ]
     whole = image.pixels[0] * image.pixels[1]
     chosen: list[Box] = []
-    for box in sorted(certain, key=lambda each: (_area(each), each)):
+    for box in sorted(set(certain), key=lambda each: (_area(each), each)):
         crowd = sum(1 for each in objects if each.box and overlap(box, each.box) > 0)
         small = _area(box) <= SMALL * whole
         if (small or crowd > CROWD) and all(overlap(box, each) < AGREED for each in chosen):
             chosen.append(box)
-    return chosen[:MOST_PARTS]
+            if len(chosen) == MOST_PARTS:
+                break
+    return chosen
 
 
 def _area(box: Box) -> int:

@@ -73,16 +73,20 @@ def merge_located(drafts: Iterable[Sequence[SceneObject]]) -> tuple[list[SceneOb
     overlap by `SAME_PLACE`. Name and box are the first mention's, the description is the longest.
     """
     merged: list[SceneObject] = []
+    places: dict[str, int] = {}
     located: dict[str, None] = {}
     for draft in drafts:
         before, taken = len(merged), set[int]()
         for item in draft:
-            place = _same_object(item, merged[:before], taken)
+            key = object_key(item.name)
+            place = places.get(key)
             if place is None:
-                place = next((n for n, each in enumerate(merged) if _alike(each, item)), None)
+                place = _same_place(item, merged[:before], taken)
             if place is None:
+                places[key] = len(merged)
                 merged.append(item)
                 continue
+            places.setdefault(key, place)
             taken.add(place)
             known = merged[place]
             if known.box and item.box and overlap(known.box, item.box) >= AGREED and place < before:
@@ -92,19 +96,17 @@ def merge_located(drafts: Iterable[Sequence[SceneObject]]) -> tuple[list[SceneOb
     return merged, list(located)
 
 
-def _same_object(item: SceneObject, earlier: Sequence[SceneObject], taken: set[int]) -> int | None:
-    """The place of the object of earlier drafts that `item` is; equal names go before equal places."""
-    free = [(place, each) for place, each in enumerate(earlier) if place not in taken]
-    named = next((place for place, each in free if _alike(each, item)), None)
-    if named is not None or item.box is None:
-        return named
-    overlaps = [(overlap(each.box, item.box), -place) for place, each in free if each.box is not None]
+def _same_place(item: SceneObject, earlier: Sequence[SceneObject], taken: set[int]) -> int | None:
+    """The place of the object of earlier drafts whose box is that of `item`."""
+    if item.box is None:
+        return None
+    overlaps = [
+        (overlap(each.box, item.box), -place)
+        for place, each in enumerate(earlier)
+        if each.box is not None and place not in taken
+    ]
     best, place = max(overlaps, default=(0.0, 0))
     return -place if best >= SAME_PLACE else None
-
-
-def _alike(first: SceneObject, second: SceneObject) -> bool:
-    return object_key(first.name) == object_key(second.name)
 
 
 async def _draft(image: Context, number: int) -> tuple[SceneObject, ...]:
