@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator
@@ -63,6 +64,7 @@ DEFAULT_BOX_FORMAT: Final[BoxFormatName] = "xyxy-1000"
 BOX_KEYS: Final = ("box", "box_2d", "bbox_2d", "bbox", "bounding_box", "boundingbox")
 
 
+@cache
 def box_format(model: str) -> BoxFormat:
     """The form that a model was trained on, by its name; `xyxy-1000` where nothing is known of it."""
     name = model.casefold()

@@ -232,7 +232,7 @@ def read_items(raw_items: Iterable[object], form: ListForm[T]) -> tuple[T, ...]:
 
 
 def _item(raw: object, form: ListForm[T]) -> T:
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):  # as JSON and labelled text have them
         raise AnswerError(
             "is not an object with the fields " + ", ".join(each.asked_as for each in form.fields)
         )
@@ -256,7 +256,7 @@ def _by_field(raw: Mapping[Any, object], form: ListForm[T]) -> dict[str, object]
         each.name: raw[each.name] for each in form.fields if each.name in raw and each.kind != "box"
     }
     for key, value in raw.items():
-        field = form.by_label.get(label_key(str(key)))
+        field = form.by_label.get(key) or form.by_label.get(label_key(str(key)))
         if field is None:
             continue
         if field.kind == "box":  # the key it stands under says in which order its numbers are
@@ -270,6 +270,8 @@ def _by_field(raw: Mapping[Any, object], form: ListForm[T]) -> dict[str, object]
 
 def _value(value: object, field: ItemField) -> object:
     match field.kind:
+        case "text":
+            pass
         case "severity":
             return read_severity(value, field.asked_as)
         case "names":
@@ -284,8 +286,6 @@ def _value(value: object, field: ItemField) -> object:
             return _choice(value, field)
         case "box":
             return value
-        case "text":
-            pass
     if not isinstance(value, str):
         raise AnswerError(f"{field.name} must be a string")
     text = trim(value)
