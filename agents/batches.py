@@ -84,7 +84,12 @@ async def ask_batch(
             raise result
         items += result.items
         errors += result.errors
-    return BatchResult(items, errors)
+
+    def subject(item: Fault) -> int:
+        return next(number for number in item.numbers if number in batch)
+
+    # In the order of the objects: findings have the same numbers whether or not some were asked for again.
+    return BatchResult(tuple(sorted(items, key=subject)), errors)
 
 
 def from_batch(state: BatchState, image: Context, agent: str, result: BatchResult) -> BatchState:

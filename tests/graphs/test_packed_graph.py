@@ -190,6 +190,21 @@ async def test_one_bad_object_is_asked_about_alone() -> None:
     assert [error for each in state["sightings"] for error in each["errors"]] == []
 
 
+async def test_findings_have_the_same_numbers_where_an_object_was_asked_about_again() -> None:
+    def spoil(request: ModelRequest) -> Line | None:
+        rows = block(request, "objects")
+        if request.agent != "AttributeAnalyzer" or len(rows) == 1:
+            return None
+        bad = {"objects": ["1"], "observed": "", "explanation": "x"}
+        good = {"objects": ["3"], "observed": "c", "explanation": "x"}
+        return listed("findings", good, bad, good | {"objects": ["2"], "observed": "b"})
+
+    names, faults = ["cup", "table", "door"], {"cup": ["a"], "table": ["b"], "door": ["c"]}
+    spoiled = await PackedSpecialists(names, faults, override=spoil).run()
+    whole = await PackedSpecialists(names, faults).run()
+    assert told(spoiled) == told(whole) == [("a", "kept", 0), ("b", "kept", 1), ("c", "kept", 2)]
+
+
 async def test_of_a_batch_that_cannot_be_read_every_object_is_asked_about_alone() -> None:
     def spoil(request: ModelRequest) -> Line | None:
         rows = block(request, "objects")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytest_httpserver import HTTPServer
@@ -46,6 +47,39 @@ def test_thirty_percent_of_all_answers_faulty(provider: str, tmp_path: Path, run
     broken = ("429", "429-retry-after", "500", "529", "hang", "cut", "truncated-json")
     assert outcomes["error"] == sum(stats["faults"][name] for name in broken)
     assert min(outcomes.values()) > 0
+
+
+def content(run: Run) -> list[dict[str, Any]]:
+    """What the records say of the images, without what the way to it cost."""
+    return [record.model_dump(exclude={"usage", "file_stamp"}) for record in run.records()]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("schedule", "provider"), [("packed", "openai"), ("packed", "anthropic"), ("paper", "openai")]
+)
+def test_after_thirty_percent_faulty_answers_the_records_are_those_of_none(
+    schedule: str, provider: str, tmp_path: Path, run: Run
+) -> None:
+    images = pictures(tmp_path / "in", 40 if schedule == "packed" else 8)
+    faults = dict.fromkeys(FAULT_NAMES, 0.03)
+    options = ("--schedule", schedule, "--timeout", "2", "--concurrency", "16", "--no-report", "-q")
+    with serving(objects=8) as server:
+        undisturbed = Run(tmp_path / "undisturbed")
+        done = uncanny_here("annotate", images, *server.asked(provider), *options, "-o", undisturbed.path)
+        assert done.code == 0
+    with serving(objects=8, faults=faults, seed=5) as server:
+        arguments = ("annotate", images, *server.asked(provider), *options, "-o", run.path)
+        check_no_traceback(uncanny_here(*arguments))
+        assert all(number > 0 for number in server.stats()["faults"].values()), "make it longer"
+        assert {error.kind for record in run.records() for error in record.errors} <= KINDS
+        # What was refused or used up its tries is asked again by the same command.
+        for _ in range(20):
+            if uncanny_here(*arguments).code == 0:
+                break
+    assert run.statuses() == {"ok": len(undisturbed.records())}
+    assert content(run) == content(undisturbed)
 
 
 @pytest.mark.parametrize("fault", ["malformed", "refusal"])
