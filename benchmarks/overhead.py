@@ -14,17 +14,20 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import Final
+
+import orjson
 
 from benchmarks.pictures import noise_png
 from benchmarks.servers import fake_server
+from uncanny.agents.steps import ScheduleName
 
 SIDE = 592  # 1.05 MB as PNG
 IMAGES = 12
 CONCURRENCY = 16
 ROUNDS = 3
 OBJECTS = 8
-SEEING = 3 + 4 * OBJECTS + 1
-BLIND = 2 * OBJECTS
+SCHEDULES: Final[tuple[ScheduleName, ...]] = ("packed", "paper")
 PROMPT_CHARACTERS = 2_000
 
 
@@ -58,8 +61,9 @@ async def bare_loop(url: str, data_urls: list[str], calls: list[bool]) -> float:
     return spent
 
 
-def whole_run(url: str, folder: Path, run: Path) -> tuple[float, int]:
-    """CPU seconds and calls of an annotation run, answer cache, records and all."""
+def whole_run(url: str, folder: Path, run: Path, schedule: ScheduleName) -> tuple[float, list[bool]]:
+    """CPU seconds of an annotation run, answer cache, records and all, and its calls: True with an image."""
+    from uncanny.agents import AnnotateConfig
     from uncanny.cli.session import run_here
     from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.models.registry import parse_model
@@ -68,16 +72,18 @@ def whole_run(url: str, folder: Path, run: Path) -> tuple[float, int]:
 
     models = ModelOptions(parse_model("openai/gpt-4o"), base_urls={"openai": f"{url}/v1"})
     options = RunOptions(concurrency=CONCURRENCY)
-    task = AnnotateTask(folder=RunFolder(run), paths=[folder], models=models, options=options)
+    config = AnnotateConfig(schedule=schedule)
+    task = AnnotateTask(folder=RunFolder(run), paths=[folder], models=models, options=options, config=config)
     began = time.process_time()
     end = run_here(task, quiet=True)
+    spent = time.process_time() - began
     assert end.progress.statuses["ok"] == end.progress.total, end.progress.statuses
-    return time.process_time() - began, end.progress.spending.calls
+    lines = (run / "calls.jsonl").read_bytes().splitlines()
+    return spent, [orjson.loads(line)["sees_image"] for line in lines]
 
 
 def main() -> None:
     os.environ["OPENAI_API_KEY"] = "any"
-    ratios, ours_ms, bare_ms, seeing_ms = [], [], [], []
     with (
         fake_server("--latency-ms", "20", "--objects", str(OBJECTS)) as url,
         tempfile.TemporaryDirectory() as tmp,
@@ -85,7 +91,7 @@ def main() -> None:
         folder = Path(tmp) / "images"
         folder.mkdir()
         for number in range(IMAGES):
-            (folder / f"{number}.png").write_bytes(noise_png(number, SIDE))
+            (folder / f"{number:02d}.png").write_bytes(noise_png(number, SIDE))
         urls = [
             "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
             for path in sorted(folder.iterdir())
@@ -93,21 +99,26 @@ def main() -> None:
         warm = Path(tmp) / "warm"
         warm.mkdir()
         (warm / "0.png").write_bytes(noise_png(99, SIDE))
-        whole_run(url, warm, Path(tmp) / "run-warm")
-        for turn in range(ROUNDS):
-            ours, calls = whole_run(url, folder, Path(tmp) / f"run-{turn}")
-            assert calls == IMAGES * (SEEING + BLIND), calls
-            mix = ([True] * SEEING + [False] * BLIND) * IMAGES
-            bare = asyncio.run(bare_loop(url, urls, mix))
-            seeing = asyncio.run(bare_loop(url, urls, [True] * (SEEING * IMAGES)))
-            ratios.append(ours / bare)
-            ours_ms.append(1000 * ours / calls)
-            bare_ms.append(1000 * bare / calls)
-            seeing_ms.append(1000 * seeing / (SEEING * IMAGES))
-    size = len(noise_png(0, SIDE)) / 1e6
-    print(
-        f"{IMAGES} images of {size:.2f} MB, {calls} calls, {CONCURRENCY} at once, median of {ROUNDS} rounds"
-    )
+        size = len(noise_png(0, SIDE)) / 1e6
+        print(f"{IMAGES} images of {size:.2f} MB, {CONCURRENCY} calls at once, median of {ROUNDS} rounds")
+        for schedule in SCHEDULES:
+            whole_run(url, warm, Path(tmp) / f"run-warm-{schedule}", schedule)
+            compare(url, folder, Path(tmp), urls, schedule)
+
+
+def compare(url: str, folder: Path, runs: Path, urls: list[str], schedule: ScheduleName) -> None:
+    """One schedule beside bare loops with as many calls, with and without the image."""
+    ratios, ours_ms, bare_ms, seeing_ms = [], [], [], []
+    for turn in range(ROUNDS):
+        ours, calls = whole_run(url, folder, runs / f"run-{schedule}-{turn}", schedule)
+        bare = asyncio.run(bare_loop(url, urls, calls))
+        seen = sum(calls)
+        seeing = asyncio.run(bare_loop(url, urls, [True] * seen))
+        ratios.append(ours / bare)
+        ours_ms.append(1000 * ours / len(calls))
+        bare_ms.append(1000 * bare / len(calls))
+        seeing_ms.append(1000 * seeing / seen)
+    print(f"{schedule}: {len(calls)} calls, {seen} of them with the image")
     print(f"  annotation run, all of it        {statistics.median(ours_ms):6.2f} ms CPU a call")
     print(f"  bare loop, same mix of calls     {statistics.median(bare_ms):6.2f} ms CPU a call")
     print(f"  bare loop, calls with image only {statistics.median(seeing_ms):6.2f} ms CPU a call")
