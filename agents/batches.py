@@ -7,7 +7,7 @@ So is each object of a batch whose answer cannot be used at all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,7 +23,7 @@ _MAY_BE_THE_SIZE: Final = (AnswerError, TruncatedError)
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What came of a batch: items, and an error for each object without an answer."""
+    """What came of a batch: items, and an error for each object without a whole answer."""
 
     items: tuple[Fault, ...]
     errors: tuple[StepError, ...] = ()
@@ -66,14 +66,15 @@ async def ask_batch(
         try:
             return BatchResult((await ask([number])).items)
         except StepFailedError as failed:
-            return BatchResult((), (failed.record,))
+            return BatchResult(set_aside.get(number, ()), (failed.record,))
 
     items: tuple[Fault, ...] = ()
     errors: tuple[StepError, ...] = ()
     again = list(batch)
+    set_aside: Mapping[int, tuple[Fault, ...]] = {}
     try:
         answer = await ask(batch)
-        items, again = answer.items, sorted(answer.invalid)
+        items, again, set_aside = answer.items, sorted(answer.invalid), answer.set_aside
     except StepFailedError as failed:
         if len(batch) == 1 or not isinstance(failed.error, _MAY_BE_THE_SIZE):
             return BatchResult((), tuple(_about(objects[number - 1], failed) for number in batch))

@@ -291,6 +291,21 @@ async def test_a_node_of_ones_own_takes_the_place_of_one() -> None:
         packed_graph({"examine": all_real})  # type: ignore[arg-type]
 
 
+async def test_a_finding_beside_an_invalid_one_is_kept_where_asking_anew_fails() -> None:
+    def answer(request: ModelRequest) -> Line | None:
+        if request.agent != "AttributeAnalyzer":
+            return None
+        if len(block(request, "objects")) == 1:
+            return text_response("no idea")
+        whole = {"objects": ["1"], "observed": "it floats", "explanation": "x"}
+        return listed("findings", whole, {**whole, "observed": ""})
+
+    state = await PackedSpecialists(["cup", "dog"], override=answer).run()
+    assert [each.phenomenon for each in state["anomalies"]] == ["it floats"]
+    errors = [error for sighting in state["sightings"] for error in sighting["errors"]]
+    assert [(error.object, error.kind) for error in errors] == [("cup", "unparseable")]
+
+
 async def test_an_integrator_of_ones_own_need_not_give_candidates() -> None:
     async def some(_state: PackedState, _image: object) -> PackedState:
         return {"faults": [{"numbers": (1,), "phenomenon": "p", "reasoning": "r", "box": None}]}

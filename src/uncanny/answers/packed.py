@@ -200,19 +200,23 @@ def _asked_in(key: str, box: BoxFormatName) -> ListForm[Any]:
 
 @dataclass(frozen=True, slots=True)
 class BatchAnswer:
-    """The items of a batch that validate, and the objects whose part of it does not, with the reason."""
+    """The items of a batch that validate, and the objects whose part of it does not, with the reason.
+
+    `set_aside` are valid items about the latter, for when nothing comes of asking anew.
+    """
 
     items: tuple[Fault, ...]
     invalid: Mapping[int, str]
+    set_aside: Mapping[int, tuple[Fault, ...]]
 
 
 def read_batch(text: str, batch: Collection[int]) -> BatchAnswer:
     """The answer about the objects with the numbers of `batch`; an item's first of these is its subject.
 
-    Numbers of other objects are kept, of which only the subject must be in the batch. All that was said of an
-    object with an invalid item is left out, since it will be said anew. Raises `AnswerError` where the answer
-    as a whole is none, where it cannot be told which object an item is about, and where nothing of it can
-    be used.
+    Numbers of other objects are kept, of which only the subject must be in the batch. What else was said of
+    an object with an invalid item is set aside, since it will be said anew. Raises `AnswerError` where the
+    answer as a whole is none, where it cannot be told which object an item is about, and where nothing of it
+    can be used.
     """
     subjects: list[tuple[int, Fault]] = []
     invalid: dict[int, str] = {}
@@ -231,7 +235,11 @@ def read_batch(text: str, batch: Collection[int]) -> BatchAnswer:
     if len(invalid) == len(batch):
         raise AnswerError("; ".join(invalid.values()))
     items = dict.fromkeys(item for subject, item in subjects if subject not in invalid)
-    return BatchAnswer(tuple(items), invalid)
+    set_aside = {
+        number: tuple(dict.fromkeys(item for subject, item in subjects if subject == number))
+        for number in invalid
+    }
+    return BatchAnswer(tuple(items), invalid, set_aside)
 
 
 def _subject(value: object, batch: Collection[int]) -> int | None:
