@@ -193,7 +193,9 @@ def _compared(
         only_b=int(figures.totals["only b"]),
         match_rules={rule: rules[rule] for rule in MATCH_RULES},
         images_changed=_changed(images),
-        by_kind={name: group for name, group in _groups(figures, [*KINDS, UNKNOWN]) if group.a or group.b},
+        by_kind={}
+        if any(_without_kinds(paired))
+        else {name: group for name, group in _groups(figures, [*KINDS, UNKNOWN]) if group.a or group.b},
         by_severity=dict(_groups(figures, BANDS)),
         figures={
             "mai": figures.paired(ratio("unreal {}", "images")),
@@ -356,13 +358,13 @@ def _notices(paired: PairedRuns, images: int, true: TrueImages | None) -> Iterat
 
 
 def _without_kinds(paired: PairedRuns) -> Iterator[str]:
-    """Says of a run that has no kinds, beside one that has, that the counts by kind do not compare them."""
+    """Says of a run that has no kinds, beside one that has, that there are no counts by kind to compare."""
     pairs = [pair for pair in paired.pairs if pair.counts]
     kinds_a = [each.kind is not None for pair in pairs for each in pair.a.anomalies]
     kinds_b = [each.kind is not None for pair in pairs for each in pair.b.anomalies]
     for run, own, other in ((paired.a, kinds_a, kinds_b), (paired.b, kinds_b, kinds_a)):
         if own and not any(own) and any(other):
             yield (
-                f"{run.name} has no kinds: all its anomalies are counted as {UNKNOWN}, and differences by "
-                "kind come from that."
+                f"{run.name} has no kinds, which its schedule or its tool does not ask for: nothing is "
+                "compared by kind."
             )

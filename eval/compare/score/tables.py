@@ -191,7 +191,9 @@ def truth_words(name: str) -> str:
 
 def comparison_tables(comparison: Comparison) -> tuple[Table, ...]:
     """All of them, the headline above the first."""
-    tables = [_headed(comparison), _changed(comparison), _groups(comparison, "kind", comparison.by_kind)]
+    tables = [_headed(comparison), _changed(comparison)]
+    if comparison.by_kind:
+        tables.append(_groups(comparison, "kind", comparison.by_kind))
     tables += [_groups(comparison, "severity, 0 unreal", comparison.by_severity), *more_tables(comparison)]
     worst = [image for image in comparison.images if _is_regression(comparison, image)][:_MOST_IMAGES]
     if worst:

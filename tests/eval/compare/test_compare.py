@@ -154,11 +154,18 @@ def test_a_run_without_kinds_is_named_beside_one_that_has_them() -> None:
         comparison = uncanny.compare({"x": as_records(a), "y": as_records(b)}, resamples=0).comparisons[0]
         return [notice for notice in comparison.notices if "kinds" in notice]
 
-    ends = "has no kinds: all its anomalies are counted as unknown, and differences by kind come from that."
+    ends = "has no kinds, which its schedule or its tool does not ask for: nothing is compared by kind."
     assert words(kinds, plain) == [f"y {ends}"]
     assert words(plain, kinds) == [f"x {ends}"]
     assert words(plain, plain) == words(kinds, kinds) == []
     assert words(kinds, [record("a.png"), record("b.png"), record("c.png")]) == []
+    # What was not asked for is not 0.
+    both = uncanny.compare({"x": as_records(kinds), "y": as_records(plain)}, resamples=0)
+    assert both.to_json()["by_kind"] == {}
+    assert (
+        "count"
+        in uncanny.compare({"x": as_records(kinds), "y": as_records(kinds)}, resamples=0).to_json()["by_kind"]
+    )
 
 
 def test_more_than_two_runs_are_each_compared_with_the_first() -> None:
