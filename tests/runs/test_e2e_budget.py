@@ -91,7 +91,8 @@ def test_the_cost_limit_is_never_passed_and_a_higher_one_goes_on(images: Path, r
         done = uncanny_here(*arguments, "--max-cost-usd", "0.09")
         assert (done.code, len(done.told.splitlines())) == (3, 1)
         assert "$0.0900" in done.told
-        assert 0.045 < run.manifest()["totals"]["cost_usd"] <= 0.09
+        # The most a final text may cost, 5 cents, has to be left before it is asked for.
+        assert 0.03 < run.manifest()["totals"]["cost_usd"] <= 0.09
         assert server.requests() < IMAGES * AN_IMAGE
         done = uncanny_here(*arguments, "--max-cost-usd", "5", "--json")
         assert done.code == 0
