@@ -16,7 +16,7 @@ from uncanny.agents.state import BatchFinding, Context, JudgedFault, ObjectState
 from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE, JUDGE
 from uncanny.answers.boxes import overlap
 from uncanny.answers.packed import JUDGEMENTS, Judgement, Numbered
-from uncanny.errors import RequestRejectedError, StepFailedError
+from uncanny.errors import AnswerError, RequestRejectedError, StepFailedError
 from uncanny.models.base import SentImage
 from uncanny.schema import Box, Candidate, Fate, StepError
 
@@ -98,7 +98,8 @@ async def judge(state: PackedState, image: Context) -> PackedState:
             entries = await ask(())
     except StepFailedError as failed:
         entries = reader.best or ()
-        if not entries:
+        # A model that leaves numbers out said what it had to say; a call that failed is asked again.
+        if not entries or not isinstance(failed.error, AnswerError):
             errors.append(failed.record)
     faults, candidates = _judged(findings, entries, image)
     return {"faults": faults, "candidates": candidates, "errors": errors}

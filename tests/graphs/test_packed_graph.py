@@ -416,3 +416,16 @@ async def test_a_judgement_without_texts_keeps_those_of_its_first_finding() -> N
 
     state = await PackedSpecialists(["cup"], {"cup": ["a", "b"]}, judge=judge).run()
     assert [each.phenomenon for each in state["anomalies"]] == ["b"]
+
+
+async def test_an_account_that_a_failed_call_left_incomplete_is_asked_for_again() -> None:
+    answers = iter([listed("entries", *keep_all([{"id": 1, "phenomenon": "a", "reasoning": "x"}]))])
+
+    def fail(request: ModelRequest) -> Line | None:
+        if request.agent != "AnomalyIntegrator":
+            return None
+        return next(answers, RequestRejectedError("no"))
+
+    state = await PackedSpecialists(["cup"], {"cup": ["a", "b"]}, override=fail).run()
+    assert told(state) == [("a", "kept", 0), ("b", "unchecked", 1)]
+    assert [(each.agent, each.kind) for each in state["errors"]] == [("AnomalyIntegrator", "rejected")]

@@ -278,7 +278,7 @@ class Numbered(Generic[N]):
         entries = _once(items, self.count)
         named = {number for entry in entries for number in entry.ids}
         missing = tuple(number for number in range(1, self.count + 1) if number not in named)
-        if (entries or not self.count) and (self.best is None or len(missing) < len(self.missing)):
+        if (entries or not self.count) and (self.best is None or len(missing) <= len(self.missing)):
             self.best, self.missing = entries, missing
         if missing:
             numbers = ", ".join(map(str, missing))
