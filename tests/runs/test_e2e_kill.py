@@ -11,12 +11,10 @@ import pytest
 
 from tests.runs.e2e import Run, Server, pictures, serving, serving_process, start, uncanny, uncanny_here
 
-KILLS = 50
 CONCURRENCY = 8
 LATENCY_MS = 40
-IMAGES = 40
 # A kill this long after the first request of its process, at most. All of them together leave the run
-# unfinished: 50 × 0.15 s × 8 calls each 40 ms are 1,500 of 2,080 calls.
+# unfinished: 50 × 0.15 s × 8 calls each 40 ms are 1,500 of 2,080 calls, 20 of them 600 of 960.
 LONGEST_S = 0.3
 
 
@@ -42,39 +40,43 @@ def kill_once(arguments: list[object], server: Server, dice: random.Random) -> i
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_fifty_kills_lose_nothing(tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    images = pictures(tmp_path / "in", IMAGES)
+@pytest.mark.parametrize(("schedule", "number", "kills"), [("paper", 40, 50), ("packed", 120, 20)])
+def test_many_kills_lose_nothing(
+    schedule: str, number: int, kills: int, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    images = pictures(tmp_path / "in", number)
     latency = ("--latency-ms", str(LATENCY_MS))
     with serving_process(*latency) as server:
-        undisturbed = uncanny(*command(images, server, tmp_path / "undisturbed", "paper"))
+        undisturbed = uncanny(*command(images, server, tmp_path / "undisturbed", schedule))
         assert (undisturbed.code, undisturbed.err) == (0, "")
         needed = server.requests()
-    dice = random.Random(50)
+    dice = random.Random(kills)
     with serving_process(*latency) as server:
-        arguments = command(images, server, run.path, "paper")
+        arguments = command(images, server, run.path, schedule)
         most_in_flight = 0
-        for _ in range(KILLS):
+        for _ in range(kills):
             most_in_flight += min(CONCURRENCY, kill_once(arguments, server, dice))
         finished = len((run.path / "annotations.jsonl").read_bytes().splitlines())
-        assert finished < IMAGES, "all was done before the last kill"
+        assert finished < number, "all was done before the last kill"
         done = uncanny(*arguments)
         assert (done.code, done.out, done.err) == (0, "", "")
         asked = server.requests()
     with capsys.disabled():
-        print(f"\n{KILLS} kills: {asked - needed} of {needed} calls asked again, {most_in_flight} allowed")
-    assert 0 <= asked - needed <= most_in_flight <= CONCURRENCY * KILLS
-    check_same(run, Run(tmp_path / "undisturbed"))
+        again = f"{asked - needed} of {needed} calls asked again, {most_in_flight} allowed"
+        print(f"\n{schedule}, {kills} kills: {again}")
+    assert 0 <= asked - needed <= most_in_flight <= CONCURRENCY * kills
+    check_same(run, Run(tmp_path / "undisturbed"), number)
     check_calls(run)
     assert run.manifest()["state"] == "finished"
     # What was paid for is counted, but for calls whose answer no process lived to see.
     assert asked - most_in_flight <= run.manifest()["totals"]["calls"] <= asked
 
 
-def check_same(run: Run, other: Run) -> None:
+def check_same(run: Run, other: Run, number: int) -> None:
     left = [record.model_dump(exclude={"usage"}) for record in run.records()]
     right = [record.model_dump(exclude={"usage"}) for record in other.records()]
     assert left == right
-    assert len(left) == IMAGES
+    assert len(left) == number
     assert {record["status"] for record in left} == {"ok"}
 
 

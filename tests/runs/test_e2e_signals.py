@@ -26,16 +26,17 @@ from tests.runs.e2e import (
 )
 
 CONCURRENCY = 4
-AN_IMAGE = 3 + 6 * 3 + 1
-# Many calls an image, so that there is much to interrupt.
-PAPER = ("--schedule", "paper")
+# Calls for an image with three objects, and images so that there is much to interrupt.
+AN_IMAGE = {"packed": 1 + 1 + 2 + 2, "paper": 3 + 6 * 3 + 1}
+IMAGES = {"packed": 26, "paper": 6}
+SCHEDULES = ("packed", "paper")
 
 
 def started(
-    server: Server, images: Path, run: Run, requests: int
+    server: Server, images: Path, run: Run, requests: int, schedule: str = "paper"
 ) -> tuple[list[object], subprocess.Popen[bytes]]:
     """A run that has made at least so many requests."""
-    options = ("-o", run.path, "--concurrency", str(CONCURRENCY), *PAPER)
+    options = ("-o", run.path, "--concurrency", str(CONCURRENCY), "--schedule", schedule)
     arguments = ["annotate", images, *server.asked(), *options]
     process = start(*arguments)
     while server.requests() < requests:
@@ -54,30 +55,37 @@ def check_interrupted(done: Done, run: Run) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_one_interrupt_keeps_what_is_in_flight(number: signal.Signals, tmp_path: Path, run: Run) -> None:
-    images = pictures(tmp_path / "in", 6)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_one_interrupt_keeps_what_is_in_flight(
+    schedule: str, number: signal.Signals, tmp_path: Path, run: Run
+) -> None:
+    images = pictures(tmp_path / "in", IMAGES[schedule])
     with serving(objects=3, latency_ms=60) as server:
-        arguments, process = started(server, images, run, 40)
+        arguments, process = started(server, images, run, 40, schedule)
         before = server.requests()
         process.send_signal(number)
         check_interrupted(finish(process), run)
-        # Some may have been sent before the signal came through; images begun would have asked for 26 more.
+        # Some may have been sent before the signal came through; images begun would have asked for more.
         assert server.requests() - before <= 3 * CONCURRENCY
-        assert len(run.records()) < 6
+        assert len(run.records()) < IMAGES[schedule]
         done = uncanny_here(*arguments)
         assert done.code == 0
-        assert server.requests() == 6 * AN_IMAGE, "an answer that was in flight was lost"
-    assert run.statuses() == {"ok": 6}
+        needed = IMAGES[schedule] * AN_IMAGE[schedule]
+        assert server.requests() == needed, "an answer that was in flight was lost"
+    assert run.statuses() == {"ok": IMAGES[schedule]}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("schedule", "number", "an_image"), [("packed", 120, 1 + 1 + 2 * 2 + 2), ("paper", 24, 3 + 6 * 8 + 1)]
+)
 def test_most_of_what_was_asked_before_an_interrupt_belongs_to_finished_images(
-    tmp_path: Path, run: Run
+    schedule: str, number: int, an_image: int, tmp_path: Path, run: Run
 ) -> None:
-    number, an_image = 24, 3 + 6 * 8 + 1
     images = pictures(tmp_path / "in", number)
     with serving(objects=8, latency_ms=50) as server:
-        process = start("annotate", images, *server.asked(), "--concurrency", "40", "-o", run.path, *PAPER)
+        options = ("--concurrency", "40", "-o", run.path, "--schedule", schedule)
+        process = start("annotate", images, *server.asked(), *options)
         while server.requests() < number * an_image // 3:
             assert process.poll() is None
             time.sleep(0.005)

@@ -37,9 +37,9 @@ IMAGES = 6
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs limits on file sizes")
 
 
-def command(images: Path, server: Server, run: Path) -> list[object]:
-    # Many calls an image, so that much happens between two records.
-    options = ("-o", run, "--concurrency", str(CONCURRENCY), "--schedule", "paper")
+def command(images: Path, server: Server, run: Path, schedule: str = "paper") -> list[object]:
+    # With the paper's many calls an image much happens between two records.
+    options = ("-o", run, "--concurrency", str(CONCURRENCY), "--schedule", schedule)
     return ["annotate", images, *server.asked(), *options]
 
 
@@ -61,22 +61,25 @@ def check_stopped(done: Done, *words: str) -> None:
 
 @pytest.mark.slow
 @posix
+@pytest.mark.parametrize(
+    ("schedule", "number", "an_image"), [("packed", 24, 1 + 1 + 2 + 2), ("paper", IMAGES, AN_IMAGE)]
+)
 @pytest.mark.parametrize("limit_kib", [150, 300])
 def test_a_disk_that_fills_up_midway_stops_the_run_and_it_goes_on_later(
-    limit_kib: int, tmp_path: Path, run: Run
+    limit_kib: int, schedule: str, number: int, an_image: int, tmp_path: Path, run: Run
 ) -> None:
-    images = pictures(tmp_path / "in", IMAGES)
+    images = pictures(tmp_path / "in", number)
     with serving(objects=3, latency_ms=5) as server:
-        arguments = command(images, server, run.path)
+        arguments = command(images, server, run.path, schedule)
         done = uncanny(*arguments, file_limit_kib=limit_kib)
         check_stopped(done, "cannot be written")
         assert "Images" in done.out, "no summary"
         asked = server.requests()
-        assert asked < IMAGES * AN_IMAGE
+        assert asked < number * an_image
         assert uncanny_here(*arguments).code == 0
-        assert server.requests() <= IMAGES * AN_IMAGE + CONCURRENCY
+        assert server.requests() <= number * an_image + CONCURRENCY
         assert run.manifest()["totals"]["calls"] == server.requests()
-    assert run.statuses() == {"ok": IMAGES}
+    assert run.statuses() == {"ok": number}
     assert run.manifest()["state"] == "finished"
     assert not (run.path / "spending.jsonl").exists()
 
