@@ -77,6 +77,7 @@ def _part(image: Image.Image, box: Box, margin: float) -> Crop:
         size = (max(1, round(part.width * factor)), max(1, round(part.height * factor)))
         part = part.resize(size, Image.Resampling.LANCZOS)
     file = BytesIO()
-    part.save(file, "PNG")
+    # The quickest compression takes a third of the time of the usual one, for a seventh more bytes.
+    part.save(file, "PNG", compress_level=1)
     data = file.getvalue()
     return Crop(data, hashlib.sha256(data).hexdigest(), part.width, part.height)
