@@ -343,6 +343,13 @@ def annotate_config(options: AnnotateOptions, folder: RunFolder | None = None) -
         before = binding_manifest(folder)
         if before is not None and before.task == "annotate" and before.plan:
             values["schedule"] = complete_plan(before.plan).get("schedule")
+    if values.get("schedule") == "single":
+        for parameter in ("repeats", "scene_scans"):
+            if parameter in values:
+                raise UsageError(
+                    f"{option(parameter)} has no effect with the schedule `single`: it is one call",
+                    remedy="Leave it out, or take another schedule.",
+                )
     return read_config(AnnotateConfig, cast("AnnotateOptions", values))
 
 

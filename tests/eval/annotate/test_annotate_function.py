@@ -224,3 +224,15 @@ def test_detection_names_no_objects_and_is_not_warned_of(tmp_path: Path) -> None
     run = uncanny.detect(PAIR, model="demo", out=tmp_path / "detect")
     assert run.summary.warnings == ()
     assert uncanny.audit({"detected": run}, resamples=0).leaderboard.notices == ()
+
+
+@pytest.mark.parametrize("parameter", ["repeats", "scene_scans"])
+def test_what_a_single_call_has_no_use_for_is_refused(parameter: str, tmp_path: Path) -> None:
+    options: Any = {parameter: 2}
+    with pytest.raises(
+        uncanny.errors.UsageError, match=f"`{parameter}` has no effect with the schedule `single`"
+    ):
+        uncanny.annotate(PAIR, model="demo", out=tmp_path / "run", schedule="single", **options)
+    run = uncanny.annotate(PAIR, model="demo", out=tmp_path / "run", schedule="single")
+    assert run.summary.calls == 2
+    assert "<dt>Schedule</dt><dd><code>single</code>" in run.report().read_text(encoding="utf-8")
