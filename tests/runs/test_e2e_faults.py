@@ -134,7 +134,7 @@ def test_half_of_all_answers_cut_off_is_only_slower(tmp_path: Path, run: Run) ->
         done = uncanny_here("annotate", images, *server.asked(), "-o", run.path, "-q")
         cut = server.stats()["faults"]["length"]
     calls = run.calls()
-    assert cut == sum(call["outcome"] == "unparseable" for call in calls) > 10
+    assert cut == sum(call["outcome"] == "unparseable" for call in calls) > 5
     # Half of a list that was cut off could be read as a shorter list; it never is.
     whole = {Path(record.image).name: record for record in Run(tmp_path / "whole").records()}
     for record in run.records():
