@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import orjson
@@ -152,6 +153,8 @@ def test_an_interruption_ends_the_command(tmp_path: Path) -> None:
         assert process.stderr is not None
         while not process.stderr.readline().startswith(b"129 questions"):
             pass
+        while not server.requests():
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         done = finish(process)
     assert done.code == 130

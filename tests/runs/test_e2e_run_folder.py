@@ -115,7 +115,8 @@ def test_what_a_killed_session_spent_is_counted(cache: str, tmp_path: Path, run:
         "none": ["--no-cache"],
     }
     with serving_process("--latency-ms", "30", "--objects", "3") as server:
-        arguments = [*command(images, server, run), "--concurrency", "4", *options[cache]]
+        schedule = ("--schedule", "paper")  # enough calls to be killed in the middle of
+        arguments = [*command(images, server, run), *schedule, "--concurrency", "4", *options[cache]]
         with start(*arguments) as process:
             while server.requests() < 30:
                 assert process.poll() is None

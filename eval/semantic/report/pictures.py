@@ -6,6 +6,7 @@ first of predictions and truth whose file is there gives the picture. Records in
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,7 +31,8 @@ def example_pictures(score: SemanticScore, views: PageViews) -> dict[str, dict[s
 
 def _place(origin: str) -> ReadRun | None:
     try:
-        return open_annotations(Path(origin)) if Path(origin).exists() else None
+        # No file has a name that the system cannot hold, which pathlib raises for.
+        return open_annotations(Path(origin)) if os.path.exists(origin) else None  # noqa: PTH110
     except UncannyError:  # scores do not need the run: the page goes without pictures
         return None
 
