@@ -71,7 +71,7 @@ def whole(tiny_vllm: VllmServer, tmp_path_factory: pytest.TempPathFactory) -> Wh
     done = uncanny(
         "annotate",
         *(scene.image_path for scene in scenes()),
-        *("-o", run.path, "--max-objects", "3", "--scene-scans", "1", "--json"),
+        *("-o", run.path, "--schedule", "paper", "--max-objects", "3", "--scene-scans", "1", "--json"),
         *("--model", f"vllm/{tiny_vllm.model}", "--base-url", tiny_vllm.base_url),
         timeout_s=PATIENCE_S,
     )
@@ -113,7 +113,7 @@ def test_lists_are_constrained(whole: Whole) -> None:
         if (call["agent"], call["step"]) in FREE or (call["detail"] or "").startswith("cut off"):
             continue
         # Random weights never spell JSON unless a grammar holds their hand.
-        assert list(json.loads(call["answer"])) == [LISTS[call["agent"]]], call
+        assert list(json.loads(call["answer"])["answer"]) == [LISTS[call["agent"]]], call
 
 
 def test_tokens_are_counted_as_the_server_counts_them(whole: Whole) -> None:
@@ -143,7 +143,11 @@ def begin(run: Run, model: Path, vllm_command: tuple[str, ...]) -> subprocess.Po
     images = [scene.image_path for scene in scenes()[:8]]
     config = ("--repeats", "1", "--max-objects", "1", "--concurrency", "4", "--json")
     own_server = {COMMAND_VARIABLE: shlex.join(vllm_command)}
-    return start("annotate", *images, "-o", run.path, "-m", f"vllm/{model}", *config, env=own_server)
+    return start(
+        *("annotate", *images, "-o", run.path, "-m", f"vllm/{model}", "--schedule", "paper"),
+        *config,
+        env=own_server,
+    )
 
 
 def wait_for_a_record(run: Run, process: subprocess.Popen[bytes]) -> None:

@@ -76,7 +76,7 @@ async def test_constrained_answers_are_valid_and_complete(tiny_vllm: VllmServer,
         choice = (await ask(tiny_vllm, request))["choices"][0]
         if choice["finish_reason"] == "stop":
             complete += 1
-            items += len(json.loads(choice["message"]["content"])[form.key])
+            items += len(json.loads(choice["message"]["content"])["answer"][form.key])
     assert complete >= 3
     assert items > 0
 
