@@ -64,7 +64,9 @@ async def write_anomalies(state: PackedState, image: Context) -> PackedState:
         if not reader.best:
             raise
         texts = reader.best
-        errors.append(failed.record)
+        # What was spoilt beside a whole account is no loss.
+        if reader.missing:
+            errors.append(failed.record)
     names = {object_key(each.name): each.name for each in (*state["objects"], *state["cut"])}
     anomalies = [
         _anomaly(text, [faults[place - 1] for place in sorted(text.ids)], candidates, names) for text in texts

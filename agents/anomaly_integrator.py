@@ -14,7 +14,7 @@ from uncanny.agents.context import as_json
 from uncanny.agents.object_perceiver import AGREED
 from uncanny.agents.state import BatchFinding, Context, JudgedFault, ObjectState, PackedState, numbered
 from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE, JUDGE
-from uncanny.answers.boxes import overlap
+from uncanny.answers.boxes import area, overlap
 from uncanny.answers.packed import JUDGEMENTS, Judgement, Numbered
 from uncanny.errors import AnswerError, RequestRejectedError, StepFailedError
 from uncanny.models.base import SentImage
@@ -117,7 +117,7 @@ def _judged(
             continue
         boxes = (findings[number - 1]["box"] for number in numbers)
         box = image.box(entry.box, JUDGE.agent) or next((box for box in boxes if box is not None), None)
-        first = findings[entry.ids[0] - 1]
+        first = findings[entry.ids[0] - 1]  # as the model put them, not as they are numbered
         faults.append(
             {
                 "numbers": numbers,
@@ -176,18 +176,14 @@ def crowded_places(state: PackedState, findings: Sequence[BatchFinding], image: 
         ]
     whole = image.pixels[0] * image.pixels[1]
     chosen: list[Box] = []
-    for box in sorted(set(certain), key=lambda each: (_area(each), each)):
+    for box in sorted(set(certain), key=lambda each: (area(each), each)):
         crowd = sum(1 for each in objects if each.box and overlap(box, each.box) > 0)
-        small = _area(box) <= SMALL * whole
+        small = area(box) <= SMALL * whole
         if (small or crowd > CROWD) and all(overlap(box, each) < AGREED for each in chosen):
             chosen.append(box)
             if len(chosen) == MOST_PARTS:
                 break
     return chosen
-
-
-def _area(box: Box) -> int:
-    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _parts(places: Sequence[Box], findings: Sequence[BatchFinding], image: Context) -> str:

@@ -54,12 +54,12 @@ class Counted(ModelProvider):
         self.name, self.endpoint, self.capabilities = server.name, server.endpoint, server.capabilities
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
-        from uncanny.demo.model import _demo_request, answer, text_tokens
+        from uncanny.demo.model import answer, demo_request, text_tokens
 
         one = replace(request, sampling=Sampling(0.0, None, 1))
         tokens = (await self._server.generate(one)).tokens
         seen = {"synthetic_objects": self._objects, "synthetic_anomalies": ANOMALIES}
-        text = answer(_demo_request(request), **seen).text
+        text = answer(demo_request(request), **seen).text
         return ModelResponse(text, "stop", Tokens(tokens.input, text_tokens(text), tokens.cached))
 
     async def close(self) -> None:

@@ -170,7 +170,7 @@ def measure(server: VllmServer, run: Path, arrange: Arrange | None, limit: int |
     empty_caches(server)
     before = counters(server)
     models = ModelOptions(registry.ModelId("arranged", server.model), base_urls={"arranged": server.base_url})
-    config = AnnotateConfig(max_objects=MOST_OBJECTS)
+    config = AnnotateConfig(schedule="paper", max_objects=MOST_OBJECTS)
     options = RunOptions(concurrency=CONCURRENCY, limit=limit, cache=False)
     images = [scene.image_path for scene in scenes()]
     task = AnnotateTask(folder=RunFolder(run), paths=images, models=models, config=config, options=options)

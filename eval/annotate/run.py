@@ -375,6 +375,7 @@ class AnnotateTask(ImageTask[Annotation]):
     source: bytes | None = field(default=None, repr=False)
     nodes: AnnotateNodes | PackedNodes | None = None
     graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None
+    # Unless given, the set of the schedule, which no default of a field can know.
     prompts: PromptSet = None  # type: ignore[assignment]
 
     @property

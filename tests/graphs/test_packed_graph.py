@@ -156,6 +156,15 @@ async def test_a_fault_without_a_text_is_an_error_and_no_severity_is_made_up() -
     assert "these numbers stand in no entry: 1" in error.message
 
 
+async def test_a_spoilt_entry_beside_a_whole_account_is_no_loss() -> None:
+    specialists = PackedSpecialists(
+        ["cup"], {"cup": ["a", "b"]}, write=lambda rows: [*write_all(rows), {"ids": [1], "name": ""}]
+    )
+    state = await specialists.run()
+    assert [each.phenomenon for each in state["anomalies"]] == ["a", "b"]
+    assert state["errors"] == []
+
+
 async def test_without_any_text_the_image_failed_and_its_findings_are_kept() -> None:
     def hang_up(request: ModelRequest) -> Line | None:
         return text_response("No.") if request.agent == "AnomalyFormatter" else None

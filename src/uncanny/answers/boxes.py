@@ -199,10 +199,11 @@ def overlap(first: Box, second: Box) -> float:
     if width <= 0 or height <= 0:
         return 0.0
     shared = width * height
-    return shared / (_area(first) + _area(second) - shared)
+    return shared / (area(first) + area(second) - shared)
 
 
-def _area(box: Box) -> int:
+def area(box: Box) -> int:
+    """In pixels."""
     return (box[2] - box[0]) * (box[3] - box[1])
 
 

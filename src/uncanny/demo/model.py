@@ -100,9 +100,9 @@ class DemoProvider(ModelProvider):
         """
         if self._latency:
             await asyncio.sleep(self._latency)
-        demo_request = _demo_request(request)
-        response = answer(demo_request)
-        input_tokens = sum(text_tokens(turn.text) for turn in demo_request.turns)
+        asked_of_demo = demo_request(request)
+        response = answer(asked_of_demo)
+        input_tokens = sum(text_tokens(turn.text) for turn in asked_of_demo.turns)
         return ModelResponse(
             response.text,
             response.finish,
@@ -159,7 +159,8 @@ def text_tokens(text: str) -> int:
     return -(-len(text) // 4)
 
 
-def _demo_request(request: ModelRequest) -> DemoRequest:
+def demo_request(request: ModelRequest) -> DemoRequest:
+    """A request to any provider, as the demo model is asked."""
     turns = tuple(
         Turn(message.role, "\n".join(part for part in message.parts if isinstance(part, str)))
         for message in request.messages
