@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -130,19 +130,22 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
     def schema(self, step: ListStep[BaseModel]) -> AnswerSchema:
         return answer_schema(step, self._model(step.agent), self.config)
 
-    async def enlarged(self, boxes: Sequence[Box]) -> tuple[SentImage, ...]:
+    async def enlarged(self, boxes: Sequence[Box], agent: str) -> tuple[SentImage, ...]:
         """Parts of the image at full resolution; none where its pixels cannot be had any more."""
         if self.source is None or not boxes:
             return ()
+        endpoints = self.model_client.endpoints(agent)
+        jpeg = all("image/jpeg" in each.provider.capabilities.media_types for each in endpoints)
+        cut = partial(crops, self.source, boxes, MARGIN, sha256=self.source_sha256, jpeg=jpeg)
         return tuple(
             encode_image(
                 sha256=crop.sha256,
-                media_type="image/png",
+                media_type=crop.media_type,
                 width=crop.width,
                 height=crop.height,
                 data=crop.data,
             )
-            for crop in await asyncio.to_thread(crops, self.source, boxes, MARGIN, sha256=self.source_sha256)
+            for crop in await asyncio.to_thread(cut)
         )
 
     @property

@@ -60,7 +60,7 @@ async def judge(state: PackedState, image: Context) -> PackedState:
         return {"faults": [], "candidates": []}
     agent, reader, errors = JUDGE.agent, Numbered(JUDGEMENTS, len(findings)), list[StepError]()
     places = crowded_places(state, findings, image)
-    parts = await image.enlarged(places)
+    parts = await image.enlarged(places, JUDGE.agent)
     rows = [
         (
             {

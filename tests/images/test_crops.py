@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageChops
 
 from uncanny.images.crops import LEAST_SIDE, MOST_SIDE, Crop, crops
 
@@ -23,7 +23,7 @@ def picture(tmp_path: Path, size: tuple[int, int] = (800, 400)) -> Path:
 
 def pixels(crop: Crop) -> Image.Image:
     image = Image.open(io.BytesIO(crop.data))
-    assert (image.format, image.size) == ("PNG", (crop.width, crop.height))
+    assert (image.get_format_mimetype(), image.size) == (crop.media_type, (crop.width, crop.height))
     return image.convert("RGB")
 
 
@@ -62,6 +62,18 @@ def test_a_picture_is_turned_upright_before_it_is_cut(tmp_path: Path) -> None:
     # Upright the black strip is at the top.
     assert image.getpixel((image.width // 2, 4)) == pytest.approx((0, 0, 0), abs=20)
     assert image.getpixel((image.width // 2, image.height - 4)) == pytest.approx((255, 255, 255), abs=20)
+
+
+def test_a_part_is_a_jpeg_file_where_that_loses_nothing_one_could_see(tmp_path: Path) -> None:
+    path = picture(tmp_path)
+    (jpeg,), (png,) = (crops(path, [(100, 100, 300, 300)], 0.0, jpeg=jpeg) for jpeg in (True, False))
+    assert (jpeg.media_type, png.media_type) == ("image/jpeg", "image/png")
+    difference = ImageChops.difference(pixels(jpeg), pixels(png))
+    assert max(difference.tobytes()) <= 6
+    see_through = tmp_path / "b.png"
+    Image.new("RGBA", (400, 400), (200, 0, 0, 0)).save(see_through)
+    (crop,) = crops(see_through, [(100, 100, 300, 300)], 0.0)
+    assert (crop.media_type, Image.open(io.BytesIO(crop.data)).mode) == ("image/png", "RGBA")
 
 
 def test_the_same_part_is_the_same_bytes(tmp_path: Path) -> None:

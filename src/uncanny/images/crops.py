@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from PIL import Image
 
@@ -20,25 +20,30 @@ from uncanny.schema import Box
 LEAST_SIDE: Final = 512
 MOST_SIDE: Final = 1_024
 LEAST_SHARE: Final = 1 / 4
+# With colours at full resolution, so that thin coloured lines stay what they are.
+JPEG: Final = {"quality": 95, "subsampling": 0}
 
 
 @dataclass(frozen=True, slots=True)
 class Crop:
-    """A part as a PNG file; `width` and `height` are in pixels."""
+    """A part as a file; `width` and `height` are in pixels."""
 
     data: bytes = field(repr=False)
     sha256: str
+    media_type: Literal["image/jpeg", "image/png"]
     width: int
     height: int
 
 
 @without_warnings()
 def crops(
-    source: Path | bytes, boxes: Sequence[Box], margin: float, *, sha256: str | None = None
+    source: Path | bytes, boxes: Sequence[Box], margin: float, *, sha256: str | None = None, jpeg: bool = True
 ) -> tuple[Crop, ...]:
-    """The parts of `source` in `boxes`, with `margin` of their sides around them, as PNG.
+    """The parts of `source` in `boxes`, with `margin` of their sides around them.
 
-    None is narrower or lower than `LEAST_SHARE` of the picture: most faults show by what is around them.
+    They are JPEG files of high quality, made in a ninth of the time of PNG; PNG without `jpeg`, and where
+    there is transparency. None is narrower or lower than `LEAST_SHARE` of the picture: most faults show by
+    what is around them.
 
     None of them where the file cannot be read any more, or with `sha256` has other bytes: they are an aid,
     and the picture itself was sent.
@@ -52,12 +57,12 @@ def crops(
         header = read_header(data, policy.max_pixels)
         with PIXELS.hold(header.pixels):
             image, _, _ = plain(decode(data, header))
-            return tuple(_part(image, box, margin) for box in boxes)
+            return tuple(_part(image, box, margin, jpeg) for box in boxes)
     except Exception:  # whatever is wrong with a file that was readable a minute ago
         return ()
 
 
-def _part(image: Image.Image, box: Box, margin: float) -> Crop:
+def _part(image: Image.Image, box: Box, margin: float, jpeg: bool) -> Crop:
     across, down = (
         max(margin * (end - start), (LEAST_SHARE * side - (end - start)) / 2)
         for start, end, side in ((box[0], box[2], image.width), (box[1], box[3], image.height))
@@ -77,7 +82,12 @@ def _part(image: Image.Image, box: Box, margin: float) -> Crop:
         size = (max(1, round(part.width * factor)), max(1, round(part.height * factor)))
         part = part.resize(size, Image.Resampling.LANCZOS)
     file = BytesIO()
-    # The quickest compression takes a third of the time of the usual one, for a seventh more bytes.
-    part.save(file, "PNG", compress_level=1)
+    if jpeg and part.mode in ("L", "RGB"):
+        part.save(file, "JPEG", **JPEG)
+    else:
+        jpeg = False
+        # The quickest compression takes a third of the time of the usual one, for a seventh more bytes.
+        part.save(file, "PNG", compress_level=1)
     data = file.getvalue()
-    return Crop(data, hashlib.sha256(data).hexdigest(), part.width, part.height)
+    media_type: Literal["image/jpeg", "image/png"] = "image/jpeg" if jpeg else "image/png"
+    return Crop(data, hashlib.sha256(data).hexdigest(), media_type, part.width, part.height)
