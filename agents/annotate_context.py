@@ -7,11 +7,12 @@ image everywhere else.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 from pydantic import BaseModel
@@ -19,7 +20,7 @@ from pydantic import BaseModel
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.context import ImageContext, schema_of
 from uncanny.agents.steps import PACKED, ListStep
-from uncanny.answers import own_schema, shared_schema
+from uncanny.answers import own_schema, read_first, shared_schema
 from uncanny.answers.boxes import (
     BOX_FORMATS,
     BoxFormat,
@@ -35,6 +36,8 @@ from uncanny.images.crops import crops
 from uncanny.models.base import AnswerSchema, SentImage, encode_image
 from uncanny.prompts import PromptSet
 from uncanny.schema import Box
+
+T = TypeVar("T", bound=BaseModel)
 
 # Room around a part that is shown enlarged, as a share of its sides.
 MARGIN: Final = 1.5
@@ -79,13 +82,15 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
 
     `size` is its width and height before it was scaled for sending, None where it was not. `source` is where
     its pixels are at full resolution, None where they cannot be had; a file has the digest `source_sha256`
-    unless it was changed meanwhile. `boxes` counts as it goes.
+    unless it was changed meanwhile. `boxes` and `left_out` count as it goes, the latter what
+    models listed beyond what is read.
     """
 
     size: tuple[int, int] | None = None
     source: Path | bytes | None = field(default=None, repr=False)
     source_sha256: str | None = None
     boxes: BoxCount = field(default_factory=BoxCount)
+    left_out: Counter[str] = field(default_factory=Counter)
 
     @property
     def system(self) -> str:
@@ -126,6 +131,34 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
             # Names are a model's own words: none of them may end the block that they stand in.
             lines.append(orjson.dumps(row).decode().replace("</", "<\\/"))
         return "\n".join(lines)
+
+    async def items(
+        self,
+        step: ListStep[T],
+        *shared: str,
+        subject: str | None = None,
+        sample: int = 0,
+        max_output_tokens: int | None = None,
+        **variables: str,
+    ) -> tuple[T, ...]:
+        """A validated list, otherwise as `text`; the first items of one that is too long."""
+        form = step.form
+        listed = await self.answer(
+            step,
+            lambda text: read_first(text, form),
+            *shared,
+            subject=subject,
+            sample=sample,
+            max_output_tokens=max_output_tokens,
+            **variables,
+        )
+        self.leave_out(form.key, listed.left_out)
+        return listed.items
+
+    def leave_out(self, what: str, number: int) -> None:
+        """Count what is in answers and goes no further, for the record."""
+        if number:
+            self.left_out[what] += number
 
     def schema(self, step: ListStep[BaseModel]) -> AnswerSchema:
         return answer_schema(step, self._model(step.agent), self.config)

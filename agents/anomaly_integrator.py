@@ -15,6 +15,7 @@ from uncanny.agents.object_perceiver import AGREED
 from uncanny.agents.state import BatchFinding, Context, JudgedFault, ObjectState, PackedState, numbered
 from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE, JUDGE
 from uncanny.answers.boxes import area, overlap
+from uncanny.answers.forms import MAX_ITEMS
 from uncanny.answers.packed import JUDGEMENTS, Judgement, Numbered
 from uncanny.errors import AnswerError, RequestRejectedError, StepFailedError
 from uncanny.models.base import SentImage
@@ -53,9 +54,12 @@ async def judge(state: PackedState, image: Context) -> PackedState:
     """`faults` that stand, and `candidates`: every finding with what became of it.
 
     In the packed schedule it sees the picture, and all findings at once. A finding that no answer accounts
-    for stands as it is; so do all of them where the call fails, which is an error of the record.
+    for stands as it is; so do all of them where the call fails, which is an error of the record. Of more than
+    one list can account for the rest stays a candidate, and goes no further.
     """
-    findings = numbered(state)
+    everything = numbered(state)
+    findings, beyond = everything[:MAX_ITEMS], everything[MAX_ITEMS:]
+    image.leave_out("findings", len(beyond))
     if not findings:
         return {"faults": [], "candidates": []}
     agent, reader, errors = JUDGE.agent, Numbered(JUDGEMENTS, len(findings)), list[StepError]()
@@ -102,6 +106,10 @@ async def judge(state: PackedState, image: Context) -> PackedState:
         if not entries or not isinstance(failed.error, AnswerError):
             errors.append(failed.record)
     faults, candidates = _judged(findings, entries, image)
+    candidates += [
+        Candidate(number=number, **each, fate="left_out")
+        for number, each in enumerate(beyond, start=len(findings) + 1)
+    ]
     return {"faults": faults, "candidates": candidates, "errors": errors}
 
 

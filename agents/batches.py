@@ -51,7 +51,7 @@ async def ask_batch(
             for number in numbers
         ]
         names = tuple(objects[number - 1].name for number in numbers)
-        return await image.answer(
+        answer = await image.answer(
             step,
             lambda text: read_batch(text, numbers),
             subject=names[0] if len(names) == 1 else None,
@@ -61,6 +61,8 @@ async def ask_batch(
             box_rule=image.box_rule(step.agent),
             scene=scene,
         )
+        image.leave_out(step.form.key, answer.left_out)
+        return answer
 
     async def alone(number: int) -> BatchResult:
         try:

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from pydantic import BaseModel
 
 from uncanny.agents.steps import ListStep, Step
-from uncanny.answers import FORMS, own_schema, read_list, shared_schema
+from uncanny.answers import FORMS, own_schema, shared_schema
 from uncanny.answers.json_text import read_text
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
@@ -171,27 +171,6 @@ class ImageContext(AgentContext[C]):
             repair=self.repair("repair_text"),
             subject=subject,
             sample=sample,
-        )
-
-    async def items(
-        self,
-        step: ListStep[T],
-        *shared: str,
-        subject: str | None = None,
-        sample: int = 0,
-        max_output_tokens: int | None = None,
-        **variables: str,
-    ) -> tuple[T, ...]:
-        """A validated list, otherwise as `text`."""
-        form = step.form
-        return await self.answer(
-            step,
-            lambda text: read_list(text, form),
-            *shared,
-            subject=subject,
-            sample=sample,
-            max_output_tokens=max_output_tokens,
-            **variables,
         )
 
     async def answer(

@@ -499,6 +499,7 @@ class AnnotateTask(ImageTask[Annotation]):
             usage=usage(context.scope.calls),
             **({} if self.config.schedule == "paper" else {"schedule": self.config.schedule}),
             **({"cut_objects": cut} if cut else {}),
+            **({"left_out": dict(sorted(context.left_out.items()))} if context.left_out else {}),
             **({"candidates": candidates} if candidates else {}),
             **({"boxes": boxes.as_recorded()} if boxes.given else {}),
             **other_models(context.scope.calls, str(self.models.model)),

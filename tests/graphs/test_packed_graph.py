@@ -17,7 +17,7 @@ from uncanny.agents.object_perceiver import merge_located
 from uncanny.agents.state import BatchFinding, PackedState
 from uncanny.errors import ModelUnusableError, RequestRejectedError, UsageError
 from uncanny.graphs.packed import packed_graph
-from uncanny.models.base import ModelRequest
+from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.schema import SceneObject
 
 TWELVE = [f"thing {number}" for number in range(1, 13)]
@@ -63,6 +63,43 @@ async def test_what_is_above_the_limit_is_known_by_name_to_who_looks_at_relation
     text = request.messages[1].parts[1]
     assert isinstance(text, str)
     assert all(name in text for name in TWELVE)
+
+
+async def test_of_a_list_that_is_too_long_the_first_are_examined_and_named_and_the_rest_counted() -> None:
+    names = [f"thing {number}" for number in range(1, 506)]
+    specialists = PackedSpecialists(names, {"thing 1": ["odd"]})
+    context = specialists.context()
+    state = await packed_graph().ainvoke({"image": "a.png"}, context=context)
+    assert [each.name for each in (*state["objects"], *state["cut"])] == names[:500]
+    assert (len(state["objects"]), dict(context.left_out)) == (12, {"objects": 5})
+    assert [each.phenomenon for each in state["anomalies"]] == ["odd"]
+    assert len(specialists.requests("ObjectPerceiver")) == 1
+
+
+async def test_of_all_drafts_together_a_thousand_objects_are_known() -> None:
+    class Drafts(PackedSpecialists):
+        def _usual(self, request: ModelRequest) -> ModelResponse:
+            if request.agent == "ObjectPerceiver":
+                self.objects = [f"thing {request.sample}-{number}" for number in range(400)]
+            return super()._usual(request)
+
+    context = (specialists := Drafts()).context(repeats=3)
+    state = await packed_graph().ainvoke({"image": "a.png"}, context=context)
+    assert (len(state["objects"]) + len(state["cut"]), dict(context.left_out)) == (1_000, {"objects": 200})
+    assert state["anomalies"] == []
+    assert len(specialists.requests("ObjectPerceiver")) == 3
+
+
+async def test_more_findings_than_one_list_accounts_for_stay_candidates() -> None:
+    faults = {name: [f"{name} odd {number}" for number in range(260)] for name in ("cup", "table")}
+    specialists = PackedSpecialists(["cup", "table"], faults)
+    context = specialists.context(batch_objects=1)
+    state = await packed_graph().ainvoke({"image": "a.png"}, context=context)
+    assert dict(context.left_out) == {"findings": 20}
+    assert [each.number for each in state["candidates"]] == list(range(1, 521))
+    assert {each.fate for each in state["candidates"][:500]} == {"kept"}
+    assert {(each.fate, each.anomaly) for each in state["candidates"][500:]} == {("left_out", None)}
+    assert (len(state["anomalies"]), state["errors"]) == (500, [])
 
 
 def told(state: PackedState) -> list[tuple[str, str, int | None]]:

@@ -51,6 +51,8 @@ function remarks(image) {
     const names = cut.map((object) => object.name || String(object)).join(", ");
     found.push(prose("li", "remark", `${plural(cut.length, "object")} above the limit not looked into: ${names}`));
   }
+  const beyond = Object.entries(image.extra.left_out || {}).map(([what, number]) => `${number} ${what}`);
+  if (beyond.length) found.push(prose("li", "remark", `More than is read of an answer, and left out: ${beyond.join(", ")}`));
   if (twin) found.push(prose("li", "remark", `Same bytes as ${twin}, whose answers these are.`));
   return found;
 }

@@ -202,12 +202,14 @@ def _asked_in(key: str, box: BoxFormatName) -> ListForm[Any]:
 class BatchAnswer:
     """The items of a batch that validate, and the objects whose part of it does not, with the reason.
 
-    `set_aside` are valid items about the latter, for when nothing comes of asking anew.
+    `set_aside` are valid items about the latter, for when nothing comes of asking anew. `left_out` items came
+    after as many as are read.
     """
 
     items: tuple[Fault, ...]
     invalid: Mapping[int, str]
     set_aside: Mapping[int, tuple[Fault, ...]]
+    left_out: int = 0
 
 
 def read_batch(text: str, batch: Collection[int]) -> BatchAnswer:
@@ -220,7 +222,8 @@ def read_batch(text: str, batch: Collection[int]) -> BatchAnswer:
     """
     subjects: list[tuple[int, Fault]] = []
     invalid: dict[int, str] = {}
-    for place, item in enumerate(read_each(text, FAULTS), start=1):
+    answer = read_each(text, FAULTS)
+    for place, item in enumerate(answer.items, start=1):
         if isinstance(item, InvalidItem):
             subject = _subject(values_of(item.raw, FAULTS, "objects"), batch)
             if subject is None:
@@ -239,7 +242,7 @@ def read_batch(text: str, batch: Collection[int]) -> BatchAnswer:
         number: tuple(dict.fromkeys(item for subject, item in subjects if subject == number))
         for number in invalid
     }
-    return BatchAnswer(tuple(items), invalid, set_aside)
+    return BatchAnswer(tuple(items), invalid, set_aside, answer.left_out)
 
 
 def _subject(value: object, batch: Collection[int]) -> int | None:
@@ -270,7 +273,7 @@ class Numbered(Generic[N]):
         """Entries in which every number occurs once. Raises `AnswerError` that names what is missing."""
         items: list[N] = []
         problems: list[str] = []
-        for item in read_each(text, self.form):
+        for item in read_each(text, self.form).items:
             if isinstance(item, InvalidItem):
                 problems.append(item.problem)
             else:

@@ -94,6 +94,16 @@ async def test_cut_objects_are_recorded(file: ImageFile) -> None:
     assert Annotation.model_validate_json(found.model_dump_json()) == found
 
 
+async def test_what_is_beyond_the_read_part_of_an_answer_is_counted(file: ImageFile) -> None:
+    asked = Specialists(*(f"thing {number}" for number in range(503)))
+    found = (await annotated(annotator(asked, max_objects=1), file)).record
+    check_record(found)
+    assert found.status == "ok"
+    assert found.model_extra is not None
+    assert len(found.model_extra["cut_objects"]) == 499
+    assert found.model_extra["left_out"] == {"objects": 9}  # of each of three drafts
+
+
 async def test_calls_of_a_fallback_are_told_apart(file: ImageFile) -> None:
     broken, second = Specialists("cup"), Specialists("cup")
     broken.answers["AnomalyIntegrator", 1, None] = lambda _: ModelUnusableError("no credit")
