@@ -32,6 +32,7 @@ from uncanny.answers.boxes import (
 )
 from uncanny.answers.packed import PACKED_FORMS, asked_in
 from uncanny.client.tokens import seen_size
+from uncanny.images import PixelPolicy
 from uncanny.images.crops import crops
 from uncanny.models.base import AnswerSchema, SentImage, encode_image
 from uncanny.prompts import PromptSet
@@ -82,13 +83,14 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
 
     `size` is its width and height before it was scaled for sending, None where it was not. `source` is where
     its pixels are at full resolution, None where they cannot be had; a file has the digest `source_sha256`
-    unless it was changed meanwhile. `boxes` and `left_out` count as it goes, the latter what
-    models listed beyond what is read.
+    unless it was changed meanwhile, and of one above `max_pixels` nothing is enlarged. `boxes` and `left_out`
+    count as it goes, the latter what models listed beyond what is read.
     """
 
     size: tuple[int, int] | None = None
     source: Path | bytes | None = field(default=None, repr=False)
     source_sha256: str | None = None
+    max_pixels: int = PixelPolicy().max_pixels
     boxes: BoxCount = field(default_factory=BoxCount)
     left_out: Counter[str] = field(default_factory=Counter)
 
@@ -169,7 +171,15 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
             return ()
         endpoints = self.model_client.endpoints(agent)
         jpeg = all("image/jpeg" in each.provider.capabilities.media_types for each in endpoints)
-        cut = partial(crops, self.source, boxes, MARGIN, sha256=self.source_sha256, jpeg=jpeg)
+        cut = partial(
+            crops,
+            self.source,
+            boxes,
+            MARGIN,
+            sha256=self.source_sha256,
+            jpeg=jpeg,
+            max_pixels=self.max_pixels,
+        )
         return tuple(
             encode_image(
                 sha256=crop.sha256,

@@ -466,6 +466,7 @@ class AnnotateTask(ImageTask[Annotation]):
                 size=(image.width, image.height),
                 source=self.source or file.path,
                 source_sha256=image.source_sha256,
+                max_pixels=self.policy.max_pixels,
             )
             state = await self._graph.ainvoke({"image": file.image}, context=context)
         return self._annotation(file, image, state, context)

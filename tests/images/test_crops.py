@@ -96,3 +96,22 @@ def test_without_the_file_there_are_none(tmp_path: Path, content: bytes | None) 
     if content is not None:
         path.write_bytes(content)
     assert crops(path, [(0, 0, 10, 10)], 1.0) == ()
+
+
+def test_a_picture_is_cut_up_to_the_limit_on_pixels(tmp_path: Path) -> None:
+    path = picture(tmp_path)
+    assert crops(path, [(0, 0, 10, 10)], 1.0, max_pixels=800 * 400)
+    assert crops(path, [(0, 0, 10, 10)], 1.0, max_pixels=800 * 400 - 1) == ()
+
+
+def test_a_part_above_pillows_own_limit_is_shown_too(tmp_path: Path) -> None:
+    path = tmp_path / "large.png"
+    side = 13_500
+    assert side * side > 2 * (Image.MAX_IMAGE_PIXELS or 0)
+    image = Image.new("L", (side, side), 0)
+    image.paste(255, (side // 2, 0, side, side))
+    image.save(path)
+    assert crops(path, [(0, 0, side, side)], 1.0) == ()
+    whole, part = crops(path, [(0, 0, side, side), (0, 0, 10, 10)], 1.0, max_pixels=side * side)
+    assert (whole.width, whole.height, part.width, part.height) == (MOST_SIDE,) * 4
+    assert [pixels(whole).getpixel((x, 500)) for x in (500, 520)] == [(0, 0, 0), (255, 255, 255)]

@@ -37,7 +37,13 @@ class Crop:
 
 @without_warnings()
 def crops(
-    source: Path | bytes, boxes: Sequence[Box], margin: float, *, sha256: str | None = None, jpeg: bool = True
+    source: Path | bytes,
+    boxes: Sequence[Box],
+    margin: float,
+    *,
+    sha256: str | None = None,
+    jpeg: bool = True,
+    max_pixels: int = PixelPolicy().max_pixels,
 ) -> tuple[Crop, ...]:
     """The parts of `source` in `boxes`, with `margin` of their sides around them.
 
@@ -45,16 +51,16 @@ def crops(
     there is transparency. None is narrower or lower than `LEAST_SHARE` of the picture: most faults show by
     what is around them.
 
-    None of them where the file cannot be read any more, or with `sha256` has other bytes: they are an aid,
-    and the picture itself was sent.
+    None of them where the file cannot be read any more, has more than `max_pixels`, or with `sha256` has
+    other bytes: they are an aid, and the picture itself was sent.
     Blocking, and heavy on CPU and memory.
     """
-    policy = PixelPolicy()
+    most_bytes = PixelPolicy().max_file_bytes
     try:
-        data = source if isinstance(source, bytes) else read_image_file(source, policy.max_file_bytes)
+        data = source if isinstance(source, bytes) else read_image_file(source, most_bytes)
         if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
             return ()
-        header = read_header(data, policy.max_pixels)
+        header = read_header(data, max_pixels)
         with PIXELS.hold(header.pixels):
             image, _, _ = plain(decode(data, header))
             return tuple(_part(image, box, margin, jpeg) for box in boxes)
@@ -67,14 +73,15 @@ def _part(image: Image.Image, box: Box, margin: float, jpeg: bool) -> Crop:
         max(margin * (end - start), (LEAST_SHARE * side - (end - start)) / 2)
         for start, end, side in ((box[0], box[2], image.width), (box[1], box[3], image.height))
     )
-    part = image.crop(
-        (
-            max(0, round(box[0] - across)),
-            max(0, round(box[1] - down)),
-            min(image.width, round(box[2] + across)),
-            min(image.height, round(box[3] + down)),
-        )
+    place = (
+        max(0, round(box[0] - across)),
+        max(0, round(box[1] - down)),
+        min(image.width, round(box[2] + across)),
+        min(image.height, round(box[3] + down)),
     )
+    # Pillow cuts nothing out that is above its own limit on pixels, but reduces what is of any size.
+    times = max(place[2] - place[0], place[3] - place[1]) // (4 * MOST_SIDE)
+    part = image.reduce(times, place) if times > 1 else image.crop(place)
     part.info = {}
     longest = max(part.size)
     if not LEAST_SIDE <= longest <= MOST_SIDE:
