@@ -1,15 +1,15 @@
 """What the annotating agents generate through: rules that hold for all of them, boxes, and enlarged parts.
 
-Boxes are asked for in the form that the model of the agent was trained on, and are pixels of the original
-image everywhere else.
+Boxes are asked for in the form that the model was trained on, also that of a fallback, and are pixels of the
+original image everywhere else.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -18,7 +18,7 @@ import orjson
 from pydantic import BaseModel
 
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import ImageContext, schema_of
+from uncanny.agents.context import ImageContext, Wording, schema_of
 from uncanny.agents.steps import PACKED, ListStep
 from uncanny.answers import own_schema, read_first, shared_schema
 from uncanny.answers.boxes import (
@@ -30,15 +30,19 @@ from uncanny.answers.boxes import (
     in_format,
     pixels,
 )
-from uncanny.answers.packed import PACKED_FORMS, asked_in
+from uncanny.answers.lists import FirstItems
+from uncanny.answers.packed import PACKED_FORMS, asked_in, given_by
 from uncanny.client.tokens import seen_size
 from uncanny.images import PixelPolicy
 from uncanny.images.crops import crops
-from uncanny.models.base import AnswerSchema, SentImage, encode_image
+from uncanny.models.base import AnswerSchema, Part, SentImage, encode_image
 from uncanny.prompts import PromptSet
 from uncanny.schema import Box
 
 T = TypeVar("T", bound=BaseModel)
+R = TypeVar("R")
+# What is filled into a prompt: a text, or one that the name of the model makes.
+Variable = str | Callable[[str], str]
 
 # Room around a part that is shown enlarged, as a share of its sides.
 MARGIN: Final = 1.5
@@ -98,38 +102,35 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
     def system(self) -> str:
         return system_text(self.prompts, self.config)
 
-    def box_format(self, agent: str) -> BoxFormat:
-        """How the model of an agent is asked for boxes."""
-        return asked_box_format(self._model(agent), self.config)
+    def box_key(self, model: str) -> str:
+        """The key under which the prompts of the model of this name ask for boxes."""
+        return asked_box_format(model, self.config).key
 
-    def box_key(self, agent: str) -> str:
-        """The key under which an agent's prompts ask for boxes."""
-        return self.box_format(agent).key
+    def box_rule(self, model: str) -> str:
+        """How its prompts say what the numbers of a box are."""
+        width, height = self._seen(model)
+        form = asked_box_format(model, self.config)
+        return self.prompts[f"box_{form.name}"].fill(width=str(width), height=str(height))
 
-    def box_rule(self, agent: str) -> str:
-        """How an agent's prompts say what the numbers of a box are."""
-        width, height = self._seen(agent)
-        return self.prompts[f"box_{self.box_format(agent).name}"].fill(width=str(width), height=str(height))
-
-    def box(self, given: GivenBox | None, agent: str) -> Box | None:
-        """A box as an agent's model gave it, in pixels of the original image; None where it cannot be one."""
+    def box(self, given: GivenBox | None) -> Box | None:
+        """A box as a model gave it, in pixels of the original image; None where it cannot be one."""
         if given is None:
             return None
-        form = self.box_format(agent)
-        box = pixels(given, form, sent=self._seen(agent), original=self.pixels)
+        form = asked_box_format(given.model, self.config)
+        box = pixels(given, form, sent=self._seen(given.model), original=self.pixels)
         self.boxes.formats.add(form.name)
         self.boxes.given += 1
         self.boxes.unreadable += box is None
         return box
 
-    def shown(self, agent: str, items: Sequence[tuple[Mapping[str, Any], Box | None]]) -> str:
-        """Items as an agent's prompt shows them, one a line, with boxes in the form its model knows."""
-        form = self.box_format(agent)
+    def shown(self, items: Sequence[tuple[Mapping[str, Any], Box | None]], model: str) -> str:
+        """Items as a model's prompt shows them, one a line, with boxes in the form it knows."""
+        form = asked_box_format(model, self.config)
         lines = []
         for values, box in items:
             row: dict[str, Any] = {key: value for key, value in values.items() if value not in (None, (), "")}
             if box is not None:
-                row[form.key] = in_format(box, form, sent=self._seen(agent), original=self.pixels)
+                row[form.key] = in_format(box, form, sent=self._seen(model), original=self.pixels)
             # Names are a model's own words: none of them may end the block that they stand in.
             lines.append(orjson.dumps(row).decode().replace("</", "<\\/"))
         return "\n".join(lines)
@@ -141,15 +142,22 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
         subject: str | None = None,
         sample: int = 0,
         max_output_tokens: int | None = None,
-        **variables: str,
+        **variables: Variable,
     ) -> tuple[T, ...]:
-        """A validated list, otherwise as `text`; the first items of one that is too long."""
+        """A validated list, otherwise as `answer`; the first items of one that is too long."""
         form = step.form
+
+        def read(text: str, model: str) -> FirstItems[T]:
+            listed = read_first(text, form)
+            return replace(listed, items=tuple(given_by(each, model) for each in listed.items))
+
         listed = await self.answer(
             step,
-            lambda text: read_first(text, form),
+            read,
             *shared,
+            extra=(),
             subject=subject,
+            batch=(),
             sample=sample,
             max_output_tokens=max_output_tokens,
             **variables,
@@ -157,13 +165,53 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
         self.leave_out(form.key, listed.left_out)
         return listed.items
 
+    async def answer(
+        self,
+        step: ListStep[T],
+        read: Callable[[str, str], R],
+        *shared: str,
+        extra: Sequence[Part] = (),
+        subject: str | None = None,
+        batch: Sequence[str] = (),
+        sample: int = 0,
+        max_output_tokens: int | None = None,
+        **variables: Variable,
+    ) -> R:
+        """An answer in the form of `step`, as `read` makes it of the text and the name of the model.
+
+        `extra` parts follow the `shared` ones, and are this call's alone. A variable that is a function is
+        filled in for the model that is asked, so that a fallback is asked as it was trained. Otherwise as
+        `text`.
+        """
+
+        def worded(model: str) -> Wording[R]:
+            filled = {
+                name: value if isinstance(value, str) else value(model) for name, value in variables.items()
+            }
+            return Wording(
+                self._messages(step, shared, sample, filled, extra),
+                lambda text: read(text, model),
+                answer_schema(step, model, self.config),
+            )
+
+        first = worded(self.model_client.endpoints(step.agent)[0].name)
+        return await self.generate(
+            step,
+            first.messages,
+            first.read,
+            repair=self.repair("repair"),
+            subject=subject,
+            batch=batch,
+            sample=sample,
+            schema=first.schema,
+            max_output_tokens=max_output_tokens,
+            fallback=worded,
+        )
+
     def leave_out(self, what: str, number: int) -> None:
         """Count what is in answers and goes no further, for the record."""
         if number:
             self.left_out[what] += number
-
-    def schema(self, step: ListStep[BaseModel]) -> AnswerSchema:
-        return answer_schema(step, self._model(step.agent), self.config)
 
     async def enlarged(self, boxes: Sequence[Box], agent: str) -> tuple[SentImage, ...]:
         """Parts of the image at full resolution; none where its pixels cannot be had any more."""
@@ -196,12 +244,9 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
         """Width and height of the original image."""
         return self.size or (self.image.width, self.image.height)
 
-    def _model(self, agent: str) -> str:
-        return self.model_client.endpoints(agent)[0].provider.name
-
-    def _seen(self, agent: str) -> tuple[int, int]:
-        """The size at which an agent's model sees the image, which is what its pixels count."""
-        return seen_size(self._model(agent), self.image.width, self.image.height)
+    def _seen(self, model: str) -> tuple[int, int]:
+        """The size at which the model sees the image, which is what its pixels count."""
+        return seen_size(model, self.image.width, self.image.height)
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from uncanny.agents.state import BatchState, Context
@@ -53,12 +54,12 @@ async def ask_batch(
         names = tuple(objects[number - 1].name for number in numbers)
         answer = await image.answer(
             step,
-            lambda text: read_batch(text, numbers),
+            lambda text, model: read_batch(text, numbers, model),
             subject=names[0] if len(names) == 1 else None,
             batch=names if len(names) > 1 else (),
-            objects=image.shown(step.agent, shown),
-            box_key=image.box_key(step.agent),
-            box_rule=image.box_rule(step.agent),
+            objects=partial(image.shown, shown),
+            box_key=image.box_key,
+            box_rule=image.box_rule,
             scene=scene,
         )
         image.leave_out(step.form.key, answer.left_out)
@@ -107,7 +108,7 @@ def from_batch(state: BatchState, image: Context, agent: str, result: BatchResul
                 ),
                 "phenomenon": item.observed,
                 "reasoning": item.explanation,
-                "box": image.box(item.box, agent),
+                "box": image.box(item.box),
             }
             for item in result.items
         ],

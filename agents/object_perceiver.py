@@ -61,17 +61,15 @@ def _examined(objects: Sequence[SceneObject], image: Context) -> tuple[list[Scen
 
 
 async def _located_draft(image: Context, number: int) -> list[SceneObject]:
-    agent = TAKE_INVENTORY.agent
     items = await image.items(
         TAKE_INVENTORY,
         sample=number,
         limit=str(image.config.max_objects),
-        box_key=image.box_key(agent),
-        box_rule=image.box_rule(agent),
+        box_key=image.box_key,
+        box_rule=image.box_rule,
     )
     return [
-        SceneObject(name=item.name, description=item.description, box=image.box(item.box, agent))
-        for item in items
+        SceneObject(name=item.name, description=item.description, box=image.box(item.box)) for item in items
     ]
 
 

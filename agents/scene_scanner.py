@@ -22,9 +22,7 @@ async def scan_scene(state: ScanState, image: Context) -> ScanState:
 async def scan_openly(state: ScanState, image: Context) -> Sighting:
     """What one open look at the whole picture finds wrong."""
     agent, number = SCAN_OPENLY.agent, state["order"]
-    findings = await image.items(
-        SCAN_OPENLY, sample=number, box_key=image.box_key(agent), box_rule=image.box_rule(agent)
-    )
+    findings = await image.items(SCAN_OPENLY, sample=number, box_key=image.box_key, box_rule=image.box_rule)
     return {
         "order": number,
         "findings": [
@@ -33,7 +31,7 @@ async def scan_openly(state: ScanState, image: Context) -> Sighting:
                 "objects": each.objects,
                 "phenomenon": each.observed,
                 "reasoning": each.explanation,
-                "box": image.box(each.box, agent),
+                "box": image.box(each.box),
             }
             for each in findings
         ],

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from uncanny.answers.boxes import BOX_FORMATS, BOX_KEYS, AnyBox, BoxFormatName
+from uncanny.answers.boxes import BOX_FORMATS, BOX_KEYS, AnyBox, BoxFormatName, GivenBox
 from uncanny.answers.forms import MAX_NAMES, ItemField, ListForm, Names, make_form
 from uncanny.answers.lists import InvalidItem, read_each, read_numbers, values_of
 from uncanny.errors import AnswerError
@@ -198,6 +198,12 @@ def _asked_in(key: str, box: BoxFormatName) -> ListForm[Any]:
     return replace(form, fields=fields)
 
 
+def given_by(item: T, model: str) -> T:
+    """The item with its box as that of the model: what the numbers count depends on who gave them."""
+    box = getattr(item, "box", None)
+    return item.model_copy(update={"box": replace(box, model=model)}) if isinstance(box, GivenBox) else item
+
+
 @dataclass(frozen=True, slots=True)
 class BatchAnswer:
     """The items of a batch that validate, and the objects whose part of it does not, with the reason.
@@ -212,8 +218,8 @@ class BatchAnswer:
     left_out: int = 0
 
 
-def read_batch(text: str, batch: Collection[int]) -> BatchAnswer:
-    """The answer about the objects with the numbers of `batch`; an item's first of these is its subject.
+def read_batch(text: str, batch: Collection[int], model: str = "") -> BatchAnswer:
+    """What `model` says of the objects with the numbers of `batch`; an item's first of these is its subject.
 
     Numbers of other objects are kept, of which only the subject must be in the batch. What else was said of
     an object with an invalid item is set aside, since it will be said anew. Raises `AnswerError` where the
@@ -234,7 +240,7 @@ def read_batch(text: str, batch: Collection[int]) -> BatchAnswer:
         if subject is None:
             named, listed = ", ".join(item.objects), ", ".join(map(str, sorted(batch)))
             raise AnswerError(f"item {place}: objects {named} is none of the numbers asked about: {listed}")
-        subjects.append((subject, item))
+        subjects.append((subject, given_by(item, model)))
     if len(invalid) == len(batch):
         raise AnswerError("; ".join(invalid.values()))
     items = dict.fromkeys(item for subject, item in subjects if subject not in invalid)
@@ -269,15 +275,15 @@ class Numbered(Generic[N]):
     best: tuple[N, ...] | None = None
     missing: tuple[int, ...] = ()
 
-    def read(self, text: str) -> tuple[N, ...]:
-        """Entries in which every number occurs once. Raises `AnswerError` that names what is missing."""
+    def read(self, text: str, model: str = "") -> tuple[N, ...]:
+        """Entries of `model`, every number once. Raises `AnswerError` that names what is missing."""
         items: list[N] = []
         problems: list[str] = []
         for item in read_each(text, self.form).items:
             if isinstance(item, InvalidItem):
                 problems.append(item.problem)
             else:
-                items.append(item)
+                items.append(given_by(item, model))
         entries = _once(items, self.count)
         named = {number for entry in entries for number in entry.ids}
         missing = tuple(number for number in range(1, self.count + 1) if number not in named)
