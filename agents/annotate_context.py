@@ -224,6 +224,7 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
             self.source,
             boxes,
             MARGIN,
+            seen=self._seen(agent),
             sha256=self.source_sha256,
             jpeg=jpeg,
             max_pixels=self.max_pixels,

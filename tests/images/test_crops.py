@@ -45,9 +45,23 @@ def test_a_tiny_part_comes_with_a_quarter_of_the_picture(tmp_path: Path) -> None
 
 def test_a_part_ends_where_the_picture_ends(tmp_path: Path) -> None:
     (crop,) = crops(picture(tmp_path), [(0, 0, 200, 200)], 1.0)
-    assert pixels(crop).size == (512, 512)  # 0 to 400 each way
+    assert pixels(crop).size == (600, 600)  # 0 to 400 each way, and one and a half times that
     (whole,) = crops(picture(tmp_path, (3000, 1500)), [(0, 0, 3000, 1500)], 1.0)
     assert pixels(whole).size == (MOST_SIDE, MOST_SIDE // 2)
+
+
+def test_a_part_is_larger_than_it_is_in_the_whole(tmp_path: Path) -> None:
+    path = picture(tmp_path, (2400, 1200))
+    (part,) = crops(path, [(1000, 500, 1100, 550)], 0.0)
+    assert (part.width, part.height) == (
+        900,
+        450,
+    )  # a quarter of the picture, 600 × 300, one and a half times
+    # Looked at in half its size, the whole has 300 × 150 pixels there: those of the file are more.
+    (part,) = crops(path, [(1000, 500, 1100, 550)], 0.0, seen=(1200, 600))
+    assert (part.width, part.height) == (600, 300)
+    (part,) = crops(picture(tmp_path, (800, 400)), [(300, 100, 310, 110)], 0.0, seen=(4800, 2400))
+    assert (part.width, part.height) == (MOST_SIDE, MOST_SIDE // 2)
 
 
 def test_a_picture_is_turned_upright_before_it_is_cut(tmp_path: Path) -> None:

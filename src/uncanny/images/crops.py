@@ -20,6 +20,8 @@ from uncanny.schema import Box
 LEAST_SIDE: Final = 512
 MOST_SIDE: Final = 1_024
 LEAST_SHARE: Final = 1 / 4
+# A part shows something that the whole picture does not only where it is larger than it is there.
+LEAST_SCALE: Final = 1.5
 # With colours at full resolution, so that thin coloured lines stay what they are.
 JPEG: Final = {"quality": 95, "subsampling": 0}
 
@@ -41,6 +43,7 @@ def crops(
     boxes: Sequence[Box],
     margin: float,
     *,
+    seen: tuple[int, int] | None = None,
     sha256: str | None = None,
     jpeg: bool = True,
     max_pixels: int = PixelPolicy().max_pixels,
@@ -49,7 +52,7 @@ def crops(
 
     They are JPEG files of high quality, made in a ninth of the time of PNG; PNG without `jpeg`, and where
     there is transparency. None is narrower or lower than `LEAST_SHARE` of the picture: most faults show by
-    what is around them.
+    what is around them. `seen` is the size at which the whole picture is looked at, by default its own.
 
     None of them where the file cannot be read any more, has more than `max_pixels`, or with `sha256` has
     other bytes: they are an aid, and the picture itself was sent.
@@ -63,12 +66,12 @@ def crops(
         header = read_header(data, max_pixels)
         with PIXELS.hold(header.pixels):
             image, _, _ = plain(decode(data, header))
-            return tuple(_part(image, box, margin, jpeg) for box in boxes)
+            return tuple(_part(image, box, margin, seen or image.size, jpeg) for box in boxes)
     except Exception:  # whatever is wrong with a file that was readable a minute ago
         return ()
 
 
-def _part(image: Image.Image, box: Box, margin: float, jpeg: bool) -> Crop:
+def _part(image: Image.Image, box: Box, margin: float, seen: tuple[int, int], jpeg: bool) -> Crop:
     across, down = (
         max(margin * (end - start), (LEAST_SHARE * side - (end - start)) / 2)
         for start, end, side in ((box[0], box[2], image.width), (box[1], box[3], image.height))
@@ -84,8 +87,10 @@ def _part(image: Image.Image, box: Box, margin: float, jpeg: bool) -> Crop:
     part = image.reduce(times, place) if times > 1 else image.crop(place)
     part.info = {}
     longest = max(part.size)
-    if not LEAST_SIDE <= longest <= MOST_SIDE:
-        factor = (LEAST_SIDE if longest < LEAST_SIDE else MOST_SIDE) / longest
+    in_whole = max(place[2] - place[0], place[3] - place[1]) * max(seen) / max(image.size)
+    wanted = min(max(longest, LEAST_SIDE, LEAST_SCALE * in_whole), MOST_SIDE)
+    if longest != wanted:
+        factor = wanted / longest
         size = (max(1, round(part.width * factor)), max(1, round(part.height * factor)))
         part = part.resize(size, Image.Resampling.LANCZOS)
     file = BytesIO()
