@@ -289,7 +289,7 @@ def test_independent_calls_are_two_an_image_and_say_so(tmp_path: Path) -> None:
     # The other protocol is another run.
     other = uncanny_here("detect", images, "--model", "openai/any", "-o", run.path)
     assert other.code == 2
-    assert "plan.protocol: 'independent' before, 'conversation' now" in other.err
+    assert "--protocol: 'independent' before, 'conversation' now" in other.err
 
 
 def test_both_protocols_are_scored_alike(tmp_path: Path) -> None:
