@@ -155,7 +155,8 @@ class Schedule:
     """The steps one image goes through.
 
     `prompts` is the set of its texts, `forms` what its constrained answers look like. `repeats` and
-    `scene_scans` are how often a draft and a scan are made unless the user says otherwise.
+    `scene_scans` are how often a draft and a scan are made unless the user says otherwise. `without_effect`
+    are the parameters of `AnnotateConfig` that it has no use for.
     """
 
     name: ScheduleName
@@ -164,6 +165,7 @@ class Schedule:
     forms: tuple[ListForm[Any], ...]
     repeats: int
     scene_scans: int
+    without_effect: tuple[str, ...] = ()
 
     def calls(self, times: Mapping[Per, int]) -> int:
         """Calls for an image in which each thing occurs so many times, without retries."""
@@ -271,6 +273,7 @@ PAPER: Final = Schedule(
     FORMS,
     repeats=3,
     scene_scans=0,
+    without_effect=("batch_objects", "box_format"),
 )
 
 TAKE_INVENTORY: Final[ListStep[InventoryItem]] = ListStep(
@@ -339,7 +342,22 @@ PACKED: Final = Schedule(
 
 LIST_ALL: Final = Step("SceneScanner", 1, "list", "image", output_tokens=Size(4, finding=95))
 # One call, answered by a list in plain text: the baseline of the published evaluation of models.
-SINGLE: Final = Schedule("single", "single", (LIST_ALL,), (), repeats=1, scene_scans=0)
+SINGLE: Final = Schedule(
+    "single",
+    "single",
+    (LIST_ALL,),
+    (),
+    repeats=1,
+    scene_scans=0,
+    without_effect=(
+        "repeats",
+        "max_objects",
+        "scene_scans",
+        "batch_objects",
+        "box_format",
+        "formatter_output_tokens",
+    ),
+)
 
 SCHEDULES: Final[Mapping[ScheduleName, Schedule]] = {
     schedule.name: schedule for schedule in (PACKED, PAPER, SINGLE)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict, TypeVar, Unpack, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from uncanny.agents import ROLES, AnnotateConfig
 from uncanny.agents.annotate_context import AnnotateContext, system_text
@@ -48,7 +48,7 @@ from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
 from uncanny.schema import STATUSES, Annotation, StepError
-from uncanny.wording import option, shown
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.agents.state import Context
@@ -150,13 +150,13 @@ class AnnotateOptions(ImageOptions, total=False):
 
     schedule: ScheduleName | None
     repeats: int | None
-    max_objects: int
+    max_objects: int | None
     scene_scans: int | None
-    batch_objects: int
+    batch_objects: int | None
     strictness: Strictness
     language: str
     box_format: BoxFormatName | None
-    formatter_output_tokens: int
+    formatter_output_tokens: int | None
 
 
 async def annotate_async(
@@ -167,16 +167,16 @@ async def annotate_async(
     root: str | Path | None = None,
     schedule: ScheduleName | None = None,
     repeats: int | None = None,
-    max_objects: int = 12,
+    max_objects: int | None = None,
     scene_scans: int | None = None,
-    batch_objects: int = 6,
+    batch_objects: int | None = None,
     strictness: Strictness = "open",
     language: str = "English",
     box_format: BoxFormatName | None = None,
     temperature: float | None = 0.3,
     top_p: float | None = 0.95,
     max_output_tokens: int = 2_000,
-    formatter_output_tokens: int = 5_000,
+    formatter_output_tokens: int | None = None,
     max_side: int | None = None,
     image_format: Literal["keep", "png", "jpeg"] = "keep",
     jpeg_quality: int = 95,
@@ -191,14 +191,15 @@ async def annotate_async(
     `images` are files and folders. Results go to `out` as they come; the same call goes on where it stopped.
     `schedule` says how the agents are asked: `packed`, several objects a call, is the default; `paper` asks
     about one at a time, as published; `single` is one call for all. A run that stands goes on with its own.
-    `repeats` drafts of the object list are merged (1, of `paper` 3), `max_objects` of the objects examined,
-    `batch_objects` of them in one call of `packed`, `scene_scans` open looks at the whole image added (1, of
-    `paper` none). With `strictness` "open" what is odd and unlikely counts too, "strict" is impossibilities
-    only. `language` is that of the answers. `box_format` is how models are asked for boxes; None goes by
-    their names. Sampling is sent where the model takes it, None leaves the model's
-    own; `max_output_tokens` are doubled when an answer is cut off. `max_side`, `image_format` and
-    `jpeg_quality` change the pixels that are sent, images above `max_pixels` are not opened. `root` is where
-    names in records start, the run folder by default. `on_image` gets each record when it is on disk.
+    `repeats` drafts of the object list are merged (1, of `paper` 3), `max_objects` (12) of the objects
+    examined, `batch_objects` (6) of them in one call of `packed`, `scene_scans` open looks at the whole image
+    added (1, of `paper` none); what a schedule has no use for is refused. With `strictness` "open" what is
+    odd and unlikely counts too, "strict" is impossibilities only. `language` is that of the answers.
+    `box_format` is how models are asked for boxes; None goes by their names. Sampling is sent where the model
+    takes it, None leaves the model's own; `max_output_tokens`, and `formatter_output_tokens` (5,000) of the
+    formatter, are doubled when an answer is cut off. `max_side`, `image_format` and `jpeg_quality` change the
+    pixels that are sent, images above `max_pixels` are not opened. `root` is where names in records start,
+    the run folder by default. `on_image` gets each record when it is on disk.
     `options`: see `AskOptions`.
 
     Returns the run, also where it ended early or some images failed: see its `summary` and the records'
@@ -315,18 +316,20 @@ def image_paths(images: Images) -> tuple[Path, ...]:
 
 
 def read_config(kind: type[C], options: ImageOptions) -> C:
-    """What of `options` is in a configuration. Raises UsageError that names what is out of range."""
-    try:
-        return kind(**chosen(options, kind.model_fields))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        if first["type"] == "string_pattern_mismatch" and name == "language":
-            raise UsageError(
-                f"{option(name)} must be the name of a language, not {shown(first['input'])}",
-                remedy="Write it with letters, spaces, hyphens, apostrophes and round brackets only.",
-            ) from error
-        raise UsageError(f"{option(name)}: {first['msg']}, not {first['input']!r}") from error
+    """What of `options` is in a configuration. Raises UsageError as `kind` does."""
+    return kind(**chosen(options, kind.model_fields))
+
+
+# None is what the schedule takes by itself, and not what somebody asked for.
+_AS_THE_SCHEDULE_HAS_THEM: Final = (
+    "schedule",
+    "repeats",
+    "max_objects",
+    "scene_scans",
+    "batch_objects",
+    "box_format",
+    "formatter_output_tokens",
+)
 
 
 def annotate_config(options: AnnotateOptions, folder: RunFolder | None = None) -> AnnotateConfig:
@@ -337,20 +340,15 @@ def annotate_config(options: AnnotateOptions, folder: RunFolder | None = None) -
     values: dict[str, Any] = {
         name: value
         for name, value in options.items()
-        if value is not None or name not in ("schedule", "repeats", "scene_scans")
+        if value is not None or name not in _AS_THE_SCHEDULE_HAS_THEM
     }
     if "schedule" not in values and folder is not None:
         before = binding_manifest(folder)
         if before is not None and before.task == "annotate" and before.plan:
             values["schedule"] = complete_plan(before.plan).get("schedule")
-    if values.get("schedule") == "single":
-        for parameter in ("repeats", "scene_scans"):
-            if parameter in values:
-                raise UsageError(
-                    f"{option(parameter)} has no effect with the schedule `single`: it is one call",
-                    remedy="Leave it out, or take another schedule.",
-                )
-    return read_config(AnnotateConfig, cast("AnnotateOptions", values))
+    config = read_config(AnnotateConfig, cast("AnnotateOptions", values))
+    config.check_effect(values)
+    return config
 
 
 def read_policy(options: ImageOptions) -> PixelPolicy:
@@ -408,6 +406,21 @@ class AnnotateTask(ImageTask[Annotation]):
             )
         if self.graph is not None:
             self.config_json()  # what is no graph is refused
+        elif not self.nodes:
+            self._check_roles()
+
+    def _check_roles(self) -> None:
+        """Raises UsageError for the role of an agent that is never asked."""
+        asked = self.config.agents()
+        idle = [role for role in self.models.roles if role in ROLES and ROLES[role] not in asked]
+        before = binding_manifest(self.folder) if idle else None
+        for role in idle:
+            if before is None or role not in before.roles:  # a run of version 0.1.0 may have been begun so
+                raise UsageError(
+                    f"{option('roles')} {role} has no effect: with these settings the schedule "
+                    f"`{self.config.schedule}` never asks the {ROLES[role]}",
+                    remedy="Leave it out, or take another schedule.",
+                )
 
     def warnings(self, progress: Progress) -> Sequence[str]:
         blank, images = progress.without_objects, progress.total

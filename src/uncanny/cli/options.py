@@ -283,9 +283,8 @@ annotate_options = together(
     click.option(
         "--max-objects",
         type=Whole(1, 1_000),
-        default=12,
-        show_default=True,
-        help="Most objects examined in an image.",
+        default=None,
+        help="Most objects examined in an image.  [default: 12]",
     ),
     click.option(
         "--scene-scans",
@@ -296,9 +295,8 @@ annotate_options = together(
     click.option(
         "--batch-objects",
         type=Whole(1, 100),
-        default=6,
-        show_default=True,
-        help="Most objects in a call of packed.",
+        default=None,
+        help="Most objects in a call of packed.  [default: 6]",
     ),
     click.option(
         "--strictness",
@@ -320,9 +318,8 @@ annotate_options = together(
     click.option(
         "--formatter-output-tokens",
         type=OUTPUT_TOKENS,
-        default=5000,
-        show_default=True,
-        help="The same for the last step.",
+        default=None,
+        help="The same for the last step.  [default: 5000]",
     ),
     pixel_options,
 )
@@ -371,13 +368,13 @@ class AnnotateKeywords(ImageKeywords):
 
     schedule: ScheduleName | None
     repeats: int | None
-    max_objects: int
+    max_objects: int | None
     scene_scans: int | None
-    batch_objects: int
+    batch_objects: int | None
     strictness: Strictness
     language: str
     box_format: BoxFormatName | None
-    formatter_output_tokens: int
+    formatter_output_tokens: int | None
 
 
 def read_ask_options(options: AskKeywords, models: Sequence[str]) -> AskOptions:

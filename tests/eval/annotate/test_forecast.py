@@ -69,7 +69,7 @@ def large_pictures(folder: Path, size: tuple[int, int] = (1024, 768)) -> None:
 def test_calls_are_counted_by_the_plan_and_nothing_is_made(
     schedule: str, usual: int, least: int, folder: Path
 ) -> None:
-    config: dict[str, Any] = {"schedule": schedule, "batch_objects": 3}
+    config: dict[str, Any] = {"schedule": schedule} | ({"batch_objects": 3} if schedule == "packed" else {})
     forecast = forecast_task(annotation(folder, repeats=2, scene_scans=1, max_objects=5, **config))
     assert (
         forecast.inputs,
