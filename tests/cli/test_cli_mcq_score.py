@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests.bundled_runs import BundledRuns
 from tests.cli.complaints import BAD_ITEMS, one_line, problems
 from tests.eval.mcq.recording import McqRun, recording, rewritten
 from tests.runs.e2e import uncanny_here
@@ -16,10 +17,8 @@ from uncanny.eval.mcq.data.items import Item
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> McqRun:
-    run = McqRun(tmp_path_factory.mktemp("demo") / "run")
-    assert uncanny_here("mcq", "run", "scenes", "--model", "demo", "-o", run.path, "-q").code == 0
-    return run
+def demo(bundled_run: BundledRuns, tmp_path_factory: pytest.TempPathFactory) -> McqRun:
+    return McqRun(bundled_run("mcq").copy(tmp_path_factory.mktemp("demo") / "run"))
 
 
 def unwrapped(text: str) -> str:
@@ -28,7 +27,7 @@ def unwrapped(text: str) -> str:
 
 
 def test_run_then_score(demo: McqRun) -> None:
-    done = uncanny_here("mcq", "score", "scenes", demo.file, "--resamples", "50")
+    done = uncanny_here("mcq", "score", "scenes", demo.file, "--resamples", "50", "--no-report")
     assert (done.code, done.err) == (0, "")
     heads, line, *_ = done.out.splitlines()
     assert "Q1 recall" in heads

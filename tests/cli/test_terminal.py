@@ -106,10 +106,11 @@ def shell(command: str, folder: Path, **variables: str) -> Done:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_do_not_disturb_a_run(closed: str, tmp_path: Path) -> None:
-    done = shell(f"demo -o run {closed}", tmp_path)
+    done = shell(f"detect scenes --limit 3 -m demo -o run {closed}", tmp_path)
     check_no_traceback(done)
     assert done.code == 0
-    assert len((tmp_path / "run" / "annotations.jsonl").read_bytes().splitlines()) == 34
+    assert len((tmp_path / "run" / "annotations.jsonl").read_bytes().splitlines()) == 3
+    assert (tmp_path / "run" / "report.html").is_file()
     assert ("standard output is closed" in done.err) == (closed == ">&-")
     done = shell(f"mcq score scenes run --json - {closed}", tmp_path)
     check_no_traceback(done)

@@ -25,8 +25,8 @@ def test_a_run_goes_on_where_it_stopped_and_has_its_answers(tmp_path: Path) -> N
     asked = sum(len(item.questions()) for item in mcq.load("scenes")[:4])
     assert (run.summary.state, run.summary.statuses["ok"], len(seen)) == ("finished", asked, asked)
     assert len(run.answers) == asked
-    run = mcq.run("scenes", model="demo", out=tmp_path / "run", on_record=seen.append)
-    assert len(run.answers) == len(seen) == 129
+    run = mcq.run("scenes", model="demo", out=tmp_path / "run", limit=8, on_record=seen.append)
+    assert len(run.answers) == len(seen) == 31
     scores = run.score(resamples=0)
     assert scores == mcq.score("scenes", run, resamples=0)
     assert scores == mcq.McqRun(tmp_path / "run").score(resamples=0)
