@@ -109,7 +109,11 @@ class SceneObject(Record):
 
 
 class StepError(Record):
-    """Why one step of one image failed. `object` is None for steps about the whole image."""
+    """Why one step of one image failed.
+
+    `object` is None for steps about the whole image, and for a question about several objects: their names
+    are the further key `objects` then.
+    """
 
     agent: str
     step: int

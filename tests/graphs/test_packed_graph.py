@@ -270,7 +270,7 @@ async def test_of_a_batch_that_cannot_be_read_every_object_is_asked_about_alone(
     assert len(specialists.requests("RelationReasoner")) == 7
 
 
-async def test_a_refused_batch_is_an_error_of_each_of_its_objects() -> None:
+async def test_a_refused_batch_is_one_error_that_names_its_objects() -> None:
     def refuse(request: ModelRequest) -> Line | None:
         return RequestRejectedError("no") if request.agent == "AttributeAnalyzer" else None
 
@@ -278,11 +278,27 @@ async def test_a_refused_batch_is_an_error_of_each_of_its_objects() -> None:
     state = await specialists.run()
     assert len(specialists.requests("AttributeAnalyzer")) == 1
     errors = [error for each in state["sightings"] for error in each["errors"]]
-    assert [(each.agent, each.object) for each in errors] == [
-        ("AttributeAnalyzer", "cup"),
-        ("AttributeAnalyzer", "table"),
+    assert [each.model_dump() for each in errors] == [
+        {
+            "agent": "AttributeAnalyzer",
+            "step": 1,
+            "object": None,
+            "kind": "rejected",
+            "message": "no",
+            "objects": ["cup", "table"],
+        }
     ]
+    assert [each["answered"] for each in state["sightings"]].count(False) == 1
     assert [each.phenomenon for each in state["anomalies"]] == ["it floats"]
+
+
+async def test_the_error_of_a_batch_of_one_is_about_its_object() -> None:
+    def refuse(request: ModelRequest) -> Line | None:
+        return RequestRejectedError("no") if request.agent == "AttributeAnalyzer" else None
+
+    state = await PackedSpecialists(["cup"], override=refuse).run()
+    (error,) = [error for each in state["sightings"] for error in each["errors"]]
+    assert (error.object, error.model_extra) == ("cup", {})
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,8 @@ function remarks(image) {
 function errorList(image, most = Infinity) {
   if (!image.errors.length && !remarks(image).length) return null;
   const items = image.errors.slice(0, most).map((error) => {
-    const about = error.object ? [" about ", prose("bdi", "", `“${error.object}”`)] : [];
+    const names = error.object ? [error.object] : error.objects || [];
+    const about = names.length ? [" about ", prose("bdi", "", names.map((name) => `“${name}”`).join(", "))] : [];
     return el("li", {}, el("b", {}, `${error.agent}, step ${error.step}`), ...about,
       ` failed (${error.kind}): `, prose("bdi", "", error.message));
   });
