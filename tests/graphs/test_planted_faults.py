@@ -14,9 +14,10 @@ from uncanny.agents.steps import ScheduleName
 
 # The bicycle is above the limit. Batches are hand and cup, table and lamp.
 OBJECTS: Final = ("hand", "cup", "table", "lamp", "bicycle")
-LIMITS: Final = {
+LIMITS: Final[dict[str, dict[str, int]]] = {
     "packed": {"max_objects": 4, "batch_objects": 2},
     "paper": {"max_objects": 4},
+    "single": {},
 }
 
 FINGER: Final = "a sixth finger on the hand"
