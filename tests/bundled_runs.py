@@ -1,4 +1,7 @@
-"""Finished runs of the demo model over the bundled scenes, made once a process for all that read one."""
+"""Finished runs of the demo model over the bundled scenes, made once a process for all that read one.
+
+And sets of few of its questions: a page draws every picture of its set, asked about or not.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from tests.runs.e2e import uncanny_here
+from uncanny.eval.mcq.data.load import copy_scenes
 
 Kind = Literal["annotate", "detect", "mcq", "realism"]
 COMMANDS: dict[Kind, tuple[str, ...]] = {
@@ -42,3 +46,10 @@ class BundledRuns:
             assert (done.code, done.told) == (0, "")
             self._made[kind] = BundledRun(path, done.out)
         return self._made[kind]
+
+
+def some_items(folder: Path, number: int) -> Path:
+    """The first items of the bundled set of questions, as a set of their own."""
+    file = copy_scenes(folder)
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:number]))
+    return file

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.bundled_runs import BundledRuns
+from tests.bundled_runs import BundledRuns, some_items
 from tests.cli.complaints import BAD_ITEMS, one_line, problems
 from tests.eval.mcq.recording import McqRun
 from tests.runs.e2e import check_no_traceback, serving, uncanny_here
@@ -143,11 +143,12 @@ def test_check_opens_images_unless_told_not_to(tmp_path: Path) -> None:
 
 def test_export_and_import_give_the_same_questions(tmp_path: Path) -> None:
     table, out = tmp_path / "table.parquet", tmp_path / "imported"
-    done = uncanny_here("mcq", "export", "scenes", "-o", table)
+    items = some_items(tmp_path / "set", 6)
+    done = uncanny_here("mcq", "export", items, "-o", table)
     assert (done.code, done.out, done.err) == (0, f"{table}\n", "")
     done = uncanny_here("mcq", "import", table, "-o", out)
     assert (done.code, done.out, done.err) == (0, f"{out / 'items.jsonl'}\n", "")
-    before = {item.id: item for item in load(copy_scenes(tmp_path / "set"))}
+    before = {item.id: item for item in load(items)}
     after = {item.id: item for item in load(out / "items.jsonl")}
     assert before.keys() == after.keys()
     for name, item in after.items():

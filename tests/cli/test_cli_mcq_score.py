@@ -173,7 +173,7 @@ def test_the_control_of_a_set_that_asks_for_json_is_read_in_either_form(tmp_path
     rewritten(items, lambda item: {"answer_form": "json", "prompts": {q: own[q] for q in item.questions()}})
     run = McqRun(tmp_path / "run")
     with recording() as server:
-        command = ("mcq", "run", items, *server.asked(), "-o", run.path, "--control", "-q")
+        command = ("mcq", "run", items, *server.asked(), "-o", run.path, "--control", "--limit", 6, "-q")
         assert uncanny_here(*command).code == 0
     controls = [answer for answer in run.answers().values() if answer.question == "q4_no_image"]
     json_form = [answer.model_copy(update={"raw": '{"answer": "F"}', "model": "json"}) for answer in controls]

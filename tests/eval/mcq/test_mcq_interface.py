@@ -11,13 +11,12 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.bundled_runs import BundledRuns
+from tests.bundled_runs import BundledRuns, some_items
 from tests.eval.mcq.made_sets import answered, made_item, made_set
 from tests.eval.mcq.recording import McqRun
 from tests.runs.e2e import uncanny_here
 from uncanny import mcq
 from uncanny.errors import UsageError
-from uncanny.eval.mcq.data.load import copy_scenes
 
 ITEMS = made_set({"art_dg": 4, "ref_real": 2})
 GOOD = answered(ITEMS, ["1111"] * 6, "good")
@@ -138,8 +137,7 @@ def test_sets_are_checked_drawn_and_stored_as_by_the_commands(tmp_path: Path) ->
     assert mcq.check("scenes") == mcq.check(items) == ()
     (problem,) = mcq.check([made_item("a", "art_dg", kind="count")], images=False)[:1]
     assert problem.item == "a"
-    some = copy_scenes(tmp_path / "set")
-    some.write_bytes(b"".join(some.read_bytes().splitlines(keepends=True)[:5]))
+    some = some_items(tmp_path / "set", 5)
     drawn = mcq.overlay(some, tmp_path / "python")
     assert uncanny_here("mcq", "overlay", some, "-o", tmp_path / "command").code == 0
     assert drawn.file.read_bytes() == (tmp_path / "command" / "items.jsonl").read_bytes()
