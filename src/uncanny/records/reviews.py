@@ -1,0 +1,413 @@
+"""What people said of findings: the log `reviews.jsonl` of a run, and what follows from it for an image.
+
+The log is append-only: a changed verdict, an edited text, a finding that the model missed and an undo are
+lines of their own, so that two reviewers never overwrite each other and nothing that was said is lost. A
+verdict is about a text: where the text is another one now, it does not count for it.
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Final, Literal, get_args
+from uuid import uuid4
+
+import orjson
+from filelock import FileLock, Timeout
+from pydantic import AfterValidator, Field, StringConstraints
+
+from uncanny.errors import RecordError, RunLockedError, StorageError, UsageError
+from uncanny.records.jsonl import append_whole, open_to_append, open_to_read, parse_line
+from uncanny.schema import Annotation, Anomaly, Record
+
+REVIEWS: Final = "reviews.jsonl"
+LOCK: Final = ".reviews.lock"
+LOCK_WAIT_S: Final = 30.0
+_TAIL = 1 << 20
+
+Decision = Literal["accept", "reject", "unsure"]
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
+Reviewer = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+
+
+def _in_utc(at: datetime) -> datetime:
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+class Review(Record):
+    """One line of `reviews.jsonl`: what a reviewer said of a finding, at `at` (UTC where no zone is named).
+
+    `anomaly` is the finding's place, from 0, in the annotation's list; one that a reviewer adds takes a place
+    behind it. `decision` answers "is this description correct for this image?", None where the line only
+    brings a version or takes something back. `text_sha256` is the `quadruple_sha256` of what was judged; a
+    line without it, as written by hand, is about the model's text.
+
+    `version` is the finding as the reviewer has rewritten it, or drawn its box, made from the text
+    `replaces`; without `replaces` it is a finding that the reviewer adds. A decision in the same line is
+    about this version. `undoes` is the `id` of an earlier line of the same image that is taken back by this
+    one; undoing an undo brings it back.
+    """
+
+    image: str
+    sha256: str | None = None
+    anomaly: Annotated[int, Field(ge=0, le=2**31 - 1, strict=True)]
+    decision: Decision | None = None
+    reviewer: Reviewer
+    at: Annotated[datetime, AfterValidator(_in_utc)]
+    id: str | None = None
+    text_sha256: str | None = None
+    version: Anomaly | None = None
+    replaces: str | None = None
+    undoes: str | None = None
+
+
+def quadruple_sha256(anomaly: Anomaly) -> str:
+    """What tells one text from another: name, phenomenon, reasoning and severity, not the box."""
+    quadruple = [anomaly.name, anomaly.phenomenon, anomaly.reasoning, anomaly.severity]
+    return sha256(orjson.dumps(quadruple)).hexdigest()
+
+
+def new_review(
+    annotation: Annotation,
+    index: int,
+    judged: Anomaly | None,
+    reviewer: str,
+    decision: Decision | None = None,
+    *,
+    version: Anomaly | None = None,
+    undoes: str | None = None,
+    at: datetime | None = None,
+) -> Review:
+    """A line about the finding `index` of an image whose text is `judged` now, None for one that is added.
+
+    It also says which model and prompts the text is from. Raises pydantic.ValidationError.
+    """
+    text = version or judged
+    return Review.model_validate(
+        {
+            "image": annotation.image,
+            "sha256": annotation.sha256,
+            "anomaly": index,
+            "decision": decision,
+            "reviewer": reviewer,
+            "at": at or datetime.now(UTC),
+            "id": uuid4().hex,
+            "text_sha256": None if text is None else quadruple_sha256(text),
+            "version": version,
+            "replaces": None if version is None or judged is None else quadruple_sha256(judged),
+            "undoes": undoes,
+            "model": annotation.model,
+            "prompts": annotation.prompts,
+        }
+    )
+
+
+def majority(decisions: Iterable[Decision]) -> Decision | None:
+    """What most reviewers say; `unsure` for a tie, None of nothing."""
+    ranked = Counter(decisions).most_common(2)
+    if not ranked:
+        return None
+    return "unsure" if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else ranked[0][0]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedAnomaly:
+    """A finding as it stands: its latest text, and what reviewers say of that text, each by the last word.
+
+    `original` is the model's, None where `added_by` names the reviewer who added it. `votes_before` counts
+    verdicts that earlier texts of it had.
+    """
+
+    index: int
+    anomaly: Anomaly
+    original: Anomaly | None
+    votes: Mapping[str, Decision]
+    added_by: str | None = None
+    edited_by: str | None = None
+    votes_before: int = 0
+
+    @property
+    def decision(self) -> Decision | None:
+        """The majority; None where nobody has judged this text."""
+        return majority(self.votes.values())
+
+    @property
+    def tied(self) -> bool:
+        """Whether reviewers disagree so that no decision has the most votes; one more vote decides."""
+        counts = sorted(Counter(self.votes.values()).values())
+        return len(counts) > 1 and counts[-1] == counts[-2]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedImage:
+    """An image's findings as they stand, those of reviewers last, and `stale` lines, which fit none of them:
+    the image, or the model's text, is another one since."""
+
+    annotation: Annotation
+    anomalies: tuple[ReviewedAnomaly, ...]
+    stale: tuple[Review, ...] = ()
+
+    @property
+    def next_index(self) -> int:
+        """The place that a finding gets which is added now."""
+        used = [len(self.annotation.anomalies) - 1, *(each.index for each in self.anomalies)]
+        return 1 + max(used + [review.anomaly for review in self.stale])
+
+
+@dataclass(slots=True)
+class _Finding:
+    index: int
+    original: Anomaly | None
+    anomaly: Anomaly
+    texts: set[str]
+    votes: dict[str, dict[str, Decision]]
+    added_by: str | None = None
+    edited_by: str | None = None
+
+
+def standing(reviews: Sequence[Review]) -> list[Review]:
+    """The lines of one image, in their order, without undos and what they take back."""
+    undone: set[str] = set()
+    stands: list[Review] = []
+    for review in reversed(reviews):
+        if review.id is not None and review.id in undone:
+            continue
+        if review.undoes is not None:
+            undone.add(review.undoes)
+        else:
+            stands.append(review)
+    return stands[::-1]
+
+
+def review_image(annotation: Annotation, reviews: Sequence[Review]) -> ReviewedImage:
+    """What `reviews`, the lines about this image in their order, make of its findings."""
+    findings = [
+        _Finding(index, anomaly, anomaly, {quadruple_sha256(anomaly)}, {})
+        for index, anomaly in enumerate(annotation.anomalies)
+    ]
+    models = {finding.index: finding for finding in findings}
+    stale: list[Review] = []
+    for review in standing(reviews):
+        if None not in (review.sha256, annotation.sha256) and review.sha256 != annotation.sha256:
+            stale.append(review)
+            continue
+        about = review.replaces or review.text_sha256
+        finding = (
+            models.get(review.anomaly)
+            if about is None
+            else next(
+                (each for each in findings if each.index == review.anomaly and about in each.texts), None
+            )
+        )
+        if review.version is not None:
+            text = quadruple_sha256(review.version)
+            if finding is None and review.replaces is None:
+                finding = _Finding(review.anomaly, None, review.version, {text}, {}, added_by=review.reviewer)
+                findings.append(finding)
+            elif finding is not None:
+                finding.anomaly, finding.edited_by = review.version, review.reviewer
+                finding.texts.add(text)
+        elif about is not None:
+            text = about
+        elif finding is not None and finding.original is not None:
+            text = quadruple_sha256(finding.original)
+        if finding is None:
+            stale.append(review)
+        elif review.decision is not None:
+            votes = finding.votes.setdefault(text, {})
+            votes[review.reviewer] = review.decision
+    return ReviewedImage(annotation, tuple(map(_as_it_stands, findings)), tuple(stale))
+
+
+def _as_it_stands(finding: _Finding) -> ReviewedAnomaly:
+    text = quadruple_sha256(finding.anomaly)
+    return ReviewedAnomaly(
+        finding.index,
+        finding.anomaly,
+        finding.original,
+        finding.votes.get(text, {}),
+        finding.added_by,
+        finding.edited_by,
+        sum(len(votes) for other, votes in finding.votes.items() if other != text),
+    )
+
+
+class ReviewLog:
+    """The file `reviews.jsonl`: many may read it and append to it at once, also from other processes.
+
+    A line that a killed process left half-written is passed over, and dropped by the next one who appends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Creating the object touches nothing on disk."""
+        self.path = path
+
+    @classmethod
+    def of_run(cls, folder: Path) -> ReviewLog:
+        return cls(folder / REVIEWS)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else appends meanwhile; may be nested. For reading what stands and adding to it in one go.
+
+        Raises RunLockedError after half a minute, UsageError where the folder cannot be written.
+        """
+        try:
+            self._lock.acquire(timeout=LOCK_WAIT_S)
+        except Timeout as error:
+            raise RunLockedError(
+                f"Another process has been writing reviews to {self.path} for {LOCK_WAIT_S:.0f} s",
+                remedy="Wait for it, or stop it.",
+            ) from error
+        except OSError as error:
+            raise UsageError(
+                f"{self.path} cannot be written: {error.strerror or error}",
+                remedy="Make its folder writable.",
+            ) from error
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @cached_property
+    def _lock(self) -> FileLock:
+        return FileLock(self.path.with_name(LOCK))
+
+    def append(self, reviews: Iterable[Review]) -> int:
+        """All of `reviews`, in one write that is on disk when this returns, or none; the file's new size.
+
+        Raises StorageError where they cannot be written, UsageError, RunLockedError.
+        """
+        lines = b"".join(review.model_dump_json(exclude_none=True).encode() + b"\n" for review in reviews)
+        with self.locked():
+            self._check_no_link()
+            with open_to_append(self.path) as file:
+                _mend_end(file.fileno(), self.path)
+                append_whole(file, lines)
+                try:
+                    os.fsync(file.fileno())
+                except OSError as error:
+                    raise StorageError(
+                        f"{self.path} cannot be written: {error.strerror}", remedy="Free some disk space."
+                    ) from error
+                return os.fstat(file.fileno()).st_size
+
+    def read(self) -> Iterator[Review]:
+        """All lines in their order; nothing where there is no file. Raises RecordError, UsageError."""
+        yield from (review for _, review in self._lines(0))
+
+    def read_from(self, offset: int) -> tuple[list[Review], int]:
+        """Lines that came after byte `offset`, which an earlier call returned, and where to go on from.
+
+        Raises RecordError, whose line counts from `offset`, and UsageError.
+        """
+        reviews: list[Review] = []
+        for end, review in self._lines(offset):
+            reviews.append(review)
+            offset = end
+        return reviews, offset
+
+    def by_image(self) -> ReviewsByImage:
+        """The lines of each image, read as they are asked for. Raises UsageError."""
+        return ReviewsByImage(self)
+
+    def _lines(self, start: int) -> Iterator[tuple[int, Review]]:
+        """Reviews with the byte at which their line ends."""
+        self._check_no_link()
+        reader = open_to_read(self.path)
+        if reader is None:
+            return
+        with reader:
+            reader.seek(start)
+            for number, line in enumerate(reader, start=1):
+                start += len(line)
+                if not line.strip():
+                    continue
+                try:
+                    review = parse_line(line, Review, self.path, number)
+                except RecordError:
+                    if line.endswith(b"\n"):
+                        raise
+                    return
+                yield start, review
+
+    def _check_no_link(self) -> None:
+        if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
+            raise UsageError(
+                f"{self.path} is no plain file; the files of a run are never reached through links",
+                remedy="Put the file itself there, or remove it.",
+            )
+
+
+class ReviewsByImage(Mapping[str, Sequence[Review]]):
+    """The lines about each image that were there when this was made, in their order.
+
+    Memory grows by 8 bytes a line and the names of images, not by the lines.
+    """
+
+    def __init__(self, log: ReviewLog) -> None:
+        self._path = log.path
+        self._places: dict[str, array[int]] = {}
+        self.lines = 0
+        log._check_no_link()
+        reader = open_to_read(log.path)
+        if reader is None:
+            return
+        offset = 0
+        with reader:
+            for number, line in enumerate(reader, start=1):
+                if line.strip():
+                    try:
+                        image = orjson.loads(line)["image"]
+                    except (orjson.JSONDecodeError, KeyError, TypeError):
+                        if not line.endswith(b"\n"):
+                            return
+                        parse_line(line, Review, log.path, number)  # which says what is wrong with it
+                        raise
+                    if not isinstance(image, str):
+                        parse_line(line, Review, log.path, number)
+                    self._places.setdefault(image, array("q")).extend((offset, number))
+                    self.lines += 1
+                offset += len(line)
+
+    def __getitem__(self, image: str) -> Sequence[Review]:
+        """Raises KeyError for an image nobody has said anything of, RecordError for an invalid line."""
+        places = self._places[image]
+        reviews = []
+        with self._path.open("rb") as file:
+            for offset, number in zip(places[::2], places[1::2], strict=True):
+                file.seek(offset)
+                reviews.append(parse_line(file.readline(), Review, self._path, number))
+        return reviews
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, image: object) -> bool:
+        return image in self._places
+
+
+def _mend_end(file: int, path: Path) -> None:
+    """Give a last line without an end its end where it is a whole review, else drop it."""
+    size = os.fstat(file).st_size
+    tail = os.pread(file, min(size, _TAIL), max(0, size - _TAIL))
+    if not tail or tail.endswith(b"\n"):
+        return
+    last = tail[tail.rfind(b"\n") + 1 :]
+    try:
+        parse_line(last, Review, path, 1)
+    except RecordError:
+        os.ftruncate(file, size - len(last))
+    else:
+        os.write(file, b"\n")

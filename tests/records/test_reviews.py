@@ -1,0 +1,230 @@
+"""The log of verdicts: what stands, what is counted, and what several writers leave behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+import pytest
+
+from uncanny.errors import RecordError, UsageError
+from uncanny.records.reviews import (
+    Decision,
+    Review,
+    ReviewLog,
+    majority,
+    new_review,
+    quadruple_sha256,
+    review_image,
+)
+from uncanny.schema import Annotation, Anomaly
+
+FIRST = Anomaly(
+    name="Six fingers", phenomenon="Six on the left hand.", reasoning="Hands have five.", severity=9
+)
+SECOND = Anomaly(name="No shadow", phenomenon="The cup has none.", reasoning="Light casts one.", severity=40)
+ANNOTATION = Annotation(
+    image="a/cat.png",
+    sha256="ab" * 32,
+    width=64,
+    height=64,
+    status="ok",
+    anomalies=(FIRST, SECOND),
+    model="m",
+    prompts="p@1",
+)
+
+
+def _says(who: str, decision: Decision, index: int = 0) -> Review:
+    return new_review(ANNOTATION, index, ANNOTATION.anomalies[index], who, decision)
+
+
+def _decisions(*reviews: Review) -> list[Decision | None]:
+    return [each.decision for each in review_image(ANNOTATION, reviews).anomalies]
+
+
+def test_the_majority_stands_and_a_tie_is_unsure() -> None:
+    assert majority([]) is None
+    assert majority(["accept"]) == "accept"
+    assert majority(["accept", "reject"]) == "unsure"
+    assert majority(["accept", "reject", "reject"]) == "reject"
+    assert majority(["accept", "accept", "reject", "unsure"]) == "accept"
+    assert _decisions(_says("ann", "accept"), _says("bob", "reject")) == ["unsure", None]
+    assert _decisions(_says("ann", "accept"), _says("bob", "reject"), _says("eve", "accept")) == [
+        "accept",
+        None,
+    ]
+
+
+def test_a_tie_is_told_from_people_who_are_unsure() -> None:
+    tied = review_image(ANNOTATION, [_says("ann", "accept"), _says("bob", "reject")]).anomalies[0]
+    unsure = review_image(ANNOTATION, [_says("ann", "unsure")]).anomalies[0]
+    assert (tied.decision, tied.tied, unsure.decision, unsure.tied) == ("unsure", True, "unsure", False)
+
+
+def test_the_last_word_of_each_reviewer_counts() -> None:
+    assert _decisions(_says("ann", "reject"), _says("ann", "accept")) == ["accept", None]
+
+
+def test_undo_brings_back_what_was_before_and_can_be_undone() -> None:
+    first, second = _says("ann", "reject"), _says("ann", "accept")
+    undo = new_review(ANNOTATION, 0, FIRST, "ann", undoes=second.id)
+    redo = new_review(ANNOTATION, 0, FIRST, "ann", undoes=undo.id)
+    assert _decisions(first, second, undo) == ["reject", None]
+    assert _decisions(first, second, undo, redo) == ["accept", None]
+
+
+def test_an_edit_is_a_new_version_that_earlier_verdicts_do_not_count_for() -> None:
+    better = FIRST.model_copy(update={"phenomenon": "Six fingers on the right hand."})
+    edit = new_review(ANNOTATION, 0, FIRST, "bob", "accept", version=better)
+    finding = review_image(ANNOTATION, [_says("ann", "reject"), edit]).anomalies[0]
+    assert finding.anomaly == better
+    assert finding.original == FIRST
+    assert (finding.votes, finding.edited_by, finding.votes_before) == ({"bob": "accept"}, "bob", 1)
+    undo = new_review(ANNOTATION, 0, FIRST, "bob", undoes=edit.id)
+    assert review_image(ANNOTATION, [_says("ann", "reject"), edit, undo]).anomalies[0].decision == "reject"
+
+
+def test_a_moved_box_leaves_the_verdicts_on_the_text() -> None:
+    moved = FIRST.model_copy(update={"box": (1, 2, 30, 40)})
+    finding = review_image(
+        ANNOTATION, [_says("ann", "accept"), new_review(ANNOTATION, 0, FIRST, "bob", version=moved)]
+    ).anomalies[0]
+    assert (finding.anomaly.box, finding.votes) == ((1, 2, 30, 40), {"ann": "accept"})
+
+
+def test_a_missed_anomaly_is_added_judged_and_edited() -> None:
+    missed = Anomaly(name="Bent horizon", phenomenon="It bends.", reasoning="Water is level.", severity=15)
+    index = review_image(ANNOTATION, []).next_index
+    added = new_review(ANNOTATION, index, None, "ann", "accept", version=missed)
+    state = review_image(ANNOTATION, [added])
+    assert (index, state.next_index, len(state.anomalies)) == (2, 3, 3)
+    assert (state.anomalies[2].added_by, state.anomalies[2].original) == ("ann", None)
+    against = new_review(ANNOTATION, index, missed, "bob", "reject")
+    assert review_image(ANNOTATION, [added, against]).anomalies[2].decision == "unsure"
+    undo = new_review(ANNOTATION, index, missed, "ann", undoes=added.id)
+    assert len(review_image(ANNOTATION, [added, undo]).anomalies) == 2
+
+
+def test_verdicts_on_what_is_no_longer_there_are_stale_and_not_counted() -> None:
+    other = ANNOTATION.model_copy(update={"anomalies": (SECOND,)})
+    state = review_image(other, [_says("ann", "accept")])
+    assert (state.anomalies[0].decision, len(state.stale)) == (None, 1)
+    state = review_image(ANNOTATION.model_copy(update={"sha256": "cd" * 32}), [_says("ann", "accept")])
+    assert (state.anomalies[0].decision, len(state.stale)) == (None, 1)
+
+
+def test_a_line_of_the_contract_alone_is_about_the_models_text() -> None:
+    line = (
+        b'{"image": "a/cat.png", "sha256": "%s", "anomaly": 1, "decision": "accept", "reviewer": "ann",'
+        b' "at": "2026-01-01T00:00:00Z"}' % (b"ab" * 32)
+    )
+    review = Review.model_validate_json(line)
+    assert review.at == datetime(2026, 1, 1, tzinfo=UTC)
+    assert _decisions(review) == [None, "accept"]
+    assert orjson.loads(review.model_dump_json(exclude_none=True)) == orjson.loads(line)
+
+
+def test_the_hash_is_of_the_text_and_not_of_the_box() -> None:
+    boxed = FIRST.model_copy(update={"box": (0, 0, 1, 1), "kind": "anatomy"})
+    assert quadruple_sha256(boxed) == quadruple_sha256(FIRST)
+    assert quadruple_sha256(FIRST.model_copy(update={"severity": 10})) != quadruple_sha256(FIRST)
+
+
+def test_a_log_is_read_as_it_was_written_and_followed_from_where_one_was(tmp_path: Path) -> None:
+    log = ReviewLog.of_run(tmp_path)
+    assert list(log.read()) == []
+    first, second = _says("ann", "accept"), _says("bob", "reject", 1)
+    log.append([first])
+    reviews, end = log.read_from(0)
+    assert reviews == [first]
+    assert log.append([second]) > end
+    assert log.read_from(end)[0] == [second]
+    assert dict(log.by_image()) == {"a/cat.png": [first, second]}
+
+
+def test_a_half_written_last_line_is_passed_over_and_dropped(tmp_path: Path) -> None:
+    log = ReviewLog.of_run(tmp_path)
+    first, second = _says("ann", "accept"), _says("bob", "reject")
+    log.append([first])
+    with log.path.open("ab") as file:
+        file.write(second.model_dump_json().encode()[:40])
+    assert list(log.read()) == [first]
+    assert list(log.by_image()["a/cat.png"]) == [first]
+    log.append([second])
+    assert list(log.read()) == [first, second]
+
+
+def test_a_whole_last_line_without_an_end_is_kept(tmp_path: Path) -> None:
+    log = ReviewLog.of_run(tmp_path)
+    first, second = _says("ann", "accept"), _says("bob", "reject")
+    log.path.write_bytes(first.model_dump_json().encode())
+    log.append([second])
+    assert list(log.read()) == [first, second]
+
+
+_LINE = b'{"image": "a", "anomaly": 0, "decision": "accept", "reviewer": "x", "at": "2026-01-01T00:00:00Z"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        (_LINE.replace(b"0, ", b"-1, "), "anomaly"),
+        (_LINE.replace(b'"accept"', b'"yes"'), "decision"),
+        (_LINE.replace(b'"x"', b'" "'), "reviewer"),
+        (_LINE.replace(b'"a"', b"7"), "image"),
+        (b"[1]", None),
+        (b"nothing", None),
+    ],
+)
+def test_an_invalid_line_is_named(tmp_path: Path, line: bytes, field: str | None) -> None:
+    log = ReviewLog.of_run(tmp_path)
+    log.append([_says("ann", "accept")])
+    with log.path.open("ab") as file:
+        file.write(line + b"\n")
+    with pytest.raises(RecordError) as raised:
+        list(log.read())
+    assert (raised.value.line, raised.value.field) == (2, field)
+    with pytest.raises(RecordError):
+        [log.by_image()[image] for image in log.by_image()]
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    log = ReviewLog.of_run(tmp_path)
+    (tmp_path / "elsewhere").write_bytes(b"")
+    log.path.symlink_to(tmp_path / "elsewhere")
+    for use in (lambda: list(log.read()), lambda: log.append([_says("ann", "accept")]), log.by_image):
+        with pytest.raises(UsageError, match="link"):
+            use()
+
+
+def test_threads_and_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from uncanny.records.reviews import Review, ReviewLog\n"
+        "log = ReviewLog.of_run(Path(sys.argv[1]))\n"
+        "for n in range(50):\n"
+        "    log.append([Review(image='i', anomaly=n, decision='accept', reviewer=sys.argv[2],"
+        " at='2026-01-01T00:00:00Z')])\n"
+    )
+    workers = [
+        subprocess.Popen([sys.executable, "-c", program, str(tmp_path), f"process {number}"], env=os.environ)
+        for number in range(2)
+    ]
+    log = ReviewLog.of_run(tmp_path)
+
+    def work(number: int) -> None:
+        for index in range(50):
+            with log.locked():
+                log.append([_says(f"thread {number}", "accept", index % 2)])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
+    assert [worker.wait() for worker in workers] == [0, 0]
+    reviewers = [review.reviewer for review in log.read()]
+    assert sorted(set(reviewers)) == ["process 0", "process 1", *(f"thread {number}" for number in range(4))]
+    assert all(reviewers.count(name) == 50 for name in set(reviewers))
