@@ -8,6 +8,7 @@
     │   ├── ItemsError             a file or set of records is wrong in places: all that is wrong, at once
     │   ├── NotAlikeError          annotations that are to be compared were not made alike
     │   ├── RunLockedError         another process, or call, works on the same run folder
+    │   ├── ReviewConflictError    what a reviewer judged has changed meanwhile
     │   └── RunMismatchError       the run folder was made with other settings
     ├── ImageError                 one image cannot be used; becomes a record `unreadable`
     ├── AnswerError                one answer could not be read as what was asked for
@@ -129,6 +130,10 @@ class RecordError(UsageError):
 
 class RunLockedError(UsageError):
     """Another live process, or another call in this one, holds the lock of the run folder."""
+
+
+class ReviewConflictError(UsageError):
+    """A reviewer's step is about a text that is another one by now; nothing was written."""
 
 
 class RunMismatchError(UsageError):

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "audit": ("audit:command", "Rank generators by how plausible their images are: MAI, AF, CAP."),
     "prompts": ("prompts:command", "Show the texts that models are asked with, or write them out to change."),
     "compare": ("compare:command", "What changed between runs: models, prompts, schedules, releases."),
+    "review": ("review:command", "Judge the findings of a run on a local page, one key a verdict."),
     "report": ("annotate:report_command", "Write the HTML report of a run."),
     "fake-server": (
         "demo:fake_server_command",

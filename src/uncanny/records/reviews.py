@@ -315,6 +315,23 @@ class ReviewLog:
             offset = end
         return reviews, offset
 
+    def lines_from(self, offset: int) -> Iterator[tuple[int, int, Review]]:
+        """The same with the byte at which each line begins, and the byte behind it.
+
+        Raises as `read_from`.
+        """
+        for end, review in self._lines(offset):
+            yield offset, end, review
+            offset = end
+
+    def lines_at(self, places: Iterable[tuple[int, int]]) -> list[Review]:
+        """The lines between these bytes, which `lines_from` gave. Raises RecordError, OSError."""
+        with self.path.open("rb") as file:
+            return [
+                parse_line(os.pread(file.fileno(), end - start, start), Review, self.path, 1)
+                for start, end in places
+            ]
+
     def by_image(self) -> ReviewsByImage:
         """The lines of each image, read as they are asked for. Raises UsageError."""
         return ReviewsByImage(self)

@@ -1,0 +1,488 @@
+"""The review page as an application: `uncanny review` serves it alone, a service mounts it a run.
+
+Pages and fragments are rendered here, with everything escaped; htmx puts a fragment in its place. Addresses
+are relative to where the application is mounted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Annotated, Any, Final, Literal, NamedTuple
+from urllib.parse import urlencode
+
+import orjson
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic import Field, StringConstraints, ValidationError, field_validator
+
+from uncanny.errors import ReviewConflictError, StorageError, UncannyError, UsageError
+from uncanny.eval.common.page import breakable, stamp
+from uncanny.eval.metrics.agreement import krippendorff_alpha
+from uncanny.records.reviews import DECISIONS, Decision
+from uncanny.schema import KINDS, Anomaly, Box
+from uncanny.service.review.pictures import Pictures, Shown
+from uncanny.service.review.queue import MOVES, ORDERS, SHOWS, Filters, Move, Order, Show
+from uncanny.service.review.run import FindingId, FindingView, ReviewRun
+from uncanny.service.safety import Body, Words, json_body
+
+COOKIE: Final = "uncanny_reviewer"
+_YEAR_S: Final = 365 * 24 * 3600
+_STATIC: Final[Mapping[str, str]] = {
+    "review.js": "text/javascript",
+    "review.css": "text/css",
+    "vendor/htmx.min.js": "text/javascript",
+    "vendor/annotorious.js": "text/javascript",
+    "vendor/annotorious.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
+SHOW_WORDS: Final[Mapping[Show, str]] = {
+    "todo": "not judged by me",
+    "unjudged": "judged by nobody",
+    "ties": "ties to decide",
+    "all": "all",
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "unsure": "unsure",
+    "changed": "edited by people",
+    "added": "added by people",
+}
+ORDER_WORDS: Final[Mapping[Order, str]] = {"uncertain": "uncertain first", "file": "image by image"}
+DECIDED: Final[Mapping[Decision, str]] = {"accept": "accepted", "reject": "rejected", "unsure": "unsure"}
+
+Id = Annotated[str, StringConstraints(max_length=64)]
+Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+
+
+class _InQueue(Body):
+    """What every request of the page says: which queue it is in."""
+
+    show: Show = "todo"
+    order: Order = "uncertain"
+    kind: Annotated[str, StringConstraints(max_length=40)] = ""
+    agent: Annotated[str, StringConstraints(max_length=200)] = ""
+
+    @property
+    def filters(self) -> Filters:
+        return Filters(self.show, self.order, self.kind or None, self.agent or None)
+
+
+class _Verdict(_InQueue):
+    finding: Id
+    text: Digest
+    decision: Decision
+
+
+class _Undo(_InQueue):
+    finding: Id = ""
+
+
+class _Texts(_InQueue):
+    """A finding as a form has it. An empty `kind_of` is none, and so is an empty `box`: x0,y0,x1,y1."""
+
+    name: Words
+    phenomenon: Words
+    reasoning: Words
+    severity: Annotated[int, Field(ge=0, le=100)]
+    kind_of: Annotated[str, StringConstraints(max_length=40)] = ""
+    box: Box | None = None
+
+    @field_validator("box", mode="before")
+    @classmethod
+    def _read_box(cls, box: object) -> object:
+        return _box(box)
+
+    def anomaly(self) -> Anomaly:
+        """Raises HTTPException for what no finding may be."""
+        try:
+            return Anomaly.model_validate(
+                {
+                    "name": self.name,
+                    "phenomenon": self.phenomenon,
+                    "reasoning": self.reasoning,
+                    "severity": self.severity,
+                    "kind": self.kind_of or None,
+                    "box": self.box,
+                }
+            )
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            raise HTTPException(422, f"{first['loc'][0]}: {first['msg']}.") from None
+
+
+class _Edit(_Texts):
+    finding: Id
+    text: Digest
+    decision: Decision | None = None
+
+    @field_validator("decision", mode="before")
+    @classmethod
+    def _read_decision(cls, decision: object) -> object:
+        return decision or None
+
+
+class _Addition(_Texts):
+    finding: Id
+
+
+class _MovedBox(_InQueue):
+    finding: Id
+    text: Digest
+    box: Box | None = None
+
+    @field_validator("box", mode="before")
+    @classmethod
+    def _read_box(cls, box: object) -> object:
+        return _box(box)
+
+
+class _Name(Body):
+    name: Annotated[Words, StringConstraints(max_length=200)]
+
+
+def _box(box: object) -> object:
+    """Annotorious gives fractions of pixels; a box has whole ones."""
+    if box == "":
+        return None
+    if isinstance(box, str):
+        try:
+            return [round(float(each)) for each in box.split(",")]
+        except (ValueError, OverflowError):
+            raise ValueError("a box is x0,y0,x1,y1") from None
+    return box
+
+
+class Site(NamedTuple):
+    """What an application has: the run, its pictures, and who a request is from.
+
+    `reviewer` says whose verdicts a request's are; None where that is not known yet. With `may_choose` the
+    page asks for a name and keeps it in a cookie; a service that knows its users does not.
+    """
+
+    run: ReviewRun
+    pictures: Pictures
+    reviewer: Callable[[Request], str | None]
+    may_choose: bool
+    order: Order = "uncertain"
+
+
+def by_cookie(request: Request) -> str | None:
+    """The name that the page has asked for."""
+    try:
+        name = bytes.fromhex(request.cookies.get(COOKIE, "")).decode().strip()
+    except ValueError:
+        return None
+    return name[:200] or None
+
+
+def review_app(
+    run: ReviewRun,
+    *,
+    reviewer: str | Callable[[Request], str | None] | None = None,
+    order: Order = "uncertain",
+) -> FastAPI:
+    """The application for one run. `reviewer` is who judges, or how to tell that from a request; without it
+    the page asks. What guards it (`safety.Guard`) is around it, once for all that is served."""
+    fixed = reviewer if isinstance(reviewer, str) else None
+    who = reviewer if callable(reviewer) else (by_cookie if fixed is None else lambda _: fixed)
+    site = Site(run, Pictures(), who, reviewer is None, order)
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app.add_exception_handler(UncannyError, _failed)
+    app.add_exception_handler(HTTPException, _refused)
+    _pages(app, site)
+    _steps(app, site)
+    _files(app, site)
+    return app
+
+
+def _pages(app: FastAPI, site: Site) -> None:
+    @app.get("/", response_class=HTMLResponse)
+    def page(request: Request) -> HTMLResponse:
+        site.run.refresh()
+        filters, at = _asked(request, site)
+        name = site.reviewer(request)
+        if at is None:
+            at = site.run.first(filters, name)
+        return HTMLResponse(_whole(request, site, name, filters, at).encode("utf-8", "replace"))
+
+    @app.get("/finding", response_class=HTMLResponse)
+    def finding(request: Request) -> Response:
+        filters, at = _asked(request, site)
+        name = _known(request, site)
+        move = request.query_params.get("move")
+        if at is not None and move in MOVES:
+            there = site.run.step(at, _as_move(move), filters, name)
+            if there is None:
+                return _panel(request, site, name, filters, at, "There is nothing further that way.")
+            at = there
+        elif at is None:
+            at = site.run.first(filters, name)
+        return _panel(request, site, name, filters, at)
+
+    @app.get("/agreement", response_class=HTMLResponse)
+    def agreement(request: Request) -> HTMLResponse:
+        name = _known(request, site)
+        votes = site.run.votes()
+        alpha = krippendorff_alpha(dict(zip(DECISIONS, counts, strict=True)) for counts in votes)
+        progress = site.run.progress(Filters("all"), name)
+        template = _templates().get_template("agreement.html.j2")
+        return HTMLResponse(
+            template.render(alpha=alpha, progress=progress, reviewers=site.run.reviewers, reviewer=name)
+        )
+
+
+def _steps(app: FastAPI, site: Site) -> None:
+    @app.post("/verdict")
+    def verdict(request: Request, body: Annotated[_Verdict, Depends(json_body(_Verdict))]) -> Response:
+        name, at, filters = _known(request, site), FindingId.read(body.finding), body.filters
+        try:
+            site.run.judge(at, body.text, body.decision, name)
+        except ReviewConflictError as conflict:
+            return _panel(request, site, name, filters, at, str(conflict), status=409)
+        return _panel(request, site, name, filters, site.run.step(at, "next", filters, name))
+
+    @app.post("/edit")
+    def edit(request: Request, body: Annotated[_Edit, Depends(json_body(_Edit))]) -> Response:
+        name, at, filters = _known(request, site), FindingId.read(body.finding), body.filters
+        try:
+            site.run.edit(at, body.text, body.anomaly(), name, body.decision)
+        except ReviewConflictError as conflict:
+            return _panel(request, site, name, filters, at, str(conflict), status=409)
+        if body.decision is not None:
+            return _panel(request, site, name, filters, site.run.step(at, "next", filters, name))
+        return _panel(request, site, name, filters, at, "Kept as a new version.")
+
+    @app.post("/box")
+    def box(request: Request, body: Annotated[_MovedBox, Depends(json_body(_MovedBox))]) -> Response:
+        name, at, filters = _known(request, site), FindingId.read(body.finding), body.filters
+        try:
+            site.run.move_box(at, body.text, body.box, name)
+        except ReviewConflictError as conflict:
+            return _panel(request, site, name, filters, at, str(conflict), status=409)
+        return _panel(request, site, name, filters, at, "Box kept." if body.box else "Box removed.")
+
+    @app.post("/add")
+    def add(request: Request, body: Annotated[_Addition, Depends(json_body(_Addition))]) -> Response:
+        name, filters = _known(request, site), body.filters
+        at = site.run.add(FindingId.read(body.finding).image, body.anomaly(), name)
+        return _panel(request, site, name, filters, at, "Added, and accepted by you.")
+
+    @app.post("/undo")
+    def undo(request: Request, body: Annotated[_Undo, Depends(json_body(_Undo))]) -> Response:
+        name, filters = _known(request, site), body.filters
+        here = FindingId.read(body.finding) if body.finding else None
+        try:
+            at = site.run.undo(name)
+        except ReviewConflictError as conflict:
+            return _panel(request, site, name, filters, here, str(conflict), status=409)
+        if at is None:
+            return _panel(request, site, name, filters, here, "There is nothing of yours to take back.")
+        return _panel(request, site, name, filters, at, "Taken back.")
+
+    @app.post("/reviewer")
+    def choose(body: Annotated[_Name, Depends(json_body(_Name))]) -> Response:
+        name = " ".join(body.name.split())
+        if not site.may_choose or not name:
+            raise HTTPException(422, "Give a name.")
+        response = PlainTextResponse("")
+        # Cookies take few characters, names have all.
+        response.set_cookie(
+            COOKIE, name.encode().hex(), max_age=_YEAR_S, path="/", httponly=True, samesite="strict"
+        )
+        return response
+
+
+def _files(app: FastAPI, site: Site) -> None:
+    def picture(key: str, size: Literal["full", "preview"]) -> Response:
+        known = site.run.picture(key)
+        made = getattr(site.pictures, size)(known) if known is not None else None
+        if not isinstance(made, Shown):
+            raise HTTPException(404, "The picture's file is gone, or is no longer the one that was examined.")
+        # Its address changes with its bytes.
+        headers = {"Cache-Control": "private, max-age=31536000, immutable"}
+        return Response(made.data, media_type=made.media_type, headers=headers)
+
+    @app.get("/image/{key}")
+    def full(key: str) -> Response:
+        return picture(key, "full")
+
+    @app.get("/preview/{key}")
+    def preview(key: str) -> Response:
+        return picture(key, "preview")
+
+    @app.get("/static/{name:path}")
+    def static(name: str) -> Response:
+        if name not in _STATIC:
+            raise HTTPException(404, "There is no such file.")
+        headers = {"Cache-Control": "private, max-age=31536000, immutable"}
+        return Response(_static(name), media_type=_STATIC[name], headers=headers)
+
+
+def _asked(request: Request, site: Site) -> tuple[Filters, FindingId | None]:
+    """The queue and the finding of an address; what it does not know of them is as if it were not there."""
+    query = request.query_params
+    show: Show = next((each for each in SHOWS if each == query.get("show")), "todo")
+    order: Order = next((each for each in ORDERS if each == query.get("order")), site.order)
+    kind = next((each for each in (*site.run.kinds, "none") if each == query.get("kind")), None)
+    agent = next((each for each in site.run.agents if each == query.get("agent")), None)
+    at = query.get("at")
+    try:
+        finding = FindingId.read(at) if at else None
+    except UsageError:
+        finding = None
+    return Filters(show, order, kind, agent), finding if finding and site.run.has(finding) else None
+
+
+def _as_move(text: str | None) -> Move:
+    return next(move for move in MOVES if move == text)
+
+
+def _known(request: Request, site: Site) -> str:
+    name = site.reviewer(request)
+    if name is None:
+        raise HTTPException(401, "Say who you are first: load the page again.")
+    return name
+
+
+def _whole(request: Request, site: Site, name: str | None, filters: Filters, at: FindingId | None) -> str:
+    content: dict[str, Any] = {
+        **_common(request),
+        "run": site.run.name,
+        "reviewer": name,
+        "may_choose": site.may_choose,
+        "filters": filters,
+        "kinds": [*site.run.kinds, *(["none"] if site.run.kinds else [])],
+        "agents": site.run.agents,
+        "shows": SHOW_WORDS,
+        "orders": ORDER_WORDS,
+        "all_kinds": KINDS,
+    }
+    if name is not None:
+        content |= _content(request, site, name, filters, at, "")
+    return _templates().get_template("page.html.j2").render(content)
+
+
+def _panel(
+    request: Request,
+    site: Site,
+    name: str,
+    filters: Filters,
+    at: FindingId | None,
+    notice: str = "",
+    *,
+    status: int = 200,
+) -> HTMLResponse:
+    content = _content(request, site, name, filters, at, notice)
+    html = _templates().get_template("panel.html.j2").render(**content)
+    asked = {"show": filters.show, "order": filters.order, "kind": filters.kind, "agent": filters.agent}
+    address = {key: value for key, value in (asked | {"at": at and str(at)}).items() if value}
+    headers = {"HX-Replace-Url": f"{_base(request)}/?{urlencode(address)}"}
+    return HTMLResponse(html.encode("utf-8", "replace"), status, headers)
+
+
+def _content(
+    request: Request, site: Site, name: str, filters: Filters, at: FindingId | None, notice: str
+) -> dict[str, Any]:
+    view = site.run.view(at, filters, name) if at is not None else None
+    content = {
+        **_common(request),
+        "reviewer": name,
+        "filters": filters,
+        "progress": site.run.progress(filters, name),
+        "view": view,
+        "notice": notice,
+        "decided": DECIDED,
+        "show_word": SHOW_WORDS[filters.show],
+    }
+    if view is None:
+        return content
+    mine = view.finding.votes.get(name)
+    others = {who: vote for who, vote in view.finding.votes.items() if who != name}
+    return content | {
+        "mine": mine,
+        # What others say is not shown before one has said it oneself, but where there is a tie to decide.
+        "others": others if mine is not None or filters.show == "ties" else {},
+        "others_hidden": len(others) if mine is None and filters.show != "ties" else 0,
+        "stage": orjson.dumps(_stage(request, site, view)).decode(),
+    }
+
+
+def _stage(request: Request, site: Site, view: FindingView) -> dict[str, Any]:
+    """What the script draws: the picture, its boxes, and the picture to load ahead."""
+    base = _base(request)
+    boxes = [
+        {"id": str(at), "name": each.anomaly.name, "box": each.anomaly.box}
+        for at, each in view.siblings
+        if each.anomaly.box
+    ]
+
+    def address(size: str, key: str) -> str:
+        return f"{base}/{size}/{key}?v={site.run.image_tag(key)}"
+
+    following = view.next_image
+    return {
+        "finding": str(view.id),
+        "text": view.text,
+        "image": address("image", view.id.image),
+        "preview": address("preview", view.id.image),
+        "next": None if following is None else address("preview", following),
+        "width": view.record.width,
+        "height": view.record.height,
+        "alt": view.record.image,
+        "box": view.finding.anomaly.box,
+        "name": view.finding.anomaly.name,
+        "others": boxes,
+    }
+
+
+def _common(request: Request) -> dict[str, Any]:
+    base = _base(request)
+    return {"base": base, "static": lambda name: f"{base}/static/{name}?v={_static_tag(name)}"}
+
+
+def _base(request: Request) -> str:
+    base = request.scope.get("root_path", "")
+    return base if isinstance(base, str) else ""
+
+
+@cache
+def _static(name: str) -> bytes:
+    return files("uncanny.service.review").joinpath("static", *name.split("/")).read_bytes()
+
+
+@cache
+def _static_tag(name: str) -> str:
+    return sha256(_static(name)).hexdigest()[:16]
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("uncanny.service.review", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": lambda value: f"{value:,}",
+        "breakable": breakable,
+        "moment": lambda at: stamp(at.isoformat()),
+    }
+    return environment
+
+
+def _failed(_: Request, error: Exception) -> Response:
+    """What went wrong, in its own words, for the line in which the page says so."""
+    status = (
+        507 if isinstance(error, StorageError) else 409 if isinstance(error, ReviewConflictError) else 400
+    )
+    return PlainTextResponse(str(error).encode("utf-8", "replace"), status)
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return PlainTextResponse(str(error.detail), error.status_code, headers=error.headers)

@@ -1,0 +1,101 @@
+"""The pictures of a page: the file's own bytes where browsers show them, else a copy; previews for the queue.
+
+A picture is asked for by the key of its image, never by a path, and is shown only if its file has the bytes
+that were judged: the records of a run from somebody else can name any file of this machine.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from threading import Lock
+from typing import Final
+
+from uncanny.errors import ImageError, StorageError
+from uncanny.images import PixelPolicy, thumbnail
+from uncanny.images.file_bytes import read_image_file
+from uncanny.images.signature import MEDIA_TYPES, Format, sniff
+from uncanny.service.review.run import Picture
+
+# What every browser shows as it is, turned as the file says.
+_SHOWN_BY_BROWSERS: Final[frozenset[Format]] = frozenset({"JPEG", "PNG", "WEBP", "GIF", "AVIF", "BMP"})
+PREVIEW_SIDE: Final = 1600
+FULL_SIDE: Final = 8192
+# A file of no more bytes is its own preview: a copy would come later and look worse.
+_SMALL_BYTES: Final = 700_000
+_KEPT_BYTES: Final = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Bytes that a browser shows, and what they are."""
+
+    data: bytes
+    media_type: str
+
+
+class Pictures:
+    """Makes pictures and keeps the latest previews in memory. Blocking; may be used by several threads."""
+
+    def __init__(self) -> None:
+        self._previews: OrderedDict[str, Shown] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    def full(self, picture: Picture) -> Shown | None:
+        """The picture in all its pixels; None where it cannot be shown."""
+        data = _bytes_of(picture)
+        if data is None:
+            return None
+        kind = sniff(data)
+        if kind in _SHOWN_BY_BROWSERS:
+            return Shown(data, MEDIA_TYPES[kind])
+        return self._kept(f"full {sha256(data).hexdigest()}", lambda: _copy(picture, FULL_SIDE, 92))
+
+    def preview(self, picture: Picture) -> Shown | None:
+        """The picture as large as a screen; None where it cannot be shown."""
+        key = f"preview {picture.path} {picture.sha256}"
+
+        def make() -> Shown | None:
+            data = _bytes_of(picture)
+            if data is None:
+                return None
+            kind = sniff(data)
+            if kind in _SHOWN_BY_BROWSERS and len(data) <= _SMALL_BYTES:
+                return Shown(data, MEDIA_TYPES[kind])
+            return _copy(picture, PREVIEW_SIDE, 85)
+
+        return self._kept(key, make)
+
+    def _kept(self, key: str, make: Callable[[], Shown | None]) -> Shown | None:
+        with self._lock:
+            if key in self._previews:
+                self._previews.move_to_end(key)
+                return self._previews[key]
+        shown = make()
+        if shown is None:
+            return None
+        with self._lock:
+            if key not in self._previews:
+                self._previews[key] = shown
+                self._size += len(shown.data)
+            while self._size > _KEPT_BYTES and len(self._previews) > 1:
+                self._size -= len(self._previews.popitem(last=False)[1].data)
+        return shown
+
+
+def _bytes_of(picture: Picture) -> bytes | None:
+    if picture.sha256 == "":
+        return None
+    try:
+        data = read_image_file(picture.path, PixelPolicy().max_file_bytes)
+    except (ImageError, StorageError):
+        return None
+    return data if picture.sha256 in (None, sha256(data).hexdigest()) else None
+
+
+def _copy(picture: Picture, side: int, quality: int) -> Shown | None:
+    data = thumbnail(picture.path, side, sha256=picture.sha256, quality=quality)
+    return None if data is None else Shown(data, "image/webp")

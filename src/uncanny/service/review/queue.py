@@ -1,0 +1,277 @@
+"""The findings of a run in the order they are put to people, and which of them a reviewer sees next.
+
+A row a finding, in arrays: what stands in files is read only for the finding that is shown. Everything here
+is in memory and takes well below a millisecond at 100,000 findings; a place in the queue is a finding, not a
+number, so that verdicts of others never shift it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from uncanny.records.reviews import DECISIONS, Decision
+
+Show = Literal["todo", "all", "ties", "accepted", "rejected", "unsure", "unjudged", "changed", "added"]
+SHOWS: tuple[Show, ...] = get_args(Show)
+Order = Literal["uncertain", "file"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+Move = Literal["next", "previous", "next-image", "previous-image"]
+MOVES: tuple[Move, ...] = get_args(Move)
+
+Mask = npt.NDArray[np.bool_]
+_CODES: Mapping[Decision, int] = {decision: code for code, decision in enumerate(DECISIONS, start=1)}
+_CHUNK = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which findings are in a queue and how they are ordered. `kind` "none" is those without one.
+
+    `show`: `todo`, what this reviewer has not judged, `unjudged` by anybody, `ties`, or by the decision of
+    the majority; `changed` were edited by people, `added` by people only.
+    """
+
+    show: Show = "todo"
+    order: Order = "uncertain"
+    kind: str | None = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A finding as the queue knows it. `image` is the number of its image, `anomaly` its place there."""
+
+    image: int
+    anomaly: int
+    doubt: float
+    kind: str | None
+    agents: Sequence[str]
+    added: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What people say of a finding now."""
+
+    votes: Mapping[str, Decision] = field(default_factory=dict)
+    decision: Decision | None = None
+    tied: bool = False
+    edited: bool = False
+    added: bool = False
+    # Whoever added it has taken it back: it is no finding any more.
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far it is: `mine` of `findings` judged by this reviewer, `judged` by anybody; `left` are in the
+    queue; the majority's decisions, and `ties`."""
+
+    findings: int
+    left: int
+    mine: int
+    judged: int
+    accepted: int
+    rejected: int
+    unsure: int
+    ties: int
+
+
+class ReviewQueue:
+    """Rows are numbered from 0 in the order they were added; `image` numbers must not fall."""
+
+    def __init__(self, rows: Sequence[Row], per_finding: int | None = None) -> None:
+        """With `per_finding` a finding that has as many verdicts is not asked for again, unless they tie."""
+        self._per_finding = per_finding
+        self._kinds: dict[str | None, int] = {None: 0}
+        self._agents: dict[str, int] = {}
+        self._votes: dict[str, npt.NDArray[np.int8]] = {}
+        self.image = np.array([row.image for row in rows], np.int32)
+        self.anomaly = np.array([row.anomaly for row in rows], np.int32)
+        self._doubt = np.array([row.doubt for row in rows], np.float32)
+        self._kind = np.array([self._kind_code(row.kind) for row in rows], np.int16)
+        self._agent = np.array([self._agent_bits(row.agents) for row in rows], np.uint64)
+        count = len(rows)
+        self._counts = np.zeros((count, 1 + len(DECISIONS)), np.int32)
+        self._decision = np.zeros(count, np.int8)
+        self._tied, self._edited, self._gone = (np.zeros(count, np.bool_) for _ in range(3))
+        self._added = np.array([row.added for row in rows], np.bool_)
+        self._rows: dict[Order, npt.NDArray[np.intp]] = {}
+        # Where a row is in an order; empty where rows came since it was made.
+        self._places: dict[Order, npt.NDArray[np.intp]] = {}
+
+    def __len__(self) -> int:
+        return len(self.image)
+
+    @property
+    def kinds(self) -> list[str]:
+        return sorted(kind for kind in self._kinds if kind is not None)
+
+    @property
+    def agents(self) -> list[str]:
+        return sorted(self._agents)
+
+    @property
+    def reviewers(self) -> list[str]:
+        return sorted(name for name, votes in self._votes.items() if votes.any())
+
+    def votes_by_row(self) -> npt.NDArray[np.int32]:
+        """How many accept, reject and are unsure, a row a finding."""
+        return self._counts[:, 1:]
+
+    def rows_of(self, image: int) -> list[int]:
+        """The rows of an image, those that were added last."""
+        return [int(row) for row in np.flatnonzero((self.image == image) & ~self._gone)]
+
+    def doubt(self, row: int) -> float:
+        return float(self._doubt[row])
+
+    def add(self, row: Row) -> int:
+        """A further finding, at the end of its image in the file's order; its row."""
+        self.image = np.append(self.image, np.int32(row.image))
+        self.anomaly = np.append(self.anomaly, np.int32(row.anomaly))
+        self._doubt = np.append(self._doubt, np.float32(row.doubt))
+        self._kind = np.append(self._kind, np.int16(self._kind_code(row.kind)))
+        self._agent = np.append(self._agent, np.uint64(self._agent_bits(row.agents)))
+        self._counts = np.vstack([self._counts, np.zeros((1, self._counts.shape[1]), np.int32)])
+        self._decision = np.append(self._decision, np.int8(0))
+        self._tied, self._edited, self._gone = (
+            np.append(each, np.False_) for each in (self._tied, self._edited, self._gone)
+        )
+        self._added = np.append(self._added, np.bool_(row.added))
+        self._votes = {name: np.append(votes, np.int8(0)) for name, votes in self._votes.items()}
+        self._places = {}
+        return len(self) - 1
+
+    def set(self, row: int, standing: Standing) -> None:
+        """What stands of a finding now, in place of what stood before."""
+        for votes in self._votes.values():
+            votes[row] = 0
+        self._counts[row] = 0
+        for reviewer, decision in standing.votes.items():
+            if reviewer not in self._votes:
+                self._votes[reviewer] = np.zeros(len(self), np.int8)
+            self._votes[reviewer][row] = _CODES[decision]
+            self._counts[row, _CODES[decision]] += 1
+        self._decision[row] = 0 if standing.decision is None else _CODES[standing.decision]
+        self._tied[row], self._edited[row] = standing.tied, standing.edited
+        self._gone[row] = standing.gone
+
+    def next(self, row: int | None, move: Move, filters: Filters, reviewer: str | None) -> int | None:
+        """The row that `move` leads to from `row`, from the start where that is None; None for none left.
+
+        Ahead it goes round to the start, so that what was passed over comes again; back it ends at the start.
+        Back from what is to be done leads through what has been done, too.
+        """
+        places, rows = self._ordered(filters.order)
+        ahead = move in ("next", "next-image")
+        wanted = self._mask(
+            filters if ahead or filters.show not in ("todo", "unjudged") else _all(filters), reviewer
+        )
+        if row is not None and move in ("next-image", "previous-image"):
+            wanted &= self.image != self.image[row]
+        elif row is not None:
+            wanted[row] = False
+        start = -1 if row is None else int(places[row])
+        if ahead:
+            place = _first(wanted, rows[start + 1 :])
+            return _first(wanted, rows[: start + 1]) if place is None else place
+        return _first(wanted, rows[:start][::-1]) if start > 0 else None
+
+    def holds(self, row: int, filters: Filters, reviewer: str | None) -> bool:
+        return bool(self._mask(filters, reviewer)[row])
+
+    def progress(self, filters: Filters, reviewer: str | None) -> Progress:
+        there = ~self._gone
+        by_decision = np.bincount(self._decision[there], minlength=1 + len(DECISIONS))
+        mine = self._votes.get(reviewer) if reviewer is not None else None
+        return Progress(
+            findings=int(there.sum()),
+            left=int(self._mask(filters, reviewer).sum()),
+            mine=0 if mine is None else int(np.count_nonzero(mine[there])),
+            judged=int(by_decision[1:].sum()),
+            accepted=int(by_decision[_CODES["accept"]]),
+            rejected=int(by_decision[_CODES["reject"]]),
+            unsure=int(by_decision[_CODES["unsure"]]),
+            ties=int((self._tied & there).sum()),
+        )
+
+    def place(self, row: int, order: Order) -> int:
+        """Where a finding is in an order, from 0."""
+        return int(self._ordered(order)[0][row])
+
+    def _mask(self, filters: Filters, reviewer: str | None) -> Mask:
+        wanted = self._shown(filters.show, reviewer) & ~self._gone
+        if filters.kind is not None:
+            code = self._kinds.get(None if filters.kind == "none" else filters.kind, -1)
+            wanted &= self._kind == code
+        if filters.agent is not None:
+            wanted &= (self._agent & np.uint64(self._agents.get(filters.agent, 0))) != 0
+        return wanted
+
+    def _shown(self, show: Show, reviewer: str | None) -> Mask:
+        match show:
+            case "todo":
+                mine = self._votes.get(reviewer) if reviewer is not None else None
+                wanted = np.ones(len(self), np.bool_) if mine is None else mine == 0
+                if self._per_finding is not None:
+                    wanted &= (self._counts.sum(axis=1) < self._per_finding) | self._tied
+                return wanted
+            case "all":
+                return np.ones(len(self), np.bool_)
+            case "ties":
+                return self._tied.copy()
+            case "unjudged":
+                return np.equal(self._decision, 0)
+            case "changed":
+                return self._edited.copy()
+            case "added":
+                return self._added.copy()
+            case "accepted":
+                return np.equal(self._decision, _CODES["accept"])
+            case "rejected":
+                return np.equal(self._decision, _CODES["reject"])
+            case "unsure":
+                return np.equal(self._decision, _CODES["unsure"])
+
+    def _ordered(self, order: Order) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """The place of each row, and the row at each place."""
+        if not self._places:
+            in_file = np.lexsort((self.anomaly, self.image))
+            uncertain = in_file[np.argsort(-self._doubt[in_file], kind="stable")]
+            self._rows = {"file": in_file, "uncertain": uncertain}
+            for name, rows in self._rows.items():
+                self._places[name] = np.empty(len(rows), np.intp)
+                self._places[name][rows] = np.arange(len(rows))
+        return self._places[order], self._rows[order]
+
+    def _kind_code(self, kind: str | None) -> int:
+        return self._kinds.setdefault(kind, len(self._kinds))
+
+    def _agent_bits(self, agents: Sequence[str]) -> int:
+        """A bit an agent; of more than 64, which no tool has, the later ones cannot be asked for."""
+        bits = 0
+        for name in agents:
+            if name not in self._agents and len(self._agents) < 64:
+                self._agents[name] = 1 << len(self._agents)
+            bits |= self._agents.get(name, 0)
+        return bits
+
+
+def _all(filters: Filters) -> Filters:
+    return Filters("all", filters.order, filters.kind, filters.agent)
+
+
+def _first(wanted: Mask, rows: npt.NDArray[np.intp]) -> int | None:
+    """The first of `rows` that is wanted; a little at a time, as it is near as a rule."""
+    for start in range(0, len(rows), _CHUNK):
+        some = rows[start : start + _CHUNK]
+        hits = np.flatnonzero(wanted[some])
+        if len(hits):
+            return int(some[hits[0]])
+    return None

@@ -1,0 +1,460 @@
+"""A run under review: its findings with what people said of them, and everything a reviewer can do.
+
+`annotations.jsonl` is read once for the queue, and a record again when its finding is shown. What people say
+goes to `reviews.jsonl` (`records/reviews.py`), and lines that other processes add there are taken up. All
+methods may be called from several threads at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from threading import RLock
+from typing import Final, NamedTuple
+
+from uncanny.errors import RecordError, ReviewConflictError, UsageError
+from uncanny.eval.common.runs import ReadRun, open_run
+from uncanny.records.jsonl import parse_line
+from uncanny.records.reviews import (
+    Decision,
+    Review,
+    ReviewedAnomaly,
+    ReviewedImage,
+    ReviewLog,
+    new_review,
+    quadruple_sha256,
+    review_image,
+)
+from uncanny.schema import Annotation, Anomaly, Box
+from uncanny.service.review.doubt import ADDED, Doubt, doubts
+from uncanny.service.review.queue import Filters, Move, Progress, ReviewQueue, Row, Standing
+
+# How many steps of a reviewer can be taken back, beyond which nobody remembers what they were.
+UNDO_STEPS: Final = 1000
+# An image may hold so many findings of people; whoever adds more has leant on a key.
+MOST_ADDED: Final = 200
+
+
+class FindingId(NamedTuple):
+    """A finding as pages name it: the image by the digest of its name, and the finding's place there."""
+
+    image: str
+    anomaly: int
+
+    def __str__(self) -> str:
+        return f"{self.image}-{self.anomaly}"
+
+    @classmethod
+    def read(cls, text: str) -> FindingId:
+        """Raises UsageError for what is none."""
+        image, _, anomaly = text.partition("-")
+        if not (image.isascii() and anomaly.isascii() and anomaly.isdigit() and len(anomaly) < 10):
+            raise UsageError("This names no finding")
+        return cls(image, int(anomaly))
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The file of an image: `sha256` is what it must have to be shown, "" never, None any."""
+
+    path: Path
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """A finding as a reviewer sees it. `text` is the `quadruple_sha256` that a verdict is about.
+
+    `siblings` are the image's other findings. `image` names the picture in addresses, as `next_image` does
+    that of the finding after this one. `doubt` says why it is uncertain, None of one that people added.
+    """
+
+    id: FindingId
+    image: str
+    record: Annotation
+    finding: ReviewedAnomaly
+    text: str
+    siblings: tuple[tuple[FindingId, ReviewedAnomaly], ...]
+    doubt: Doubt | None
+    history: tuple[Review, ...]
+    next_image: str | None
+
+
+@dataclass(slots=True)
+class _Image:
+    name: str
+    key: str
+    sha256: str | None
+    offset: int
+    length: int
+    lines: list[tuple[int, int]]
+
+
+class ReviewRun:
+    """One run folder under review. `per_finding` verdicts of a finding are enough; None: all judge all."""
+
+    def __init__(self, read: ReadRun, *, per_finding: int | None = None) -> None:
+        """Reads the annotations and all reviews. Raises RecordError, UsageError."""
+        self.folder = read.folder.path
+        self.name = self.folder.resolve().name
+        self._read, self._per_finding = read, per_finding
+        self._log = ReviewLog.of_run(self.folder)
+        self._lock = RLock()
+        self._load()
+
+    @classmethod
+    def open(cls, folder: Path, *, per_finding: int | None = None) -> ReviewRun:
+        """Raises UsageError where `folder` is no run with annotations, RecordError for an invalid line."""
+        if not folder.is_dir():
+            raise UsageError(f"{folder} is not a run folder", remedy="Name the folder of a run.")
+        read = open_run(folder)
+        if not read.file.is_file():
+            raise UsageError(f"{folder} has no annotations yet", remedy="Let its run begin first.")
+        return cls(read, per_finding=per_finding)
+
+    # What is there
+
+    def refresh(self) -> None:
+        """Read the annotations anew where the run has gone on. Raises RecordError, UsageError."""
+        with self._lock:
+            if _state(self._read.file) != self._state:
+                self._load()
+            self._catch_up()
+
+    @property
+    def kinds(self) -> list[str]:
+        return self._queue.kinds
+
+    @property
+    def agents(self) -> list[str]:
+        return self._queue.agents
+
+    @property
+    def reviewers(self) -> list[str]:
+        with self._lock:
+            return self._queue.reviewers
+
+    def progress(self, filters: Filters, reviewer: str | None) -> Progress:
+        with self._lock:
+            self._catch_up()
+            return self._queue.progress(filters, reviewer)
+
+    def first(self, filters: Filters, reviewer: str | None) -> FindingId | None:
+        """Where the queue begins; None where nothing is in it."""
+        with self._lock:
+            self._catch_up()
+            row = self._queue.next(None, "next", filters, reviewer)
+            return None if row is None else self._id(row)
+
+    def step(self, at: FindingId, move: Move, filters: Filters, reviewer: str | None) -> FindingId | None:
+        """The finding that `move` leads to; None where there is none. Raises UsageError for no finding."""
+        with self._lock:
+            self._catch_up()
+            row = self._queue.next(self._row(at), move, filters, reviewer)
+            return None if row is None else self._id(row)
+
+    def has(self, at: FindingId) -> bool:
+        with self._lock:
+            return self._rows.get(at) is not None
+
+    def view(self, at: FindingId, filters: Filters, reviewer: str | None) -> FindingView:
+        """Raises UsageError for no such finding, RecordError where its record is no longer there."""
+        with self._lock:
+            self._catch_up()
+            row = self._row(at)
+            image = self._images[int(self._queue.image[row])]
+            reviewed, lines = self._reviewed(image)
+            finding = _finding(reviewed, at.anomaly)
+            following = self._queue.next(row, "next-image", filters, reviewer)
+            record = reviewed.annotation
+            return FindingView(
+                at,
+                image.key,
+                record,
+                finding,
+                quadruple_sha256(finding.anomaly),
+                tuple(
+                    (FindingId(at.image, each.index), each)
+                    for each in reviewed.anomalies
+                    if each is not finding
+                ),
+                doubts(record)[at.anomaly] if finding.original is not None else None,
+                tuple(line for line in lines if line.anomaly == at.anomaly),
+                None if following is None else self._images[int(self._queue.image[following])].key,
+            )
+
+    def picture(self, key: str) -> Picture | None:
+        """The file of the image that pages call `key`; None for no such image."""
+        with self._lock:
+            number = self._numbers.get(key)
+            if number is None:
+                return None
+            image = self._images[number]
+            known = image.sha256 or ("" if self._read.is_run else None)
+            return Picture(self._read.picture(image.name), known)
+
+    def image_tag(self, key: str) -> str:
+        """What changes in the address of a picture when the picture does."""
+        return (self._images[self._numbers[key]].sha256 or "any")[:16]
+
+    def votes(self) -> list[tuple[int, int, int]]:
+        """How many accept, reject and are unsure, of every finding that anybody has judged."""
+        with self._lock:
+            self._catch_up()
+            table = self._queue.votes_by_row()
+            return [(int(a), int(r), int(u)) for a, r, u in table[table.any(axis=1)]]
+
+    # What a reviewer does
+
+    def judge(self, at: FindingId, text: str, decision: Decision, reviewer: str) -> None:
+        """Write a verdict on `text`. Raises ReviewConflictError where the finding has another text now."""
+
+        def review(reviewed: ReviewedImage) -> Review:
+            finding = _unchanged(reviewed, at.anomaly, text)
+            return new_review(reviewed.annotation, at.anomaly, finding.anomaly, reviewer, decision)
+
+        self._write(at.image, review)
+
+    def edit(
+        self, at: FindingId, text: str, version: Anomaly, reviewer: str, decision: Decision | None = None
+    ) -> None:
+        """Write a new version of a finding, with a verdict on it where there is a `decision`.
+
+        What the model said of it besides (objects, agents) goes on. Raises ReviewConflictError as `judge`.
+        """
+
+        def review(reviewed: ReviewedImage) -> Review:
+            finding = _unchanged(reviewed, at.anomaly, text)
+            rewritten = finding.anomaly.model_copy(update={name: getattr(version, name) for name in _EDITED})
+            _check_box(rewritten, reviewed.annotation)
+            return new_review(
+                reviewed.annotation, at.anomaly, finding.anomaly, reviewer, decision, version=rewritten
+            )
+
+        self._write(at.image, review)
+
+    def move_box(self, at: FindingId, text: str, box: Box | None, reviewer: str) -> None:
+        """Write where a finding is, in place of where it was; verdicts on its text stand.
+
+        Raises ReviewConflictError as `judge`, UsageError for a box outside the picture.
+        """
+
+        def review(reviewed: ReviewedImage) -> Review:
+            finding = _unchanged(reviewed, at.anomaly, text)
+            moved = finding.anomaly.model_copy(update={"box": box})
+            _check_box(moved, reviewed.annotation)
+            return new_review(reviewed.annotation, at.anomaly, finding.anomaly, reviewer, version=moved)
+
+        self._write(at.image, review)
+
+    def add(self, image: str, anomaly: Anomaly, reviewer: str) -> FindingId:
+        """Write a finding that the model missed, accepted by whoever adds it; its id. Raises UsageError."""
+        place = 0
+
+        def review(reviewed: ReviewedImage) -> Review:
+            nonlocal place
+            place = reviewed.next_index
+            if sum(each.original is None for each in reviewed.anomalies) >= MOST_ADDED:
+                raise UsageError(f"This image has {MOST_ADDED} added findings; more is none the wiser")
+            _check_box(anomaly, reviewed.annotation)
+            return new_review(reviewed.annotation, place, None, reviewer, "accept", version=anomaly)
+
+        self._write(image, review)
+        return FindingId(image, place)
+
+    def undo(self, reviewer: str) -> FindingId | None:
+        """Take this reviewer's last step back, by a line of its own; its finding, None without a step.
+
+        Raises ReviewConflictError where others have built on it.
+        """
+        with self._lock, self._log.locked():
+            self._catch_up()
+            steps = self._steps.get(reviewer)
+            if not steps:
+                return None
+            key, place, line = steps[-1]
+            image = self._images[self._numbers[key]]
+            reviewed, lines = self._reviewed(image)
+            review = new_review(reviewed.annotation, place, None, reviewer, undoes=line)
+            after = review_image(reviewed.annotation, [*lines, review])
+            if len(after.stale) > len(reviewed.stale):
+                raise ReviewConflictError(
+                    "Somebody else has judged or edited this text since, so it cannot be taken back",
+                    remedy="Edit the finding anew instead.",
+                )
+            self._log.append([review])
+            self._catch_up()
+            gone = all(each.index != place for each in after.anomalies)
+            return FindingId(key, 0 if gone and reviewed.annotation.anomalies else place)
+
+    # Within
+
+    def _write(self, key: str, make: Callable[[ReviewedImage], Review]) -> None:
+        with self._lock, self._log.locked():
+            self._catch_up()
+            number = self._numbers.get(key)
+            if number is None:
+                raise UsageError("There is no such image in this run", remedy="Load the page again.")
+            reviewed, _ = self._reviewed(self._images[number])
+            self._log.append([make(reviewed)])
+            self._catch_up()
+
+    def _load(self) -> None:
+        self._read = open_run(self.folder)
+        self._state = _state(self._read.file)
+        self._images: list[_Image] = []
+        self._numbers: dict[str, int] = {}
+        self._rows: dict[FindingId, int] = {}
+        self._steps: dict[str, deque[tuple[str, int, str]]] = {}
+        self._undone: dict[str, tuple[str, tuple[str, int, str]]] = {}
+        self._end = 0
+        rows: list[Row] = []
+        for image, record in self._records():
+            number = len(self._images)
+            self._images.append(image)
+            self._numbers[image.key] = number
+            for place, (anomaly, doubt) in enumerate(zip(record.anomalies, doubts(record), strict=True)):
+                self._rows[FindingId(image.key, place)] = len(rows)
+                rows.append(Row(number, place, doubt.value, anomaly.kind, anomaly.found_by or ()))
+        self._queue = ReviewQueue(rows, self._per_finding)
+        self._catch_up()
+
+    def _records(self) -> list[tuple[_Image, Annotation]]:
+        """The last record of each image, in the order of the file; one still being written is left out."""
+        records: dict[str, tuple[_Image, Annotation]] = {}
+        offset = 0
+        with self._read.file.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    try:
+                        record = parse_line(line, Annotation, self._read.file, number)
+                    except RecordError:
+                        if line.endswith(b"\n"):
+                            raise
+                        break
+                    key = sha256(record.image.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+                    image = _Image(record.image, key, record.sha256, offset, len(line), [])
+                    records[record.image] = image, record
+                offset += len(line)
+        return list(records.values())
+
+    def _catch_up(self) -> None:
+        """Take up what was added to the log, by whomever. Raises RecordError for an invalid line.
+
+        Records that a run adds meanwhile wait for `refresh`; where it has put its file in order, all is read
+        anew, as every record may lie elsewhere.
+        """
+        file, records = _state(self._read.file)
+        if file != self._state[0] or records < self._state[1]:
+            self._load()
+            return
+        size = self._log.path.stat().st_size if self._log.path.is_file() else 0
+        if size == self._end:
+            return
+        if size < self._end:  # somebody has put another file in its place
+            self._load()
+            return
+        touched: dict[int, None] = {}
+        for start, end, review in self._log.lines_from(self._end):
+            self._end = end
+            key = sha256(review.image.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+            number = self._numbers.get(key)
+            if number is not None:
+                self._images[number].lines.append((start, end))
+                touched[number] = None
+                self._remember(key, review)
+        for number in touched:
+            self._take_up(number)
+
+    def _remember(self, key: str, review: Review) -> None:
+        if review.id is None:
+            return
+        step = (key, review.anomaly, review.id)
+        if review.undoes is None:
+            self._steps.setdefault(review.reviewer, deque(maxlen=UNDO_STEPS)).append(step)
+        elif review.undoes in self._undone:
+            reviewer, step = self._undone.pop(review.undoes)
+            self._steps.setdefault(reviewer, deque(maxlen=UNDO_STEPS)).append(step)
+        else:
+            for reviewer, steps in self._steps.items():
+                for step in reversed(steps):
+                    if step[2] == review.undoes:
+                        steps.remove(step)
+                        self._undone[review.id] = reviewer, step
+                        return
+
+    def _take_up(self, number: int) -> None:
+        image = self._images[number]
+        reviewed, _ = self._reviewed(image)
+        there = {each.index for each in reviewed.anomalies}
+        for each in reviewed.anomalies:
+            at = FindingId(image.key, each.index)
+            if at not in self._rows:
+                self._rows[at] = self._queue.add(
+                    Row(number, each.index, ADDED, each.anomaly.kind, each.anomaly.found_by or (), True)
+                )
+            edited = each.edited_by is not None
+            standing = Standing(each.votes, each.decision, each.tied, edited)
+            self._queue.set(self._rows[at], standing)
+        for row in self._queue.rows_of(number):
+            if int(self._queue.anomaly[row]) not in there:
+                self._queue.set(row, Standing(gone=True))
+
+    def _reviewed(self, image: _Image) -> tuple[ReviewedImage, list[Review]]:
+        with self._read.file.open("rb") as file:
+            line = os.pread(file.fileno(), image.length, image.offset)
+        record = parse_line(line, Annotation, self._read.file, 1)
+        if record.image != image.name:
+            raise RecordError("the file has changed since", path=self._read.file, line=1, field="image")
+        lines = self._log.lines_at(image.lines) if image.lines else []
+        return review_image(record, lines), lines
+
+    def _row(self, at: FindingId) -> int:
+        row = self._rows.get(at)
+        if row is None:
+            raise UsageError("There is no such finding in this run", remedy="Load the page again.")
+        return row
+
+    def _id(self, row: int) -> FindingId:
+        return FindingId(self._images[int(self._queue.image[row])].key, int(self._queue.anomaly[row]))
+
+
+# What people change of a finding; the rest of it goes on as the model said it.
+_EDITED = ("name", "phenomenon", "reasoning", "severity", "kind", "box")
+
+
+def _finding(reviewed: ReviewedImage, place: int) -> ReviewedAnomaly:
+    for each in reviewed.anomalies:
+        if each.index == place:
+            return each
+    raise ReviewConflictError("This finding has been taken back meanwhile", remedy="Go on with the next one.")
+
+
+def _unchanged(reviewed: ReviewedImage, place: int, text: str) -> ReviewedAnomaly:
+    finding = _finding(reviewed, place)
+    if quadruple_sha256(finding.anomaly) != text:
+        raise ReviewConflictError(
+            "The text has been changed meanwhile", remedy="Read it as it is now, and judge it again."
+        )
+    return finding
+
+
+def _check_box(anomaly: Anomaly, record: Annotation) -> None:
+    """Raises UsageError for a box outside the picture, where its size is known."""
+    if anomaly.box is None or record.width is None or record.height is None:
+        return
+    if anomaly.box[2] > record.width or anomaly.box[3] > record.height:
+        raise UsageError(
+            f"The box reaches beyond the picture, which is {record.width} × {record.height}",
+            remedy="Draw it anew.",
+        )
+
+
+def _state(file: Path) -> tuple[int, int]:
+    """Which file it is, and how long."""
+    status = file.stat()
+    return status.st_ino, status.st_size
