@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -21,13 +21,13 @@ class Agreement:
     judgements: int
 
 
-def krippendorff_alpha(units: Iterable[Mapping[Hashable, int] | Iterable[Hashable]]) -> Agreement:
+def krippendorff_alpha(units: Iterable[Mapping[str, int] | Iterable[str]]) -> Agreement:
     """α for nominal data, with any number of judgements a unit: those with fewer than two say nothing.
 
     A unit is its values, one a judgement, or their counts. Krippendorff, Computing Krippendorff's
     Alpha-Reliability (2011), section C: α = 1 − (n − 1) Σ o_ck / Σ n_c·n_k over values c ≠ k.
     """
-    totals: Counter[Hashable] = Counter()
+    totals: Counter[str] = Counter()
     observed = 0.0
     judged_twice = 0
     for unit in units:

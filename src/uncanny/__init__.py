@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     from uncanny.eval.detect.run import detect as detect
     from uncanny.eval.detect.run import detect_async as detect_async
     from uncanny.eval.detect.score import DetectScore as DetectScore
+    from uncanny.eval.export.reading import ImportResult as ImportResult
+    from uncanny.eval.export.reading import import_annotations as import_annotations
+    from uncanny.eval.export.reading import import_reviews as import_reviews
+    from uncanny.eval.export.run import ExportResult as ExportResult
+    from uncanny.eval.export.run import export as export
     from uncanny.eval.report import report as report
     from uncanny.images import PixelPolicy as PixelPolicy
     from uncanny.models.base import Capabilities as Capabilities
@@ -99,6 +104,8 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.detect.forecast": "DetectForecast detect_forecast",
         "uncanny.eval.detect.run": "DetectRun detect detect_async",
         "uncanny.eval.detect.score": "DetectScore",
+        "uncanny.eval.export.reading": "ImportResult import_annotations import_reviews",
+        "uncanny.eval.export.run": "ExportResult export",
         "uncanny.eval.report": "report",
         "uncanny.images": "PixelPolicy",
         "uncanny.models.base": "Capabilities ModelRequest ModelResponse Tokens",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
 from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+import orjson
 from pydantic import BaseModel, ValidationError
 
 from uncanny.errors import RecordError, StorageError, UsageError
@@ -47,6 +49,57 @@ def open_to_read(path: Path) -> BinaryIO | None:
             f"{path} cannot be opened: {error.strerror}",
             remedy=f"Move what is in the way, or name another run with {option('out')}.",
         ) from error
+
+
+class LinesByImage(Mapping[str, list[tuple[int, bytes]]]):
+    """The lines about each image with their numbers from 1, as the file was when this was made.
+
+    They are read when they are asked for: memory grows by 16 bytes a line and the names of images. An
+    incomplete last line is left out; of one that names no image the name is the empty string.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """No lines where there is no file. Raises UsageError where it cannot be opened."""
+        self.path, self.lines = path, 0
+        self._places: dict[str, array[int]] = {}
+        reader = open_to_read(path)
+        if reader is None:
+            return
+        offset = 0
+        with reader:
+            for number, line in enumerate(reader, start=1):
+                if line.strip() and (image := _image_of(line)) is not None:
+                    self._places.setdefault(image, array("q")).extend((offset, number))
+                    self.lines += 1
+                offset += len(line)
+
+    def __getitem__(self, image: str) -> list[tuple[int, bytes]]:
+        places = self._places[image]
+        with self.path.open("rb") as file:
+            lines = []
+            for offset, number in zip(places[::2], places[1::2], strict=True):
+                file.seek(offset)
+                lines.append((number, file.readline()))
+            return lines
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, image: object) -> bool:
+        return image in self._places
+
+
+def _image_of(line: bytes) -> str | None:
+    """The empty string where it says none; None for an incomplete last line."""
+    try:
+        content = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return "" if line.endswith(b"\n") else None
+    image = content.get("image") if isinstance(content, dict) else None
+    return image if isinstance(image, str) else ""
 
 
 def open_to_append(path: Path) -> FileIO:

@@ -8,7 +8,6 @@ verdict is about a text: where the text is another one now, it does not count fo
 from __future__ import annotations
 
 import os
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ from filelock import FileLock, Timeout
 from pydantic import AfterValidator, Field, StringConstraints
 
 from uncanny.errors import RecordError, RunLockedError, StorageError, UsageError
-from uncanny.records.jsonl import append_whole, open_to_append, open_to_read, parse_line
+from uncanny.records.jsonl import LinesByImage, append_whole, open_to_append, open_to_read, parse_line
 from uncanny.schema import Annotation, Anomaly, Record
 
 REVIEWS: Final = "reviews.jsonl"
@@ -365,54 +364,38 @@ class ReviewLog:
 
 
 class ReviewsByImage(Mapping[str, Sequence[Review]]):
-    """The lines about each image that were there when this was made, in their order.
+    """The lines about each image that were there when this was made, in their order, read when asked for.
 
-    Memory grows by 8 bytes a line and the names of images, not by the lines.
+    Memory grows by 16 bytes a line and the names of images, not by the lines.
     """
 
     def __init__(self, log: ReviewLog) -> None:
-        self._path = log.path
-        self._places: dict[str, array[int]] = {}
-        self.lines = 0
+        """Raises UsageError, RecordError for a line that names no image."""
         log._check_no_link()
-        reader = open_to_read(log.path)
-        if reader is None:
-            return
-        offset = 0
-        with reader:
-            for number, line in enumerate(reader, start=1):
-                if line.strip():
-                    try:
-                        image = orjson.loads(line)["image"]
-                    except (orjson.JSONDecodeError, KeyError, TypeError):
-                        if not line.endswith(b"\n"):
-                            return
-                        parse_line(line, Review, log.path, number)  # which says what is wrong with it
-                        raise
-                    if not isinstance(image, str):
-                        parse_line(line, Review, log.path, number)
-                    self._places.setdefault(image, array("q")).extend((offset, number))
-                    self.lines += 1
-                offset += len(line)
+        self._lines = LinesByImage(log.path)
+        if "" in self._lines:
+            self._read("")
+
+    @property
+    def lines(self) -> int:
+        """How many there are, of all images."""
+        return self._lines.lines
 
     def __getitem__(self, image: str) -> Sequence[Review]:
         """Raises KeyError for an image nobody has said anything of, RecordError for an invalid line."""
-        places = self._places[image]
-        reviews = []
-        with self._path.open("rb") as file:
-            for offset, number in zip(places[::2], places[1::2], strict=True):
-                file.seek(offset)
-                reviews.append(parse_line(file.readline(), Review, self._path, number))
-        return reviews
+        return self._read(image)
+
+    def _read(self, image: str) -> Sequence[Review]:
+        return [parse_line(line, Review, self._lines.path, number) for number, line in self._lines[image]]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._lines)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._lines)
 
     def __contains__(self, image: object) -> bool:
-        return image in self._places
+        return image in self._lines
 
 
 def _mend_end(file: int, path: Path) -> None:

@@ -1,0 +1,214 @@
+"""What is exported of a run: its images, one at a time, with the findings that are wanted of each.
+
+Findings are as reviewers left them: the latest text and box, and what was added. Verified are those that a
+majority accepts; only they go out unless more is asked for. Nothing here holds more than one image.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Final, Literal
+
+from uncanny.errors import ImageError, UsageError
+from uncanny.eval.common.image_files import read_bytes, repeated_images, take_apart
+from uncanny.eval.common.runs import ReadRun, stream_annotations
+from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
+from uncanny.images.file_bytes import read_image_file
+from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, ReviewLog, review_image
+from uncanny.schema import Annotation, Source
+from uncanny.wording import option, shown
+
+Split = Literal["train", "test"]
+MOST_IMAGE_BYTES: Final = 2**30
+
+
+def split_of(digest: str, test_fraction: float) -> Split:
+    """The side an image is on, by a hash of its digest alone: whatever else is in the run, and for ever.
+
+    Its hash, and not the digest itself, so that those who sort images by digest do not sort by split.
+    """
+    number = int.from_bytes(sha256(f"uncanny split {digest}".encode()).digest()[:8], "big")
+    return "test" if number < test_fraction * 2**64 else "train"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which findings go out: those that reviewers accept, and besides what else is asked for.
+
+    `all`: also those that nobody has reviewed, or that reviewers are unsure of. `rejected`: also those.
+    """
+
+    all: bool = False
+    rejected: bool = False
+
+    def reason_against(self, finding: ReviewedAnomaly) -> str | None:
+        """What keeps a finding from going out, as counted; None where nothing does."""
+        match finding.decision:
+            case "accept":
+                return None
+            case "reject":
+                return None if self.rejected else "rejected"
+            case "unsure":
+                return None if self.all else "unsure"
+            case None:
+                return None if self.all else "unreviewed"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportImage:
+    """An image that goes out, with those of its `findings` findings that do.
+
+    `complete` says that people, or with `all` nobody, have to say no more of it: no finding was left out only
+    because it is unreviewed or unsure, so that the list is a whole one. `file` is where the picture lies, and
+    `digest` what it must have to be read; None where the record does not know it.
+    """
+
+    record: Annotation
+    anomalies: tuple[ReviewedAnomaly, ...]
+    complete: bool
+    source: Source | None
+    split: Split
+    file: Path
+    digest: str | None
+
+    def read(self) -> bytes | None:
+        """The picture's file, read whole; None where it is missing, or not the one the record is about."""
+        if self.digest == "":
+            return None
+        try:
+            data = read_image_file(self.file, MOST_IMAGE_BYTES)
+        except ImageError:
+            return None
+        return data if self.digest in (None, sha256(data).hexdigest()) else None
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """Images and findings that do not go out, by the reason; `stale` verdicts are about another text.
+
+    `verdicts` counts findings by how many verdicts of each kind they have, in the order of `DECISIONS`.
+    """
+
+    images: Counter[str] = field(default_factory=Counter)
+    anomalies: Counter[str] = field(default_factory=Counter)
+    stale: int = 0
+    verdicts: Counter[tuple[int, ...]] = field(default_factory=Counter)
+
+    def judge(self, finding: ReviewedAnomaly) -> None:
+        """Take a finding's verdicts into account for the agreement, whether or not it goes out."""
+        if len(finding.votes) > 1:
+            counts = Counter(finding.votes.values())
+            self.verdicts[tuple(counts[decision] for decision in DECISIONS)] += 1
+
+    def agreement(self) -> Agreement:
+        units = (
+            repeat(dict(zip(DECISIONS, counts, strict=True)), number)
+            for counts, number in self.verdicts.items()
+        )
+        return krippendorff_alpha(chain.from_iterable(units))
+
+
+def export_images(
+    read: ReadRun,
+    log: ReviewLog,
+    selection: Selection,
+    sources: Mapping[str, Source] | Source | None,
+    test_fraction: float,
+    left_out: LeftOut,
+) -> Iterator[ExportImage]:
+    """Images in the order of their records. What is left out is counted in `left_out`.
+
+    Failed and unreadable images stay out, unless a reviewer has added findings to them. Without `all` so do
+    those of whose findings nobody has judged any. Raises RecordError for an invalid line, UsageError.
+    """
+    reviews = log.by_image()
+    for record in stream_annotations(read.file):
+        image = review_image(record, reviews.get(record.image, ()))
+        left_out.stale += len(image.stale)
+        for each in image.anomalies:
+            left_out.judge(each)
+        if record.status in ("failed", "unreadable") and not any(each.added_by for each in image.anomalies):
+            left_out.images[record.status] += 1
+            continue
+        if not selection.all and not any(each.votes or each.added_by for each in image.anomalies):
+            left_out.images["unreviewed"] += 1
+            left_out.anomalies["unreviewed"] += len(image.anomalies)
+            continue
+        reasons = [selection.reason_against(each) for each in image.anomalies]
+        left_out.anomalies.update(reason for reason in reasons if reason is not None)
+        digest = record.sha256 or sha256(record.image.encode()).hexdigest()
+        yield ExportImage(
+            record,
+            tuple(each for each, reason in zip(image.anomalies, reasons, strict=True) if reason is None),
+            not {"unreviewed", "unsure"} & set(reasons),
+            _source(record, sources),
+            split_of(digest, test_fraction),
+            read.picture(record.image),
+            read.digest(record),
+        )
+
+
+def _source(record: Annotation, sources: Mapping[str, Source] | Source | None) -> Source | None:
+    if isinstance(sources, str):
+        return sources
+    if sources is not None:
+        return sources.get(record.image)
+    said = (record.model_extra or {}).get("source", getattr(record, "source", None))
+    return said if said in ("generated", "real") else None
+
+
+def read_sources(source: str | Path | None) -> Mapping[str, Source] | Source | None:
+    """What images are: `generated` or `real` for all, or a file with `image` and `source`; None as recorded.
+
+    Raises UsageError for anything else.
+    """
+    if source is None or source == "generated" or source == "real":
+        return source  # type: ignore[return-value]
+    path = Path(source)
+    if not path.is_file():
+        raise UsageError(
+            f"{option('source')} is generated, real or a file, not {shown(str(source))}",
+            remedy="A file has records with `image` and `source`.",
+        )
+    entries, problems = take_apart(read_bytes(path), path)
+    problems += repeated_images(entries)
+    sources: dict[str, Source] = {}
+    for entry in entries:
+        value = entry.value.get("source") if isinstance(entry.value, dict) else entry.value
+        if value not in ("generated", "real"):
+            raise UsageError(
+                f"{path}: the source of {shown(entry.image)} is {shown(value)}",
+                remedy="Write generated or real.",
+            )
+        sources[entry.image] = value
+    if problems:
+        raise UsageError(f"{path}: {problems[0]}", remedy="Correct the file.")
+    return sources
+
+
+def review_fields(finding: ReviewedAnomaly) -> dict[str, object]:
+    """What reviewers made of a finding, as all forms say it: without the names of people.
+
+    `edited` says that the text or the box is a reviewer's, `added` that all of it is.
+    """
+    counts = Counter(finding.votes.values())
+    return {
+        "decision": finding.decision,
+        **{decision: counts[decision] for decision in DECISIONS},
+        "edited": finding.edited_by is not None,
+        "added": finding.added_by is not None,
+    }
+
+
+def clipped_box(finding: ReviewedAnomaly, record: Annotation) -> tuple[int, int, int, int] | None:
+    """The finding's box within the picture; None where it has none, or none of it is in the picture."""
+    box = finding.anomaly.box
+    if box is None or record.width is None or record.height is None:
+        return box
+    clipped = (box[0], box[1], min(box[2], record.width), min(box[3], record.height))
+    return clipped if clipped[0] < clipped[2] and clipped[1] < clipped[3] else None

@@ -1,0 +1,118 @@
+"""A folder as the Hugging Face Hub has data sets: Parquet with the pictures in it, a split a file, a card.
+
+`datasets.load_dataset(FOLDER)` reads it as it is, pictures decoded, and it can be uploaded. Written with
+pyarrow alone, a few megabytes at a time; the library's own writer would hold or cache all of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from uncanny.eval.export.data import ExportImage, Split
+from uncanny.eval.export.formats.parquet import fields, pyarrow, row
+from uncanny.eval.export.writer import ExportJob, FormatWriter
+
+_BYTES_AT_ONCE: Final = 64 * 2**20
+_ROWS_AT_ONCE: Final = 100
+_CARD = """\
+---
+task_categories:
+- image-to-text
+- object-detection
+tags:
+- uncanny
+- ai-generated-images
+configs:
+- config_name: default
+  data_files:
+{files}---
+
+# Semantic anomalies
+
+An image a row: the picture, and what is wrong with it as quadruples (name, phenomenon, reasoning, severity;
+0 = cannot be real, 100 = fully realistic), with boxes `[x0, y0, x1, y1]` in pixels where they are known, and
+what reviewers said. Written by `uncanny export`.
+
+| Split | Images | Anomalies |
+| --- | --- | --- |
+{rows}
+"""
+
+
+class HfWriter(FormatWriter):
+    """A split is there where an image is on its side. A picture that is missing or changed is null."""
+
+    name = "hf"
+
+    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
+        super().__init__(target, place, job)
+        arrow = pyarrow("pyarrow")
+        picture = arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())])
+        columns = [arrow.field("image", picture), *(each for each in fields() if each.name != "image")]
+        # What `datasets` looks for: without it, the pictures would come as bytes.
+        features = {"info": {"features": {each.name: _feature(each.type) for each in columns}}}
+        features["info"]["features"]["image"] = {"_type": "Image"}
+        self._schema = arrow.schema(columns, metadata={"huggingface": orjson.dumps(features).decode()})
+        self._data = target / "data"
+        self._data.mkdir()
+        self._files: dict[Split, Any] = {}
+        self._rows: dict[Split, list[dict[str, Any]]] = {"train": [], "test": []}
+        self._bytes: dict[Split, int] = {"train": 0, "test": 0}
+        self._counts: dict[Split, list[int]] = {"train": [0, 0], "test": [0, 0]}
+
+    def add(self, image: ExportImage) -> None:
+        data, split = image.read(), image.split
+        if data is None:
+            self.note("pictures missing or changed, null")
+        picture = None if data is None else {"bytes": data, "path": _file_name(image.record.image)}
+        self._rows[split].append(row(image, "") | {"image": picture})
+        self._bytes[split] += len(data or b"")
+        self._counts[split][0] += 1
+        self._counts[split][1] += len(image.anomalies)
+        if len(self._rows[split]) >= _ROWS_AT_ONCE or self._bytes[split] >= _BYTES_AT_ONCE:
+            self._write(split)
+
+    def _write(self, split: Split) -> None:
+        if split not in self._files:
+            # A page index lets readers take single rows: groups with pictures are large.
+            self._files[split] = pyarrow("pyarrow.parquet").ParquetWriter(
+                self._data / f"{split}.parquet", self._schema, compression="zstd", write_page_index=True
+            )
+        table = pyarrow("pyarrow").Table.from_pylist(self._rows[split], self._schema)
+        self._files[split].write_table(table)
+        self._rows[split], self._bytes[split] = [], 0
+
+    def finish(self) -> None:
+        for split in self._rows:
+            if self._rows[split] or (
+                split == "train" and not any(count for count, _ in self._counts.values())
+            ):
+                self._write(split)
+        self.close()
+        splits: tuple[Split, ...] = tuple(split for split in self._rows if split in self._files)
+        card = _CARD.format(
+            files="".join(f"  - split: {split}\n    path: data/{split}.parquet\n" for split in splits),
+            rows="\n".join("| {} | {:,} | {:,} |".format(split, *self._counts[split]) for split in splits),
+        )
+        (self.target / "README.md").write_text(card, encoding="utf-8")
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+
+
+def _feature(kind: Any) -> Any:
+    """An Arrow type in the words of `datasets`."""
+    types = pyarrow("pyarrow.types")
+    if types.is_struct(kind):
+        return {each.name: _feature(each.type) for each in kind}
+    if types.is_list(kind):
+        return {"feature": _feature(kind.value_type), "_type": "List"}
+    return {"dtype": str(kind), "_type": "Value"}
+
+
+def _file_name(image: str) -> str:
+    return image.rsplit("/", 1)[-1]

@@ -1,0 +1,138 @@
+"""labelme: a JSON file an image, each box a rectangle whose flags are the verdicts.
+
+What labelme has no key for stands under `uncanny`, in a shape and, for findings without a box, in the file:
+labelme keeps keys that it does not know when it saves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from uncanny.errors import UsageError
+from uncanny.eval.export.data import ExportImage, clipped_box
+from uncanny.eval.export.formats.coco import attributes_of, json_object, objects
+from uncanny.eval.export.returned import NO_KIND, Returned, pixel_box, returned_anomaly
+from uncanny.eval.export.writer import ExportJob, FormatWriter
+from uncanny.records.reviews import DECISIONS
+from uncanny.schema import KINDS
+
+VERSION: Final = "5.5.0"
+KEY: Final = "uncanny"
+_LONGEST: Final = 80
+
+
+class LabelmeWriter(FormatWriter):
+    """Files are named after the images and, since two may be called the same, their digests."""
+
+    name = "labelme"
+
+    def __init__(self, target: Path, place: Path, job: ExportJob) -> None:
+        super().__init__(target, place, job)
+        self._used: set[str] = set()
+        (target / "labels.txt").write_text("\n".join((*KINDS, NO_KIND)) + "\n")
+        # `labelme --labels labels.txt --flags … --labelflags flags.yaml` offers the verdicts.
+        (target / "flags.yaml").write_text(f".*: [{', '.join(DECISIONS)}]\n")
+
+    def add(self, image: ExportImage) -> None:
+        record = image.record
+        shapes, others = [], []
+        for each in image.anomalies:
+            box, attributes = clipped_box(each, record), attributes_of(each)
+            if box is None:
+                others.append(attributes)
+                self.note(f"without a box, under {KEY}")
+                continue
+            shapes.append(
+                {
+                    "label": each.anomaly.kind or NO_KIND,
+                    "points": [[float(box[0]), float(box[1])], [float(box[2]), float(box[3])]],
+                    "group_id": None,
+                    "description": f"{each.anomaly.name}: {each.anomaly.phenomenon}",
+                    "shape_type": "rectangle",
+                    "flags": {decision: each.decision == decision for decision in DECISIONS},
+                    "mask": None,
+                    KEY: attributes,
+                }
+            )
+        content = {
+            "version": VERSION,
+            "flags": {},
+            "shapes": shapes,
+            "imagePath": self.reference(image),
+            "imageData": None,
+            "imageHeight": record.height,
+            "imageWidth": record.width,
+            KEY: {"run_image": record.image, "sha256": record.sha256, "without_box": others},
+        }
+        file = self.target / f"{self._file_name(image)}.json"
+        file.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+
+    def _file_name(self, image: ExportImage) -> str:
+        stem = re.sub(r"[^\w.-]+", "_", Path(image.record.image).stem).strip("._")[:_LONGEST] or "image"
+        name = wanted = f"{stem}-{(image.record.sha256 or '')[:8]}".rstrip("-")
+        number = 1
+        while name.casefold() in self._used:
+            number += 1
+            name = f"{wanted}-{number}"
+        self._used.add(name.casefold())
+        return name
+
+    def finish(self) -> None:
+        """Each file is complete as it is."""
+
+    close = finish
+
+
+def read(file: Path) -> Iterator[Returned]:
+    """Shapes of one labelme file; of other shapes than rectangles what is around them. Raises UsageError."""
+    content = json_object(file)
+    about = content.get(KEY)
+    about = about if isinstance(about, dict) else {}
+    name = about.get("run_image") or content.get("imagePath")
+    if not isinstance(name, str):
+        raise UsageError(f"{file} names no image", remedy="Give a file that labelme has saved.")
+    width, height = content.get("imageWidth"), content.get("imageHeight")
+    size = (width if isinstance(width, int) else None, height if isinstance(height, int) else None)
+    sha256 = about.get("sha256") if isinstance(about.get("sha256"), str) else None
+    for number, shape in enumerate(objects(content, "shapes", file)):
+        own = shape.get(KEY)
+        attributes: dict[str, Any] = own if isinstance(own, dict) else {}
+        where = f"shape {number}"
+        try:
+            xs, ys = zip(*shape["points"], strict=True)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"{file}, {where}: has no points", remedy="Draw it again.") from error
+        flags = shape.get("flags")
+        decisions = [each for each in DECISIONS if isinstance(flags, dict) and flags.get(each) is True]
+        label = shape.get("label")
+        fields = dict(attributes)
+        fields["box"] = pixel_box(min(xs), min(ys), max(xs), max(ys), size, f"{file}, {where}")
+        fields |= {"kind": label} if label in (*KINDS, NO_KIND) else {}
+        yield Returned(
+            image=name,
+            sha256=sha256,
+            size=size,
+            where=where,
+            index=attributes.get("index"),
+            text_sha256=attributes.get("text_sha256"),
+            decision=decisions[0] if len(decisions) == 1 else None,
+            anomaly=returned_anomaly(fields),
+        )
+    others = about.get("without_box")
+    for number, attributes in enumerate(others if isinstance(others, list) else ()):
+        if isinstance(attributes, dict):
+            yield Returned(
+                image=name,
+                sha256=sha256,
+                size=size,
+                where=f"finding {number} without a box",
+                index=attributes.get("index"),
+                text_sha256=attributes.get("text_sha256"),
+                decision=attributes.get("decision"),
+                anomaly=returned_anomaly(attributes),
+            )

@@ -1,0 +1,446 @@
+"""What people did in other tools, back into a run: verdicts, texts and boxes as lines of its `reviews.jsonl`.
+
+`import_reviews` compares a file with what stands in the run, and logs what is different; `import_annotations`
+makes a file of annotations of one that belongs to no run. Files are read whole or refused with all that is
+wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import orjson
+from pydantic import ValidationError
+
+from uncanny.errors import ItemsError, Problem, UncannyError, UsageError
+from uncanny.eval.common.runs import ReadRun, open_run, stream_annotations
+from uncanny.eval.common.tables import Table, TableResult
+from uncanny.eval.export.data import clipped_box
+from uncanny.eval.export.formats import FORMATS
+from uncanny.eval.export.formats.coco import SIDECAR
+from uncanny.eval.export.formats.cvat import in_xml
+from uncanny.eval.export.returned import TEXTS, Returned
+from uncanny.parameters import check_parameters
+from uncanny.records.jsonl import LinesByImage, parse_line, read_records, write_atomically
+from uncanny.records.reviews import (
+    DECISIONS,
+    Decision,
+    Review,
+    ReviewedAnomaly,
+    ReviewedImage,
+    ReviewLog,
+    new_review,
+    quadruple_sha256,
+    review_image,
+)
+from uncanny.schema import Annotation, Anomaly
+from uncanny.wording import either, option, shown
+
+ReadName = Literal["jsonl", "csv", "coco", "labelstudio", "labelme", "cvat", "reviews"]
+READ_NAMES: Final = (*(name for name, each in FORMATS.items() if each.reads), "reviews")
+_REVIEWS: Final = "reviews"
+_CHANGES: Final = (*TEXTS, "severity", "kind")
+_NEVER_READ: Final = (SIDECAR, "export.json", "run.json")
+Files = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ImportResult(TableResult):
+    """What came of an import: findings read, and by what came of each how many.
+
+    Of reviews `verdicts`, `edited` texts or boxes and `added` findings are new lines in the log; `unchanged`
+    said nothing new, `stale` were about a text that is another one now.
+    """
+
+    file: Path
+    findings: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"file": str(self.file), "findings": self.findings, **self.counts}
+
+    def tables(self) -> tuple[Table, ...]:
+        names = tuple(self.counts)
+        cells = (str(self.file), f"{self.findings:,}", *(f"{self.counts[name]:,}" for name in names))
+        return (Table(("File", "Findings", *(name.capitalize() for name in names)), (cells,)),)
+
+
+def import_reviews(
+    files: Files,
+    run: str | PathLike[str],
+    *,
+    format: ReadName | None = None,
+    reviewer: str | None = None,
+) -> ImportResult:
+    """Log in a run what people did with an export of it in another tool; the same file again changes nothing.
+
+    `files` are one or several of the forms of `export` that tools give back, or logs of reviews from another
+    copy of the run; folders stand for such files in them. `format` is told by the content unless given.
+    `reviewer` is whose the changes are; of Label Studio, those who submitted them unless given.
+
+    A verdict counts where it is not what stood in the run already; of Label Studio, whatever is submitted. A
+    text or box that is different becomes a new version, a box without a finding a new finding, which needs
+    all four fields. Raises ItemsError with all that is wrong, UsageError; nothing is logged then.
+
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> table = uncanny.export(run, to="csv", out=out.with_suffix(".csv"), all=True).files["csv"]
+    >>> _ = table.write_text(table.read_text().replace(",,0,0,0,", ",accept,0,0,0,"))
+    >>> uncanny.import_reviews(table, run, reviewer="ann").counts["verdicts"] > 0
+    True
+    """
+    check_parameters(run=run)
+    read = open_run(Path(run))
+    read.folder.check_links()
+    log = ReviewLog.of_run(read.folder.path)
+    sources = _sources(files, format)
+    with log.locked():
+        state = _RunState(read, log)
+        reviews: list[Review] = []
+        counts = Counter({"verdicts": 0, "edited": 0, "added": 0, "unchanged": 0, "stale": 0})
+        problems: list[Problem] = []
+        findings = 0
+        for name, file in sources:
+            if name == _REVIEWS:
+                lines = list(read_records(file, Review))
+                findings += len(lines)
+                fresh = state.not_logged(lines)
+                counts["verdicts"] += len(fresh)
+                counts["unchanged"] += len(lines) - len(fresh)
+                reviews += fresh
+                continue
+            returned = FORMATS[name].load_reader()(file)
+            for image, group in groupby(returned, key=lambda each: (each.image, each.sha256)):
+                entries = list(group)
+                findings += sum(each.anomaly is not None or each.decision is not None for each in entries)
+                record = state.record(*image)
+                if record is None:
+                    problems.append(Problem(image[0], None, f"{file}: the run has no such image"))
+                    continue
+                changes = _Changes(state.reviewed(record), reviewer, counts)
+                for entry in entries:
+                    try:
+                        changes.take(entry)
+                    except UncannyError as error:
+                        problems.append(Problem(image[0], None, f"{file}, {entry.where}: {error}"))
+                reviews += changes.reviews
+        if problems:
+            raise ItemsError(
+                "This cannot be imported", problems, remedy="Correct the files; nothing was written."
+            )
+        if reviews:
+            log.append(reviews)
+    return ImportResult(log.path, findings, dict(counts))
+
+
+def import_annotations(
+    files: Files,
+    out: str | PathLike[str],
+    *,
+    format: ReadName | None = None,
+    force: bool = False,
+) -> ImportResult:
+    """Make a file of annotations of boxes with name, phenomenon, reasoning and severity from another tool.
+
+    For what belongs to no run: truth for `uncanny semantic`, for example. Findings that are marked as
+    rejected are left out. `files` and `format` as of `import_reviews`, without logs of reviews. Raises
+    ItemsError that names each finding without one of the four fields, UsageError.
+
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> boxes = uncanny.export(run, to="coco", out=out.with_name("coco"), all=True).files["coco"]
+    >>> uncanny.import_annotations(boxes, out.with_name("truth.jsonl")).counts["images"]
+    1
+    """
+    check_parameters(out=out, force=force)
+    target = Path(out)
+    if target.exists() and not force:
+        raise UsageError(
+            f"{target} is there already",
+            remedy=f"Name another file, or replace it with {option('force', True)}.",
+        )
+    images: dict[str, list[Returned]] = {}
+    names = set()
+    for name, file in _sources(files, format):
+        if name == _REVIEWS:
+            raise UsageError(
+                f"{file} is a log of reviews, which belongs to a run",
+                remedy=f"Name the run with {either(python='import_reviews', command_line='--run')}.",
+            )
+        names.add(name)
+        for entry in FORMATS[name].load_reader()(file):
+            images.setdefault(entry.image, []).append(entry)
+    problems: list[Problem] = []
+    counts = Counter({"images": 0, "anomalies": 0, "rejected": 0})
+    records = []
+    for image, entries in sorted(images.items()):
+        anomalies = []
+        for entry in entries:
+            if _decision(entry) == "reject":
+                counts["rejected"] += 1
+            elif entry.anomaly is not None:
+                try:
+                    anomalies.append(_anomaly(entry.anomaly))
+                except UncannyError as error:
+                    problems.append(Problem(image, None, f"{entry.where}: {error}"))
+        sizes = [entry.size for entry in entries if None not in entry.size]
+        width, height = sizes[0] if sizes else (None, None)
+        records.append(
+            Annotation(
+                image=image,
+                sha256=next((entry.sha256 for entry in entries if entry.sha256), None),
+                width=width,
+                height=height,
+                status="ok",
+                anomalies=tuple(anomalies),
+                model="import",
+                prompts=f"import@{'+'.join(sorted(names))}",
+            )
+        )
+        counts["images"] += 1
+        counts["anomalies"] += len(anomalies)
+    if problems:
+        raise ItemsError(
+            "This cannot be imported", problems, remedy="Correct the files; nothing was written."
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(target, (record.model_dump_json().encode() + b"\n" for record in records))
+    return ImportResult(target, counts["anomalies"] + counts["rejected"], dict(counts))
+
+
+class _RunState:
+    """The records of a run by image, and what reviewers have said of each."""
+
+    def __init__(self, read: ReadRun, log: ReviewLog) -> None:
+        self._read, self._log = read, log
+        self._lines = LinesByImage(read.file)
+        self._reviews = log.by_image()
+        self._names: Mapping[str, str] | None = None
+
+    def record(self, image: str, sha256: str | None) -> Annotation | None:
+        """By name, by digest, or by a file name that is there once; None where there is none."""
+        name: str | None = image
+        if image not in self._lines:
+            name = self._by_other_names().get(sha256 or "") or self._by_other_names().get(_file_name(image))
+        if not name:
+            return None
+        number, line = self._lines[name][-1]
+        return parse_line(line, Annotation, self._read.file, number)
+
+    def reviewed(self, record: Annotation) -> ReviewedImage:
+        return review_image(record, self._reviews.get(record.image, ()))
+
+    def not_logged(self, reviews: Iterable[Review]) -> list[Review]:
+        known = {_line_key(each) for image in self._reviews for each in self._reviews[image]}
+        fresh = []
+        for review in reviews:
+            if (key := _line_key(review)) not in known:
+                known.add(key)
+                fresh.append(review)
+        return fresh
+
+    def _by_other_names(self) -> Mapping[str, str]:
+        """Names by digest and by file name; the empty string where several have it."""
+        if self._names is None:
+            names: dict[str, str] = {}
+            for record in stream_annotations(self._read.file):
+                for other in {record.sha256 or "", _file_name(record.image)} - {""}:
+                    names[other] = "" if other in names else record.image
+            self._names = names
+        return self._names
+
+
+class _Changes:
+    """What a file says of one image that the run does not have yet, as lines for its log."""
+
+    def __init__(self, image: ReviewedImage, reviewer: str | None, counts: Counter[str]) -> None:
+        self._image, self._reviewer, self._counts = image, reviewer, counts
+        self._findings = list(image.anomalies)
+        self._next = image.next_index
+        self.reviews: list[Review] = []
+
+    def take(self, entry: Returned) -> None:
+        """Raises UsageError for what cannot be taken."""
+        decision = _decision(entry)
+        if entry.anomaly is None and decision is None:
+            return
+        if entry.index is None:
+            self._add(entry, decision)
+            return
+        finding = next(
+            (
+                each
+                for each in self._findings
+                if each.index == entry.index and entry.text_sha256 in (None, quadruple_sha256(each.anomaly))
+            ),
+            None,
+        )
+        if finding is None:
+            self._counts["stale"] += 1
+            return
+        version = _version(finding, entry, self._image.annotation)
+        who = self._who(entry)
+        if decision is not None and version is None:
+            standing = finding.votes.get(who) == decision
+            if standing or (entry.reviewer is None and finding.decision == decision):
+                decision = None
+        if decision is None and version is None:
+            self._counts["unchanged"] += 1
+            return
+        if version is not None and entry.reviewer is None and decision == finding.decision:
+            decision = None  # what stood in the file before, of a text that was another one
+        self._log(finding.index, finding.anomaly, entry, decision, version)
+        self._counts["edited"] += version is not None
+        self._counts["verdicts"] += decision is not None
+
+    def _add(self, entry: Returned, decision: Decision | None) -> None:
+        if entry.anomaly is None:
+            raise UsageError("a verdict on no finding that the run has", remedy="Export the run again.")
+        anomaly = _anomaly(entry.anomaly)
+        text = quadruple_sha256(anomaly)
+        if any(
+            quadruple_sha256(each.anomaly) == text and each.anomaly.box == anomaly.box
+            for each in self._findings
+        ):
+            self._counts["unchanged"] += 1
+            return
+        self._log(self._next, None, entry, decision or "accept", anomaly)
+        self._findings.append(ReviewedAnomaly(self._next, anomaly, None, {}, self._who(entry)))
+        self._next += 1
+        self._counts["added"] += 1
+
+    def _log(
+        self,
+        index: int,
+        judged: Anomaly | None,
+        entry: Returned,
+        decision: Decision | None,
+        version: Anomaly | None,
+    ) -> None:
+        record = self._image.annotation
+        review = new_review(record, index, judged, self._who(entry), decision, version=version, at=entry.at)
+        self.reviews.append(review)
+
+    def _who(self, entry: Returned) -> str:
+        who = self._reviewer or entry.reviewer
+        if not who or not who.strip():
+            raise UsageError(
+                "the file does not say who has reviewed", remedy=f"Name them with {option('reviewer')}."
+            )
+        return who.strip()[:200]
+
+
+def _version(finding: ReviewedAnomaly, entry: Returned, record: Annotation) -> Anomaly | None:
+    """The finding as it came back; None where nothing of it is different."""
+    if entry.anomaly is None:
+        return None
+    now = finding.anomaly.model_dump()
+    changes = {
+        name: entry.anomaly[name]
+        for name in _CHANGES
+        if name in entry.anomaly and not _same(entry.anomaly[name], now[name])
+    }
+    if "kind" not in entry.anomaly and "box" in entry.anomaly and now["kind"] is not None:
+        changes["kind"] = None
+    box = entry.anomaly.get("box")
+    if box is not None and tuple(box) != clipped_box(finding, record):
+        changes["box"] = box
+    return _anomaly(now | changes) if changes else None
+
+
+def _same(value: object, other: object) -> bool:
+    """Texts that differ only in what a form cannot keep are the same."""
+    if isinstance(value, str) and isinstance(other, str):
+        return in_xml(value).split() == in_xml(other).split()
+    return value == other
+
+
+def _anomaly(fields: Mapping[str, Any]) -> Anomaly:
+    try:
+        return Anomaly.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise UsageError(
+            f"field {name!r}: {first['msg']}",
+            remedy="A finding needs name, phenomenon, reasoning and a severity from 0 to 100.",
+        ) from error
+
+
+def _decision(entry: Returned) -> Decision | None:
+    if entry.decision in (None, ""):
+        return None
+    decision = str(entry.decision).strip().lower()
+    if decision not in DECISIONS:
+        raise UsageError(
+            f"the decision is {shown(entry.decision)}", remedy=f"Write {', '.join(DECISIONS)} or nothing."
+        )
+    return decision
+
+
+def _line_key(review: Review) -> str:
+    return review.id or review.model_dump_json()
+
+
+def _file_name(image: str) -> str:
+    return image.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def _sources(files: Files, format: str | None) -> list[tuple[str, Path]]:
+    """Files with the names of their formats. Raises UsageError."""
+    if format is not None and format not in READ_NAMES:
+        raise UsageError(
+            f"There is no form {shown(format)} to import from", remedy=f"There are {', '.join(READ_NAMES)}."
+        )
+    paths = [files] if isinstance(files, str | PathLike) else list(files)
+    found = [file for path in paths for file in _files(Path(path))]
+    if not found:
+        raise UsageError("There is nothing to import", remedy="Name files of another tool.")
+    return [(format or _format_of(file), file) for file in found]
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+        return
+    if not path.is_dir():
+        raise UsageError(f"{path} does not exist", remedy="Name a file of another tool.")
+    suffixes = {suffix for each in FORMATS.values() for suffix in each.reads}
+    yield from sorted(
+        file
+        for file in path.iterdir()
+        if file.suffix.lower() in suffixes and file.is_file() and file.name not in _NEVER_READ
+    )
+
+
+def _format_of(file: Path) -> str:
+    suffix = file.suffix.lower()
+    match suffix:
+        case ".csv":
+            return "csv"
+        case ".xml":
+            return "cvat"
+        case ".jsonl":
+            with file.open("rb") as lines:
+                first = next((line for line in lines if line.strip()), b"")
+            return _REVIEWS if b'"reviewer"' in first else "jsonl"
+        case ".json":
+            with file.open("rb") as content:
+                if content.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+                    return "labelstudio"
+            try:
+                keys = orjson.loads(file.read_bytes().removeprefix(b"\xef\xbb\xbf")).keys()
+            except (orjson.JSONDecodeError, AttributeError) as error:
+                raise UsageError(f"{file} is not valid JSON: {error}") from error
+            if "shapes" in keys:
+                return "labelme"
+            if "annotations" in keys:
+                return "coco"
+    raise UsageError(
+        f"What form {file} has cannot be told",
+        remedy=f"Name it with {either(python='`format`', command_line='--from')}: {', '.join(READ_NAMES)}.",
+    )

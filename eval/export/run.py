@@ -1,0 +1,353 @@
+"""`export`: a run as data sets in the forms other tools read, all of them in one pass over its records."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, Literal, cast
+
+import orjson
+
+from uncanny.client.tokens import text_tokens
+from uncanny.errors import UsageError
+from uncanny.eval.common.runs import ReadRun, open_annotations
+from uncanny.eval.common.tables import MISSING, Table, TableResult
+from uncanny.eval.export.data import ExportImage, LeftOut, Selection, export_images, read_sources
+from uncanny.eval.export.formats import FORMATS
+from uncanny.eval.export.writer import IMAGES, ChatForm, ExportJob, FormatWriter, Pictures, check_fraction
+from uncanny.eval.metrics.agreement import Agreement
+from uncanny.parameters import check_parameters
+from uncanny.records.jsonl import LinesByImage, write_atomically
+from uncanny.records.reviews import ReviewLog
+from uncanny.records.run_folder import unfinished
+from uncanny.wording import counted, either, option, shown
+
+FormatName = Literal[
+    "jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat", "sft", "sft-detect", "agents"
+]
+MANIFEST: Final = "export.json"
+MAX_TOKENS: Final = 2048
+_TAIL: Final = 2**18
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ExportResult(TableResult):
+    """What was written: `files` by format, files or folders, and what was left out, by the reason.
+
+    `images` and `anomalies` went out, before what single formats could not take, which is in `notes`, by
+    format. `splits` are images by side. `missing_pictures` are not where the records say, or changed.
+    `agreement` is that of the run's reviewers.
+    """
+
+    out: Path
+    files: Mapping[str, Path]
+    images: int
+    anomalies: int
+    splits: Mapping[str, int]
+    images_left_out: Mapping[str, int]
+    anomalies_left_out: Mapping[str, int]
+    stale_verdicts: int
+    missing_pictures: int
+    agreement: Agreement
+    notes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "out": str(self.out),
+            "files": {name: str(path) for name, path in self.files.items()},
+            "images": self.images,
+            "anomalies": self.anomalies,
+            "splits": dict(self.splits),
+            "left_out": {"images": dict(self.images_left_out), "anomalies": dict(self.anomalies_left_out)},
+            "stale_verdicts": self.stale_verdicts,
+            "missing_pictures": self.missing_pictures,
+            "agreement": {
+                "krippendorff_alpha": self.agreement.alpha,
+                "anomalies": self.agreement.units,
+                "verdicts": self.agreement.judgements,
+            },
+            "notes": {name: dict(counts) for name, counts in self.notes.items()},
+            "warnings": list(self.warnings),
+        }
+
+    def tables(self) -> tuple[Table, ...]:
+        rows = tuple(
+            (name, f"{self.images:,}", f"{self.anomalies:,}", str(path)) for name, path in self.files.items()
+        )
+        return (Table(("Format", "Images", "Anomalies", "File"), rows, notes=tuple(self._words())),)
+
+    def _words(self) -> Iterator[str]:
+        yield from self.warnings
+        for noun, reasons in (("image", self.images_left_out), ("anomaly", self.anomalies_left_out)):
+            if reasons:
+                words = ", ".join(f"{number:,} {reason}" for reason, number in reasons.items())
+                yield f"Left out, {'images' if noun == 'image' else 'anomalies'}: {words}."
+        for name, counts in self.notes.items():
+            yield f"{name}: {', '.join(f'{number:,} {what}' for what, number in counts.items())}."
+        if self.missing_pictures:
+            yield f"{counted(self.missing_pictures, 'picture')} not where the records say, or changed since."
+        if self.stale_verdicts:
+            yield f"{counted(self.stale_verdicts, 'verdict')} about another text or picture, not counted."
+        if self.agreement.units:
+            alpha = MISSING if self.agreement.alpha is None else f"{self.agreement.alpha:.3f}"
+            judged = f"{self.agreement.units:,} that two or more judged"
+            yield f"Agreement of reviewers: Krippendorff's α {alpha}, anomalies: {judged}."
+
+
+def export(
+    run: str | PathLike[str],
+    to: FormatName | Sequence[FormatName],
+    out: str | PathLike[str],
+    *,
+    all: bool = False,
+    rejected: bool = False,
+    source: str | PathLike[str] | None = None,
+    test_fraction: float = 0.5,
+    seed: int = 0,
+    max_tokens: int = MAX_TOKENS,
+    count_tokens: Callable[[str], int] | None = None,
+    chat: ChatForm = "parts",
+    pictures: Pictures = "reference",
+    image_prefix: str | None = None,
+    force: bool = False,
+) -> ExportResult:
+    """Write the verified anomalies of a run, or of a file of annotations, as data sets; nothing is asked.
+
+    Verified are those that a majority of reviewers accepts, with the text and box that reviewers gave them;
+    `all` takes what nobody has judged and what reviewers are unsure of too, `rejected` what they rejected.
+    Without `all` images of whose findings none is judged are left out. `to` names one form or several, `out`
+    the folder; of a single form that is one file it may be that file. An image's split, train or test,
+    follows from its digest alone; `test_fraction` is the share of test.
+
+    `source` says what images are for chats of detection: `generated`, `real`, or a file with `image` and
+    `source`; without it, what the records say. A list of a chat has at most `max_tokens` as `count_tokens`
+    counts them, by default four characters a token; `seed` shuffles it. `chat` is the form of messages:
+    content in `parts`, or a text with `tags` for images. Files refer to pictures where they lie, or, with
+    `pictures="copy"`, to copies in `out`; `image_prefix` puts an address before their names instead.
+
+    A run that is going on is exported as far as it is. What is written appears whole or not at all, and
+    replaces an earlier export; other files only with `force`.
+
+    Raises UsageError where there is no such run, nobody has reviewed it and `all` is not asked for, a package
+    is missing or something else is in the way; RecordError for an invalid record; OSError.
+
+    >>> run = uncanny.annotate(images, model="demo", out=out)
+    >>> result = uncanny.export(run, to="csv", out=out.with_suffix(".csv"), all=True)
+    >>> result.images
+    1
+    """
+    check_parameters(run=run, out=out, seed=seed, force=force, image_prefix=image_prefix)
+    for name, flag in (("all", all), ("rejected", rejected)):
+        if not isinstance(flag, bool):
+            raise UsageError(f"{option(name)} is True or False, not {flag!r}", remedy="Write True or False.")
+    check_fraction("test_fraction", test_fraction)
+    _check_choice("chat", chat, ("parts", "tags"))
+    _check_choice("pictures", pictures, ("reference", "copy"))
+    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
+        raise UsageError(f"{option('max_tokens')} is a whole number above 0, not {max_tokens!r}")
+    names = _format_names(to)
+    read = open_annotations(Path(run))
+    read.folder.check_links()
+    if not read.file.is_file():
+        raise UsageError(
+            f"{Path(run)} has no {read.file.name}: only runs of annotate and detect are exported",
+            remedy="Name the folder of such a run.",
+        )
+    log = ReviewLog.of_run(read.folder.path)
+    if not all and not log.path.is_file():
+        raise UsageError(
+            f"Nobody has reviewed {Path(run)}: none of its anomalies is verified",
+            remedy="Review it with `uncanny review`, or give "
+            f"{either(python='`all=True`', command_line='--all')} for what models said.",
+        )
+    places = _places(names, Path(out), read, force=force)
+    sources = read_sources(source if source is None else str(source))
+    with _work_folder(places.folder) as work:
+        job = ExportJob(
+            places.folder,
+            work,
+            pictures,
+            image_prefix,
+            seed,
+            float(test_fraction),
+            max_tokens,
+            chat,
+            count_tokens or text_tokens,
+            lambda: _calls(read),
+        )
+        left_out = LeftOut()
+        images = export_images(read, log, Selection(all, rejected), sources, job.test_fraction, left_out)
+        counts = _write(names, places, job, images)
+        result = ExportResult(
+            out=Path(out),
+            files=places.targets,
+            images=counts["images"],
+            anomalies=counts["anomalies"],
+            splits={split: counts[split] for split in ("train", "test")},
+            images_left_out=dict(left_out.images),
+            anomalies_left_out=dict(left_out.anomalies),
+            stale_verdicts=left_out.stale,
+            missing_pictures=job.missing,
+            agreement=left_out.agreement(),
+            notes={name: dict(notes) for name, notes in job.notes.items()},
+            warnings=tuple(_warnings(read, counts["images"] + left_out.images.total())),
+        )
+        places.move(work, result)
+    return result
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"{option(name)} is {' or '.join(choices)}, not {shown(value)}")
+
+
+def _format_names(to: str | Sequence[str]) -> tuple[FormatName, ...]:
+    names = (to,) if isinstance(to, str) else tuple(dict.fromkeys(to))
+    for name in names:
+        if name not in FORMATS:
+            raise UsageError(
+                f"There is no form {shown(name)} to export to", remedy=f"There are {', '.join(FORMATS)}."
+            )
+    if not names:
+        raise UsageError("No form to export to is named", remedy=f"There are {', '.join(FORMATS)}.")
+    return cast("tuple[FormatName, ...]", names)
+
+
+def _calls(read: ReadRun) -> LinesByImage:
+    if read.calls is None or not read.calls.is_file():
+        raise UsageError(
+            f"{read.folder.path} has no calls.jsonl: what agents answered is not on record",
+            remedy="Name the run folder itself.",
+        )
+    return LinesByImage(read.calls)
+
+
+def _warnings(read: ReadRun, records: int) -> Iterator[str]:
+    rest = unfinished(read.folder.path, "images", records) if read.is_run else None
+    if rest is not None:
+        yield f"Only a part is exported: {rest}."
+
+
+def _write(
+    names: Sequence[FormatName], places: Places, job: ExportJob, images: Iterator[ExportImage]
+) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    with ExitStack() as stack:
+        writers: list[FormatWriter] = []
+        for name in names:
+            target = job.work / FORMATS[name].file
+            if FORMATS[name].is_folder:
+                target.mkdir()
+            writer = FORMATS[name].load_writer()(target, places.targets[name], job)
+            stack.callback(writer.close)
+            writers.append(writer)
+        for image in images:
+            job.take_picture(image)
+            for writer in writers:
+                writer.add(image)
+            counts["images"] += 1
+            counts["anomalies"] += len(image.anomalies)
+            counts[image.split] += 1
+        for writer in writers:
+            writer.finish()
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the forms go: `targets` by format, in `folder`. `manifest` is None for a file by itself."""
+
+    folder: Path
+    targets: Mapping[str, Path]
+    manifest: Path | None
+
+    def move(self, work: Path, result: ExportResult) -> None:
+        """Put what is complete in its place. Raises OSError."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        aside = work / "replaced"
+        aside.mkdir()
+        for name, target in self.targets.items():
+            if target.is_dir() and not target.is_symlink():
+                target.rename(aside / name)
+            (work / FORMATS[name].file).replace(target)
+        if (work / IMAGES).is_dir():
+            (self.folder / IMAGES).mkdir(exist_ok=True)
+            for picture in (work / IMAGES).iterdir():
+                picture.replace(self.folder / IMAGES / picture.name)
+        if self.manifest is not None:
+            formats = sorted({*self.targets, *_formats_of(self.manifest)})
+            content = {"formats": formats, "export": result.to_json()}
+            write_atomically(self.manifest, [orjson.dumps(content, option=orjson.OPT_INDENT_2)])
+
+
+def _places(names: Sequence[FormatName], out: Path, read: ReadRun, *, force: bool) -> Places:
+    """Raises UsageError where something would be replaced that is no earlier export."""
+    single = FORMATS[names[0]]
+    if len(names) == 1 and not single.is_folder and out.suffix == Path(single.file).suffix:
+        if out.is_dir():
+            raise UsageError(f"{out} is a folder", remedy="Name a file.")
+        places = Places(out.parent, {names[0]: out}, None)
+    else:
+        if out.exists() and not out.is_dir():
+            raise UsageError(f"{out} is a file", remedy="Name a folder.")
+        if (out / "run.json").exists():
+            raise UsageError(f"{out} is the folder of a run", remedy="Name another folder.")
+        places = Places(out, {name: out / FORMATS[name].file for name in names}, out / MANIFEST)
+    earlier = set() if places.manifest is None else _formats_of(places.manifest)
+    inputs = [read.file, read.folder.calls, ReviewLog.of_run(read.folder.path).path]
+    for name, target in places.targets.items():
+        if any(file.exists() and target.exists() and target.samefile(file) for file in inputs):
+            raise UsageError(f"{target} is read and would be written over", remedy="Name another file.")
+        if target.is_symlink() or not target.exists() or force or name in earlier:
+            if target.is_symlink():
+                raise UsageError(f"{target} is a link", remedy="Remove it, or name another folder.")
+            continue
+        if target.is_dir() or not _is_export(target):
+            raise UsageError(
+                f"{target} is there already and is no earlier export",
+                remedy=f"Name another place, or replace it with {option('force', True)}.",
+            )
+    return places
+
+
+def _formats_of(manifest: Path) -> set[str]:
+    try:
+        formats = orjson.loads(manifest.read_bytes())["formats"]
+        return set(formats) & set(FORMATS)
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
+        return set()
+
+
+def _is_export(file: Path) -> bool:
+    """Whether one of our files is there: all have the column, which Parquet names at the end."""
+    with file.open("rb") as content:
+        head = content.read(_TAIL)
+        content.seek(max(0, os.fstat(content.fileno()).st_size - _TAIL))
+        return not head or b"run_image" in head + content.read(_TAIL)
+
+
+@contextmanager
+def _work_folder(folder: Path) -> Iterator[Path]:
+    """A folder beside what is to be written, on the same disk, gone when it is left."""
+    parent = folder.absolute().parent
+    work = parent / f".{folder.absolute().name}.{os.getpid()}.export"
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+    except OSError as error:
+        raise UsageError(
+            f"{folder} cannot be written: {error.strerror or error}",
+            remedy=f"Name a place that can be written with {option('out')}.",
+        ) from error
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)

@@ -1,0 +1,329 @@
+"""What people did in other tools comes back: verdicts, texts and boxes, and nothing that nobody changed."""
+
+from __future__ import annotations
+
+import csv
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+import uncanny
+from tests.eval.export.made_runs import HOSTILE, anomaly, judge, make_run, usual_run
+from uncanny.errors import ItemsError, UncannyError, UsageError
+from uncanny.eval.export.reading import READ_NAMES
+from uncanny.records.jsonl import read_records
+from uncanny.records.reviews import Review, ReviewedAnomaly, ReviewLog, review_image
+from uncanny.schema import Annotation
+
+ROUND_TRIPS = ("jsonl", "csv", "coco", "labelme", "cvat")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    usual_run(folder)
+    return folder
+
+
+def findings(run: Path) -> list[ReviewedAnomaly]:
+    by_image = ReviewLog.of_run(run).by_image()
+    records = read_records(run / "annotations.jsonl", Annotation)
+    return [
+        each for record in records for each in review_image(record, by_image.get(record.image, ())).anomalies
+    ]
+
+
+def submitted(tasks: Path, target: Path, change: Any = None, **annotation: Any) -> Path:
+    """What Label Studio exports once the predictions of each task are submitted, after `change(results)`."""
+    content = orjson.loads(tasks.read_bytes())
+    for number, task in enumerate(content):
+        results = [dict(result) for result in task["predictions"][0]["result"]]
+        if change is not None:
+            results = change(number, results)
+        task["id"] = number + 1
+        task["annotations"] = [
+            {
+                "id": number,
+                "completed_by": {"id": 7, "email": "ann@example.org"},
+                "was_cancelled": False,
+                "created_at": "2026-02-01T10:00:00.000000Z",
+                "updated_at": "2026-02-01T10:05:00.000000Z",
+                "result": results,
+                **annotation,
+            }
+        ]
+    target.write_bytes(orjson.dumps(content))
+    return target
+
+
+@pytest.mark.parametrize("name", ROUND_TRIPS)
+def test_an_export_as_it_was_changes_nothing(run: Path, tmp_path: Path, name: Any) -> None:
+    before = (run / "reviews.jsonl").read_bytes()
+    written = uncanny.export(run, name, tmp_path / "out", all=True).files[name]
+    result = uncanny.import_reviews(written, run, reviewer="eve")
+    assert result.findings == 5
+    assert dict(result.counts) == {"verdicts": 0, "edited": 0, "added": 0, "unchanged": 5, "stale": 0}
+    assert (run / "reviews.jsonl").read_bytes() == before
+
+
+def test_a_spreadsheet_brings_verdicts_and_texts(run: Path, tmp_path: Path) -> None:
+    table = uncanny.export(run, "csv", tmp_path / "x.csv", all=True).files["csv"]
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[3]["decision"] = "reject"
+    rows[4]["phenomenon"] = "=a better text"
+    rows[4]["severity"] = "30.0"
+    with table.open("w", encoding="utf-8-sig", newline="") as file:
+        out = csv.DictWriter(file, rows[0])
+        out.writeheader()
+        out.writerows(rows)
+    result = uncanny.import_reviews(table, run, reviewer="eve")
+    assert (result.counts["verdicts"], result.counts["edited"], result.counts["unchanged"]) == (1, 1, 3)
+    after = findings(run)
+    assert after[3].decision == "reject"
+    assert (after[4].anomaly.phenomenon, after[4].anomaly.severity) == ("=a better text", 30)
+    assert after[1].anomaly.phenomenon == HOSTILE
+    again = uncanny.import_reviews(table, run, reviewer="eve")
+    assert not again.counts["verdicts"] + again.counts["edited"] + again.counts["added"]
+
+
+def test_coco_brings_moved_boxes_and_new_ones(run: Path, tmp_path: Path) -> None:
+    uncanny.export(run, "coco", tmp_path / "out", all=True)
+    file = tmp_path / "out/coco/annotations.json"
+    content = orjson.loads(file.read_bytes())
+    content["annotations"][0]["bbox"] = [11.6, 5, 20.2, 35]
+    texts = {"name": "New", "phenomenon": "It is new.", "reasoning": "It was not seen.", "severity": 3}
+    content["annotations"].append(
+        {"id": 99, "image_id": 3, "category_id": 1, "bbox": [1, 1, 5, 5], "attributes": texts}
+    )
+    file.write_bytes(orjson.dumps(content))
+    result = uncanny.import_reviews(file, run, reviewer="eve")
+    assert (result.counts["edited"], result.counts["added"]) == (1, 1)
+    after = findings(run)
+    assert after[0].anomaly.box == (12, 5, 32, 40)
+    assert after[0].decision == "accept"  # the verdicts are on the text
+    assert (after[5].anomaly.name, after[5].added_by, after[5].decision) == ("New", "eve", "accept")
+    assert not uncanny.import_reviews(file, run, reviewer="eve").counts["added"]
+
+
+def test_a_new_box_without_its_texts_is_a_problem_and_nothing_is_written(run: Path, tmp_path: Path) -> None:
+    before = (run / "reviews.jsonl").read_bytes()
+    uncanny.export(run, "coco", tmp_path / "out", all=True)
+    file = tmp_path / "out/coco/annotations.json"
+    content = orjson.loads(file.read_bytes())
+    content["annotations"][0]["bbox"] = [1, 1, 9, 9]
+    content["annotations"].append({"id": 99, "image_id": 3, "category_id": 1, "bbox": [1, 1, 5, 5]})
+    file.write_bytes(orjson.dumps(content))
+    with pytest.raises(ItemsError, match=r"annotation 99.*'name'"):
+        uncanny.import_reviews(file, run, reviewer="eve")
+    assert (run / "reviews.jsonl").read_bytes() == before
+
+
+def test_labelme_brings_flags_and_boxes(run: Path, tmp_path: Path) -> None:
+    folder = uncanny.export(run, "labelme", tmp_path / "out", all=True).files["labelme"]
+    (file,) = folder.glob("c-*.json")
+    content = orjson.loads(file.read_bytes())
+    content["shapes"][0]["flags"] = {"accept": False, "reject": True, "unsure": False}
+    content["shapes"][0]["points"] = [[30.0, 20.0], [1.0, 2.0]]
+    content["shapes"][0]["label"] = "anatomy"
+    file.write_bytes(orjson.dumps(content))
+    uncanny.import_reviews(folder, run, reviewer="eve")
+    after = findings(run)[4]
+    assert (after.anomaly.box, after.anomaly.kind, after.decision) == ((1, 2, 30, 20), "anatomy", "reject")
+
+
+def test_cvat_brings_verdicts_texts_and_other_shapes(run: Path, tmp_path: Path) -> None:
+    file = uncanny.export(run, "cvat", tmp_path / "out", all=True).files["cvat"]
+    tree = ET.parse(file)
+    boxes = list(tree.iter("box"))
+    for attribute in boxes[2].iter("attribute"):
+        if attribute.get("name") == "decision":
+            attribute.text = "unsure"
+        if attribute.get("name") == "reasoning":
+            attribute.text = "Light casts shadows."
+    boxes[2].tag = "polygon"
+    boxes[2].set("points", "1.0,2.0;9.2,4.0;3.0,8.7")
+    for corner in ("xtl", "ytl", "xbr", "ybr"):
+        del boxes[2].attrib[corner]
+    tree.write(file)
+    uncanny.import_reviews(file, run, reviewer="eve")
+    after = findings(run)[4]
+    assert (after.anomaly.box, after.anomaly.reasoning) == ((1, 2, 9, 9), "Light casts shadows.")
+    assert after.decision == "unsure"
+
+
+def test_xml_with_entities_is_refused(run: Path, tmp_path: Path) -> None:
+    file = tmp_path / "bomb.xml"
+    file.write_text('<!DOCTYPE a [<!ENTITY b "bbbbbbbbbb">]><annotations>&b;</annotations>')
+    with pytest.raises(UsageError, match="document type"):
+        uncanny.import_reviews(file, run, reviewer="eve")
+
+
+def test_label_studio_brings_verdicts_edits_moves_and_deletions(run: Path, tmp_path: Path) -> None:
+    tasks = uncanny.export(run, "labelstudio", tmp_path / "out", all=True).files["labelstudio"] / "tasks.json"
+
+    def change(number: int, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        kept = []
+        for result in results:
+            region = result["id"]
+            if number == 1 and region.startswith("uncanny-1-"):
+                continue  # deleted by the reviewer
+            if number == 2:
+                result["value"] |= {"x": 50.0, "y": 50.0, "width": 25.0, "height": 25.0}
+                if result["from_name"] == "phenomenon":
+                    result["value"]["text"] = ["A better text."]
+            kept.append(result)
+        if number == 2:
+            place = {"x": 0, "y": 0, "width": 10, "height": 10, "rotation": 0}
+            common = {"id": "new1", "original_width": 64, "original_height": 48}
+            for name, key, value in (
+                ("kind", "rectanglelabels", ["light"]),
+                ("name", "text", ["New"]),
+                ("phenomenon", "text", ["It is new."]),
+                ("reasoning", "text", ["It was not seen."]),
+                ("severity", "number", 5.0),
+            ):
+                kept.append({**common, "from_name": name, "value": {**place, key: value}})
+        return kept
+
+    file = submitted(tasks, tmp_path / "project.json", change)
+    result = uncanny.import_reviews(file, run)
+    after = findings(run)
+    assert after[0].votes["label-studio ann@example.org"] == "accept"
+    assert after[3].decision == "reject"
+    assert (after[4].anomaly.phenomenon, after[4].anomaly.box) == ("A better text.", (32, 24, 48, 36))
+    assert (after[5].anomaly.name, after[5].anomaly.kind, after[5].anomaly.box) == (
+        "New",
+        "light",
+        (0, 0, 6, 5),
+    )
+    assert result.counts["added"] == 1
+    assert after[1].anomaly.box is None  # that covered the whole picture, and still does
+    stamps = {review.at.isoformat() for review in ReviewLog.of_run(run).read() if "label" in review.reviewer}
+    assert stamps == {"2026-02-01T10:05:00+00:00"}
+    size = (run / "reviews.jsonl").stat().st_size
+    uncanny.import_reviews(file, run)
+    assert (run / "reviews.jsonl").stat().st_size == size
+
+
+def test_what_was_skipped_in_label_studio_says_nothing(run: Path, tmp_path: Path) -> None:
+    tasks = uncanny.export(run, "labelstudio", tmp_path / "out", all=True).files["labelstudio"] / "tasks.json"
+    file = submitted(tasks, tmp_path / "p.json", lambda _number, _results: [], was_cancelled=True)
+    assert not any(uncanny.import_reviews(file, run).counts.values())
+
+
+def test_a_turned_rectangle_comes_back_as_what_is_around_it(run: Path, tmp_path: Path) -> None:
+    tasks = uncanny.export(run, "labelstudio", tmp_path / "out", all=True).files["labelstudio"] / "tasks.json"
+
+    def turn(number: int, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for result in results:
+            if number == 2:
+                result["value"] |= {"x": 50.0, "y": 50.0, "width": 12.5, "height": 25.0, "rotation": 90}
+        return results
+
+    uncanny.import_reviews(submitted(tasks, tmp_path / "p.json", turn), run)
+    assert findings(run)[4].anomaly.box == (20, 24, 32, 32)
+
+
+def test_logs_of_two_copies_of_a_run_become_one(run: Path, tmp_path: Path) -> None:
+    records = list(read_records(run / "annotations.jsonl", Annotation))
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "reviews.jsonl").write_bytes((run / "reviews.jsonl").read_bytes())
+    judge(other, records[2], "zoe", "reject")
+    result = uncanny.import_reviews(other / "reviews.jsonl", run)
+    assert (result.counts["verdicts"], result.counts["unchanged"]) == (1, 7)
+    assert findings(run)[4].votes == {"zoe": "reject"}
+
+
+def test_a_verdict_on_a_text_that_was_edited_since_is_stale(run: Path, tmp_path: Path) -> None:
+    early = uncanny.export(run, "csv", tmp_path / "early.csv", all=True).files["csv"]
+    late = uncanny.export(run, "csv", tmp_path / "late.csv", all=True).files["csv"]
+    late.write_text(late.read_text().replace("No shadow is seen.", "No shadow at all."))
+    uncanny.import_reviews(late, run, reviewer="eve")
+    assert uncanny.import_reviews(early, run, reviewer="bob").counts["stale"] == 1
+
+
+def test_a_reviewer_is_needed_where_the_file_names_none(run: Path, tmp_path: Path) -> None:
+    table = uncanny.export(run, "csv", tmp_path / "x.csv", all=True).files["csv"]
+    table.write_text(table.read_text().replace("No shadow is seen.", "No shadow at all."))
+    with pytest.raises(ItemsError, match="reviewer"):
+        uncanny.import_reviews(table, run)
+
+
+@pytest.mark.parametrize("name", ["csv", "coco", "labelme", "cvat", "jsonl"])
+def test_boxes_become_a_file_of_annotations(tmp_path: Path, name: Any) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (record,) = make_run(run, [("a/b.png", [anomaly("x", (1, 2, 30, 40)), anomaly("y")])])
+    written = uncanny.export(run, name, tmp_path / "out", all=True).files[name]
+    target = tmp_path / "truth.jsonl"
+    result = uncanny.import_annotations(written, target)
+    (made,) = read_records(target, Annotation)
+    assert result.counts["anomalies"] == 2
+    assert [(each.name, each.box, each.severity) for each in made.anomalies] == [
+        ("x", (1, 2, 30, 40), 20),
+        ("y", None, 20),
+    ]
+    assert (made.image, made.sha256, made.width) == (record.image, record.sha256, record.width)
+    with pytest.raises(UsageError, match="there already"):
+        uncanny.import_annotations(written, target)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.json", b""),
+        ("x.json", b"{"),
+        ("x.json", b"[1]"),
+        ("x.json", b'{"annotations": 3}'),
+        ("x.json", b'{"annotations": [{"image_id": 1}]}'),
+        (
+            "x.json",
+            b'{"annotations": [{"image_id": 1, "bbox": [1]}], "images": [{"id": 1, "file_name": "a"}]}',
+        ),
+        ("x.json", b'{"shapes": [{"points": 3}], "imagePath": "a"}'),
+        ("x.json", b'{"shapes": [], "imagePath": 3}'),
+        ("x.json", b'{"other": []}'),
+        ("x.json", b'[{"data": {}}]'),
+        (
+            "x.json",
+            b'[{"data": {"image": "a"}, "annotations": [{"result": [{"from_name": "kind", "value": {}}]}]}]',
+        ),
+        ("x.xml", b"<annotations>"),
+        ("x.xml", b'<annotations><image name="a"><box label="x"/></image></annotations>'),
+        ("x.csv", b"\xff\xfe\x00"),
+        ("x.csv", b"a,b\n1,2\n"),
+        ("x.csv", b"image,name,phenomenon,reasoning,severity\na,b,c,d,e\n"),
+        ("x.jsonl", b'{"image": 3}\n'),
+        ("x.txt", b"nothing"),
+    ],
+)
+def test_what_is_no_such_file_is_refused_in_words(
+    run: Path, tmp_path: Path, name: str, content: bytes
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    before = (run / "reviews.jsonl").read_bytes()
+    with pytest.raises(UncannyError):
+        uncanny.import_reviews(file, run, reviewer="eve")
+    with pytest.raises(UncannyError):
+        uncanny.import_annotations(file, tmp_path / "o.jsonl")
+    assert (run / "reviews.jsonl").read_bytes() == before
+    assert not (tmp_path / "o.jsonl").exists()
+
+
+def test_every_reader_has_a_round_trip_here() -> None:
+    assert set(READ_NAMES) == {*ROUND_TRIPS, "labelstudio", "reviews"}
+
+
+def test_reviews_written_by_hand_have_no_id_and_are_not_doubled(run: Path, tmp_path: Path) -> None:
+    line = Review(image="photos/c.png", anomaly=0, decision="accept", reviewer="x", at="2026-01-01T00:00:00Z")  # type: ignore[arg-type]
+    file = tmp_path / "reviews.jsonl"
+    file.write_text(line.model_dump_json(exclude_none=True) + "\n")
+    assert uncanny.import_reviews(file, run).counts["verdicts"] == 1
+    assert uncanny.import_reviews(file, run).counts["unchanged"] == 1
