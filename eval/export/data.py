@@ -19,6 +19,7 @@ from uncanny.eval.common.image_files import read_bytes, repeated_images, take_ap
 from uncanny.eval.common.runs import ReadRun, stream_annotations
 from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
 from uncanny.images.file_bytes import read_image_file
+from uncanny.images.signature import sniff
 from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, ReviewLog, review_image
 from uncanny.schema import Annotation, Source
 from uncanny.wording import option, shown
@@ -84,7 +85,9 @@ class ExportImage:
             data = read_image_file(self.file, MOST_IMAGE_BYTES)
         except ImageError:
             return None
-        return data if self.digest in (None, sha256(data).hexdigest()) else None
+        # A file of annotations may name any file of this machine: without a digest it has to be a picture.
+        known = sha256(data).hexdigest() == self.digest if self.digest else sniff(data) is not None
+        return data if known else None
 
 
 @dataclass(slots=True)

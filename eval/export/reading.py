@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import orjson
 from pydantic import ValidationError
@@ -43,7 +43,7 @@ from uncanny.schema import Annotation, Anomaly
 from uncanny.wording import either, option, shown
 
 ReadName = Literal["jsonl", "csv", "coco", "labelstudio", "labelme", "cvat", "reviews"]
-READ_NAMES: Final = (*(name for name, each in FORMATS.items() if each.reads), "reviews")
+READ_NAMES: Final[tuple[ReadName, ...]] = get_args(ReadName)
 _REVIEWS: Final = "reviews"
 _CHANGES: Final = (*TEXTS, "severity", "kind")
 _NEVER_READ: Final = (SIDECAR, "export.json", "run.json")
@@ -390,7 +390,7 @@ def _file_name(image: str) -> str:
     return image.replace("\\", "/").rsplit("/", 1)[-1]
 
 
-def _sources(files: Files, format: str | None) -> list[tuple[str, Path]]:
+def _sources(files: Files, format: ReadName | None) -> list[tuple[ReadName, Path]]:
     """Files with the names of their formats. Raises UsageError."""
     if format is not None and format not in READ_NAMES:
         raise UsageError(
@@ -417,7 +417,7 @@ def _files(path: Path) -> Iterator[Path]:
     )
 
 
-def _format_of(file: Path) -> str:
+def _format_of(file: Path) -> ReadName:
     suffix = file.suffix.lower()
     match suffix:
         case ".csv":

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 import orjson
 
@@ -19,7 +19,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.common.runs import ReadRun, open_annotations
 from uncanny.eval.common.tables import MISSING, Table, TableResult
 from uncanny.eval.export.data import ExportImage, LeftOut, Selection, export_images, read_sources
-from uncanny.eval.export.formats import FORMATS
+from uncanny.eval.export.formats import FORMATS, FormatName
 from uncanny.eval.export.writer import IMAGES, ChatForm, ExportJob, FormatWriter, Pictures, check_fraction
 from uncanny.eval.metrics.agreement import Agreement
 from uncanny.parameters import check_parameters
@@ -28,9 +28,6 @@ from uncanny.records.reviews import ReviewLog
 from uncanny.records.run_folder import unfinished
 from uncanny.wording import counted, either, option, shown
 
-FormatName = Literal[
-    "jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat", "sft", "sft-detect", "agents"
-]
 MANIFEST: Final = "export.json"
 MAX_TOKENS: Final = 2048
 _TAIL: Final = 2**18
@@ -187,7 +184,7 @@ def export(
         counts = _write(names, places, job, images)
         result = ExportResult(
             out=Path(out),
-            files=places.targets,
+            files=dict(places.targets.items()),
             images=counts["images"],
             anomalies=counts["anomalies"],
             splits={split: counts[split] for split in ("train", "test")},
@@ -265,7 +262,7 @@ class Places:
     """Where the forms go: `targets` by format, in `folder`. `manifest` is None for a file by itself."""
 
     folder: Path
-    targets: Mapping[str, Path]
+    targets: Mapping[FormatName, Path]
     manifest: Path | None
 
     def move(self, work: Path, result: ExportResult) -> None:

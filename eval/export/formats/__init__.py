@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from uncanny.eval.export.returned import Returned
     from uncanny.eval.export.writer import FormatWriter
+
+FormatName = Literal[
+    "jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat", "sft", "sft-detect", "agents"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Format:
         return import_module(f"{__name__}.{self.module}").read  # type: ignore[no-any-return]
 
 
-FORMATS: Final[Mapping[str, Format]] = {
+FORMATS: Final[Mapping[FormatName, Format]] = {
     "jsonl": Format(
         "jsonl", "JsonlWriter", "annotations.jsonl", "annotations as runs have them", (".jsonl",)
     ),

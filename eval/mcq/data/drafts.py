@@ -20,8 +20,9 @@ from uncanny.eval.mcq.data.items import Box, Item, ItemSet, Option
 from uncanny.eval.mcq.data.load import item_lines, write_items
 from uncanny.parameters import check_needed, check_parameters
 from uncanny.records.jsonl import read_records
+from uncanny.records.reviews import ReviewLog, review_image
 from uncanny.records.run_folder import RunFolder
-from uncanny.schema import Annotation, Anomaly, Record
+from uncanny.schema import Annotation, Anomaly
 from uncanny.wording import option
 
 Source = Literal["verified anomaly", "rejected anomaly", "other image", "other object", "wrong part"]
@@ -148,12 +149,6 @@ Boxes = Mapping[str, Mapping[str, Box]]
 _LETTERS: tuple[Option, ...] = get_args(Option)
 
 
-class _Review(Record):
-    """What a person decided about one anomaly; the rest is looked at where it is used."""
-
-    image: str
-
-
 def build(
     run: str | os.PathLike[str], out: str | os.PathLike[str], *, seed: int = 0, force: bool = False
 ) -> ItemSet:
@@ -180,23 +175,31 @@ def build(
 
 
 def draft_run(run: Path, folder: Path, seed: int = 0) -> tuple[Item, ...]:
-    """Items drafted from the run's annotations and reviews, with image paths that start at `folder`."""
+    """Items drafted from the run's annotations and reviews, with image paths that start at `folder`.
+
+    Of several reviewers the majority decides, and texts and boxes are those that they gave.
+    """
     files = RunFolder(run)
     if not files.annotations.is_file():
         raise UsageError(f"{run} is not a run: it has no annotations.jsonl", remedy="Name a run folder.")
     manifest = files.read_manifest()
     base = run / ((manifest and manifest.root) or "")
-    annotations = [
-        record.model_copy(update={"image": os.path.relpath(base / record.image, folder)})
-        for record in read_records(files.annotations, Annotation)
-    ]
-    reviews = None
-    if (run / "reviews.jsonl").is_file():
-        reviews = [
-            review.model_dump() | {"image": os.path.relpath(base / review.image, folder)}
-            for review in read_records(run / "reviews.jsonl", _Review)
+    log = ReviewLog.of_run(run)
+    by_image = log.by_image()
+    annotations = []
+    decisions: list[dict[str, Any]] = []
+    for record in read_records(files.annotations, Annotation):
+        name = os.path.relpath(base / record.image, folder)
+        findings = review_image(record, by_image.get(record.image, ())).anomalies
+        annotations.append(
+            record.model_copy(update={"image": name, "anomalies": tuple(each.anomaly for each in findings)})
+        )
+        decisions += [
+            {"image": name, "anomaly": number, "decision": each.decision}
+            for number, each in enumerate(findings)
+            if each.decision is not None
         ]
-    return draft_items(annotations, reviews=reviews, seed=seed)
+    return draft_items(annotations, reviews=decisions if log.path.is_file() else None, seed=seed)
 
 
 def _differs(file: Path, content: bytes) -> bool:

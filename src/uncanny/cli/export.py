@@ -13,8 +13,8 @@ from uncanny.cli.terminal import say, say_json
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
+    from uncanny.eval.export.formats import FormatName
     from uncanny.eval.export.reading import ReadName
-    from uncanny.eval.export.run import FormatName
     from uncanny.eval.export.writer import ChatForm, Pictures
 
 # As `eval.export.formats` has them; a test holds them equal. Help must not load what exports.

@@ -87,3 +87,32 @@ def usual_run(folder: Path) -> list[Annotation]:
     judge(folder, records[0], "eve", "reject", "accept")
     judge(folder, records[1], "ann", "accept", None)
     return records
+
+
+def many_records(folder: Path, count: int) -> None:
+    """`count` records of four anomalies each, with their calls and two verdicts an anomaly; no pictures."""
+    log = ReviewLog.of_run(folder)
+    anomalies = tuple(anomaly(f"Fault {number}", (1, 2, 30, 40)) for number in range(4))
+    with (folder / "annotations.jsonl").open("wb") as records, (folder / "calls.jsonl").open("wb") as calls:
+        for start in range(0, count, 1_000):
+            reviews = []
+            for number in range(start, min(count, start + 1_000)):
+                digest = sha256(str(number).encode()).hexdigest()
+                record = Annotation(
+                    image=f"photos/{number:06}.png",
+                    sha256=digest,
+                    width=64,
+                    height=48,
+                    status="ok",
+                    anomalies=anomalies,
+                    model="demo",
+                    prompts="packed@1",
+                )
+                records.write(record.model_dump_json().encode() + b"\n")
+                calls.write(b'{"image":"%s","agent":"SceneScanner","answer":"x"}\n' % record.image.encode())
+                reviews += [
+                    new_review(record, index, each, who, "accept", at=AT)
+                    for index, each in enumerate(anomalies)
+                    for who in ("ann", "bob")
+                ]
+            log.append(reviews)
