@@ -15,6 +15,7 @@ from benchmarks import (
     memory,
     orchestration,
     overhead,
+    review,
     schedules,
     semantic,
     startup,
@@ -33,6 +34,7 @@ ALL = {
     "audit": audit,
     "semantic": semantic,
     "compare": compare,
+    "review": review,
 }
 # Need something that has to be installed first, so they run by name only.
 MORE = {"vllm": vllm_cpu}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,17 +54,17 @@ def command(
     Keys: a accept, r reject, u unsure, z undo, j/k next and previous finding, n/p image,
     e edit, b box, m add what was missed, ? all keys.
     """
-    if missing := [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]:
-        raise UsageError(
-            f"`uncanny review` needs {' and '.join(missing)}",
-            remedy="Install it: pip install 'uncanny[review]'.",
-        )
     if reviewer is not None and not 1 <= len(reviewer.strip()) <= 200:
         raise UsageError("--reviewer has to be a name of 1 to 200 characters")
-    from uncanny.service.listen import serve
-    from uncanny.service.review.pages import review_app
-    from uncanny.service.review.run import ReviewRun
-    from uncanny.service.safety import Guard
+    try:
+        from uncanny.service.listen import serve
+        from uncanny.service.review.pages import review_app
+        from uncanny.service.review.run import ReviewRun
+        from uncanny.service.safety import Guard
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"`uncanny review` needs {error.name}", remedy="Install it: pip install 'uncanny[review]'."
+        ) from error
 
     app = review_app(
         ReviewRun.open(run, per_finding=per_finding),

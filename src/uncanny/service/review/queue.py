@@ -181,7 +181,10 @@ class ReviewQueue:
         if ahead:
             place = _first(wanted, rows[start + 1 :])
             return _first(wanted, rows[: start + 1]) if place is None else place
-        return _first(wanted, rows[:start][::-1]) if start > 0 else None
+        place = _first(wanted, rows[:start][::-1]) if start > 0 else None
+        if place is None or move == "previous" or filters.order != "file":
+            return place
+        return _first(wanted & (self.image == self.image[place]), rows)  # an image begins with its first
 
     def holds(self, row: int, filters: Filters, reviewer: str | None) -> bool:
         return bool(self._mask(filters, reviewer)[row])

@@ -34,8 +34,9 @@
 
   // What is on the stage
 
-  const view = one("#view"), frame = one("#frame"), picture = one("img", frame), drawing = one("svg", frame);
+  const view = one("#view"), frame = one("#frame"), drawing = one("svg", frame);
   const problem = one("#picture-problem"), message = one("#message");
+  let picture = one("img", frame), ahead = null;
   let stage = null, zoomed = false, hidden = false, busy = false, boxing = null, shownPicture = "";
 
   const panel = () => one("#panel");
@@ -89,6 +90,15 @@
     view.scrollTo((x0 + x1) / 2 * scale - view.clientWidth / 2, (y0 + y1) / 2 * scale - view.clientHeight / 2);
   }
 
+  // Loaded and decoded, so that it can be put on the page within a frame.
+  function load(url) {
+    const image = new Image();
+    image.src = url;
+    const ready = image.decode();
+    ready.catch(() => {});
+    return {url, image, ready};
+  }
+
   async function showPicture() {
     const wanted = zoomed ? stage.image : stage.preview;
     if (wanted === shownPicture) return;
@@ -96,26 +106,30 @@
     problem.hidden = true;
     // The old picture under the new boxes would be judged.
     frame.classList.add("loading");
-    const loading = new Image();
-    loading.src = wanted;
+    const loading = ahead?.url === wanted ? ahead : load(wanted);
+    let text = "";
     try {
-      await loading.decode();
+      await loading.ready;
     } catch {
-      if (shownPicture !== wanted) return;
-      picture.removeAttribute("src");
-      problem.textContent = "The picture cannot be shown: its file is gone, or is no longer the one that was examined.";
-      problem.hidden = false;
-      return;
+      text = "The picture cannot be shown: its file is gone, or is no longer the one that was examined.";
     }
     if (shownPicture !== wanted) return;
-    picture.src = wanted;
-    await picture.decode().catch(() => {});
-    if (shownPicture !== wanted) return;
-    frame.classList.remove("loading");
+    problem.textContent = text;
+    problem.hidden = !text;
+    const image = text ? new Image() : loading.image;
+    image.alt = stage.alt;
+    picture.replaceWith(image);
+    picture = image;
+    frame.classList.toggle("loading", Boolean(text));
     fit();
     drawBoxes();
     toBox();
     document.body.dataset.shown = stage.finding;
+    lookAhead();
+  }
+
+  function lookAhead() {
+    if (stage?.next && ahead?.url !== stage.next) ahead = load(stage.next);
   }
 
   function present() {
@@ -130,9 +144,8 @@
     fit();
     drawBoxes();
     const same = (zoomed ? stage.image : stage.preview) === shownPicture;
-    if (same) { toBox(); document.body.dataset.shown = stage.finding; }
+    if (same) { toBox(); document.body.dataset.shown = stage.finding; lookAhead(); }
     else showPicture();
-    if (stage.next) new Image().src = stage.next;
   }
 
   // Steps: one at a time, so that no key is about a finding that nobody has seen

@@ -1,0 +1,96 @@
+"""Runs to be reviewed: real pictures, made-up findings."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import uvicorn
+from PIL import Image
+from starlette.types import ASGIApp
+
+from uncanny.records.reviews import Review, ReviewLog
+
+SIZE = (400, 300)
+COLOURS = ("teal", "maroon", "olive", "navy", "gray", "purple", "orange", "sienna", "black", "white")
+
+
+def anomaly(name: str = "Cup floats", **changes: object) -> dict[str, Any]:
+    return {
+        "name": name,
+        "phenomenon": f"{name}, as anybody can see",
+        "reasoning": "things fall",
+        "severity": 20,
+        "objects": ["cup"],
+        "box": [40, 30, 140, 120],
+        "kind": "contact",
+        "found_by": ["AttributeAnalyzer"],
+        **changes,
+    }
+
+
+def make_run(
+    folder: Path,
+    images: Sequence[Sequence[dict[str, Any]]],
+    names: Sequence[str] = (),
+    size: tuple[int, int] = SIZE,
+) -> Path:
+    """A run with a picture for each of `images`, which are lists of anomalies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for number, anomalies in enumerate(images):
+        name = names[number] if number < len(names) else f"{number:03d}.png"
+        file = folder / "images" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        colour = COLOURS[number % len(COLOURS)]
+        picture = Image.new("RGB", size, colour)
+        picture.putpixel((number % size[0], 0), (1, 2, 3))
+        picture.save(file, "PNG")
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        record = {"image": f"images/{name}", "sha256": digest, "width": size[0], "height": size[1]}
+        record |= {"status": "ok", "anomalies": list(anomalies), "objects": [], "errors": []}
+        lines.append(orjson.dumps(record | {"model": "openai/gpt-4o", "prompts": "packed@1"}) + b"\n")
+    (folder / "annotations.jsonl").write_bytes(b"".join(lines))
+    (folder / "run.json").write_bytes(orjson.dumps({"format": 1, "task": "annotate"}))
+    return folder
+
+
+def log_of(run: Path) -> list[Review]:
+    return list(ReviewLog.of_run(run).read())
+
+
+@contextmanager
+def served(run: Path, *options: str) -> Iterator[str]:
+    """`uncanny review` as a user starts it; its address."""
+    command = [sys.executable, "-m", "uncanny", "review", str(run), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            assert first.startswith("listening on http://127.0.0.1:"), first
+            yield first.split()[-1]
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
+@contextmanager
+def served_here(app: ASGIApp) -> Iterator[str]:
+    """`app` in a thread of this process; its address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()

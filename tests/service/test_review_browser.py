@@ -1,0 +1,297 @@
+"""The review page in a real browser, by its keys and by hand.
+
+Playwright drives the Chromium of the machine. The page's policy allows no evaluated text, so that what is
+waited for are selectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+
+from tests.eval.common.page_in_browser import CHROMIUM, LEAST_CONTRAST, needs_browser
+from tests.service.made_review import anomaly, log_of, make_run, served
+from uncanny.records.reviews import ReviewLog, review_image
+from uncanny.schema import Annotation
+
+pytestmark = needs_browser
+AXE = Path(__file__).with_name("vendor") / "axe.min.js"
+HOSTILE = "<script>document.title='owned'</script><img src=x onerror=document.title='owned'>"
+WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    assert CHROMIUM is not None, "UNCANNY_BROWSER=1, but there is no chromium"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+class Reviewer:
+    """A person with a browser of their own; what the browser complains of is collected."""
+
+    def __init__(self, browser: Browser, address: str, name: str | None = None, **context: Any) -> None:
+        self.page: Page = browser.new_context(**({"viewport": WIDE} | context)).new_page()
+        self.page.set_default_timeout(15_000)
+        self.complaints: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(address)
+        if name is not None:
+            self.page.get_by_label("Name").fill(name)
+            self.page.keyboard.press("Enter")
+        self.page.wait_for_selector("body[data-shown]")
+
+    @property
+    def finding(self) -> str:
+        return self.page.locator("#panel").get_attribute("data-finding") or ""
+
+    @property
+    def heading(self) -> str:
+        return self.page.locator("#name").inner_text()
+
+    def press(self, key: str) -> None:
+        """A key that leads to another finding, and its picture."""
+        before = self.finding
+        self.page.keyboard.press(key)
+        self.page.wait_for_selector(f'#panel:not([data-finding="{before}"])')
+        if self.finding:
+            self.page.wait_for_selector(f'body[data-shown="{self.finding}"]:not(.busy)')
+        else:
+            self.page.wait_for_selector("body:not(.busy)")
+
+    def stays(self, key: str, notice: str) -> None:
+        """A key that is answered about the same finding."""
+        self.page.keyboard.press(key)
+        self.page.wait_for_selector(f"#panel .notice:has-text('{notice}')")
+
+    def draw(self, x0: float, y0: float, x1: float, y1: float) -> None:
+        """With the mouse, in shares of the picture."""
+        self.page.wait_for_selector(".a9s-annotationlayer")
+        frame = self.page.locator("#frame").bounding_box()
+        assert frame is not None
+        mouse = self.page.mouse
+        mouse.move(frame["x"] + x0 * frame["width"], frame["y"] + y0 * frame["height"])
+        mouse.down()
+        mouse.move(frame["x"] + x1 * frame["width"], frame["y"] + y1 * frame["height"], steps=5)
+        mouse.up()
+        self.page.wait_for_selector(".a9s-shape-handle")
+
+
+def votes(run: Path) -> dict[tuple[str, int], Mapping[str, str]]:
+    reviews = ReviewLog.of_run(run).by_image()
+    found: dict[tuple[str, int], Mapping[str, str]] = {}
+    for line in (run / "annotations.jsonl").read_bytes().splitlines():
+        record = Annotation.model_validate_json(line)
+        for each in review_image(record, reviews.get(record.image, ())).anomalies:
+            found[record.image, each.index] = dict(each.votes)
+    return found
+
+
+def test_thirty_findings_by_keyboard_a_second_opinion_and_a_third(browser: Browser, tmp_path: Path) -> None:
+    anomalies = [[anomaly(f"fault {image}.{place}") for place in range(3)] for image in range(10)]
+    run = make_run(tmp_path / "run", anomalies)
+    with served(run, "--order", "file") as address:
+        ann = Reviewer(browser, address, "Ann")
+        assert ann.heading == "fault 0.0"
+        for number in range(29):
+            ann.press("aru"[number % 3])
+        assert ann.heading == "fault 9.2"
+        ann.press("z")  # the last verdict was a slip
+        assert ann.heading == "fault 9.1"
+        ann.press("a")
+        ann.press("a")
+        assert ann.heading == "Nothing left here"
+        assert ann.page.locator(".progress").inner_text().startswith("30 of 30 judged by me")
+
+        ben = Reviewer(browser, address, "Ben")
+        assert "1 other verdict is shown after yours" in ben.page.locator("#panel").inner_text()
+        ben.press("r")
+        for _ in range(3):
+            ben.press("j")
+        assert ben.heading == "fault 1.1"
+        ben.press("n")
+        assert ben.heading == "fault 2.0"
+        ben.press("p")
+        assert ben.heading == "fault 1.0"
+        cid = Reviewer(browser, f"{address}/?show=ties", "Cid")
+        assert cid.heading == "fault 0.0"
+        assert "Ann: accepted. Ben: rejected." in cid.page.locator("#panel").inner_text()
+        cid.press("r")
+        cid.page.get_by_role("button", name="Agreement").click()
+        cid.page.wait_for_selector("#agreement[open] .alpha:has-text('Krippendorff')")
+        assert ann.complaints + ben.complaints + cid.complaints == []
+    found = votes(run)
+    assert found["images/000.png", 0] == {"Ann": "accept", "Ben": "reject", "Cid": "reject"}
+    assert [found[f"images/{n // 3:03d}.png", n % 3]["Ann"] for n in range(1, 28)] == [
+        ("accept", "reject", "unsure")[n % 3] for n in range(1, 28)
+    ]
+    assert sum(line.undoes is not None for line in log_of(run)) == 1
+
+
+def test_boxes_are_drawn_moved_and_removed(browser: Browser, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [[anomaly(box=None)], [anomaly("other")]])
+    with served(run, "--reviewer", "ann", "--order", "file") as address:
+        ann = Reviewer(browser, address)
+        ann.page.keyboard.press("b")
+        ann.draw(0.25, 0.2, 0.75, 0.6)
+        ann.stays("Enter", "Box kept.")
+        # The same with keys alone, from where the box is.
+        ann.page.keyboard.press("b")
+        ann.page.wait_for_selector(".a9s-shape-handle")
+        for key in ("ArrowRight", "ArrowDown", "Shift+ArrowRight"):
+            ann.page.keyboard.press(key)
+        ann.stays("Enter", "Box kept.")
+        ann.page.keyboard.press("b")
+        ann.page.wait_for_selector(".a9s-shape-handle")
+        ann.page.keyboard.press("Escape")
+        ann.page.keyboard.press("b")
+        ann.page.wait_for_selector(".a9s-shape-handle")
+        ann.page.mouse.wheel(0, 10)
+        ann.stays("Delete", "Box removed.")
+        ann.stays("z", "Taken back.")
+        assert ann.complaints == []
+    first, second, removed, _ = log_of(run)
+    assert first.version is not None
+    assert first.version.box is not None
+    assert first.version.box == pytest.approx((100, 60, 300, 180), abs=2)
+    assert second.version is not None
+    x0, y0, x1, y1 = first.version.box
+    assert second.version.box == (x0 + 4, y0 + 4, x1 + 8, y1 + 4)
+    assert removed.version is not None
+    assert removed.version.box is None
+
+
+def test_a_box_on_a_large_picture_counts_in_its_own_pixels(browser: Browser, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [[anomaly(box=None)]], size=(4000, 3000))
+    with served(run, "--reviewer", "ann") as address:
+        ann = Reviewer(browser, address)
+        assert "preview" in (ann.page.locator("#frame img").get_attribute("src") or "")
+        ann.page.keyboard.press("b")
+        ann.draw(0.5, 0.5, 0.75, 0.75)
+        ann.stays("Enter", "Box kept.")
+        ann.page.keyboard.press("f")
+        ann.page.wait_for_selector("#frame img[src*='/image/']")
+        assert ann.page.locator("#frame").bounding_box()["width"] == 4000  # type: ignore[index]
+    (line,) = log_of(run)
+    assert line.version is not None
+    assert line.version.box == pytest.approx((2000, 1500, 3000, 2250), abs=12)
+
+
+def test_a_text_is_edited_and_a_missed_finding_added(browser: Browser, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [[anomaly("one")], [anomaly("two")]])
+    with served(run, "--reviewer", "ann", "--order", "file") as address:
+        ann = Reviewer(browser, address)
+        ann.page.keyboard.press("e")
+        ann.page.keyboard.press("Control+a")
+        ann.page.keyboard.type("a better name, jkaru")
+        ann.press("Control+Enter")
+        assert ann.heading == "two"
+        ann.page.keyboard.press("m")
+        ann.draw(0.1, 0.1, 0.4, 0.4)
+        ann.page.keyboard.press("Enter")
+        editor = ann.page.locator("#editor")
+        editor.get_by_label("Name").fill("shadow points to the light")
+        editor.get_by_label("What is visibly wrong").fill("left of the lamp")
+        editor.get_by_label("Why it cannot be").fill("shadows point away")
+        editor.get_by_label("Realism").fill("12")
+        ann.press("Control+Enter")
+        assert ann.heading == "shadow points to the light"
+        assert ann.complaints == []
+    edited, added = log_of(run)
+    assert edited.version is not None
+    assert (edited.version.name, edited.decision) == ("a better name, jkaru", "accept")
+    assert edited.version.box == (40, 30, 140, 120)
+    assert added.version is not None
+    assert (added.version.severity, added.decision, added.replaces) == (12, "accept", None)
+    assert added.version.box == pytest.approx((40, 30, 160, 120), abs=2)
+
+
+def test_what_a_model_and_a_file_name_say_is_never_obeyed(browser: Browser, tmp_path: Path) -> None:
+    hostile = anomaly(
+        f"x{HOSTILE}"[:200], phenomenon=HOSTILE, reasoning='"><svg onload=alert(1)>', objects=[HOSTILE]
+    )
+    run = make_run(
+        tmp_path / "run", [[hostile, anomaly(HOSTILE)]], names=["<img src=x onerror=alert(1)>.png"]
+    )
+    with served(run, "--reviewer", f"ann {HOSTILE}") as address:
+        ann = Reviewer(browser, address)
+        assert HOSTILE in ann.page.locator("#panel").inner_text()
+        ann.press("j")
+        ann.page.keyboard.press("e")
+        assert "<script>" in ann.page.locator("#editor [name=name]").input_value()
+        ann.page.keyboard.press("Escape")
+        ann.page.wait_for_selector("dialog[open]", state="detached")
+        assert ann.page.title() == "Review run – uncanny"
+        assert ann.page.locator("#panel script, #panel img, #panel svg").count() == 0
+        assert ann.complaints == []
+
+
+def test_a_picture_that_is_gone_and_a_server_that_ended_are_said(browser: Browser, tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [[anomaly("one")], [anomaly("two")]])
+    (run / "images" / "000.png").unlink()
+    with served(run, "--reviewer", "ann", "--order", "file") as address:
+        ann = Reviewer(browser, address)
+        assert ann.page.locator("#picture-problem").inner_text().startswith("The picture cannot be shown")
+        ann.press("a")
+        assert not ann.page.locator("#picture-problem").is_visible()
+    ann.page.keyboard.press("a")
+    ann.page.wait_for_selector("#message:has-text('Not kept')")
+    assert ann.heading == "two"
+    assert len(log_of(run)) == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_nothing_keeps_people_out(
+    browser: Browser, tmp_path: Path, size: ViewportSize, scheme: Literal["light", "dark"]
+) -> None:
+    """axe-core finds nothing serious, nothing scrolls sideways, every text has contrast."""
+    findings = [anomaly("one", severity=50), anomaly("two " + "long " * 30), anomaly("three", box=None)]
+    run = make_run(tmp_path / "run", [findings, [anomaly("four")]])
+    with served(run, "--order", "file") as address:
+        phone = size is PHONE
+        ann = Reviewer(
+            browser, address, "Ann", viewport=size, color_scheme=scheme, has_touch=phone, is_mobile=phone,
+            bypass_csp=True,
+        )  # fmt: skip
+        page = ann.page
+        page.add_script_tag(path=AXE)
+
+        def check(state: str) -> None:
+            found = page.evaluate("() => axe.run()")["violations"]
+            serious = [each for each in found if each["impact"] in ("serious", "critical")]
+            assert [(each["id"], each["nodes"][0]["html"]) for each in serious] == [], state
+            sideways = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+            assert not page.evaluate(sideways), state
+            least, words = page.evaluate(f"() => {LEAST_CONTRAST}")
+            assert least >= 4.5, (state, words, least)
+
+        check("a finding")
+        ann.press("a")
+        page.locator(".origin summary").click()
+        check("the next, with where it comes from")
+        page.keyboard.press("b")
+        page.wait_for_selector(".a9s-shape-handle")
+        check("a box")
+        page.keyboard.press("Escape")
+        for key in ("?", "e"):
+            page.keyboard.press(key)
+            page.wait_for_selector("dialog[open]")
+            check(f"the dialog of {key}")
+            page.keyboard.press("Escape")
+            page.wait_for_selector("dialog[open]", state="detached")
+        page.locator("#open-agreement").click()
+        page.wait_for_selector("#agreement[open]")
+        check("agreement")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("dialog[open]", state="detached")
+        for _ in range(3):
+            ann.press("u")
+        check("nothing left")

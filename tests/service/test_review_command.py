@@ -1,0 +1,66 @@
+"""`uncanny review` as a process: what it prints, how it ends, what it refuses."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.service.made_review import anomaly, make_run, served
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "uncanny", "review", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def refused(*arguments: str) -> str:
+    process = start(*arguments)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert "Traceback" not in err
+    return err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_listens_on_loopback_until_it_is_told_to_end(tmp_path: Path, number: signal.Signals) -> None:
+    run = make_run(tmp_path / "run", [[anomaly()]])
+    with start(str(run), "--reviewer", "ann") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        address = process.stdout.readline().split()[-1]
+        assert address.startswith("http://127.0.0.1:")
+        assert httpx2.get(address).status_code == 200
+        process.send_signal(number)
+        assert process.wait(30) == 0
+        assert process.stderr.read() == ""
+    assert not (run / "reviews.jsonl").exists()
+
+
+def test_wrong_use_is_refused_in_a_line(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [[anomaly()]])
+    assert "is not a run folder" in refused(str(tmp_path / "nothing"))
+    assert "1 to 200 characters" in refused(str(run), "--reviewer", " ")
+    with served(run) as address:
+        assert "cannot listen on port" in refused(str(run), "--port", address.rsplit(":", 1)[1])
+    (run / "reviews.jsonl").write_text('{"image": "images/000.png", "anomaly": "first"}\n')
+    assert "reviews.jsonl:1, field 'anomaly'" in refused(str(run))
+
+
+def test_it_says_what_to_install(tmp_path: Path) -> None:
+    """A package that cannot be imported is as if it were not there."""
+    run = make_run(tmp_path / "run", [[anomaly()]])
+    code = "import sys; sys.modules['fastapi'] = None; from uncanny.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "review", str(run)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "pip install 'uncanny[review]'" in done.stderr
