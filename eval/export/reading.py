@@ -291,8 +291,9 @@ class _Changes:
         if decision is None and version is None:
             self._counts["unchanged"] += 1
             return
-        if version is not None and entry.reviewer is None and decision == finding.decision:
-            decision = None  # what stood in the file before, of a text that was another one
+        moved = version is not None and quadruple_sha256(version) == quadruple_sha256(finding.anomaly)
+        if moved and entry.reviewer is None and decision == finding.decision:
+            decision = None  # who moves a box does not vote; of another text, the file's decision counts
         self._log(finding.index, finding.anomaly, entry, decision, version)
         self._counts["edited"] += version is not None
         self._counts["verdicts"] += decision is not None

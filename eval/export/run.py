@@ -286,6 +286,8 @@ class Places:
 
 def _places(names: Sequence[FormatName], out: Path, read: ReadRun, *, force: bool) -> Places:
     """Raises UsageError where something would be replaced that is no earlier export."""
+    if str(out) == "-":
+        raise UsageError("- cannot be written here: it is no file", remedy="Name a file or a folder.")
     single = FORMATS[names[0]]
     if len(names) == 1 and not single.is_folder and out.suffix == Path(single.file).suffix:
         if out.is_dir():

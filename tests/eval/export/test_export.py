@@ -18,7 +18,7 @@ from uncanny.cli.export import FORMAT_NAMES
 from uncanny.cli.export import READ_NAMES as CLI_READ_NAMES
 from uncanny.errors import RecordError, UsageError
 from uncanny.eval.export.data import split_of
-from uncanny.eval.export.formats import FORMATS
+from uncanny.eval.export.formats import FORMATS, FormatName
 from uncanny.eval.export.reading import READ_NAMES
 from uncanny.records.reviews import ReviewLog, new_review
 from uncanny.schema import Annotation
@@ -355,6 +355,24 @@ def test_the_commands(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         captured = capsys.readouterr()
         assert "Error" in captured.err
         assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize("form", ["parquet", "hf"])
+def test_a_missing_package_is_named(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: FormatName
+) -> None:
+    for module in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(UsageError, match=r"uncanny\[parquet\]"):
+        uncanny.export(run, ["csv", form], tmp_path / "out", all=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_place_that_cannot_be_written_is_refused(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for out in ("-", tmp_path / "file/out", tmp_path / "file"):
+        with pytest.raises(UsageError):
+            uncanny.export(run, ["csv", "coco"], out, all=True)
 
 
 MANY = """

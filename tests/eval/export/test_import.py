@@ -74,6 +74,7 @@ def test_a_spreadsheet_brings_verdicts_and_texts(run: Path, tmp_path: Path) -> N
     table = uncanny.export(run, "csv", tmp_path / "x.csv", all=True).files["csv"]
     with table.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
+    rows[0]["reasoning"] = "Hands have five."
     rows[3]["decision"] = "reject"
     rows[4]["phenomenon"] = "=a better text"
     rows[4]["severity"] = "30.0"
@@ -82,8 +83,10 @@ def test_a_spreadsheet_brings_verdicts_and_texts(run: Path, tmp_path: Path) -> N
         out.writeheader()
         out.writerows(rows)
     result = uncanny.import_reviews(table, run, reviewer="eve")
-    assert (result.counts["verdicts"], result.counts["edited"], result.counts["unchanged"]) == (1, 1, 3)
+    assert (result.counts["verdicts"], result.counts["edited"], result.counts["unchanged"]) == (2, 2, 2)
     after = findings(run)
+    assert after[0].anomaly.reasoning == "Hands have five."
+    assert (after[0].votes, after[0].votes_before) == ({"eve": "accept"}, 3)  # it stays verified
     assert after[3].decision == "reject"
     assert (after[4].anomaly.phenomenon, after[4].anomaly.severity) == ("=a better text", 30)
     assert after[1].anomaly.phenomenon == HOSTILE
