@@ -9,6 +9,7 @@ import sys
 from benchmarks import (
     audit,
     compare,
+    exports,
     large_images,
     mcq_run,
     mcq_scoring,
@@ -35,6 +36,7 @@ ALL = {
     "semantic": semantic,
     "compare": compare,
     "review": review,
+    "exports": exports,
 }
 # Need something that has to be installed first, so they run by name only.
 MORE = {"vllm": vllm_cpu}
