@@ -399,6 +399,7 @@ def _content(
     }
     if view is None:
         return content
+    stage = _stage(request, site, view)
     mine = view.finding.votes.get(name)
     others = {who: vote for who, vote in view.finding.votes.items() if who != name}
     return content | {
@@ -406,7 +407,8 @@ def _content(
         # What others say is not shown before one has said it oneself, but where there is a tie to decide.
         "others": others if mine is not None or filters.show == "ties" else {},
         "others_hidden": len(others) if mine is None and filters.show != "ties" else 0,
-        "stage": orjson.dumps(_stage(request, site, view)).decode(),
+        "stage": orjson.dumps(stage).decode(),
+        "preview": stage["preview"],
     }
 
 

@@ -124,7 +124,13 @@
     fit();
     drawBoxes();
     toBox();
+    shown();
+  }
+
+  // For whoever waits for it, and to measure.
+  function shown() {
     document.body.dataset.shown = stage.finding;
+    performance.mark("shown");
     lookAhead();
   }
 
@@ -144,7 +150,7 @@
     fit();
     drawBoxes();
     const same = (zoomed ? stage.image : stage.preview) === shownPicture;
-    if (same) { toBox(); document.body.dataset.shown = stage.finding; lookAhead(); }
+    if (same) { toBox(); shown(); }
     else showPicture();
   }
 
@@ -230,7 +236,7 @@
     await loadAnnotorious();
     if (boxing) return;
     const tool = Annotorious.createImageAnnotator(picture, {
-      adapter: Annotorious.W3CImageFormat("picture"), autoSave: true, drawingEnabled: true, theme: "dark",
+      adapter: Annotorious.W3CImageFormat("picture"), autoSave: true, drawingEnabled: true, theme: "light",
     });
     const named = new MutationObserver(() => {
       for (const handle of all("[role=button]:not([aria-label])", tool.element)) handle.setAttribute("aria-label", "handle of the box");
@@ -371,7 +377,7 @@
     drawBoxes();
   }
   function box() {
-    one("#box-hint").textContent = "Drag on the picture. Arrow keys move the box, with Shift they size it.";
+    one("#box-hint").textContent = "Drag on the picture to draw or move the box.";
     beginBox(null);
   }
   const help = () => one("#help").showModal();
