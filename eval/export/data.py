@@ -139,8 +139,9 @@ def export_images(
             left_out.images[record.status] += 1
             continue
         if not selection.all and not any(each.votes or each.added_by for each in image.anomalies):
-            left_out.images["unreviewed"] += 1
-            left_out.anomalies["unreviewed"] += len(image.anomalies)
+            left_out.images["unreviewed" if image.anomalies else "without an anomaly to review"] += 1
+            if image.anomalies:
+                left_out.anomalies["unreviewed"] += len(image.anomalies)
             continue
         reasons = [selection.reason_against(each) for each in image.anomalies]
         left_out.anomalies.update(reason for reason in reasons if reason is not None)

@@ -126,6 +126,8 @@ def import_reviews(
                 for entry in entries:
                     try:
                         changes.take(entry)
+                    except _NoReviewerError:
+                        raise
                     except UncannyError as error:
                         problems.append(Problem(image[0], None, f"{file}, {entry.where}: {error}"))
                 reviews += changes.reviews
@@ -210,6 +212,10 @@ def import_annotations(
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, (record.model_dump_json().encode() + b"\n" for record in records))
     return ImportResult(target, counts["anomalies"] + counts["rejected"], dict(counts))
+
+
+class _NoReviewerError(UsageError):
+    """It concerns the whole file, not one finding."""
 
 
 class _RunState:
@@ -329,8 +335,9 @@ class _Changes:
     def _who(self, entry: Returned) -> str:
         who = self._reviewer or entry.reviewer
         if not who or not who.strip():
-            raise UsageError(
-                "the file does not say who has reviewed", remedy=f"Name them with {option('reviewer')}."
+            raise _NoReviewerError(
+                f"It does not say who has made the change in {entry.where}",
+                remedy=f"Name them with {option('reviewer')}.",
             )
         return who.strip()[:200]
 

@@ -121,11 +121,19 @@ def _label(name: str) -> str:
 def read(file: Path) -> Iterator[Returned]:
     """Boxes and tags of such a file; of other shapes what is around them. Raises UsageError, OSError."""
     _refuse_doctype(file)
+    root: ET.Element | None = None
     try:
-        for _, element in ET.iterparse(file):
-            if element.tag == "image":
+        for event, element in ET.iterparse(file, ("start", "end")):
+            if root is None:
+                root = element
+                if root.tag != "annotations":
+                    raise UsageError(
+                        f"{file} is no file of annotations of CVAT: it begins with <{root.tag}>",
+                        remedy="Export it as CVAT for images 1.1.",
+                    )
+            if event == "end" and element.tag == "image":
                 yield from _of_image(element, file)
-                element.clear()
+                root.clear()
     except ET.ParseError as error:
         raise UsageError(f"{file} is not valid XML: {error}", remedy="Export it again.") from error
 

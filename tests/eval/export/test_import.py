@@ -254,7 +254,7 @@ def test_a_verdict_on_a_text_that_was_edited_since_is_stale(run: Path, tmp_path:
 def test_a_reviewer_is_needed_where_the_file_names_none(run: Path, tmp_path: Path) -> None:
     table = uncanny.export(run, "csv", tmp_path / "x.csv", all=True).files["csv"]
     table.write_text(table.read_text().replace("No shadow is seen.", "No shadow at all."))
-    with pytest.raises(ItemsError, match="reviewer"):
+    with pytest.raises(UsageError, match=r"who has made the change.*`reviewer`"):
         uncanny.import_reviews(table, run)
 
 
@@ -298,6 +298,7 @@ def test_boxes_become_a_file_of_annotations(tmp_path: Path, name: Any) -> None:
             b'[{"data": {"image": "a"}, "annotations": [{"result": [{"from_name": "kind", "value": {}}]}]}]',
         ),
         ("x.xml", b"<annotations>"),
+        ("x.xml", b"<View><Image name='image'/></View>"),
         ("x.xml", b'<annotations><image name="a"><box label="x"/></image></annotations>'),
         ("x.csv", b"\xff\xfe\x00"),
         ("x.csv", b"a,b\n1,2\n"),
