@@ -69,7 +69,7 @@ class Reviewer:
     def stays(self, key: str, notice: str) -> None:
         """A key that is answered about the same finding."""
         self.page.keyboard.press(key)
-        self.page.wait_for_selector(f"#panel .notice:has-text('{notice}')")
+        self.page.wait_for_selector(f"body:not(.busy) #panel .notice:has-text('{notice}')")
 
     def draw(self, x0: float, y0: float, x1: float, y1: float) -> None:
         """With the mouse, in shares of the picture."""

@@ -404,7 +404,7 @@
     if (event.ctrlKey || event.metaKey || event.repeat || !keysOn.checked) return;
     if (event.target.closest("input, textarea, select")) return;
     const step = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (step) { event.preventDefault(); step(); }
+    if (step) { event.preventDefault(); if (!busy) step(); }
   }, true);
 
   function cancelBox() {
