@@ -43,6 +43,12 @@ RIGHT: Mapping[str, Arguments] = {
     "compare": lambda out: {"runs": (out.parent / "annotated", out.parent / "again"), "resamples": 10},
     "audit": lambda out: {"sources": {"a": out.parent / "annotated"}, "resamples": 10},
     "report": lambda out: {"run": out.parent / "annotated"},
+    "export": lambda out: {"run": out.parent / "annotated", "to": "csv", "out": out, "all": True},
+    "import_reviews": lambda out: {
+        "files": out.parent / "table/anomalies.csv",
+        "run": out.parent / "annotated",
+    },
+    "import_annotations": lambda out: {"files": out.parent / "table/anomalies.csv", "out": out / "a.jsonl"},
     "register_provider": lambda _: {"name": "wrong-values", "factory": dict, "replace": True},
     "mcq.load": lambda _: {"source": "scenes"},
     "mcq.run": lambda out: {"items": "scenes", "model": "noop", "out": out, "limit": 1},
@@ -79,6 +85,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     uncanny.annotate(IMAGE, model="noop", out=folder / "annotated")
     uncanny.annotate(IMAGE, model="noop", out=folder / "again")
+    uncanny.export(folder / "annotated", "csv", folder / "table", all=True)
     uncanny.mcq.run("scenes", model="demo", out=folder / "answered", limit=1)
     uncanny.realism.run("scenes", model="demo", out=folder / "judged", limit=1)
     uncanny.mcq.export_table(_items(), folder / "table.csv")

@@ -26,7 +26,7 @@ from uncanny.eval.export.formats import FORMATS
 from uncanny.eval.export.formats.coco import SIDECAR
 from uncanny.eval.export.formats.cvat import in_xml
 from uncanny.eval.export.returned import TEXTS, Returned
-from uncanny.parameters import check_parameters
+from uncanny.parameters import check_needed, check_parameters
 from uncanny.records.jsonl import LinesByImage, parse_line, read_records, write_atomically
 from uncanny.records.reviews import (
     DECISIONS,
@@ -94,7 +94,7 @@ def import_reviews(
     >>> uncanny.import_reviews(table, run, reviewer="ann").counts["verdicts"] > 0
     True
     """
-    check_parameters(run=run)
+    check_parameters(run=run, reviewer=reviewer)
     read = open_run(Path(run))
     read.folder.check_links()
     log = ReviewLog.of_run(read.folder.path)
@@ -126,9 +126,9 @@ def import_reviews(
                 for entry in entries:
                     try:
                         changes.take(entry)
-                    except _NoReviewerError:
-                        raise
                     except UncannyError as error:
+                        if not (reviewer or entry.reviewer):
+                            raise  # which concerns every finding of the file
                         problems.append(Problem(image[0], None, f"{file}, {entry.where}: {error}"))
                 reviews += changes.reviews
         if problems:
@@ -159,6 +159,7 @@ def import_annotations(
     1
     """
     check_parameters(out=out, force=force)
+    check_needed(out=out)
     target = Path(out)
     if target.exists() and not force:
         raise UsageError(
@@ -212,10 +213,6 @@ def import_annotations(
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, (record.model_dump_json().encode() + b"\n" for record in records))
     return ImportResult(target, counts["anomalies"] + counts["rejected"], dict(counts))
-
-
-class _NoReviewerError(UsageError):
-    """It concerns the whole file, not one finding."""
 
 
 class _RunState:
@@ -335,7 +332,7 @@ class _Changes:
     def _who(self, entry: Returned) -> str:
         who = self._reviewer or entry.reviewer
         if not who or not who.strip():
-            raise _NoReviewerError(
+            raise UsageError(
                 f"It does not say who has made the change in {entry.where}",
                 remedy=f"Name them with {option('reviewer')}.",
             )
@@ -404,7 +401,10 @@ def _sources(files: Files, format: ReadName | None) -> list[tuple[ReadName, Path
         raise UsageError(
             f"There is no form {shown(format)} to import from", remedy=f"There are {', '.join(READ_NAMES)}."
         )
-    paths = [files] if isinstance(files, str | PathLike) else list(files)
+    paths = [files] if isinstance(files, str | PathLike) or not isinstance(files, Iterable) else list(files)
+    for path in paths:
+        if not isinstance(path, str | PathLike) or not str(path) or "\0" in str(path):
+            raise UsageError(f"Files to import are paths, not {shown(path)}", remedy="Name one or several.")
     found = [file for path in paths for file in _files(Path(path))]
     if not found:
         raise UsageError("There is nothing to import", remedy="Name files of another tool.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
@@ -22,7 +22,7 @@ from uncanny.eval.export.data import ExportImage, LeftOut, Selection, export_ima
 from uncanny.eval.export.formats import FORMATS, FormatName
 from uncanny.eval.export.writer import IMAGES, ChatForm, ExportJob, FormatWriter, Pictures, check_fraction
 from uncanny.eval.metrics.agreement import Agreement
-from uncanny.parameters import check_parameters
+from uncanny.parameters import check_needed, check_parameters
 from uncanny.records.jsonl import LinesByImage, write_atomically
 from uncanny.records.reviews import ReviewLog
 from uncanny.records.run_folder import unfinished
@@ -140,10 +140,14 @@ def export(
     >>> result.images
     1
     """
-    check_parameters(run=run, out=out, seed=seed, force=force, image_prefix=image_prefix)
-    for name, flag in (("all", all), ("rejected", rejected)):
-        if not isinstance(flag, bool):
-            raise UsageError(f"{option(name)} is True or False, not {flag!r}", remedy="Write True or False.")
+    check_parameters(
+        run=run, out=out, all=all, rejected=rejected, seed=seed, force=force, image_prefix=image_prefix
+    )
+    check_needed(out=out)
+    if count_tokens is not None and not callable(count_tokens):
+        raise UsageError(f"{option('count_tokens')} is a function, not {shown(count_tokens)}")
+    if source is not None and not isinstance(source, str | PathLike):
+        raise UsageError(f"{option('source')} is generated, real or a file, not {shown(source)}")
     check_fraction("test_fraction", test_fraction)
     _check_choice("chat", chat, ("parts", "tags"))
     _check_choice("pictures", pictures, ("reference", "copy"))
@@ -206,9 +210,12 @@ def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def _format_names(to: str | Sequence[str]) -> tuple[FormatName, ...]:
-    names = (to,) if isinstance(to, str) else tuple(dict.fromkeys(to))
+    if not isinstance(to, str | Iterable):
+        raise UsageError(f"Forms to export to are names, not {shown(to)}")
+    each = (to,) if isinstance(to, str) else tuple(to)
+    names = tuple(name for number, name in enumerate(each) if name not in each[:number])
     for name in names:
-        if name not in FORMATS:
+        if not isinstance(name, str) or name not in FORMATS:
             raise UsageError(
                 f"There is no form {shown(name)} to export to", remedy=f"There are {', '.join(FORMATS)}."
             )

@@ -86,6 +86,11 @@ _KINDS: Mapping[str, Kind] = {
     "max_images": _COUNT,
     "force": _YES_OR_NO,
     "overlays": _YES_OR_NO,
+    # Data sets and reviews.
+    "all": _YES_OR_NO,
+    "rejected": _YES_OR_NO,
+    "reviewer": _TEXT,
+    "image_prefix": _TEXT,
     # How scores are made.
     "resamples": _COUNT,
     "seed": _COUNT,
