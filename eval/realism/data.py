@@ -11,14 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, TypeVar
+from typing import Literal
 
 import orjson
-from pydantic import StringConstraints
 
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.problems import parse_records
+from uncanny.eval.common.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.images import SkippedInputs, discover, display_path
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically
@@ -28,8 +27,6 @@ from uncanny.wording import counted, harmless, option
 
 PAIR_FILE = "pairs.jsonl"
 _PAIRS = "Pairs are a file, a folder, the word `scenes` or uncanny.realism.PairFiles records"
-
-NonEmpty = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Pair(Record):
@@ -251,33 +248,6 @@ def _pairs_of_program(pairs: Sequence[PairFiles]) -> PairSet:
         for pair in pairs
     )
     return PairSet(tuple(files))
-
-
-class HasId(Protocol):
-    """What is called by an id of its own."""
-
-    @property
-    def id(self) -> str: ...
-
-
-WithId = TypeVar("WithId", bound=HasId)
-
-
-def repeated_ids(lines: Sequence[tuple[int | None, WithId]], advice: str) -> list[Problem]:
-    """A problem for every record whose id another one had before; lines are None where no file has them."""
-    seen: dict[str, int | None] = {}
-    problems = []
-    for line, record in lines:
-        if record.id in seen:
-            before = seen[record.id]
-            where = "" if before is None else f", at line {before}"
-            problems.append(Problem(record.id, "id", f"the id was used before{where}; {advice}", line=line))
-        seen.setdefault(record.id, line)
-    return problems
-
-
-def by_line(problem: Problem) -> int:
-    return problem.line or 0
 
 
 def _images(folder: Path) -> tuple[Mapping[str, Path], SkippedInputs]:
