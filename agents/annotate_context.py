@@ -16,21 +16,13 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel
 
+from uncanny.agents.boxes import BoxContext, asked_box_format
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import ImageContext, schema_of
+from uncanny.agents.context import schema_of
 from uncanny.agents.steps import PACKED, ListStep
 from uncanny.answers import own_schema, shared_schema
-from uncanny.answers.boxes import (
-    BOX_FORMATS,
-    BoxFormat,
-    BoxFormatName,
-    GivenBox,
-    box_format,
-    in_format,
-    pixels,
-)
+from uncanny.answers.boxes import BoxFormatName, in_format
 from uncanny.answers.packed import PACKED_FORMS, asked_in
-from uncanny.client.tokens import seen_size
 from uncanny.images.crops import crops
 from uncanny.models.base import AnswerSchema, SentImage, encode_image
 from uncanny.prompts import PromptSet
@@ -49,11 +41,6 @@ def system_text(prompts: PromptSet, config: AnnotateConfig) -> str:
     return text.fill(strictness=strictness, language=config.language)
 
 
-def asked_box_format(model: str, config: AnnotateConfig) -> BoxFormat:
-    """How the model of this name is asked for boxes."""
-    return box_format(model) if config.box_format is None else BOX_FORMATS[config.box_format]
-
-
 def answer_schema(step: ListStep[Any], model: str, config: AnnotateConfig) -> AnswerSchema:
     """What answers of a step are constrained to, where the model of this name gives them."""
     if config.schedule == "paper":
@@ -61,59 +48,20 @@ def answer_schema(step: ListStep[Any], model: str, config: AnnotateConfig) -> An
     return _schema(step.form.key, asked_box_format(model, config).name, alone=not step.sees_image)
 
 
-@dataclass(slots=True)
-class BoxCount:
-    """Boxes that models gave, how many of them could not be one, and the formats they were asked for in."""
-
-    given: int = 0
-    unreadable: int = 0
-    formats: set[BoxFormatName] = field(default_factory=set)
-
-    def as_recorded(self) -> dict[str, Any]:
-        return {"given": self.given, "unreadable": self.unreadable, "formats": sorted(self.formats)}
-
-
 @dataclass(frozen=True, slots=True)
-class AnnotateContext(ImageContext[AnnotateConfig]):
+class AnnotateContext(BoxContext[AnnotateConfig]):
     """`ImageContext` of an image that is annotated.
 
-    `size` is its width and height before it was scaled for sending, None where it was not. `source` is where
-    its pixels are at full resolution, None where they cannot be had; a file has the digest `source_sha256`
-    unless it was changed meanwhile. `boxes` counts as it goes.
+    `source` is where its pixels are at full resolution, None where they cannot be had; a file has the digest
+    `source_sha256` unless it was changed meanwhile.
     """
 
-    size: tuple[int, int] | None = None
     source: Path | bytes | None = field(default=None, repr=False)
     source_sha256: str | None = None
-    boxes: BoxCount = field(default_factory=BoxCount)
 
     @property
     def system(self) -> str:
         return system_text(self.prompts, self.config)
-
-    def box_format(self, agent: str) -> BoxFormat:
-        """How the model of an agent is asked for boxes."""
-        return asked_box_format(self._model(agent), self.config)
-
-    def box_key(self, agent: str) -> str:
-        """The key under which an agent's prompts ask for boxes."""
-        return self.box_format(agent).key
-
-    def box_rule(self, agent: str) -> str:
-        """How an agent's prompts say what the numbers of a box are."""
-        width, height = self._seen(agent)
-        return self.prompts[f"box_{self.box_format(agent).name}"].fill(width=str(width), height=str(height))
-
-    def box(self, given: GivenBox | None, agent: str) -> Box | None:
-        """A box as an agent's model gave it, in pixels of the original image; None where it cannot be one."""
-        if given is None:
-            return None
-        form = self.box_format(agent)
-        box = pixels(given, form, sent=self._seen(agent), original=self.pixels)
-        self.boxes.formats.add(form.name)
-        self.boxes.given += 1
-        self.boxes.unreadable += box is None
-        return box
 
     def shown(self, agent: str, items: Sequence[tuple[Mapping[str, Any], Box | None]]) -> str:
         """Items as an agent's prompt shows them, one a line, with boxes in the form its model knows."""
@@ -144,18 +92,6 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
             )
             for crop in await asyncio.to_thread(crops, self.source, boxes, MARGIN, sha256=self.source_sha256)
         )
-
-    @property
-    def pixels(self) -> tuple[int, int]:
-        """Width and height of the original image."""
-        return self.size or (self.image.width, self.image.height)
-
-    def _model(self, agent: str) -> str:
-        return self.model_client.endpoints(agent)[0].provider.name
-
-    def _seen(self, agent: str) -> tuple[int, int]:
-        """The size at which an agent's model sees the image, which is what its pixels count."""
-        return seen_size(self._model(agent), self.image.width, self.image.height)
 
 
 @cache

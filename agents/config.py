@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from uncanny.agents.steps import DEFAULT_SCHEDULE, SCHEDULES, Per, Schedule, ScheduleName
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.records.run_manifest import BEFORE
+from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory
 
 Temperature = Annotated[float, Field(ge=0, le=2)] | None
 TopP = Annotated[float, Field(gt=0, le=1)] | None
@@ -95,6 +96,10 @@ class AnnotateConfig(BaseModel):
         return self.repeats + self.scene_scans
 
 
+def _in_order(categories: tuple[ArtifactCategory, ...]) -> tuple[ArtifactCategory, ...]:
+    return tuple(each for each in ARTIFACT_CATEGORIES if each in categories)
+
+
 DetectProtocol = Literal["conversation", "independent"]
 
 
@@ -115,3 +120,32 @@ class DetectConfig(BaseModel):
     temperature: Temperature = 0.0
     top_p: TopP = None
     max_output_tokens: OutputTokens = 2_000
+
+
+class ArtifactsConfig(BaseModel):
+    """Parameters of locating artifacts.
+
+    `categories` are asked for one by one, or with `joint` all in one call; in the order of the paper. With
+    `likelihood` one call more asks how likely the image is generated. `box_format` is how models are asked
+    for boxes; None goes by each model's name.
+
+    Temperature 0 where the model takes one; None leaves a model's own default. The output limit is in tokens
+    and doubled, up to 16,000, when an answer is cut off.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    categories: Annotated[tuple[ArtifactCategory, ...], Field(min_length=1), AfterValidator(_in_order)] = (
+        ARTIFACT_CATEGORIES
+    )
+    joint: bool = False
+    likelihood: bool = False
+    box_format: BoxFormatName | None = None
+    temperature: Temperature = 0.0
+    top_p: TopP = None
+    max_output_tokens: OutputTokens = 2_000
+
+    @property
+    def calls(self) -> int:
+        """Calls for one image, without retries."""
+        return (1 if self.joint else len(self.categories)) + self.likelihood

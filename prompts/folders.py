@@ -20,7 +20,7 @@ from uncanny.prompts import OTHER_FORMS, PromptSet, earlier_set, make_set, promp
 from uncanny.wording import counted, option, shown
 
 # `annotate` has the texts of its paper schedule, the other two have sets of their own.
-Protocol = Literal["packed", "annotate", "single", "detect", "mcq", "realism"]
+Protocol = Literal["packed", "annotate", "single", "detect", "mcq", "realism", "artifacts"]
 PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 # Which schedule of `uncanny annotate` asks with which texts.
 SCHEDULES: Final[Mapping[str, str]] = {"packed": "packed", "annotate": "paper", "single": "single"}
@@ -32,9 +32,12 @@ VARIABLES: Final[Mapping[str, str]] = {
     "attributes": "what is wrong with the object itself, as a list",
     "box_key": "the name under which boxes are wanted, such as `bbox_2d`",
     "box_rule": "what the numbers of a box are, from the text `box_….md` of the model's form",
+    "category": "the name of the sort of artifact that is asked for, such as `edges_shapes`",
     "choices": "the options, one a line: `A. …`",
     "count": "how many findings there are",
     "cut": "names of the objects above the limit, which nobody examines",
+    "definition": "what belongs to it: the text of that name, such as `edges_shapes.md`",
+    "definitions": "the names of all sorts that are asked for, each with its text",
     "draft": "which of the drafts this is, from 1",
     "drafts": "how many drafts are asked for",
     "findings": "everything found so far, as a list, or numbered, one a line",
@@ -61,6 +64,7 @@ OPTIONAL: Final = frozenset(
     {
         "box_key",
         "box_rule",
+        "category",
         "count",
         "cut",
         "draft",

@@ -69,7 +69,9 @@ def test_every_command_in_a_module_is_one() -> None:
         if isinstance(value, click.Command)
     }
     inner = {
-        f"{group}:{name}_command" for group in ("mcq", "realism") for name in command_group(group).commands
+        f"{group}:{name}_command"
+        for group in ("artifacts", "mcq", "realism")
+        for name in command_group(group).commands
     }
     assert commands - inner == {place for place, _ in COMMANDS.values()}
 

@@ -111,7 +111,7 @@ def forecast_task(task: AnnotateTask, contents: Mapping[Contents, int] | None = 
     the cost is also None where the price is not known. Raises UsageError.
     """
     prices = PriceTable.load(task.models.prices)
-    images = pending_images(task, Annotation)
+    images = pending_images(task)
     texts = prompts_of(task.folder, task.prompts)
     plan = Plan(task.config, texts, task.models, task.policy)
     usage = plan.usage(prices, images.readable, images.sizes, contents)

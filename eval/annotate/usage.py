@@ -14,7 +14,8 @@ from typing import Final
 
 import orjson
 
-from uncanny.agents.annotate_context import answer_schema, asked_box_format, system_text
+from uncanny.agents.annotate_context import answer_schema, system_text
+from uncanny.agents.boxes import asked_box_format
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import ROLES, InView, ListStep, Step
 from uncanny.client.prices import PriceTable

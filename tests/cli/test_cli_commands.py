@@ -81,7 +81,7 @@ def test_wrong_words_are_exit_code_2(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["anotate"], ["No such command 'anotate'", "Did you mean annotate?"]),
+        (["anotate"], ["No such command 'anotate'", "Did you mean annotate or artifacts?"]),
         (["mcq", "rn"], ["No such command 'rn'", "Did you mean run?"]),
         (["zzz"], ["There are demo, annotate, detect"]),
         (["annotate", "x", "--modle", "demo"], ["No such option '--modle'", "--model"]),

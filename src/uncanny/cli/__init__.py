@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo:command", "Try it: annotate the bundled sample images. No key, no GPU, no network."),
     "annotate": ("annotate:command", "Find what is wrong in a folder of images."),
     "detect": ("detect:command", "Tell generated images from real ones, and say what gives them away."),
+    "artifacts": ("artifacts:command", "Locate the artifacts of images, by seven categories."),
     "mcq": ("mcq:command", "Benchmark models on four questions about an artifact."),
     "realism": ("realism:command", "Find out which edited images would fool a viewer."),
     "semantic": ("semantic:command", "Score predicted anomalies against the true ones: SemAP, SemF1."),

@@ -266,6 +266,12 @@ pixel_options = together(
         help="Larger images are not opened.",
     ),
 )
+box_format_option = click.option(
+    "--box-format",
+    type=click.Choice(BOX_FORMAT_NAMES),
+    default=None,
+    help="How models are asked for boxes.  [default: as each was trained, by its name]",
+)
 annotate_options = together(
     click.option(
         "--schedule",
@@ -310,12 +316,7 @@ annotate_options = together(
     click.option(
         "--language", default="English", show_default=True, help="Language of the answers, by its name."
     ),
-    click.option(
-        "--box-format",
-        type=click.Choice(BOX_FORMAT_NAMES),
-        default=None,
-        help="How models are asked for boxes.  [default: as each was trained, by its name]",
-    ),
+    box_format_option,
     sampling_options(temperature=0.3, top_p=0.95, max_output_tokens=2000),
     click.option(
         "--formatter-output-tokens",

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from uncanny.demo import annotate, detect, mcq, packed, realism
+from uncanny.demo import annotate, artifacts, detect, mcq, packed, realism
 from uncanny.demo.recognition import RecognizedPrompt, Turn, prompt_patterns, recognize
 from uncanny.demo.scenes import scenes
 from uncanny.demo.views import SYNTHETIC_MARK, View, known_view, overlay_view, synthetic_view
@@ -33,6 +33,7 @@ ANSWERERS: Final[Mapping[str, Mapping[str, Answerer]]] = {
     "detect": detect.ANSWERERS,
     "mcq": mcq.ANSWERERS,
     "realism": realism.ANSWERERS,
+    "artifacts": artifacts.ANSWERERS,
 }
 """Prompt set → prompt → who answers it."""
 

@@ -123,6 +123,7 @@ class Totals(Record):
     pending: Count = None
     duplicates: Count = None
     anomalies: Count = None
+    regions: Count = None
     objects: Count = None
     without_findings: Count = None
     calls: Count = None
