@@ -41,6 +41,8 @@ RIGHT: Mapping[str, Arguments] = {
     "audit": lambda out: {"sources": {"a": out.parent / "annotated"}, "resamples": 10},
     "report": lambda out: {"run": out.parent / "annotated"},
     "register_provider": lambda _: {"name": "wrong-values", "factory": dict, "replace": True},
+    "edits.load": lambda _: {"source": "scenes"},
+    "edits.measure": lambda out: {"pairs": "scenes", "out": out.with_suffix(".jsonl"), "threads": 1},
     "mcq.load": lambda _: {"source": "scenes"},
     "mcq.run": lambda out: {"items": "scenes", "model": "noop", "out": out, "limit": 1},
     "mcq.forecast": lambda _: {"items": "scenes", "model": "noop"},
@@ -87,7 +89,7 @@ def test_all_functions_are_here() -> None:
         f"{room}{name}"
         for room, names in (
             ("", uncanny),
-            *((f"{n}.", getattr(uncanny, n)) for n in ("mcq", "realism", "semantic")),
+            *((f"{n}.", getattr(uncanny, n)) for n in ("edits", "mcq", "realism", "semantic")),
         )
         for name in names.__all__
         if inspect.isfunction(getattr(names, name)) and not name.endswith("_async")

@@ -89,7 +89,7 @@ def _about(score: RealismScore) -> dict[str, Any]:
 @cache
 def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {"p": p_words, "ends": interval_words}
-    environment = score_page("uncanny.eval.realism", ("realism.css",), filters)
+    environment = score_page("uncanny.eval.realism", ("pairs.css", "realism.css"), filters)
     environment.globals |= {
         "all_cases": CASE_WORDS,
         "human_labels": HUMAN_LABELS,

@@ -22,6 +22,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from uncanny import artifacts as artifacts
+    from uncanny import edits as edits
     from uncanny import errors as errors
     from uncanny import mcq as mcq
     from uncanny import realism as realism
@@ -86,7 +87,7 @@ def lazy_names(
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "uncanny": "artifacts errors mcq realism semantic",
+        "uncanny": "artifacts edits errors mcq realism semantic",
         "uncanny.agents": "AnnotateConfig",
         "uncanny.client.calls": "CallRecord",
         "uncanny.errors": "UncannyError",

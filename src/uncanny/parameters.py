@@ -79,6 +79,7 @@ _KINDS: Mapping[str, Kind] = {
     "folder": _PATH,
     "original": _PATH,
     "edited": _PATH,
+    "masks": _PATH,
     "name": _TEXT,
     "max_side": _WHOLE_NUMBER,
     "jpeg_quality": _NEEDED_NUMBER,
@@ -175,6 +176,12 @@ def check_callback(name: str, value: object, arguments: int = 1) -> None:
         raise UsageError(
             f"{option(name)} is called with {number}, and {shown(value)} takes others"
         ) from error
+
+
+def check_kind(name: str, value: object, kind: type) -> None:
+    """Raises UsageError where `value` is neither None nor a `kind`."""
+    if value is not None and not isinstance(value, kind):
+        raise UsageError(f"{option(name)} must be {kind.__name__}, not {shown(value)}")
 
 
 def check_records(values: Iterable[T], kinds: type | tuple[type, ...], *, what: str) -> tuple[T, ...]:
