@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import orjson
@@ -217,7 +217,7 @@ def test_the_bundled_scenes() -> None:
 class Constant:
     """A measure of one's own: a fixed value, or an error for a chosen image."""
 
-    described = {"package": "mine"}
+    described: ClassVar[dict[str, str]] = {"package": "mine"}
 
     def distance(self, original: Any, edited: Any) -> float:  # noqa: ARG002
         if edited[60, 60, 0] == 255:
@@ -254,7 +254,7 @@ def test_measures_by_models_fill_their_columns_or_say_why_not(tmp_path: Path) ->
     ],
 )
 def test_constants_without_a_meaning_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="must be|above"):
+    with pytest.raises(UsageError, match=r"must be|above"):
         EditParameters(**wrong)
 
 
