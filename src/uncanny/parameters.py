@@ -94,6 +94,7 @@ _KINDS: Mapping[str, Kind] = {
     "pair_by": _TEXT,
     "allow_mixed": _YES_OR_NO,
     "published": _YES_OR_NO,
+    "preserved": _YES_OR_NO,
     "baselines": _YES_OR_NO,
     "require_complete": _YES_OR_NO,
     "backbone": _PATH,
