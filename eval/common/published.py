@@ -22,7 +22,13 @@ Published = Literal[
     "semantic_scores",
 ]
 
-CAVEATS: Mapping[Literal["semantic_scores", "inpainting_scores", "generator_audit"], str] = {
+CAVEATS: Mapping[
+    Literal["artifact_scores", "semantic_scores", "inpainting_scores", "generator_audit"], str
+] = {
+    "artifact_scores": (
+        "Published rows are about the authors' test images, and models there were asked with the authors' "
+        "texts. uncanny asks with texts of its own: rows differ in more than the model."
+    ),
     "semantic_scores": (
         "Published models were asked with the authors' texts about the authors' test images. uncanny asks "
         "with texts of its own, and about the source in a conversation unless it is told otherwise: rows "

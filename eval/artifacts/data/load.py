@@ -39,7 +39,7 @@ from uncanny.eval.common.masks import HEAT_MAP_THRESHOLD
 from uncanny.eval.common.problems import by_line, of_validation, parse_records
 from uncanny.eval.common.table_files import rows
 from uncanny.parameters import check_parameters
-from uncanny.records.run_folder import RunFolder
+from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.wording import option, shown
 
 if TYPE_CHECKING:
@@ -135,7 +135,17 @@ class _Reader:
             raise ItemsError(origin, sorted(self.problems, key=by_line), remedy=_REMEDY)
         if not images:
             raise UsageError(f"{origin} holds no image", remedy="Give a file with an image a line.")
-        return ArtifactSet(tuple(images), origin, pictures, dict(self.notes))
+        notes = {note: count for note, count in self.notes.items() if count}
+        ids = {(image.record.model_extra or {}).get("prompts") for image in images}
+        texts = tuple(sorted(each for each in ids if isinstance(each, str)))
+        return ArtifactSet(
+            tuple(images), origin, pictures, notes, self._unfinished(origin, len(images)), texts
+        )
+
+    def _unfinished(self, origin: str, recorded: int) -> Unfinished | None:
+        path = Path(origin)
+        folder = path if path.is_dir() else path.parent
+        return unfinished(folder, "images", recorded) if (folder / "run.json").is_file() else None
 
     def _pictures(self, folder: Path) -> Path:
         """A run says where its images are."""

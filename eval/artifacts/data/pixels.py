@@ -101,18 +101,22 @@ class Drawing:
         return pixels
 
 
-def image_size(image: ArtifactImage, other: ArtifactImage | None, pictures: Path) -> Size:
-    """Width and height of an image: as its record says, the other set's, or the file's.
+def image_size(image: ArtifactImage, predicted: ArtifactImage, pictures: Sequence[Path]) -> Size:
+    """Width and height of an image: as its true or predicted record says, else its file in one of the folders
+    `pictures`, else its first mask.
 
     Raises UsageError where the two records differ, and where nobody says it.
     """
-    ours, theirs = image.record.size, None if other is None else other.record.size
+    ours, theirs = image.record.size, predicted.record.size
     if ours is not None and theirs is not None and ours != theirs:
         raise UsageError(
             f"is of {theirs[0]} × {theirs[1]} pixels in the predictions, and of {ours[0]} × {ours[1]} in the "
             "truth"
         )
-    if (size := ours or theirs or stored_size(pictures / image.image) or _mask_size(image)) is None:
+    files = (folder / each.image for folder in pictures for each in (image, predicted))
+    sizes = (stored_size(file) for file in files if file.is_file())
+    size = ours or theirs or next(filter(None, sizes), None) or _mask_size(image) or _mask_size(predicted)
+    if size is None:
         raise UsageError("has no width and height, and its file is not there to look at")
     return size
 

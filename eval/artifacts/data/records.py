@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
+from uncanny.records.run_folder import Unfinished
 from uncanny.schema import (
     ARTIFACT_CATEGORIES,
     ArtifactCategory,
@@ -83,13 +85,13 @@ def _spelt(value: object) -> object:
 
 def _place(value: float) -> float:
     if not math.isfinite(value) or abs(value) > _FARTHEST:
-        raise ValueError("a coordinate is a number of pixels up to a million")
+        raise PydanticCustomError("coordinate", "a coordinate is a number of pixels up to a million")
     return value
 
 
 def _is_box(box: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
     if not (box[0] < box[2] and box[1] < box[3]):
-        raise ValueError("a box is [x0, y0, x1, y1] with x0 < x1 and y0 < y1")
+        raise PydanticCustomError("box", "a box is [x0, y0, x1, y1] with x0 < x1 and y0 < y1")
     return box
 
 
@@ -141,7 +143,9 @@ class Region(Record):
         given = [name for name in ("polygon", "box", "point", "mask") if getattr(self, name) is not None]
         if len(given) != 1:
             has = " and ".join(given) or "none"
-            raise ValueError(f"a region is one of polygon, box, point and mask, and this one has {has}")
+            raise PydanticCustomError(
+                "region", "a region is one of polygon, box, point and mask, and has {has}", {"has": has}
+            )
         return self
 
 
@@ -205,13 +209,16 @@ class ArtifactSet:
     """All images of a truth or of predictions.
 
     `origin` names it, `notes` counts what was read with allowances. `pictures` is where the paths of image
-    files start.
+    files start. `unfinished` is what its run has still to do, `texts` the ids of those that models were asked
+    with.
     """
 
     images: tuple[ArtifactImage, ...]
     origin: str
     pictures: Path
     notes: Mapping[str, int]
+    unfinished: Unfinished | None = None
+    texts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{len(self.images):,} images of {self.origin}>"
