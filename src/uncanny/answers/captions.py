@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 TextKind = Literal["label", "caption"]
+# How much an edit changes the meaning of a picture: Semi-Truths, table 2.
+Magnitude = Literal["small", "medium", "large"]
+MAGNITUDES: Final[tuple[Magnitude, ...]] = get_args(Magnitude)
 CaptionGate = Literal["empty", "length", "special_characters"]
 
 # Semi-Truths, appendix B.1: labels of masks, for inpainting, and captions, for prompt-based editing.
