@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from uncanny.agents.steps import DEFAULT_SCHEDULE, SCHEDULES, Per, Schedule, ScheduleName
 from uncanny.answers.boxes import BoxFormatName
@@ -96,10 +96,6 @@ class AnnotateConfig(BaseModel):
         return self.repeats + self.scene_scans
 
 
-def _in_order(categories: tuple[ArtifactCategory, ...]) -> tuple[ArtifactCategory, ...]:
-    return tuple(each for each in ARTIFACT_CATEGORIES if each in categories)
-
-
 DetectProtocol = Literal["conversation", "independent"]
 
 
@@ -125,7 +121,7 @@ class DetectConfig(BaseModel):
 class ArtifactsConfig(BaseModel):
     """Parameters of locating artifacts.
 
-    `categories` are asked for one by one, or with `joint` all in one call; in the order of the paper. With
+    `categories` are asked for one by one, or with `joint` all in one call. With
     `likelihood` one call more asks how likely the image is generated. `box_format` is how models are asked
     for boxes; None goes by each model's name.
 
@@ -135,9 +131,7 @@ class ArtifactsConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    categories: Annotated[tuple[ArtifactCategory, ...], Field(min_length=1), AfterValidator(_in_order)] = (
-        ARTIFACT_CATEGORIES
-    )
+    categories: Annotated[tuple[ArtifactCategory, ...], Field(min_length=1)] = ARTIFACT_CATEGORIES
     joint: bool = False
     likelihood: bool = False
     box_format: BoxFormatName | None = None

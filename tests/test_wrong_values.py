@@ -41,8 +41,14 @@ RIGHT: Mapping[str, Arguments] = {
     "audit": lambda out: {"sources": {"a": out.parent / "annotated"}, "resamples": 10},
     "report": lambda out: {"run": out.parent / "annotated"},
     "register_provider": lambda _: {"name": "wrong-values", "factory": dict, "replace": True},
+    "artifacts.run": lambda out: {"images": IMAGE, "model": "noop", "out": out},
+    "artifacts.forecast": lambda _: {"images": IMAGE, "model": "noop"},
     "edits.load": lambda _: {"source": "scenes"},
     "edits.measure": lambda out: {"pairs": "scenes", "out": out.with_suffix(".jsonl"), "threads": 1},
+    "edits.perturb": lambda out: {"texts": "scenes", "model": "noop", "out": out, "limit": 1},
+    "edits.perturb_forecast": lambda _: {"texts": "scenes", "model": "noop"},
+    "edits.prompts": lambda out: {"texts": "scenes", "model": "noop", "out": out, "limit": 1},
+    "edits.prompts_forecast": lambda _: {"texts": "scenes", "model": "noop"},
     "mcq.load": lambda _: {"source": "scenes"},
     "mcq.run": lambda out: {"items": "scenes", "model": "noop", "out": out, "limit": 1},
     "mcq.forecast": lambda _: {"items": "scenes", "model": "noop"},
@@ -89,7 +95,7 @@ def test_all_functions_are_here() -> None:
         f"{room}{name}"
         for room, names in (
             ("", uncanny),
-            *((f"{n}.", getattr(uncanny, n)) for n in ("edits", "mcq", "realism", "semantic")),
+            *((f"{n}.", getattr(uncanny, n)) for n in ("artifacts", "edits", "mcq", "realism", "semantic")),
         )
         for name in names.__all__
         if inspect.isfunction(getattr(names, name)) and not name.endswith("_async")

@@ -17,14 +17,13 @@ from uncanny.agents.artifact_locator import ROLES, Answered, ArtifactContext
 from uncanny.agents.config import ArtifactsConfig
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
-from uncanny.errors import UsageError
 from uncanny.eval.annotate.run import ImageOptions, Images, image_run, read_config
 from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region
 from uncanny.eval.common.named_images import name_images
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
-from uncanny.parameters import check_callback
+from uncanny.parameters import check_callback, check_choices
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.runs.config import AskOptions
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
@@ -219,12 +218,10 @@ def artifacts_task(
 
 def read_artifacts_config(options: ArtifactsOptions) -> ArtifactsConfig:
     """The parameters of locating in `options`. Raises UsageError that names what is out of range."""
-    categories = options.get("categories", ARTIFACT_CATEGORIES)
-    wrong = [each for each in categories if each not in ARTIFACT_CATEGORIES]
-    if wrong or isinstance(categories, str) or not categories:
-        what = f"There is no category {wrong[0]!r}" if wrong else "No category is named"
-        raise UsageError(what, remedy=f"They are called {', '.join(ARTIFACT_CATEGORIES)}.")
-    return read_config(ArtifactsConfig, options)
+    named = options.get("categories", ARTIFACT_CATEGORIES)
+    categories = check_choices("categories", named, ARTIFACT_CATEGORIES)
+    chosen: ArtifactsOptions = {**options, "categories": categories}
+    return read_config(ArtifactsConfig, chosen)
 
 
 @dataclass(kw_only=True)

@@ -1,7 +1,8 @@
 """Edits of images, after Semi-Truths and SAGI: `uncanny.edits`.
 
-`load` gives the pairs, `measure` says how much each was changed and where, `gate` which are fit for use.
-Nothing is imported before it is used.
+`load` gives the pairs, `measure` says how much each was changed and where, `gate` which are fit for use;
+`perturb` and `prompts` have a model write the words that edits are made after. Nothing is imported before it
+is used.
 """
 
 from __future__ import annotations
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.result import EditParameters as EditParameters
     from uncanny.eval.edits.result import MeasuredEdits as MeasuredEdits
     from uncanny.eval.edits.result import SetCutoffs as SetCutoffs
+    from uncanny.eval.edits.run.forecast import WritingForecast as WritingForecast
+    from uncanny.eval.edits.run.forecast import perturb_forecast as perturb_forecast
+    from uncanny.eval.edits.run.forecast import prompts_forecast as prompts_forecast
+    from uncanny.eval.edits.run.perturb import Perturbation as Perturbation
+    from uncanny.eval.edits.run.perturb import PerturbRun as PerturbRun
+    from uncanny.eval.edits.run.perturb import perturb as perturb
+    from uncanny.eval.edits.run.perturb import perturb_async as perturb_async
+    from uncanny.eval.edits.run.prompts import PromptsRun as PromptsRun
+    from uncanny.eval.edits.run.prompts import WrittenPrompts as WrittenPrompts
+    from uncanny.eval.edits.run.prompts import prompts as prompts
+    from uncanny.eval.edits.run.prompts import prompts_async as prompts_async
+    from uncanny.eval.edits.run.texts import DescribedImage as DescribedImage
     from uncanny.eval.edits.score import measure as measure
 
 # The same names as above, for Python: type checkers read no tables.
@@ -27,6 +40,10 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "uncanny.eval.edits.data": "EditFiles EditPair EditSet load",
         "uncanny.eval.edits.result": "EditMeasure EditParameters MeasuredEdits SetCutoffs",
+        "uncanny.eval.edits.run.forecast": "WritingForecast perturb_forecast prompts_forecast",
+        "uncanny.eval.edits.run.perturb": "PerturbRun Perturbation perturb perturb_async",
+        "uncanny.eval.edits.run.prompts": "PromptsRun WrittenPrompts prompts prompts_async",
+        "uncanny.eval.edits.run.texts": "DescribedImage",
         "uncanny.eval.edits.score": "measure",
     },
 )

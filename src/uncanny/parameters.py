@@ -7,7 +7,7 @@ door, in words: else it would be a TypeError from deep inside, or, as `cache="no
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
@@ -61,6 +61,9 @@ _KINDS: Mapping[str, Kind] = {
     "top_p": _NUMBER,
     "max_output_tokens": _NEEDED_NUMBER,
     "control": _YES_OR_NO,
+    "joint": _YES_OR_NO,
+    "likelihood": _YES_OR_NO,
+    "show_images": _YES_OR_NO,
     "schedule": _TEXT,
     "repeats": _WHOLE_NUMBER,
     "max_objects": _NEEDED_NUMBER,
@@ -147,6 +150,20 @@ def _check_text(name: str, text: str) -> None:
             f"{option(name)} is no valid Unicode, so it cannot be written down: {shown(text)}",
             remedy="Rename it, or link to it under another name.",
         )
+
+
+def check_choices(name: str, value: object, known: Sequence[T]) -> tuple[T, ...]:
+    """Those of `known` that are in `value`, a list of some of them, each once and in the order of `known`.
+
+    Raises UsageError that names the parameter, for anything else and for none.
+    """
+    wrong: list[object] = [value]
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        wrong = [each for each in value if each not in known]
+    if wrong or not value:
+        what = f"must be a list of some of these, not {shown(value)}" if wrong else "names none"
+        raise UsageError(f"{option(name)} {what}", remedy=f"There are {', '.join(map(str, known))}.")
+    return tuple(each for each in known if each in cast("Sequence[object]", value))
 
 
 def check_needed(**values: object) -> None:

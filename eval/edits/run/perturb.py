@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast, get_args
 from uncanny.agents.caption_perturber import ROLES
 from uncanny.answers.captions import MAGNITUDES, Magnitude, TextKind
 from uncanny.client.calls import usage
-from uncanny.errors import ImageError, UsageError
+from uncanny.errors import ImageError
 from uncanny.eval.common.run_result import Records, RunResult
 from uncanny.eval.edits.run.texts import (
     STATUSES,
@@ -31,7 +31,7 @@ from uncanny.eval.edits.run.texts import (
     unreadable,
 )
 from uncanny.images import PreparedImage, prepare
-from uncanny.parameters import check_parameters
+from uncanny.parameters import check_choices, check_parameters
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import AskOptions, SamplingConfig, check_options, read_limits, read_models
@@ -62,18 +62,6 @@ class PerturbConfig(SamplingConfig):
     kinds: tuple[TextKind, ...] = KINDS
     magnitudes: tuple[Magnitude, ...] = MAGNITUDES
     show_images: bool = True
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for a value out of range."""
-        SamplingConfig.__post_init__(self)
-        for names, known, what in (
-            (self.kinds, KINDS, "kind of text"),
-            (self.magnitudes, MAGNITUDES, "magnitude"),
-        ):
-            wrong = [each for each in names if each not in known]
-            if wrong or not names:
-                said = f"There is no {what} {wrong[0]!r}" if wrong else f"No {what} is named"
-                raise UsageError(said, remedy=f"They are called {', '.join(known)}.")
 
 
 class Perturbation(Written):
@@ -150,8 +138,8 @@ async def perturb_async(
     `texts` are a JSON Lines file with a `DescribedImage` a line, such as an `edits.jsonl`, the word `scenes`
     for the bundled set, or records. Of each the `kinds` that it has, `label` and `caption`, are changed once
     for each of the `magnitudes`, `small`, `medium` and `large`. With `show_images` the model sees the picture
-    where there is one. A new text that fails the gates (`uncanny.edits.failed_caption_gates`) is asked for
-    again, twice at most.
+    where there is one. A new text that fails the gates of a label or caption (5 or 30
+    words, no special characters) is asked for again, twice at most.
 
     Records go to the folder `out` as they come; the same call goes on where it stopped. `root` is where
     paths of pictures start, in the file and in records. Sampling is sent where the model takes it, None
@@ -193,12 +181,8 @@ def perturb_config(options: PerturbOptions) -> PerturbConfig:
     """The parameters in `options`. Raises UsageError."""
     values = {name: value for name, value in options.items() if name in PerturbConfig.__dataclass_fields__}
     check_parameters(root=options.get("root"), **values)
-    for name, known in (("kinds", KINDS), ("magnitudes", MAGNITUDES)):
-        chosen = values.get(name, known)
-        if isinstance(chosen, str) or not isinstance(chosen, Sequence):
-            raise UsageError(f"`{name}` is a list of {', '.join(known)}, not {chosen!r}")
-        # In the usual order: it makes no other run.
-        values[name] = tuple(dict.fromkeys([*(each for each in known if each in chosen), *chosen]))
+    values["kinds"] = check_choices("kinds", values.get("kinds", KINDS), KINDS)
+    values["magnitudes"] = check_choices("magnitudes", values.get("magnitudes", MAGNITUDES), MAGNITUDES)
     return PerturbConfig(**cast("dict[str, Any]", values))
 
 

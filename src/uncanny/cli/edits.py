@@ -13,6 +13,7 @@ import click
 import orjson
 
 from uncanny.cli.command import Group
+from uncanny.cli.edits_writing import perturb_command, prompts_command
 from uncanny.cli.files import Output, ScoreFiles, at_rest, check_outputs
 from uncanny.cli.options import (
     FOLDER,
@@ -48,6 +49,10 @@ def command() -> None:
       uncanny edits measure scenes -o edits.jsonl
       uncanny edits gate edits.jsonl
     """
+
+
+command.add_command(perturb_command)
+command.add_command(prompts_command)
 
 
 pairs_options = together(
