@@ -284,8 +284,17 @@ def _draw_bins(sets: Mapping[str, Sequence[Any]], by: str, figure: Figure) -> Ma
             x = place + (number - (len(sets) - 1) / 2) * step
             share = each.accuracy
             if share.interval:
-                axes.plot([x, x], [100 * end for end in share.interval], color=ink, linewidth=2, alpha=0.5)
-            (dot,) = axes.plot([x], [100 * (share.value or 0)], marker="o", markersize=7, color=ink)
+                axes.plot(
+                    [x, x],
+                    [100 * end for end in share.interval],
+                    color=ink,
+                    linewidth=2,
+                    alpha=0.5,
+                    clip_on=False,
+                )
+            (dot,) = axes.plot(
+                [x], [100 * (share.value or 0)], marker="o", markersize=7, color=ink, clip_on=False
+            )
             dot.set_gid(f"bin-{number}-{place}")
             tips[f"bin-{number}-{place}"] = f"{name}, {bin_words(each)}: {share.counts} of {each.n}"
         if len(sets) > 1:

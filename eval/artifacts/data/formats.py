@@ -199,30 +199,26 @@ def of_coco(
     instance of several polygons is one region. `score` of an instance is its confidence. Other keys of an
     image are kept, such as `source` and `generator`.
     """
-    names = {
-        each["id"]: each.get("name")
-        for each in document.get("categories") or ()
-        if isinstance(each, dict) and isinstance(each.get("id"), int)
-    }
-    images = {each.get("id"): each for each in document["images"] if isinstance(each, dict)}
+    names = {_key(each, "id"): each.get("name") for each in _objects(document, "categories", problems)}
+    images = {_key(each, "id"): each for each in _objects(document, "images", problems)}
+    images.pop(None, None)
     regions: defaultdict[object, list[Region]] = defaultdict(list)
-    for number, instance in enumerate(document["annotations"] or ()):
-        field = f"annotations.{number}"
-        if not isinstance(instance, dict) or instance.get("image_id") not in images:
-            problems.append(Problem(None, f"{field}.image_id", "is of no image of the file"))
+    for number, instance in enumerate(_objects(document, "annotations", problems)):
+        image = images.get(_key(instance, "image_id"))
+        if image is None:
+            problems.append(Problem(None, f"annotations.{number}.image_id", "is of no image of the file"))
             continue
-        image = images[instance["image_id"]]
-        region = _instance(instance, image, names, field, problems)
+        region = _instance(instance, image, names, f"annotations.{number}", problems)
         if region is not None:
-            regions[instance["image_id"]].append(region)
+            regions[_key(image, "id")].append(region)
     records = []
-    for number, each in enumerate(document["images"]):
-        if not isinstance(each, dict) or not isinstance(each.get("file_name"), str):
+    for number, each in enumerate(_objects(document, "images", [])):
+        if not isinstance(each.get("file_name"), str):
             problems.append(Problem(None, f"images.{number}.file_name", "is missing"))
             continue
         kept = {key: value for key, value in each.items() if key not in _NOT_KEPT}
         record = _record(
-            {**kept, "image": each["file_name"], "regions": regions[each.get("id")]},
+            {**kept, "image": each["file_name"], "regions": regions[_key(each, "id")]},
             each["file_name"],
             problems,
         )
@@ -232,16 +228,36 @@ def of_coco(
     return records
 
 
+def _objects(document: Mapping[str, Any], name: str, problems: list[Problem]) -> Sequence[Mapping[str, Any]]:
+    """The objects of a list; what else stands in it, or in its place, is a problem."""
+    values = document.get(name)
+    if not isinstance(values, list):
+        problems.append(Problem(None, name, f"must be a list, not {shown(values)}"))
+        return ()
+    problems += [
+        Problem(None, f"{name}.{number}", f"must be an object, not {shown(value)}")
+        for number, value in enumerate(values)
+        if not isinstance(value, dict)
+    ]
+    return [value for value in values if isinstance(value, dict)]
+
+
+def _key(value: Mapping[str, Any], name: str) -> int | str | None:
+    """What others refer to it by; None for what nothing can refer to."""
+    key = value.get(name)
+    return key if isinstance(key, int | str) else None
+
+
 def _instance(
     instance: Mapping[str, Any],
     image: Mapping[str, Any],
-    names: Mapping[Any, Any],
+    names: Mapping[int | str | None, Any],
     field: str,
     problems: list[Problem],
 ) -> Region | None:
     item = image.get("file_name")
     item = item if isinstance(item, str) else None
-    label = names.get(instance.get("category_id"))
+    label = names.get(_key(instance, "category_id"))
     category = read_category(label) if isinstance(label, str) else None
     if category is None:
         problems.append(

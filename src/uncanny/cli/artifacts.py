@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from uncanny.cli.several import Scores
     from uncanny.eval.artifacts.forecast import ArtifactsForecast
     from uncanny.eval.artifacts.run import ArtifactsOptions, ArtifactsRun
-    from uncanny.eval.artifacts.score.score import OnImage
+    from uncanny.eval.artifacts.score.tally import OnImage
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.runs.config import AskOptions
     from uncanny.runs.run import RunEnd
