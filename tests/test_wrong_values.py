@@ -49,6 +49,12 @@ RIGHT: Mapping[str, Arguments] = {
     "edits.perturb_forecast": lambda _: {"texts": "scenes", "model": "noop"},
     "edits.prompts": lambda out: {"texts": "scenes", "model": "noop", "out": out, "limit": 1},
     "edits.prompts_forecast": lambda _: {"texts": "scenes", "model": "noop"},
+    "edits.stress": lambda _: {
+        "predictions": [{"image": "b.png", "score": 0.7}],
+        "meta": [{"original": "a.png", "edited": "b.png"}],
+        "resamples": 10,
+    },
+    "edits.compress": lambda out: {"images": IMAGE, "out": out, "conditions": ["jpeg-50"]},
     "mcq.load": lambda _: {"source": "scenes"},
     "mcq.run": lambda out: {"items": "scenes", "model": "noop", "out": out, "limit": 1},
     "mcq.forecast": lambda _: {"items": "scenes", "model": "noop"},

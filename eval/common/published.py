@@ -23,7 +23,7 @@ Published = Literal[
 ]
 
 CAVEATS: Mapping[
-    Literal["artifact_scores", "semantic_scores", "inpainting_scores", "generator_audit"], str
+    Literal["artifact_scores", "edit_scores", "semantic_scores", "inpainting_scores", "generator_audit"], str
 ] = {
     "artifact_scores": (
         "Published rows are about the authors' test images, and models there were asked with the authors' "
@@ -41,6 +41,10 @@ CAVEATS: Mapping[
     "generator_audit": (
         "Published generators were judged by other assessors, asked with the authors' texts, on images of "
         "other prompts, and uncanny asks with texts of its own."
+    ),
+    "edit_scores": (
+        "Published detectors were run with their own settings on the authors' evaluation set, which holds "
+        "more edits than real images, on which precision depends: for orientation only."
     ),
 }
 

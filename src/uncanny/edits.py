@@ -1,8 +1,8 @@
 """Edits of images, after Semi-Truths and SAGI: `uncanny.edits`.
 
 `load` gives the pairs, `measure` says how much each was changed and where, `gate` which are fit for use;
-`perturb` and `prompts` have a model write the words that edits are made after. Nothing is imported before it
-is used.
+`stress` says where a detector is blind to them, and `compress` makes copies for it; `perturb` and `prompts`
+have a model write the words that edits are made after. Nothing is imported before it is used.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.run.prompts import prompts_async as prompts_async
     from uncanny.eval.edits.run.texts import DescribedImage as DescribedImage
     from uncanny.eval.edits.score import measure as measure
+    from uncanny.eval.edits.stress.compress import CompressResult as CompressResult
+    from uncanny.eval.edits.stress.compress import compress as compress
+    from uncanny.eval.edits.stress.result import DetectorScore as DetectorScore
+    from uncanny.eval.edits.stress.result import StressResult as StressResult
+    from uncanny.eval.edits.stress.score import stress as stress
 
 # The same names as above, for Python: type checkers read no tables.
 __all__, __getattr__, __dir__ = lazy_names(
@@ -45,5 +50,8 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.edits.run.prompts": "PromptsRun WrittenPrompts prompts prompts_async",
         "uncanny.eval.edits.run.texts": "DescribedImage",
         "uncanny.eval.edits.score": "measure",
+        "uncanny.eval.edits.stress.compress": "CompressResult compress",
+        "uncanny.eval.edits.stress.result": "DetectorScore StressResult",
+        "uncanny.eval.edits.stress.score": "stress",
     },
 )

@@ -98,6 +98,7 @@ _KINDS: Mapping[str, Kind] = {
     "allow_mixed": _YES_OR_NO,
     "published": _YES_OR_NO,
     "preserved": _YES_OR_NO,
+    "resize_maps": _YES_OR_NO,
     "baselines": _YES_OR_NO,
     "require_complete": _YES_OR_NO,
     "backbone": _PATH,

@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "artifacts": ("artifacts:command", "Locate the artifacts of images, by seven categories."),
     "mcq": ("mcq:command", "Benchmark models on four questions about an artifact."),
     "realism": ("realism:command", "Find out which edited images would fool a viewer."),
-    "edits": ("edits:command", "Measure how much edits changed, and sort out which are fit for use."),
+    "edits": ("edits:command", "Measure how much edits changed, and see which ones detectors miss."),
     "semantic": ("semantic:command", "Score predicted anomalies against the true ones: SemAP, SemF1."),
     "audit": ("audit:command", "Rank generators by how plausible their images are: MAI, AF, CAP."),
     "prompts": ("prompts:command", "Show the texts that models are asked with, or write them out to change."),

@@ -1,4 +1,4 @@
-"""`uncanny edits`: how much edits of images changed, and which of them are fit for use."""
+"""`uncanny edits`: how much edits of images changed, which are fit for use, and what detectors miss."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 import orjson
 
 from uncanny.cli.command import Group
+from uncanny.cli.edits_stress import compress_command, stress_command
 from uncanny.cli.edits_writing import perturb_command, prompts_command
 from uncanny.cli.files import Output, ScoreFiles, at_rest, check_outputs
 from uncanny.cli.options import (
@@ -39,7 +40,7 @@ _ANY = Real(0, 1e9)
 
 @click.group("edits", cls=Group)
 def command() -> None:
-    """Measure how much edits changed, and sort out which are fit for use.
+    """Measure how much edits changed, sort out which are fit for use, and see which ones detectors miss.
 
     PAIRS is a file with an original and its edit a line (JSON Lines, CSV, Parquet), a folder with original/
     and edited/ and perhaps masks/ in it, or the word `scenes` for the bundled pairs.
@@ -48,12 +49,15 @@ def command() -> None:
     Out of the box:
       uncanny edits measure scenes -o edits.jsonl
       uncanny edits gate edits.jsonl
+      uncanny detect scenes -m demo -o runs/d
+      uncanny edits stress runs/d --meta edits.jsonl
     """
 
 
 command.add_command(perturb_command)
 command.add_command(prompts_command)
-
+command.add_command(stress_command)
+command.add_command(compress_command)
 
 pairs_options = together(
     click.option("--original", type=PATH, help="In place of PAIRS: the folder of originals."),
