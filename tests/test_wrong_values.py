@@ -55,6 +55,8 @@ RIGHT: Mapping[str, Arguments] = {
         "resamples": 10,
     },
     "edits.compress": lambda out: {"images": IMAGE, "out": out, "conditions": ["jpeg-50"]},
+    "edits.gate": lambda out: {"pairs": "scenes", "out": out.with_suffix(".jsonl")},
+    "edits.open_perceptual": lambda _: {},
     "mcq.load": lambda _: {"source": "scenes"},
     "mcq.run": lambda out: {"items": "scenes", "model": "noop", "out": out, "limit": 1},
     "mcq.forecast": lambda _: {"items": "scenes", "model": "noop"},

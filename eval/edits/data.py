@@ -39,7 +39,7 @@ def _text(value: object) -> object:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-def _from_cell(value: object) -> object:
+def from_cell(value: object) -> object:
     """A cell of a table holds lists and masks as JSON."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
@@ -68,7 +68,7 @@ class EditPair(Record):
     id: Text
     original: NonEmpty
     edited: NonEmpty
-    mask: Annotated[MaskSource | tuple[MaskSource, ...] | None, BeforeValidator(_from_cell)] = None
+    mask: Annotated[MaskSource | tuple[MaskSource, ...] | None, BeforeValidator(from_cell)] = None
     label: Text | None = None
     edited_label: Text | None = None
     caption: Text | None = None
@@ -76,7 +76,7 @@ class EditPair(Record):
     method: Text | None = None
     model: Text | None = None
     dataset: Text | None = None
-    objects: Annotated[tuple[Text, ...] | None, BeforeValidator(_from_cell)] = None
+    objects: Annotated[tuple[Text, ...] | None, BeforeValidator(from_cell)] = None
     scene_diversity: Number | None = None
     scene_complexity: Number | None = None
 

@@ -11,16 +11,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import numpy as np
 import orjson
+from pydantic import BeforeValidator
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.published import published
 from uncanny.eval.common.table_files import pyarrow
 from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
-from uncanny.eval.edits.data import EditFiles, EditSet
+from uncanny.eval.edits.data import EditFiles, EditSet, from_cell
 from uncanny.eval.metrics import edits as metrics
 from uncanny.eval.metrics.edits import BINS, Bin, Cutoffs, Shape, ShapeRule
 from uncanny.images import display_path
@@ -78,6 +79,12 @@ NOT_ASKED: Final = "not asked for"
 _LISTED = 20
 
 
+def _as_mapping(value: object) -> object:
+    """Parquet gives mappings of any keys as pairs."""
+    value = from_cell(value)
+    return dict(value) if isinstance(value, list) else value
+
+
 class EditMeasure(Record):
     """One edit as measured. A figure that was not measured is None, and `unmeasured` says why, by name.
 
@@ -100,11 +107,11 @@ class EditMeasure(Record):
     lpips: float | None = None
     dreamsim: float | None = None
     text_similarity: float | None = None
-    bins: Mapping[str, Bin | None] = {}
+    bins: Annotated[Mapping[str, Bin | None], BeforeValidator(from_cell)] = {}
     status: Status = "ok"
     problem: str | None = None
-    unmeasured: Mapping[str, str] = {}
-    notes: tuple[str, ...] = ()
+    unmeasured: Annotated[Mapping[str, str], BeforeValidator(_as_mapping)] = {}
+    notes: Annotated[tuple[str, ...], BeforeValidator(from_cell)] = ()
     all_black: bool | None = None
     width: int | None = None
     height: int | None = None
@@ -290,7 +297,7 @@ class MeasuredEdits(TableResult):
         """A record an edit, the contract's keys first; paths from `folder` on, absolute without one."""
         for measure, files in zip(self.measures, self.files, strict=True):
             record = measure.model_dump(mode="json")
-            extra = {**files.pair.model_dump(mode="json", exclude_none=True), **_places(files, folder)}
+            extra = {**files.pair.model_dump(mode="json", exclude_none=True), **places_of(files, folder)}
             yield {**record, **{key: value for key, value in extra.items() if key not in record}}
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -499,7 +506,7 @@ def _arrow_type(arrow: Any, column: str) -> Any:
     text = arrow.string()
     if column == "bins":
         return arrow.struct([(name, text) for name in (*BINNED, *SCENE)])
-    if column in ("unmeasured", "failed_gates_why"):
+    if column in ("unmeasured", "unmeasured_gates"):
         return arrow.map_(text, text)
     if column in ("notes", "failed_gates"):
         return arrow.list_(text)
@@ -528,7 +535,7 @@ def _cell(value: object, *, always: bool = False) -> object:
     return value
 
 
-def _places(files: EditFiles, folder: Path | None) -> dict[str, Any]:
+def places_of(files: EditFiles, folder: Path | None) -> dict[str, Any]:
     """Where the files are, as a record in `folder` says it."""
 
     def named(path: Path) -> str:

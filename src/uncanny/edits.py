@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.data import EditPair as EditPair
     from uncanny.eval.edits.data import EditSet as EditSet
     from uncanny.eval.edits.data import load as load
+    from uncanny.eval.edits.gate import GatedEdit as GatedEdit
+    from uncanny.eval.edits.gate import GatedEdits as GatedEdits
+    from uncanny.eval.edits.gate import GateParameters as GateParameters
+    from uncanny.eval.edits.gate import gate as gate
+    from uncanny.eval.edits.perceptual import open_perceptual as open_perceptual
     from uncanny.eval.edits.result import EditMeasure as EditMeasure
     from uncanny.eval.edits.result import EditParameters as EditParameters
     from uncanny.eval.edits.result import MeasuredEdits as MeasuredEdits
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.run.prompts import prompts as prompts
     from uncanny.eval.edits.run.prompts import prompts_async as prompts_async
     from uncanny.eval.edits.run.texts import DescribedImage as DescribedImage
+    from uncanny.eval.edits.score import Perceptual as Perceptual
     from uncanny.eval.edits.score import measure as measure
     from uncanny.eval.edits.stress.compress import CompressResult as CompressResult
     from uncanny.eval.edits.stress.compress import compress as compress
@@ -44,12 +50,14 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "uncanny.eval.edits.data": "EditFiles EditPair EditSet load",
+        "uncanny.eval.edits.gate": "GateParameters GatedEdit GatedEdits gate",
+        "uncanny.eval.edits.perceptual": "open_perceptual",
         "uncanny.eval.edits.result": "EditMeasure EditParameters MeasuredEdits SetCutoffs",
         "uncanny.eval.edits.run.forecast": "WritingForecast perturb_forecast prompts_forecast",
         "uncanny.eval.edits.run.perturb": "PerturbRun Perturbation perturb perturb_async",
         "uncanny.eval.edits.run.prompts": "PromptsRun WrittenPrompts prompts prompts_async",
         "uncanny.eval.edits.run.texts": "DescribedImage",
-        "uncanny.eval.edits.score": "measure",
+        "uncanny.eval.edits.score": "Perceptual measure",
         "uncanny.eval.edits.stress.compress": "CompressResult compress",
         "uncanny.eval.edits.stress.result": "DetectorScore StressResult",
         "uncanny.eval.edits.stress.score": "stress",

@@ -34,6 +34,7 @@ from uncanny.cli.terminal import harmless, on_terminal
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.edits.data import EditSet
+    from uncanny.eval.edits.perceptual import LpipsNet
 
 _ANY = Real(0, 1e9)
 
@@ -65,6 +66,9 @@ pairs_options = together(
     click.option("--masks", type=PATH, help="With both: the folder of masks, of the same names."),
     click.option("--root", type=FOLDER, help="Where image paths start. [default: the pair file's folder]"),
 )
+
+
+device_option = click.option("--device", help="Where models compute: cpu, cuda, cuda:1, mps. [default: cpu]")
 
 
 class ParameterKeywords(TypedDict):
@@ -111,6 +115,13 @@ parameter_options = together(
     "--cutoffs", type=PATH, metavar="FILE", help="Take bins and shape from a measured set's --json file."
 )
 @click.option("--published", is_flag=True, help="Show published figures of the area outside the mask.")
+@click.option("--lpips", type=click.Choice(["alex", "vgg", "squeeze"]), help="Measure LPIPS, with this net.")
+@click.option("--lpips-weights", type=PATH, metavar="FILE", help="torchvision's weights of that net.")
+@click.option("--dreamsim", type=PATH, metavar="DIR", help="Measure DreamSim, with the weights in DIR.")
+@click.option(
+    "--text-model", type=PATH, metavar="DIR", help="Measure text similarity, by sentence-transformers."
+)
+@device_option
 @click.option("--threads", type=Whole(1, 1024), help="Edits measured at once. [default: the cores there are]")
 @parameter_options
 @json_file_option
@@ -129,6 +140,11 @@ def measure_command(
     preserved: bool,
     cutoffs: Path | None,
     published: bool,
+    lpips: LpipsNet | None,
+    lpips_weights: Path | None,
+    dreamsim: Path | None,
+    text_model: Path | None,
+    device: str | None,
     threads: int | None,
     json_file: Path | None,
     report: Path | None,
@@ -141,12 +157,14 @@ def measure_command(
     """Measure how much every edit of PAIRS changed and where; nothing is asked of a model.
 
     Mask ratio, SSIM, MSE, the post-edit mask with its components and clusters, localized or diffused, and a
-    bin for each, all of which are in FILE. The same command goes on where it was interrupted.
+    bin for each, all of which are in FILE. LPIPS, DreamSim and text similarity are measured where their
+    weights are named; nothing is downloaded. The same command goes on where it was interrupted.
 
     Exit code 1 if there are edits that could not be measured, or in part only; FILE says why.
     """
     from uncanny.cli.session import RUN_CODES
     from uncanny.eval.edits.data import load
+    from uncanny.eval.edits.perceptual import open_perceptual
     from uncanny.eval.edits.result import PAGE, EditParameters, SetCutoffs, check_suffix
     from uncanny.eval.edits.score import measure
 
@@ -165,12 +183,16 @@ def measure_command(
     check_outputs(outputs, inputs, force=force)
     parameters = EditParameters(**constants)
     given = None if cutoffs is None else SetCutoffs.from_json(_json(cutoffs))
+    models = open_perceptual(
+        lpips=lpips, lpips_weights=lpips_weights, dreamsim=dreamsim, text_model=text_model, device=device
+    )
     edits = load(_source(pairs), original=original, edited=edited, masks=masks, root=root)
     with progress(edits, enabled=not quiet) as on_edit:
         measured = measure(
             edits,
             out=out,
             preserved=preserved,
+            perceptual=models,
             parameters=parameters,
             cutoffs=given,
             published=published,
@@ -184,6 +206,101 @@ def measure_command(
     )
     wrong = measured.statuses["failed"] + measured.statuses["partial"]
     raise click.exceptions.Exit(RUN_CODES["failures"] if wrong else 0)
+
+
+class GateKeywords(TypedDict):
+    """Where the gates are."""
+
+    brisque: float
+    clip_low: float
+    clip_high: float
+    directional: float
+    text_low: float
+    text_high: float
+    label_words: int
+    caption_words: int
+
+
+_PERCENT = Real(0, 100)
+gate_parameter_options = together(
+    _constant("brisque", _ANY, 70, "BRISQUE below this passes; it is taken from a column of that name."),
+    _constant("clip-low", _PERCENT, 20, "CLIP similarity of the images: from this percentile,"),
+    _constant("clip-high", _PERCENT, 80, "to this one."),
+    _constant("directional", _PERCENT, 23, "Directional similarity: above this percentile."),
+    _constant("text-low", _PERCENT, 5, "Text similarity: from this percentile,"),
+    _constant("text-high", _PERCENT, 95, "to this one."),
+    _constant("label-words", Whole(0, 10**6), 5, "Words of an edited label at most."),
+    _constant("caption-words", Whole(0, 10**6), 30, "Words of an edited caption at most."),
+)
+
+
+@command.command("gate")
+@click.argument("pairs", required=False)
+@click.option(
+    "-o", "--out", type=PATH, metavar="FILE", help="Write a line an edit: .jsonl, .parquet or .csv."
+)
+@pairs_options
+@click.option("--clip", type=PATH, metavar="DIR", help="Measure similarities with the CLIP model in DIR.")
+@device_option
+@click.option(
+    "--limits", type=PATH, metavar="FILE", help="Take the gates' ends from another set's --json file."
+)
+@gate_parameter_options
+@json_file_option
+@force_option
+@quiet_option
+def gate_command(
+    pairs: str | None,
+    out: Path | None,
+    original: Path | None,
+    edited: Path | None,
+    masks: Path | None,
+    root: Path | None,
+    clip: Path | None,
+    device: str | None,
+    limits: Path | None,
+    json_file: Path | None,
+    force: bool,
+    quiet: bool,
+    **constants: Unpack[GateKeywords],
+) -> None:
+    """Sort out which edits of PAIRS pass the quality gates; best a file of `edits measure`.
+
+    All-black edits, BRISQUE, CLIP similarity of the images, directional similarity, length and characters of
+    the edited label and caption, and their similarity to the original's. FILE has `passed` and `failed_gates`
+    for each edit. A gate that was measured of no edit is not applied; an edit that lacks one of the others is
+    undecided.
+
+    Exit code 1 if there are undecided edits.
+    """
+    from uncanny.cli.session import RUN_CODES
+    from uncanny.eval.edits.data import load
+    from uncanny.eval.edits.gate import GateParameters, gate
+    from uncanny.eval.edits.result import check_suffix
+
+    files = ScoreFiles(json_file, None, None, quiet)
+    outputs = files.outputs(("edits", "passed", "gates"))
+    if out is not None:
+        check_suffix(out)
+        outputs.append(records_output(out, "passed", "failed_gates"))
+    inputs = [Path(each) for each in (pairs, limits) if each is not None]
+    check_outputs(outputs, inputs, force=force)
+    parameters = GateParameters(**constants)
+    given: Any = None if limits is None else _json(limits)
+    edits = load(_source(pairs), original=original, edited=edited, masks=masks, root=root)
+    with progress(edits, enabled=not quiet) as on_edit:
+        gated = gate(
+            edits,
+            out=out,
+            clip=clip,
+            device=device,
+            parameters=parameters,
+            limits=given,
+            on_edit=on_edit,
+        )
+    files.write(to_json=gated.to_json, text=lambda: str(gated), report=lambda _: None)
+    undecided = any(each.passed is None for each in gated)
+    raise click.exceptions.Exit(RUN_CODES["failures"] if undecided else 0)
 
 
 def _source(pairs: str | None) -> str | Path | None:
@@ -205,8 +322,8 @@ def _json(path: Path) -> object:
         ) from error
 
 
-def records_output(path: Path) -> Output:
-    """A file of measured edits, which begins with the contract's columns."""
+def records_output(path: Path, *keys: str) -> Output:
+    """A file of records with these columns, unless they are given those of measured edits."""
 
     def ours(file: Path) -> bool:
         from uncanny.eval.common.table_files import columns
@@ -214,8 +331,8 @@ def records_output(path: Path) -> Output:
 
         if file.suffix.lower() == ".csv":
             with file.open(encoding="utf-8", errors="replace", newline="") as lines:
-                return next(csv.reader(lines), [])[: len(COLUMNS)] == list(COLUMNS)
-        return set(COLUMNS) <= columns(file)
+                return set(keys or COLUMNS) <= set(next(csv.reader(lines), []))
+        return set(keys or COLUMNS) <= columns(file)
 
     return Output(path, "file of measured edits", ours)
 
