@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import threading
+import warnings
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -142,7 +143,9 @@ class Lpips:
         try:
             state = torch.load(file, map_location="cpu", weights_only=True)
             # `pnet_rand`: the backbone's weights come from our file and not from the network.
-            model = package.LPIPS(net=net, pnet_rand=True, verbose=False)
+            with warnings.catch_warnings():  # it calls torchvision in an old way
+                warnings.simplefilter("ignore")
+                model = package.LPIPS(net=net, pnet_rand=True, verbose=False)
             model.net.load_state_dict(_renamed(state, set(model.net.state_dict())))
             self._model = model.eval().to(device)
         except Exception as error:
