@@ -9,6 +9,7 @@ import sys
 from benchmarks import (
     audit,
     compare,
+    edits,
     large_images,
     mcq_run,
     mcq_scoring,
@@ -33,6 +34,7 @@ ALL = {
     "audit": audit,
     "semantic": semantic,
     "compare": compare,
+    "edits": edits,
 }
 # Need something that has to be installed first, so they run by name only.
 MORE = {"vllm": vllm_cpu}

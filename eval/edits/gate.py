@@ -277,7 +277,7 @@ def gate(
 
     >>> edits = uncanny.edits.gate("scenes")
     >>> edits["d02"].failed
-    ('text_length', 'special_characters')
+    ('text_length',)
     """
     check_parameters(root=root, out=out, device=device)
     check_callback("on_edit", on_edit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +139,7 @@ def test_an_edit_that_changed_nothing_has_no_direction(clip: Path, tmp_path: Pat
 
 def test_lpips_with_made_weights(tmp_path: Path) -> None:
     try:
-        import lpips
-        from torchvision import models
+        lpips, models = import_module("lpips"), import_module("torchvision.models")
     except (ImportError, RuntimeError) as error:
         pytest.skip(f"lpips or torchvision cannot be imported: {error}")
     torch.manual_seed(0)
