@@ -7,6 +7,7 @@ import platform
 import sys
 
 from benchmarks import (
+    artifacts,
     audit,
     compare,
     edits,
@@ -35,6 +36,7 @@ ALL = {
     "semantic": semantic,
     "compare": compare,
     "edits": edits,
+    "artifacts": artifacts,
 }
 # Need something that has to be installed first, so they run by name only.
 MORE = {"vllm": vllm_cpu}

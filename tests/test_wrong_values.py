@@ -43,6 +43,8 @@ RIGHT: Mapping[str, Arguments] = {
     "register_provider": lambda _: {"name": "wrong-values", "factory": dict, "replace": True},
     "artifacts.run": lambda out: {"images": IMAGE, "model": "noop", "out": out},
     "artifacts.forecast": lambda _: {"images": IMAGE, "model": "noop"},
+    "artifacts.load": lambda _: {"artifacts": "scenes"},
+    "artifacts.score": lambda _: {"predictions": "scenes", "truth": "scenes", "resamples": 10},
     "edits.load": lambda _: {"source": "scenes"},
     "edits.measure": lambda out: {"pairs": "scenes", "out": out.with_suffix(".jsonl"), "threads": 1},
     "edits.perturb": lambda out: {"texts": "scenes", "model": "noop", "out": out, "limit": 1},

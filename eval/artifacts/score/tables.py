@@ -47,7 +47,7 @@ def tables(score: ArtifactScore) -> tuple[Table, ...]:
     for name, prediction in score.predictions.items():
         of = f"{name}: " if several else ""
         if prediction.has_categories and prediction.agnostic.images:
-            each.append(category_table(prediction, score, of))
+            each += [category_table(prediction, of), instance_table(prediction, score, of)]
         if prediction.by_generator and prediction.aj.images:
             each.append(generator_table(prediction, of))
         if prediction.bins:
@@ -74,37 +74,56 @@ def overview(score: ArtifactScore) -> Table:
     return Table(
         ("Predictions", *JUDGED_NAMES, *PIXEL_NAMES),
         tuple(rows),
-        title="Authenticity judgment (Acc, P, R, F1) and all artifacts together (IoU, PixP, PixR, PixF1)",
+        title="Authenticity (Acc, P, R, F1), all artifacts together (IoU, PixP, PixR, PixF1)",
         notes=notes,
     )
 
 
-def category_table(prediction: PredictionScore, score: ArtifactScore, of: str = "") -> Table:
-    """A line a category: pixels, instances, presence."""
-    t = f"@{score.settings.t:g}"
-    rows = [_scope_row(CATEGORY_NAMES[name], each) for name, each in prediction.categories.items()]
-    rows.append(_scope_row("All together", prediction.agnostic))
-    protocol = score.settings.protocol
+def category_table(prediction: PredictionScore, of: str = "") -> Table:
+    """A line a category: pixels and presence."""
+    rows = [
+        (
+            name,
+            *(_cell(each.pixel[figure]) for figure in PIXEL),
+            _cell(each.presence),
+            f"{each.with_true:,} / {each.with_predicted:,}" if each.images else MISSING,
+        )
+        for name, each in _scopes(prediction)
+    ]
     return Table(
-        ("Category", *PIXEL_NAMES, f"P{t}", f"R{t}", f"F1{t}", "Presence", "images", "regions"),
+        ("Category", *PIXEL_NAMES, "Presence", "images"),
         tuple(rows),
-        title=f"{of}By category, instances by protocol {protocol}",
+        title=f"{of}Pixels by category",
         notes=(
             "Pixels are summed over images; the means over images are in the JSON. Presence: F1 of images "
-            "that have the category at all. Images with the category: true / predicted; regions the same.",
+            "that have the category at all. Images with the category: true / predicted.",
         ),
     )
 
 
-def _scope_row(name: str, score: ScopeScore) -> tuple[str, ...]:
-    return (
-        name,
-        *(_cell(score.pixel[figure]) for figure in PIXEL),
-        *(_cell(score.instance[figure]) for figure in INSTANCE),
-        _cell(score.presence),
-        f"{score.with_true:,} / {score.with_predicted:,}" if score.images else MISSING,
-        f"{score.regions['true']:,.4g} / {score.regions['predicted']:,.4g}" if score.images else MISSING,
+def instance_table(prediction: PredictionScore, score: ArtifactScore, of: str = "") -> Table:
+    """A line a category: instances."""
+    t = f"@{score.settings.t:g}"
+    rows = [
+        (
+            name,
+            *(_cell(each.instance[figure]) for figure in INSTANCE),
+            f"{each.regions['true']:,.4g} / {each.regions['predicted']:,.4g}" if each.images else MISSING,
+        )
+        for name, each in _scopes(prediction)
+    ]
+    return Table(
+        ("Category", f"P{t}", f"R{t}", f"F1{t}", "regions"),
+        tuple(rows),
+        title=f"{of}Instances by category, protocol {score.settings.protocol}",
+        notes=("Regions: true / predicted, as the protocol counts them.",),
     )
+
+
+def _scopes(prediction: PredictionScore) -> Iterator[tuple[str, ScopeScore]]:
+    for name, each in prediction.categories.items():
+        yield CATEGORY_NAMES[name], each
+    yield "All together", prediction.agnostic
 
 
 def generator_table(prediction: PredictionScore, of: str = "") -> Table:

@@ -74,7 +74,7 @@ def test_authenticity_by_verdict_score_and_generator() -> None:
         image("d.png", source="real"),
         image("e.png", source="generated", generator="two"),
     ]
-    predicted = [
+    predicted: list[dict[str, Any]] = [
         {"image": "a.png", "score": 0.9},
         {"image": "b.png", "source": "real", "score": 0.9},
         {"image": "c.png", "score": 0.4},
@@ -302,11 +302,12 @@ def test_several_predictions_side_by_side(tmp_path: Path) -> None:
     assert list(scores) == ["boxes", "polygons"]
     assert set(scores.to_json()) == {"models"}
     assert scores.to_json()["models"]["polygons"]["pad"]["agnostic"]["pixel"]["iou"] == 1
-    named = uncanny.artifacts.score({"A": files[0], "B": [image("a.png", polygon())]}, truth=truth)
+    both: dict[str, Any] = {"A": files[0], "B": [image("a.png", polygon())]}
+    named = uncanny.artifacts.score(both, truth=truth)
     assert named["B"].agnostic.pixel["iou"].value == 1
     text = str(scores)
     assert "Multi-task (published)" in text
-    assert "boxes: By category" in text
+    assert "boxes: Pixels by category" in text
     assert "<table>" in scores._repr_html_()
     with pytest.raises(UsageError, match="no predictions"):
         uncanny.artifacts.score({}, truth=truth)
