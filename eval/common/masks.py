@@ -164,7 +164,8 @@ def polygon_crop(points: Sequence[Point], size: Size) -> Crop:
         return EMPTY
     x0, y0, x1, y1 = box
     image = Image.new("1", (x1 - x0, y1 - y0))
-    moved = [(float(np.floor(x)) - x0, float(np.floor(y)) - y0) for x, y in points]
+    corners = np.floor(np.asarray(points, dtype=np.float64)) - (x0, y0)
+    moved = list(map(tuple, corners.tolist()))
     draw = ImageDraw.Draw(image)
     if len(moved) == 1:
         draw.point(moved, fill=1)
@@ -197,23 +198,26 @@ def crosses_itself(points: Sequence[Point]) -> bool:
     corners = np.asarray(points, dtype=np.float64)
     if len(corners) < 4:
         return False
-    starts, ends = corners, np.roll(corners, -1, axis=0)
+    closed = np.concatenate([corners, corners[:1]])
     step = max(1, _SEGMENTS_AT_ONCE // len(corners))
     return any(
-        _crossings(starts[first : first + step], ends[first : first + step], starts, ends)
+        bool(
+            (
+                _apart(closed[first : first + step + 1], closed)
+                & _apart(closed, closed[first : first + step + 1]).T
+            ).any()
+        )
         for first in range(0, len(corners), step)
     )
 
 
-def _crossings(a0: Floats, a1: Floats, b0: Floats, b1: Floats) -> bool:
-    def side(start: Floats, end: Floats, point: Floats) -> Floats:
-        along, to = end - start, point - start
-        result: Floats = np.sign(along[..., 0] * to[..., 1] - along[..., 1] * to[..., 0])
-        return result
-
-    first, second = (a0[:, None], a1[:, None]), (b0[None], b1[None])
-    apart = side(*first, second[0]) * side(*first, second[1]) < 0
-    return bool((apart & (side(*second, first[0]) * side(*second, first[1]) < 0)).any())
+def _apart(edges: Floats, path: Floats) -> Mask:
+    """For each edge along `edges` and each along `path`: whether the ends of the second lie on both sides of
+    the line through the first."""
+    x, y = edges[:-1, 0, None], edges[:-1, 1, None]
+    along_x, along_y = np.diff(edges[:, 0])[:, None], np.diff(edges[:, 1])[:, None]
+    sides = np.sign(along_x * (path[:, 1] - y) - along_y * (path[:, 0] - x))
+    return np.asarray(sides[:, :-1] * sides[:, 1:] < 0)
 
 
 def components(mask: Mask, connectivity: Literal[4, 8] = 8) -> tuple[NDArray[np.int32], int]:
