@@ -31,7 +31,7 @@ from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
-from uncanny.schema import ARTIFACT_CATEGORIES, STATUSES, ArtifactCategory, Usage
+from uncanny.schema import ARTIFACT_CATEGORIES, STATUSES, ArtifactCategory, Status, Usage
 from uncanny.schema import Pixels as SentAs
 
 if TYPE_CHECKING:
@@ -255,6 +255,12 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
 
     def config_json(self) -> dict[str, Any]:
         return self.config.model_dump(mode="json")
+
+    def record(
+        self, file: ImageFile, image: PreparedImage | None, status: Status, **more: Any
+    ) -> LocatedArtifacts:
+        # Of a file that cannot be read, or an image that a defect ended, nothing is known.
+        return super().record(file, image, status, **{"unmeasured": ARTIFACT_CATEGORIES, **more})
 
     async def examine(
         self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]

@@ -149,8 +149,8 @@ class ArtifactReader:
 
 
 _LIKELIHOOD = re.compile(
-    r"""(?:^|[\s*_`>#-])(?:likelihood|probability|score|generated|answer)[*_`\s]*[:：=][*_`\s]*
-    (?P<number>\d{1,3})(?:\.0*)?\s*(?:%|/\s*100|out\ of\ 100)?(?![\d.,/-])""",
+    r"""(?:^|[\s*_`>#-])(?:likelihood|probability|score|generated|answer)[*_`\s]*+[:：=][*_`\s]*+
+    (?P<number>\d{1,3})(?:\.0*)?(?:[ ]?(?:%|/[ ]?100|out\ of\ 100))?(?![\d.,/-])""",
     re.VERBOSE | re.IGNORECASE,
 )
 _BARE = re.compile(r"[\s*_`]*(?P<number>\d{1,3})(?:\.0*)?\s*(?:%|/\s*100)?[.\s*_`]*")

@@ -276,7 +276,7 @@ def _counted(record: BaseModel, found: str) -> _Counted:
     return _Counted(
         of_image.status,
         of_image.sha256,
-        len(getattr(record, found, ())),
+        len(getattr(record, found) or ()),
         annotation is not None and names_nothing(annotation),
         len(annotation.objects) if annotation is not None and judged else 0,
         annotation is not None and judged and not annotation.anomalies and not extra.get("candidates"),
