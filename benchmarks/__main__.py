@@ -20,6 +20,7 @@ from benchmarks import (
     schedules,
     semantic,
     startup,
+    stress,
     vllm_cpu,
 )
 
@@ -37,6 +38,7 @@ ALL = {
     "compare": compare,
     "edits": edits,
     "artifacts": artifacts,
+    "stress": stress,
 }
 # Need something that has to be installed first, so they run by name only.
 MORE = {"vllm": vllm_cpu}

@@ -169,11 +169,11 @@ def _missed(
     for place in order:
         row = int(edits.rows[known[place]])
         made.append(_layers(edits, row, predictions, int(predicted[place])))
-    names = [edits.images[place] for place in known[order].tolist()]
+    names = [_short(edits.images[place]) for place in known[order].tolist()]
     shown = views.add([View(name, tuple(layers)) for name, layers in zip(names, made, strict=True)])
     cards = [
         Card(
-            edits.images[int(known[place])],
+            _short(edits.images[int(known[place])]),
             view,
             [layer.name for layer in layers],
             None if np.isnan(scores[place]) else float(scores[place]),
@@ -182,6 +182,11 @@ def _missed(
         for place, layers, view in zip(order, made, shown, strict=True)
     ]
     return Missed(cards, score.missed.shape[1], bool((~np.isnan(scores)).any()))
+
+
+def _short(image: str) -> str:
+    """An absolute path without its folders: they say nothing of the image."""
+    return Path(image).name if Path(image).is_absolute() else image
 
 
 def _layers(edits: Edits, row: int, predictions: Predictions, predicted: int) -> list[Layer]:
