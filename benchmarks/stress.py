@@ -65,7 +65,7 @@ def plain(folder: Path) -> dict[str, float]:
     predictions = pandas.read_json(folder / "p.jsonl", lines=True)
     table = meta.merge(predictions, left_on="edited", right_on="image")
     table["found"] = table["score"] >= 0.5
-    recalls = {}
+    recalls: dict[str, float] = {}
     for name in METRICS:
         low, high = table[name].quantile([0.25, 0.75])
         bins = np.where(table[name] < low, "small", np.where(table[name] > high, "large", "medium"))

@@ -12,8 +12,9 @@ based on the Mann–Whitney statistic, part 2*, Statistics in Medicine 25, 2006,
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,8 @@ COARSE: Final = 1 << 8
 _IMAGES_AT_ONCE: Final = 1 << 10
 
 
-class Auc(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Auc:
     """`value` is None where one of the two classes is missing. `placements` has for each positive its share
     of negatives below it, ties half: their mean is the value, and that over a group of positives the group's.
     """
@@ -40,7 +42,7 @@ class Auc(NamedTuple):
     interval: Interval | None
     positives: int
     negatives: int
-    placements: Floats
+    placements: Floats = field(compare=False, repr=False)
 
 
 def auc(scores: Floats, positive: Bools, *, level: float = LEVEL) -> Auc:

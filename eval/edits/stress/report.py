@@ -195,12 +195,13 @@ def _layers(edits: Edits, row: int, predictions: Predictions, predicted: int) ->
     after = Shot(edits.root / edited)
     layers = [] if before is None else [Layer("original", before)]
     layers.append(Layer("edited", after))
-    mask = edits.column("mask")[row]
-    if mask is not None and (drawn := _mask_picture(mask, edits.root)) is not None:
-        layers.append(Layer("mask", data=drawn))
+    # Third, where a key of the viewer finds it.
     apart = difference(before, after)
     if apart is not None:
         layers.append(Layer(f"difference × {AMPLIFIED}", data=apart))
+    mask = edits.column("mask")[row]
+    if mask is not None and (drawn := _mask_picture(mask, edits.root)) is not None:
+        layers.append(Layer("mask", data=drawn))
     heat_map = predictions.heat_maps[predicted]
     if heat_map is not None and (drawn := _map_picture(predictions.root / heat_map)) is not None:
         layers.append(Layer("heat map", data=drawn))

@@ -224,7 +224,7 @@ class ConditionScore:
     factors: Mapping[str, Factor]
     coverage: Coverage
     threshold: float
-    missed: NDArray[np.int64] = field(repr=False)
+    missed: NDArray[np.int64] = field(repr=False, compare=False)
 
     def notes(self) -> Iterator[str]:
         """What is in no figure, and what was decided, in words without a full stop."""
@@ -316,8 +316,8 @@ class StressResult(TableResult):
     """
 
     detectors: Mapping[str, DetectorScore]
-    edits: Edits = field(repr=False)
-    predictions: Mapping[str, Mapping[str, Predictions]] = field(repr=False)
+    edits: Edits = field(repr=False, compare=False)
+    predictions: Mapping[str, Mapping[str, Predictions]] = field(repr=False, compare=False)
     min_edits: int
     resamples: int
     seed: int
