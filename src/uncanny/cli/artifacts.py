@@ -141,7 +141,10 @@ def run_command(
         return forecast(paths, model=model, out=out, root=root, **all_options)
 
     def summary(run: ArtifactsRun) -> ArtifactsSummary:
-        return ArtifactsSummary(run, root)
+        # The bundled set brings its own.
+        return ArtifactsSummary(
+            run, root, "scenes" if [str(path) for path in paths] == ["scenes"] else "TRUTH"
+        )
 
     check = partial(check_run_folder, inputs=[], report=False, force=force)
     asking = Asking(check, locate, foretell, summary, regions_of_runs)
@@ -150,10 +153,14 @@ def run_command(
 
 @dataclass(frozen=True, slots=True)
 class ArtifactsSummary:
-    """Counts, images that failed, and what to do next. There is no page: it belongs to the scores."""
+    """Counts, images that failed, and what to do next. There is no page: it belongs to the scores.
+
+    `truth` is what the scores are had with.
+    """
 
     run: ArtifactsRun
     root: Path | None
+    truth: str = "TRUTH"
 
     def page(self) -> Path | None:
         return None
@@ -180,7 +187,7 @@ class ArtifactsSummary:
                 *spending_lines(end),
                 "",
                 f"Records  {file}",
-                f"Score    uncanny artifacts score {self.run.path} --truth TRUTH",
+                f"Score    uncanny artifacts score {self.run.path} --truth {self.truth}",
             ]
         )
 
