@@ -132,7 +132,9 @@ def _count_image(
 ) -> None:
     if image.record.source == "real" and not settings.real_images:
         return
-    size, true = None, None
+    size: Size | None = None
+    drawn_at: Size | None = None
+    true: list[DrawnRegion] | None = None
     for tally, row in rows:
         predicted = tally.rows[row][1]
         if image.regions or predicted.regions:
@@ -142,8 +144,12 @@ def _count_image(
                 tally.drawing.problems.append(Problem(image.image, None, str(error), line=predicted.line))
                 continue
             tally.sizes[row] = size
+            if drawn_at not in (None, size):
+                message = f"is of {size[0]} × {size[1]} pixels here, and of another size in other predictions"
+                tally.drawing.problems.append(Problem(image.image, None, message, line=predicted.line))
+                continue
             if true is None:
-                true = _true_regions(image, size, drawing, settings)
+                drawn_at, true = size, _true_regions(image, size, drawing, settings)
         drawn = true or []
         if _is_located(predicted):
             ours = [] if size is None else tally.drawing.regions(predicted, size)

@@ -228,6 +228,12 @@ def test_wrong_in_truth_and_predictions_says_which() -> None:
         scored([image("a.png", wrong)], [image("a.png", wrong)])
 
 
+def test_predictions_of_two_sizes_cannot_both_be_of_the_image() -> None:
+    both: dict[str, Any] = {"A": [image("a.png", box())], "B": [image("a.png", box(), width=9)]}
+    with pytest.raises(ItemsError, match="is of 9 × 8 pixels here, and of another size"):
+        uncanny.artifacts.score(both, truth=[{"image": "a.png", "regions": [polygon()]}])
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
