@@ -198,18 +198,22 @@ def perturb_task(
     config = perturb_config(options)
     check_options(options, PerturbOptions, out=out)
     root, folder = options.get("root"), Path(out)
+    # What is wrong with the parameters is said before anything is written.
+    prompt_texts = read_prompts("edits", options.get("prompts"))
+    models, limits = read_models(model, options), read_limits(options)
     text_set = load_texts(texts, root=root)
     task = PerturbTask(
         folder=RunFolder(folder),
-        texts=texts_of_run(text_set, folder, copy=copy),
-        models=read_models(model, options),
-        options=read_limits(options),
+        texts=text_set,
+        models=models,
+        options=limits,
         root=None if root is None else Path(root),
         config=config,
-        prompts=read_prompts("edits", options.get("prompts")),
+        prompts=prompt_texts,
     )
     if not task.asked():
         raise nothing_to_ask(text_set, " or ".join(f"a {kind} (`{kind}`)" for kind in config.kinds))
+    task.texts = texts_of_run(text_set, folder, copy=copy)
     return task
 
 

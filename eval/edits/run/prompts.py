@@ -198,17 +198,20 @@ def prompts_task(
     config = prompts_config(options)
     check_options(options, PromptsOptions, out=out)
     root, folder = options.get("root"), Path(out)
+    # What is wrong with the parameters is said before anything is written.
+    prompt_texts = read_prompts("edits", options.get("prompts"))
+    models, limits = read_models(model, options), read_limits(options)
     text_set = load_texts(texts, root=root)
     if not any(image.objects for image in text_set.images):
         raise nothing_to_ask(text_set, "a list of what is in it (`objects`)")
     return PromptsTask(
         folder=RunFolder(folder),
         texts=texts_of_run(text_set, folder, copy=copy),
-        models=read_models(model, options),
-        options=read_limits(options),
+        models=models,
+        options=limits,
         root=None if root is None else Path(root),
         config=config,
-        prompts=read_prompts("edits", options.get("prompts")),
+        prompts=prompt_texts,
     )
 
 

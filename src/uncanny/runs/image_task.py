@@ -252,7 +252,7 @@ def load_standing(
 def still_pending(task: ImageTask[A], files: Sequence[ImageFile]) -> list[ImageFile]:
     """What of `files` is left to do, for a forecast: nothing is changed. Raises UsageError."""
     task.folder.read_manifest()  # a run that this version cannot go on with is refused
-    return load_standing(files, task.records(), task.options, Progress()).pending
+    return load_standing(files, task.records(), task.options, Progress(), task.found).pending
 
 
 class _Counted(NamedTuple):
