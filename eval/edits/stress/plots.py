@@ -197,7 +197,7 @@ def _row_plot(
 def _draw_rows(rows: Sequence[Row], detectors: Sequence[str], most: int, figure: Figure) -> Mapping[str, str]:
     width, height = figure.get_size_inches() * figure.dpi
     narrow = width < 600
-    names = [plain_label(row.name, 18 if narrow else most) for row in rows]
+    names = [_both_ends(row.name, 18 if narrow else most) for row in rows]
     margin = 14 + 7.0 * max(map(len, names))
     beside = 54.0 if narrow else 190.0
     axes = pixel_axes(figure, margin, 8, width - margin - beside, height - _FOOT - 10)
@@ -236,6 +236,15 @@ def _draw_rows(rows: Sequence[Row], detectors: Sequence[str], most: int, figure:
             color=colour("ink" if len(detectors) == 1 else "soft"),
         )
     return tips
+
+
+def _both_ends(name: str, most: int) -> str:
+    """A name cut in its middle: versions of a model differ at the end."""
+    text = plain_label(name, 10 * most)
+    if len(text) <= most:
+        return text
+    tail = most // 2 - 1
+    return f"{text[: most - tail - 1].rstrip()}…{text[-tail:].lstrip()}"
 
 
 def _dot(
@@ -342,6 +351,8 @@ def _draw_curves(drawn: Sequence[Curve], figures: Sequence[str], figure: Figure)
                 for quality, score in curve.points
                 if (value := _figure(score, name)) is not None
             ]
+            if all(quality == AS_GIVEN for _, quality, _ in points):
+                continue
             # One detector: a colour a codec. Several: a colour a detector, and WebP dashed.
             ink = colour(_INKS[number if len(detectors) == 1 else detectors.index(curve.detector)])
             shift = 0.05 if curve.codec == "webp" else -0.05
