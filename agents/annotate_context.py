@@ -32,10 +32,10 @@ from uncanny.answers.boxes import (
 )
 from uncanny.answers.lists import FirstItems
 from uncanny.answers.packed import PACKED_FORMS, asked_in, given_by
-from uncanny.client.tokens import seen_size
 from uncanny.images import PixelPolicy
 from uncanny.images.crops import crops
 from uncanny.models.base import AnswerSchema, Part, SentImage, encode_image
+from uncanny.models.tokens import seen_size
 from uncanny.prompts import PromptSet
 from uncanny.schema import Box
 
