@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from uncanny.agents.config import Strictness
     from uncanny.agents.steps import ScheduleName
     from uncanny.answers.boxes import BoxFormatName
-    from uncanny.eval.annotate.run import AnnotateOptions, ImageOptions
+    from uncanny.eval.annotate.run import AnnotateOptions
     from uncanny.runs.config import AskOptions
+    from uncanny.runs.image_options import ImageOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 LONGEST_SHOWN = 40
