@@ -233,6 +233,19 @@ model_options = together(_MODEL, _ASKING, json_option, quiet_option)
 models_options = together(_MODELS, _ASKING, json_option, quiet_option)
 
 
+# Of the model that BERTScore compares texts with.
+backbone_options = together(
+    click.option(
+        "--backbone", help="Name or folder of BERTScore's model. [default: distilbert-base-uncased]"
+    ),
+    click.option(
+        "--num-layers", type=Whole(1, 1_000), help="Layer of the backbone. [default: the usual one]"
+    ),
+    click.option("--device", help="cpu, cuda, cuda:1, mps. [default: the fastest there is]"),
+    click.option("--batch-tokens", type=Whole(1, 10**9), help="Tokens a forward pass. [default: by device]"),
+)
+
+
 def options_where_asked(when: str) -> Callable[[F], F]:
     """The same for a command that asks a model only at times, and whose `--json` is another one."""
     model = click.option("--model", "-m", metavar="PROVIDER/NAME", help=f"The model to ask, {when}.")
