@@ -224,7 +224,7 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
             self.source,
             boxes,
             MARGIN,
-            seen=self._seen(agent),
+            seen=self._seen(endpoints[0].name),
             sha256=self.source_sha256,
             jpeg=jpeg,
             max_pixels=self.max_pixels,
