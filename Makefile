@@ -36,6 +36,9 @@ $(DEV): $(STAMP)
 demo: setup
 	$(BIN)/uncanny demo
 
+# Tests start many processes: each, and each worker, would compile all modules again where none may be kept.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
+
 test: dev
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow and not vllm'
 

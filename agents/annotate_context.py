@@ -1,32 +1,40 @@
 """What the annotating agents generate through: rules that hold for all of them, boxes, and enlarged parts.
 
-Boxes are asked for in the form that the model of the agent was trained on, and are pixels of the original
-image everywhere else.
+Boxes are asked for in the form that the model was trained on, also that of a fallback, and are pixels of the
+original image everywhere else.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 from pydantic import BaseModel
 
 from uncanny.agents.boxes import BoxContext, asked_box_format
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import schema_of
+from uncanny.agents.context import Wording, schema_of
 from uncanny.agents.steps import PACKED, ListStep
-from uncanny.answers import own_schema, shared_schema
+from uncanny.answers import own_schema, read_first, shared_schema
 from uncanny.answers.boxes import BoxFormatName, in_format
-from uncanny.answers.packed import PACKED_FORMS, asked_in
+from uncanny.answers.lists import FirstItems
+from uncanny.answers.packed import PACKED_FORMS, asked_in, given_by
+from uncanny.images import PixelPolicy
 from uncanny.images.crops import crops
-from uncanny.models.base import AnswerSchema, SentImage, encode_image
+from uncanny.models.base import AnswerSchema, Part, SentImage, encode_image
 from uncanny.prompts import PromptSet
 from uncanny.schema import Box
+
+T = TypeVar("T", bound=BaseModel)
+R = TypeVar("R")
+# What is filled into a prompt: a text, or one that the name of the model makes.
+Variable = str | Callable[[str], str]
 
 # Room around a part that is shown enlarged, as a share of its sides.
 MARGIN: Final = 1.5
@@ -53,44 +61,134 @@ class AnnotateContext(BoxContext[AnnotateConfig]):
     """`ImageContext` of an image that is annotated.
 
     `source` is where its pixels are at full resolution, None where they cannot be had; a file has the digest
-    `source_sha256` unless it was changed meanwhile.
+    `source_sha256` unless it was changed meanwhile, and of one above `max_pixels` nothing is enlarged.
+    `left_out` counts as it goes what models listed beyond what is read.
     """
 
     source: Path | bytes | None = field(default=None, repr=False)
     source_sha256: str | None = None
+    max_pixels: int = PixelPolicy().max_pixels
+    left_out: Counter[str] = field(default_factory=Counter)
 
     @property
     def system(self) -> str:
         return system_text(self.prompts, self.config)
 
-    def shown(self, agent: str, items: Sequence[tuple[Mapping[str, Any], Box | None]]) -> str:
-        """Items as an agent's prompt shows them, one a line, with boxes in the form its model knows."""
-        form = self.box_format(agent)
+    def shown(self, items: Sequence[tuple[Mapping[str, Any], Box | None]], model: str) -> str:
+        """Items as a model's prompt shows them, one a line, with boxes in the form it knows."""
+        form = asked_box_format(model, self.config)
         lines = []
         for values, box in items:
             row: dict[str, Any] = {key: value for key, value in values.items() if value not in (None, (), "")}
             if box is not None:
-                row[form.key] = in_format(box, form, sent=self._seen(agent), original=self.pixels)
+                row[form.key] = in_format(box, form, sent=self.seen(model), original=self.pixels)
             # Names are a model's own words: none of them may end the block that they stand in.
             lines.append(orjson.dumps(row).decode().replace("</", "<\\/"))
         return "\n".join(lines)
 
-    def schema(self, step: ListStep[BaseModel]) -> AnswerSchema:
-        return answer_schema(step, self._model(step.agent), self.config)
+    async def items(
+        self,
+        step: ListStep[T],
+        *shared: str,
+        subject: str | None = None,
+        sample: int = 0,
+        max_output_tokens: int | None = None,
+        **variables: Variable,
+    ) -> tuple[T, ...]:
+        """A validated list, otherwise as `answer`; the first items of one that is too long."""
+        form = step.form
 
-    async def enlarged(self, boxes: Sequence[Box]) -> tuple[SentImage, ...]:
+        def read(text: str, model: str) -> FirstItems[T]:
+            listed = read_first(text, form)
+            return replace(listed, items=tuple(given_by(each, model) for each in listed.items))
+
+        listed = await self.answer(
+            step,
+            read,
+            *shared,
+            extra=(),
+            subject=subject,
+            batch=(),
+            sample=sample,
+            max_output_tokens=max_output_tokens,
+            **variables,
+        )
+        self.leave_out(form.key, listed.left_out)
+        return listed.items
+
+    async def answer(
+        self,
+        step: ListStep[T],
+        read: Callable[[str, str], R],
+        *shared: str,
+        extra: Sequence[Part] = (),
+        subject: str | None = None,
+        batch: Sequence[str] = (),
+        sample: int = 0,
+        max_output_tokens: int | None = None,
+        **variables: Variable,
+    ) -> R:
+        """An answer in the form of `step`, as `read` makes it of the text and the name of the model.
+
+        `extra` parts follow the `shared` ones, and are this call's alone. A variable that is a function is
+        filled in for the model that is asked, so that a fallback is asked as it was trained. Otherwise as
+        `text`.
+        """
+
+        def worded(model: str) -> Wording[R]:
+            filled = {
+                name: value if isinstance(value, str) else value(model) for name, value in variables.items()
+            }
+            return Wording(
+                self._messages(step, shared, sample, filled, extra),
+                lambda text: read(text, model),
+                answer_schema(step, model, self.config),
+            )
+
+        first = worded(self.model_client.endpoints(step.agent)[0].name)
+        return await self.generate(
+            step,
+            first.messages,
+            first.read,
+            repair=self.repair("repair"),
+            subject=subject,
+            batch=batch,
+            sample=sample,
+            schema=first.schema,
+            max_output_tokens=max_output_tokens,
+            fallback=worded,
+        )
+
+    def leave_out(self, what: str, number: int) -> None:
+        """Count what is in answers and goes no further, for the record."""
+        if number:
+            self.left_out[what] += number
+
+    async def enlarged(self, boxes: Sequence[Box], agent: str) -> tuple[SentImage, ...]:
         """Parts of the image at full resolution; none where its pixels cannot be had any more."""
         if self.source is None or not boxes:
             return ()
+        endpoints = self.model_client.endpoints(agent)
+        jpeg = all("image/jpeg" in each.provider.capabilities.media_types for each in endpoints)
+        cut = partial(
+            crops,
+            self.source,
+            boxes,
+            MARGIN,
+            seen=self.seen(endpoints[0].name),
+            sha256=self.source_sha256,
+            jpeg=jpeg,
+            max_pixels=self.max_pixels,
+        )
         return tuple(
             encode_image(
                 sha256=crop.sha256,
-                media_type="image/png",
+                media_type=crop.media_type,
                 width=crop.width,
                 height=crop.height,
                 data=crop.data,
             )
-            for crop in await asyncio.to_thread(crops, self.source, boxes, MARGIN, sha256=self.source_sha256)
+            for crop in await asyncio.to_thread(cut)
         )
 
 

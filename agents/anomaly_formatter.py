@@ -7,6 +7,7 @@ them in view, and the formatter writes the final texts from what it left, withou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from uncanny.agents.context import as_json
 from uncanny.agents.object_perceiver import object_key
@@ -57,7 +58,7 @@ async def write_anomalies(state: PackedState, image: Context) -> PackedState:
             WRITE,
             reader.read,
             max_output_tokens=image.config.formatter_output_tokens,
-            findings=image.shown(WRITE.agent, rows),
+            findings=partial(image.shown, rows),
             count=str(len(faults)),
         )
     except StepFailedError as failed:

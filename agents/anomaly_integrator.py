@@ -8,6 +8,7 @@ says of every number what becomes of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from uncanny.agents.context import as_json
@@ -15,6 +16,7 @@ from uncanny.agents.object_perceiver import AGREED
 from uncanny.agents.state import BatchFinding, Context, JudgedFault, ObjectState, PackedState, numbered
 from uncanny.agents.steps import INTEGRATE_LIST, INTEGRATE_MERGE, JUDGE
 from uncanny.answers.boxes import area, overlap
+from uncanny.answers.forms import MAX_ITEMS
 from uncanny.answers.packed import JUDGEMENTS, Judgement, Numbered
 from uncanny.errors import AnswerError, RequestRejectedError, StepFailedError
 from uncanny.models.base import SentImage
@@ -53,14 +55,17 @@ async def judge(state: PackedState, image: Context) -> PackedState:
     """`faults` that stand, and `candidates`: every finding with what became of it.
 
     In the packed schedule it sees the picture, and all findings at once. A finding that no answer accounts
-    for stands as it is; so do all of them where the call fails, which is an error of the record.
+    for stands as it is; so do all of them where the call fails, which is an error of the record. Of more than
+    one list can account for the rest stays a candidate, and goes no further.
     """
-    findings = numbered(state)
+    everything = numbered(state)
+    findings, beyond = everything[:MAX_ITEMS], everything[MAX_ITEMS:]
+    image.leave_out("findings", len(beyond))
     if not findings:
         return {"faults": [], "candidates": []}
-    agent, reader, errors = JUDGE.agent, Numbered(JUDGEMENTS, len(findings)), list[StepError]()
+    reader, errors = Numbered(JUDGEMENTS, len(findings)), list[StepError]()
     places = crowded_places(state, findings, image)
-    parts = await image.enlarged(places)
+    parts = await image.enlarged(places, JUDGE.agent)
     rows = [
         (
             {
@@ -81,11 +86,11 @@ async def judge(state: PackedState, image: Context) -> PackedState:
             reader.read,
             extra=parts,
             max_output_tokens=image.config.formatter_output_tokens,
-            findings=image.shown(agent, rows),
+            findings=partial(image.shown, rows),
             count=str(len(findings)),
-            parts=_parts(places, findings, image) if parts else "",
-            box_key=image.box_key(agent),
-            box_rule=image.box_rule(agent),
+            parts=partial(_parts, places, findings, image) if parts else "",
+            box_key=image.box_key,
+            box_rule=image.box_rule,
         )
 
     try:
@@ -102,6 +107,10 @@ async def judge(state: PackedState, image: Context) -> PackedState:
         if not entries or not isinstance(failed.error, AnswerError):
             errors.append(failed.record)
     faults, candidates = _judged(findings, entries, image)
+    candidates += [
+        Candidate(number=number, **each, fate="left_out")
+        for number, each in enumerate(beyond, start=len(findings) + 1)
+    ]
     return {"faults": faults, "candidates": candidates, "errors": errors}
 
 
@@ -116,7 +125,7 @@ def _judged(
             fates |= dict.fromkeys(numbers, ("dropped", entry.why))
             continue
         boxes = (findings[number - 1]["box"] for number in numbers)
-        box = image.box(entry.box, JUDGE.agent) or next((box for box in boxes if box is not None), None)
+        box = image.box(entry.box) or next((box for box in boxes if box is not None), None)
         first = findings[entry.ids[0] - 1]  # as the model put them, not as they are numbered
         faults.append(
             {
@@ -186,10 +195,10 @@ def crowded_places(state: PackedState, findings: Sequence[BatchFinding], image: 
     return chosen
 
 
-def _parts(places: Sequence[Box], findings: Sequence[BatchFinding], image: Context) -> str:
+def _parts(places: Sequence[Box], findings: Sequence[BatchFinding], image: Context, model: str) -> str:
     def about(place: Box) -> list[int]:
         boxes = [each["box"] for each in findings]
         return [number for number, box in enumerate(boxes, start=1) if box and overlap(box, place) >= AGREED]
 
-    boxes = image.shown(JUDGE.agent, [({"findings": about(place)}, place) for place in places])
+    boxes = image.shown([({"findings": about(place)}, place) for place in places], model)
     return image.prompts["parts"].fill(parts=boxes)

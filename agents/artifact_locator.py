@@ -11,13 +11,14 @@ asked for separately. The wording, and what belongs to a category, are ours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
-from uncanny.agents.boxes import BoxContext
+from uncanny.agents.boxes import BoxContext, asked_box_format
 from uncanny.agents.config import ArtifactsConfig
+from uncanny.agents.context import Wording
 from uncanny.agents.steps import ListStep, Size, Step
 from uncanny.answers import own_schema, shared_schema
 from uncanny.answers.artifacts import (
@@ -30,10 +31,10 @@ from uncanny.answers.artifacts import (
     asked_form,
     read_likelihood,
 )
-from uncanny.answers.boxes import BoxFormatName
+from uncanny.answers.boxes import BoxFormatName, GivenBox
 from uncanny.errors import AnswerError, StepFailedError
 from uncanny.models.base import AnswerSchema
-from uncanny.schema import ArtifactCategory, StepError
+from uncanny.schema import ArtifactCategory, Box, StepError
 
 AGENT: Final = "ArtifactLocator"
 ROLES: Final[Mapping[str, str]] = {"locator": AGENT}
@@ -65,27 +66,29 @@ class Answered:
 class ArtifactContext(BoxContext[ArtifactsConfig]):
     """`BoxContext` of an image whose artifacts are located."""
 
-    @property
-    def asked_boxes(self) -> dict[str, str]:
-        """How the prompts say what boxes are wanted."""
-        return {"box_key": self.box_key(AGENT), "box_rule": self.box_rule(AGENT)}
-
-    def schema(self, step: ListStep[Any]) -> AnswerSchema:
-        return _schema(self.box_format(step.agent).name, joint=step is LOCATE_ALL)
+    def asked_boxes(self, model: str) -> dict[str, str]:
+        """How the prompts of the model of this name say what boxes are wanted."""
+        return {"box_key": self.box_key(model), "box_rule": self.box_rule(model)}
 
 
 async def locate_category(category: ArtifactCategory, image: ArtifactContext) -> Answered:
     """The artifacts of one category. Raises what `uncanny.errors.ENDS_RUN` names."""
-    text = image.prompts[LOCATE.prompt].fill(
-        category=category, definition=image.prompts[category].fill(), **image.asked_boxes
-    )
+
+    def text(model: str) -> str:
+        definition = image.prompts[category].fill()
+        boxes = image.asked_boxes(model)
+        return image.prompts[LOCATE.prompt].fill(category=category, definition=definition, **boxes)
+
     return await _locate(LOCATE, (category,), text, image)
 
 
 async def locate_all(categories: Sequence[ArtifactCategory], image: ArtifactContext) -> Answered:
     """Those of all `categories` by one call. Raises as `locate_category`."""
     definitions = "\n".join(f'- "{each}": {image.prompts[each].fill()}' for each in categories)
-    text = image.prompts[LOCATE_ALL.prompt].fill(definitions=definitions, **image.asked_boxes)
+
+    def text(model: str) -> str:
+        return image.prompts[LOCATE_ALL.prompt].fill(definitions=definitions, **image.asked_boxes(model))
+
     return await _locate(LOCATE_ALL, categories, text, image)
 
 
@@ -96,24 +99,37 @@ async def estimate_likelihood(image: ArtifactContext) -> float:
 
 
 async def _locate(
-    step: ListStep[Any], categories: Sequence[ArtifactCategory], text: str, image: ArtifactContext
+    step: ListStep[Any],
+    categories: Sequence[ArtifactCategory],
+    text: Callable[[str], str],
+    image: ArtifactContext,
 ) -> Answered:
     joint = step is LOCATE_ALL
-    reader = ArtifactReader(
-        tuple(categories), joint, image.box_key(AGENT), lambda given: image.box(given, AGENT)
-    )
+    readers: list[ArtifactReader] = []
+
+    def worded(model: str) -> Wording[tuple[Located, ...]]:
+        def pixels(given: GivenBox | None) -> Box | None:
+            return image.box(given and replace(given, model=model))
+
+        readers.append(ArtifactReader(tuple(categories), joint, image.box_key(model), pixels))
+        schema = _schema(asked_box_format(model, image.config).name, joint=joint)
+        return Wording(image.opening((image.image,), text(model)), readers[-1].read, schema)
+
+    first = worded(image.model_client.endpoints(step.agent)[0].name)
     try:
         located = await image.generate(
             step,
-            image.opening((image.image,), text),
-            reader.read,
+            first.messages,
+            first.read,
             repair=image.repair("repair"),
             subject=None if joint else categories[0],
-            schema=image.schema(step),
+            schema=first.schema,
+            fallback=worded,
         )
     except StepFailedError as failed:
         # Of a refusal, or a call that failed for good, nothing of an earlier draft is taken.
-        best = reader.best if isinstance(failed.error, AnswerError) else None
+        drafts = (reader.best for reader in reversed(readers) if reader.best is not None)
+        best = next(drafts, None) if isinstance(failed.error, AnswerError) else None
         return Answered(tuple(categories), best, failed.record)
     return Answered(tuple(categories), located)
 

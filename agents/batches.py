@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from uncanny.agents.state import BatchState, Context
 from uncanny.agents.steps import ListStep
 from uncanny.answers.packed import BatchAnswer, Fault, read_batch
 from uncanny.errors import AnswerError, StepFailedError, TruncatedError
-from uncanny.schema import SceneObject, StepError
+from uncanny.schema import StepError
 
 # What a smaller question may mend. A refusal, or a server that is down, it does not.
 _MAY_BE_THE_SIZE: Final = (AnswerError, TruncatedError)
@@ -23,10 +24,15 @@ _MAY_BE_THE_SIZE: Final = (AnswerError, TruncatedError)
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What came of a batch: items, and an error for each object without a whole answer."""
+    """What came of a batch: items, and an error for each question without a whole answer.
+
+    The error of a question about several objects has their names as `objects`. `answered`: whether anything
+    was said of any of them.
+    """
 
     items: tuple[Fault, ...]
     errors: tuple[StepError, ...] = ()
+    answered: bool = True
 
 
 async def ask_batch(
@@ -51,22 +57,24 @@ async def ask_batch(
             for number in numbers
         ]
         names = tuple(objects[number - 1].name for number in numbers)
-        return await image.answer(
+        answer = await image.answer(
             step,
-            lambda text: read_batch(text, numbers),
+            lambda text, model: read_batch(text, numbers, model),
             subject=names[0] if len(names) == 1 else None,
             batch=names if len(names) > 1 else (),
-            objects=image.shown(step.agent, shown),
-            box_key=image.box_key(step.agent),
-            box_rule=image.box_rule(step.agent),
+            objects=partial(image.shown, shown),
+            box_key=image.box_key,
+            box_rule=image.box_rule,
             scene=scene,
         )
+        image.leave_out(step.form.key, answer.left_out)
+        return answer
 
     async def alone(number: int) -> BatchResult:
         try:
             return BatchResult((await ask([number])).items)
         except StepFailedError as failed:
-            return BatchResult(set_aside.get(number, ()), (failed.record,))
+            return BatchResult(set_aside.get(number, ()), (failed.record,), answered=False)
 
     items: tuple[Fault, ...] = ()
     errors: tuple[StepError, ...] = ()
@@ -77,7 +85,11 @@ async def ask_batch(
         items, again, set_aside = answer.items, sorted(answer.invalid), answer.set_aside
     except StepFailedError as failed:
         if len(batch) == 1 or not isinstance(failed.error, _MAY_BE_THE_SIZE):
-            return BatchResult((), tuple(_about(objects[number - 1], failed) for number in batch))
+            error = failed.record
+            if len(batch) > 1:
+                names = [objects[number - 1].name for number in batch]
+                error = error.model_copy(update={"objects": names})
+            return BatchResult((), (error,), answered=False)
     results = await asyncio.gather(*(alone(number) for number in again), return_exceptions=True)
     # All answers come back before what ends the run is raised: what was paid for is kept.
     for result in results:
@@ -90,7 +102,7 @@ async def ask_batch(
         return next(number for number in item.numbers if number in batch)
 
     # In the order of the objects: findings have the same numbers whether or not some were asked for again.
-    return BatchResult(tuple(sorted(items, key=subject)), errors)
+    return BatchResult(tuple(sorted(items, key=subject)), errors, answered=len(errors) < len(batch))
 
 
 def from_batch(state: BatchState, image: Context, agent: str, result: BatchResult) -> BatchState:
@@ -105,14 +117,10 @@ def from_batch(state: BatchState, image: Context, agent: str, result: BatchResul
                 ),
                 "phenomenon": item.observed,
                 "reasoning": item.explanation,
-                "box": image.box(item.box, agent),
+                "box": image.box(item.box),
             }
             for item in result.items
         ],
         "errors": list(result.errors),
-        "answered": len(result.errors) < len(state["batch"]),
+        "answered": result.answered,
     }
-
-
-def _about(scene_object: SceneObject, failed: StepFailedError) -> StepError:
-    return failed.record.model_copy(update={"object": scene_object.name})

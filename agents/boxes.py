@@ -1,7 +1,7 @@
 """What agents generate through that are answered in boxes.
 
-Boxes are asked for in the form that the model of the agent was trained on, and are pixels of the original
-image everywhere else.
+Boxes are asked for in the form that the model was trained on, also that of a fallback, and are pixels of the
+original image everywhere else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from uncanny.answers.boxes import (
     box_format,
     pixels,
 )
-from uncanny.client.tokens import seen_size
+from uncanny.models.tokens import seen_size
 from uncanny.schema import Box
 
 
@@ -60,25 +60,22 @@ class BoxContext(ImageContext[B]):
     size: tuple[int, int] | None = None
     boxes: BoxCount = field(default_factory=BoxCount)
 
-    def box_format(self, agent: str) -> BoxFormat:
-        """How the model of an agent is asked for boxes."""
-        return asked_box_format(self._model(agent), self.config)
+    def box_key(self, model: str) -> str:
+        """The key under which the prompts of the model of this name ask for boxes."""
+        return asked_box_format(model, self.config).key
 
-    def box_key(self, agent: str) -> str:
-        """The key under which an agent's prompts ask for boxes."""
-        return self.box_format(agent).key
+    def box_rule(self, model: str) -> str:
+        """How its prompts say what the numbers of a box are."""
+        width, height = self.seen(model)
+        form = asked_box_format(model, self.config)
+        return self.prompts[f"box_{form.name}"].fill(width=str(width), height=str(height))
 
-    def box_rule(self, agent: str) -> str:
-        """How an agent's prompts say what the numbers of a box are."""
-        width, height = self._seen(agent)
-        return self.prompts[f"box_{self.box_format(agent).name}"].fill(width=str(width), height=str(height))
-
-    def box(self, given: GivenBox | None, agent: str) -> Box | None:
-        """A box as an agent's model gave it, in pixels of the original image; None where it cannot be one."""
+    def box(self, given: GivenBox | None) -> Box | None:
+        """A box as a model gave it, in pixels of the original image; None where it cannot be one."""
         if given is None:
             return None
-        form = self.box_format(agent)
-        box = pixels(given, form, sent=self._seen(agent), original=self.pixels)
+        form = asked_box_format(given.model, self.config)
+        box = pixels(given, form, sent=self.seen(given.model), original=self.pixels)
         self.boxes.formats.add(form.name)
         self.boxes.given += 1
         self.boxes.unreadable += box is None
@@ -89,9 +86,6 @@ class BoxContext(ImageContext[B]):
         """Width and height of the original image."""
         return self.size or (self.image.width, self.image.height)
 
-    def _model(self, agent: str) -> str:
-        return self.model_client.endpoints(agent)[0].provider.name
-
-    def _seen(self, agent: str) -> tuple[int, int]:
-        """The size at which an agent's model sees the image, which is what its pixels count."""
-        return seen_size(self._model(agent), self.image.width, self.image.height)
+    def seen(self, model: str) -> tuple[int, int]:
+        """The size at which the model sees the image, which is what its pixels count."""
+        return seen_size(model, self.image.width, self.image.height)

@@ -7,18 +7,18 @@ have computed for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+from typing import Final, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from uncanny.agents.steps import ListStep, Step
-from uncanny.answers import FORMS, own_schema, read_list, shared_schema
+from uncanny.agents.steps import Step
+from uncanny.answers import FORMS, own_schema, shared_schema
 from uncanny.answers.json_text import read_text
 from uncanny.client.calls import CallScope
-from uncanny.client.client import ModelClient
+from uncanny.client.client import ModelClient, Question
 from uncanny.errors import (
     AnswerError,
     RefusedError,
@@ -32,7 +32,6 @@ from uncanny.models.base import AnswerSchema, Message, ModelRequest, Part, Sampl
 from uncanny.prompts import PromptSet
 from uncanny.schema import StepError
 
-T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
 
 FailureKind = Literal["unparseable", "refused", "truncated", "infrastructure", "rejected"]
@@ -73,6 +72,15 @@ C = TypeVar("C", bound=SamplingSettings)
 
 
 @dataclass(frozen=True, slots=True)
+class Wording(Generic[R]):
+    """What one model is asked: messages, how the answer is read, and the schema that constrains it."""
+
+    messages: tuple[Message, ...]
+    read: Callable[[str], R]
+    schema: AnswerSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AgentContext(Generic[C]):
     """The models to ask about one input, the log of calls about it, parameters and texts."""
 
@@ -94,13 +102,14 @@ class AgentContext(Generic[C]):
         schema: AnswerSchema | None = None,
         max_output_tokens: int | None = None,
         prompt_id: str | None = None,
+        fallback: Callable[[str], Wording[R]] | None = None,
     ) -> R:
         """The answer to `messages`, as `read` has it; `read` raises AnswerError where it does not validate.
 
         `repair` words the request that follows such an answer; None is for a `read` that takes every answer.
         `subject` is the object's name, None for the whole input or a `batch` of names; `sample` tells repeats
         apart, which are otherwise one call. `prompt_id` names the text in records where it is none of
-        `prompts`.
+        `prompts`. `fallback` words it for a fallback of that name; None asks it the same.
 
         Raises StepFailedError; or what `uncanny.errors.ENDS_RUN` names when no call can be made any more.
         """
@@ -117,6 +126,12 @@ class AgentContext(Generic[C]):
             subject=subject,
             batch=tuple(batch),
         )
+
+        def question(model: str) -> Question[R]:
+            assert fallback is not None
+            worded = fallback(model)
+            return Question(replace(request, messages=worded.messages, schema=worded.schema), worded.read)
+
         try:
             return await self.model_client.generate(
                 request,
@@ -124,6 +139,7 @@ class AgentContext(Generic[C]):
                 prompt=prompt_id or self.prompts[step.prompt_name(sample)].id,
                 repair=repair or _raise,
                 scope=self.scope,
+                fallback=None if fallback is None else question,
             )
         except STEP_ERRORS as error:
             raise step_failed(step.agent, step.number, subject, error) from error
@@ -173,65 +189,12 @@ class ImageContext(AgentContext[C]):
             sample=sample,
         )
 
-    async def items(
-        self,
-        step: ListStep[T],
-        *shared: str,
-        subject: str | None = None,
-        sample: int = 0,
-        max_output_tokens: int | None = None,
-        **variables: str,
-    ) -> tuple[T, ...]:
-        """A validated list, otherwise as `text`."""
-        form = step.form
-        return await self.answer(
-            step,
-            lambda text: read_list(text, form),
-            *shared,
-            subject=subject,
-            sample=sample,
-            max_output_tokens=max_output_tokens,
-            **variables,
-        )
-
-    async def answer(
-        self,
-        step: ListStep[T],
-        read: Callable[[str], R],
-        *shared: str,
-        extra: Sequence[Part] = (),
-        subject: str | None = None,
-        batch: Sequence[str] = (),
-        sample: int = 0,
-        max_output_tokens: int | None = None,
-        **variables: str,
-    ) -> R:
-        """An answer in the form of `step`, as `read` has it, otherwise as `text`.
-
-        `extra` parts follow the `shared` ones, and are this call's alone.
-        """
-        return await self.generate(
-            step,
-            self._messages(step, shared, sample, variables, extra),
-            read,
-            repair=self.repair("repair"),
-            subject=subject,
-            batch=batch,
-            sample=sample,
-            schema=self.schema(step),
-            max_output_tokens=max_output_tokens,
-        )
-
-    def schema(self, step: ListStep[Any]) -> AnswerSchema:
-        """What answers of a step are constrained to."""
-        return schema_of(step.form.key)
-
     def _messages(
         self,
         step: Step,
         shared: tuple[str, ...],
         sample: int,
-        variables: dict[str, str],
+        variables: Mapping[str, str],
         extra: Sequence[Part] = (),
     ) -> tuple[Message, ...]:
         parts: tuple[Part, ...] = (self.image, *shared) if step.sees_image else shared

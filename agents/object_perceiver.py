@@ -20,6 +20,8 @@ from uncanny.schema import SceneObject
 # Intersection over union of two boxes from which on they are taken for one thing's, and for trustworthy.
 SAME_PLACE: Final = 0.75
 AGREED: Final = 0.5
+# Of all drafts together: each question about relations names them all. As high as the limit on objects goes.
+MOST_NAMED: Final = 1_000
 
 _ARTICLE = re.compile(r"^(?:the|an?)\s+")
 
@@ -33,9 +35,9 @@ async def perceive(_state: AnnotateState, image: Context) -> AnnotateState:
     for draft in drafts:
         if isinstance(draft, BaseException):
             raise draft
-    objects = merge_objects(draft for draft in drafts if not isinstance(draft, BaseException))
-    limit = image.config.max_objects
-    return {"objects": list(objects[:limit]), "cut": list(objects[limit:])}
+    merged = merge_objects(draft for draft in drafts if not isinstance(draft, BaseException))
+    objects, cut = _examined(merged, image)
+    return {"objects": objects, "cut": cut}
 
 
 async def take_inventory(_state: PackedState, image: Context) -> PackedState:
@@ -46,23 +48,28 @@ async def take_inventory(_state: PackedState, image: Context) -> PackedState:
     for draft in drafts:
         if isinstance(draft, BaseException):
             raise draft
-    objects, located = merge_located(draft for draft in drafts if not isinstance(draft, BaseException))
+    merged, located = merge_located(draft for draft in drafts if not isinstance(draft, BaseException))
+    objects, cut = _examined(merged, image)
+    return {"objects": objects, "cut": cut, "located": located}
+
+
+def _examined(objects: Sequence[SceneObject], image: Context) -> tuple[list[SceneObject], list[SceneObject]]:
+    """The objects that are examined, and those known by name alone; what is beyond these is counted."""
+    image.leave_out("objects", max(0, len(objects) - MOST_NAMED))
     limit = image.config.max_objects
-    return {"objects": objects[:limit], "cut": objects[limit:], "located": located}
+    return list(objects[:limit]), list(objects[limit:MOST_NAMED])
 
 
 async def _located_draft(image: Context, number: int) -> list[SceneObject]:
-    agent = TAKE_INVENTORY.agent
     items = await image.items(
         TAKE_INVENTORY,
         sample=number,
         limit=str(image.config.max_objects),
-        box_key=image.box_key(agent),
-        box_rule=image.box_rule(agent),
+        box_key=image.box_key,
+        box_rule=image.box_rule,
     )
     return [
-        SceneObject(name=item.name, description=item.description, box=image.box(item.box, agent))
-        for item in items
+        SceneObject(name=item.name, description=item.description, box=image.box(item.box)) for item in items
     ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from uncanny.agents.state import Context, PackedState, ScanState, Sighting
 from uncanny.agents.steps import LIST_ALL, SCAN, SCAN_OPENLY
-from uncanny.answers import ANOMALIES, read_list
+from uncanny.answers import ANOMALIES, read_first
 
 
 async def scan_scene(state: ScanState, image: Context) -> ScanState:
@@ -22,9 +22,7 @@ async def scan_scene(state: ScanState, image: Context) -> ScanState:
 async def scan_openly(state: ScanState, image: Context) -> Sighting:
     """What one open look at the whole picture finds wrong."""
     agent, number = SCAN_OPENLY.agent, state["order"]
-    findings = await image.items(
-        SCAN_OPENLY, sample=number, box_key=image.box_key(agent), box_rule=image.box_rule(agent)
-    )
+    findings = await image.items(SCAN_OPENLY, sample=number, box_key=image.box_key, box_rule=image.box_rule)
     return {
         "order": number,
         "findings": [
@@ -33,7 +31,7 @@ async def scan_openly(state: ScanState, image: Context) -> Sighting:
                 "objects": each.objects,
                 "phenomenon": each.observed,
                 "reasoning": each.explanation,
-                "box": image.box(each.box, agent),
+                "box": image.box(each.box),
             }
             for each in findings
         ],
@@ -44,11 +42,12 @@ async def scan_openly(state: ScanState, image: Context) -> Sighting:
 
 async def list_anomalies(_state: PackedState, image: Context) -> PackedState:
     """`anomalies`: all that one look finds, in one call."""
-    anomalies = await image.generate(
+    listed = await image.generate(
         LIST_ALL,
-        image.opening((image.image,), image.prompts[LIST_ALL.prompt].fill()),
-        lambda text: read_list(text, ANOMALIES),
+        image.opening((image.image,), image.prompts[LIST_ALL.prompt].fill(), shared=0),
+        lambda text: read_first(text, ANOMALIES),
         repair=image.repair("repair"),
     )
+    image.leave_out(ANOMALIES.key, listed.left_out)
     by = (LIST_ALL.agent,)
-    return {"objects": [], "anomalies": [each.model_copy(update={"found_by": by}) for each in anomalies]}
+    return {"objects": [], "anomalies": [each.model_copy(update={"found_by": by}) for each in listed.items]}

@@ -108,7 +108,8 @@ class Step:
     `wordings` the texts are called `prompt_1`, `prompt_2`, …, and repeats take turns. `texts` are names of
     others that are filled in or go beside it. `data_tokens` are those of what else is filled into the prompt,
     `output_tokens` those of an answer; a number is the same for every call. `parts` are enlarged parts of the
-    image that usually go along. `of_findings`: the step is left out where nothing was found.
+    image that usually go along. `of_findings`: the step is left out where nothing was found. `alone`: no
+    other call is about the image, so that nothing of it is worth keeping.
     """
 
     agent: str
@@ -122,6 +123,7 @@ class Step:
     output_tokens: Size | int = 0
     parts: int = 0
     of_findings: bool = False
+    alone: bool = False
 
     @property
     def data(self) -> Size:
@@ -155,7 +157,8 @@ class Schedule:
     """The steps one image goes through.
 
     `prompts` is the set of its texts, `forms` what its constrained answers look like. `repeats` and
-    `scene_scans` are how often a draft and a scan are made unless the user says otherwise.
+    `scene_scans` are how often a draft and a scan are made unless the user says otherwise. `without_effect`
+    are the parameters of `AnnotateConfig` that it has no use for.
     """
 
     name: ScheduleName
@@ -164,6 +167,7 @@ class Schedule:
     forms: tuple[ListForm[Any], ...]
     repeats: int
     scene_scans: int
+    without_effect: tuple[str, ...] = ()
 
     def calls(self, times: Mapping[Per, int]) -> int:
         """Calls for an image in which each thing occurs so many times, without retries."""
@@ -271,6 +275,7 @@ PAPER: Final = Schedule(
     FORMS,
     repeats=3,
     scene_scans=0,
+    without_effect=("batch_objects", "box_format"),
 )
 
 TAKE_INVENTORY: Final[ListStep[InventoryItem]] = ListStep(
@@ -337,9 +342,24 @@ PACKED: Final = Schedule(
     scene_scans=1,
 )
 
-LIST_ALL: Final = Step("SceneScanner", 1, "list", "image", output_tokens=Size(4, finding=95))
+LIST_ALL: Final = Step("SceneScanner", 1, "list", "image", output_tokens=Size(4, finding=95), alone=True)
 # One call, answered by a list in plain text: the baseline of the published evaluation of models.
-SINGLE: Final = Schedule("single", "single", (LIST_ALL,), (), repeats=1, scene_scans=0)
+SINGLE: Final = Schedule(
+    "single",
+    "single",
+    (LIST_ALL,),
+    (),
+    repeats=1,
+    scene_scans=0,
+    without_effect=(
+        "repeats",
+        "max_objects",
+        "scene_scans",
+        "batch_objects",
+        "box_format",
+        "formatter_output_tokens",
+    ),
+)
 
 SCHEDULES: Final[Mapping[ScheduleName, Schedule]] = {
     schedule.name: schedule for schedule in (PACKED, PAPER, SINGLE)

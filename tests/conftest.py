@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from tests.bundled_runs import BundledRuns
 
 # `.ci/run` and `make test-all` try the full number, by `--hypothesis-profile=full`. No example has a
 # deadline: nothing may depend on how busy the machine is.
@@ -40,3 +45,19 @@ def _read_sources(_: int) -> None:
 
     Within a test it would count as that test's, which then fails its health check on a busy machine.
     """
+
+
+@pytest.fixture(scope="session")
+def bundled_run(tmp_path_factory: pytest.TempPathFactory) -> BundledRuns:
+    """`bundled_run(kind)` is the demo model's finished run; who writes into its folder takes a `copy`."""
+    from tests.bundled_runs import BundledRuns
+
+    return BundledRuns(tmp_path_factory.mktemp("bundled"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _disk_is_not_waited_for() -> Iterator[None]:
+    """What tests write has to outlive a kill, for which the system's memory is enough, but no power cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield

@@ -338,7 +338,7 @@ def test_the_traceback_of_a_wrong_call_is_about_the_call(tmp_path: Path) -> None
     [
         ({"repeats": "3"}, "`repeats` must be a whole number, not '3'"),
         ({"repeats": True}, "`repeats` must be a whole number, not True"),
-        ({"max_objects": None}, "`max_objects` must be a whole number, not None"),
+        ({"max_objects": "9"}, "`max_objects` must be a whole number, not '9'"),
         ({"scene_scans": 1.5}, "`scene_scans` must be a whole number"),
         ({"formatter_output_tokens": "9"}, "`formatter_output_tokens` must be a whole number"),
         ({"temperature": "0.1"}, "`temperature` must be a number, not '0.1'"),

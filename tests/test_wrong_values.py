@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,12 @@ MASK = np.eye(10)
 Arguments = Callable[[Path], dict[str, Any]]
 
 
+@cache
 def _items() -> Any:
     return uncanny.mcq.load("scenes")[:1]
 
 
+@cache
 def _picks() -> Any:
     return {_items()[0].id: uncanny.mcq.choose_box(MASK, BOXES)}
 

@@ -6,14 +6,11 @@ with an event loop of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar, Unpack, cast
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast
 
 from uncanny.agents import ROLES, AnnotateConfig
 from uncanny.agents.annotate_context import AnnotateContext, system_text
@@ -24,22 +21,17 @@ from uncanny.client.calls import usage
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.annotate.usage import Plan, usual_contents
 from uncanny.eval.common.run_result import Records, RunResult
-from uncanny.images import PixelPolicy, PreparedImage
+from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_callback, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.prompts.folders import Protocol, read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunForecast
 from uncanny.runs.config import (
     AskOptions,
-    ModelOptions,
-    RunOptions,
     check_options,
-    chosen,
-    read_limits,
-    read_models,
 )
+from uncanny.runs.image_options import ImageOptions, Images, image_run, read_config
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile, sample_sizes
 from uncanny.runs.progress import Progress
@@ -48,7 +40,7 @@ from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.runs.task import asking
 from uncanny.schema import STATUSES, Annotation, StepError
-from uncanny.wording import option, shown
+from uncanny.wording import option
 
 if TYPE_CHECKING:
     from uncanny.agents.state import Context
@@ -60,8 +52,6 @@ if TYPE_CHECKING:
     from uncanny.runs.engine import Engine
 
 CALLS_AN_IMAGE_AT_ONCE = 4
-C = TypeVar("C", bound=BaseModel)
-Images = str | Path | Sequence[str | Path]
 
 
 class AnnotateRun(RunResult[Annotation]):
@@ -133,30 +123,18 @@ class AnnotateRun(RunResult[Annotation]):
                 }
 
 
-class ImageOptions(AskOptions, total=False):
-    """How images are read and asked about: sampling and pixels, as keyword options."""
-
-    temperature: float | None
-    top_p: float | None
-    max_output_tokens: int
-    max_side: int | None
-    image_format: Literal["keep", "png", "jpeg"]
-    jpeg_quality: int
-    max_pixels: int
-
-
 class AnnotateOptions(ImageOptions, total=False):
     """The parameters of `annotate` that say how images are annotated, for functions that hand them on."""
 
     schedule: ScheduleName | None
     repeats: int | None
-    max_objects: int
+    max_objects: int | None
     scene_scans: int | None
-    batch_objects: int
+    batch_objects: int | None
     strictness: Strictness
     language: str
     box_format: BoxFormatName | None
-    formatter_output_tokens: int
+    formatter_output_tokens: int | None
 
 
 async def annotate_async(
@@ -167,16 +145,16 @@ async def annotate_async(
     root: str | Path | None = None,
     schedule: ScheduleName | None = None,
     repeats: int | None = None,
-    max_objects: int = 12,
+    max_objects: int | None = None,
     scene_scans: int | None = None,
-    batch_objects: int = 6,
+    batch_objects: int | None = None,
     strictness: Strictness = "open",
     language: str = "English",
     box_format: BoxFormatName | None = None,
     temperature: float | None = 0.3,
     top_p: float | None = 0.95,
     max_output_tokens: int = 2_000,
-    formatter_output_tokens: int = 5_000,
+    formatter_output_tokens: int | None = None,
     max_side: int | None = None,
     image_format: Literal["keep", "png", "jpeg"] = "keep",
     jpeg_quality: int = 95,
@@ -191,14 +169,15 @@ async def annotate_async(
     `images` are files and folders. Results go to `out` as they come; the same call goes on where it stopped.
     `schedule` says how the agents are asked: `packed`, several objects a call, is the default; `paper` asks
     about one at a time, as published; `single` is one call for all. A run that stands goes on with its own.
-    `repeats` drafts of the object list are merged (1, of `paper` 3), `max_objects` of the objects examined,
-    `batch_objects` of them in one call of `packed`, `scene_scans` open looks at the whole image added (1, of
-    `paper` none). With `strictness` "open" what is odd and unlikely counts too, "strict" is impossibilities
-    only. `language` is that of the answers. `box_format` is how models are asked for boxes; None goes by
-    their names. Sampling is sent where the model takes it, None leaves the model's
-    own; `max_output_tokens` are doubled when an answer is cut off. `max_side`, `image_format` and
-    `jpeg_quality` change the pixels that are sent, images above `max_pixels` are not opened. `root` is where
-    names in records start, the run folder by default. `on_image` gets each record when it is on disk.
+    `repeats` drafts of the object list are merged (1, of `paper` 3), `max_objects` (12) of the objects
+    examined, `batch_objects` (6) of them in one call of `packed`, `scene_scans` open looks at the whole image
+    added (1, of `paper` none); what a schedule has no use for is refused. With `strictness` "open" what is
+    odd and unlikely counts too, "strict" is impossibilities only. `language` is that of the answers.
+    `box_format` is how models are asked for boxes; None goes by their names. Sampling is sent where the model
+    takes it, None leaves the model's own; `max_output_tokens`, and `formatter_output_tokens` (5,000) of the
+    formatter, are doubled when an answer is cut off. `max_side`, `image_format` and `jpeg_quality` change the
+    pixels that are sent, images above `max_pixels` are not opened. `root` is where names in records start,
+    the run folder by default. `on_image` gets each record when it is on disk.
     `options`: see `AskOptions`.
 
     Returns the run, also where it ended early or some images failed: see its `summary` and the records'
@@ -257,76 +236,16 @@ async def annotate_async(
 annotate = blocking(annotate_async)
 
 
-class ImageRun(TypedDict):
-    """What every task over images is made of, beside its configuration."""
-
-    folder: RunFolder
-    paths: tuple[Path, ...]
-    models: ModelOptions
-    options: RunOptions
-    policy: PixelPolicy
-    root: Path | None
-    prompts: PromptSet
-
-
-def image_run(
-    protocol: Protocol,
-    images: Images,
-    model: str,
-    out: str | Path,
-    root: str | Path | None,
-    options: ImageOptions,
-    known: type[ImageOptions],
-) -> ImageRun:
-    """A run of `protocol` over images from the parameters of a public function; `known` are its options.
-
-    Raises UsageError.
-    """
-    check_options(options, known, out=out, root=root)
-    return {
-        "folder": RunFolder(Path(out)),
-        "paths": image_paths(images),
-        "models": read_models(model, options),
-        "options": read_limits(options),
-        "policy": read_policy(options),
-        "root": None if root is None else Path(root),
-        "prompts": read_prompts(protocol, options.get("prompts")),
-    }
-
-
-def image_paths(images: Images) -> tuple[Path, ...]:
-    """One path or several, as paths. Raises UsageError for anything else, and where there are none."""
-    if isinstance(images, str | PathLike):
-        images = (images,)
-    paths = tuple(images) if isinstance(images, Iterable) and not isinstance(images, bytes) else (images,)
-    for path in paths:
-        if not isinstance(path, str | PathLike):
-            raise UsageError(
-                f"Images of a run are paths of files and folders, not {type(path).__name__}",
-                remedy="Save it first, or give it to annotate_image.",
-            )
-        if not str(path) or "\0" in str(path):
-            raise UsageError(
-                f"No file or folder is called {str(path)!r}", remedy="Write `.` for the one here."
-            )
-    if not paths:
-        raise UsageError("There are no images", remedy="Give one path at least.")
-    return tuple(Path(path) for path in paths)
-
-
-def read_config(kind: type[C], options: ImageOptions) -> C:
-    """What of `options` is in a configuration. Raises UsageError that names what is out of range."""
-    try:
-        return kind(**chosen(options, kind.model_fields))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0])
-        if first["type"] == "string_pattern_mismatch" and name == "language":
-            raise UsageError(
-                f"{option(name)} must be the name of a language, not {shown(first['input'])}",
-                remedy="Write it with letters, spaces, hyphens, apostrophes and round brackets only.",
-            ) from error
-        raise UsageError(f"{option(name)}: {first['msg']}, not {first['input']!r}") from error
+# None is what the schedule takes by itself, and not what somebody asked for.
+_AS_THE_SCHEDULE_HAS_THEM: Final = (
+    "schedule",
+    "repeats",
+    "max_objects",
+    "scene_scans",
+    "batch_objects",
+    "box_format",
+    "formatter_output_tokens",
+)
 
 
 def annotate_config(options: AnnotateOptions, folder: RunFolder | None = None) -> AnnotateConfig:
@@ -337,31 +256,15 @@ def annotate_config(options: AnnotateOptions, folder: RunFolder | None = None) -
     values: dict[str, Any] = {
         name: value
         for name, value in options.items()
-        if value is not None or name not in ("schedule", "repeats", "scene_scans")
+        if value is not None or name not in _AS_THE_SCHEDULE_HAS_THEM
     }
     if "schedule" not in values and folder is not None:
         before = binding_manifest(folder)
         if before is not None and before.task == "annotate" and before.plan:
             values["schedule"] = complete_plan(before.plan).get("schedule")
-    if values.get("schedule") == "single":
-        for parameter in ("repeats", "scene_scans"):
-            if parameter in values:
-                raise UsageError(
-                    f"{option(parameter)} has no effect with the schedule `single`: it is one call",
-                    remedy="Leave it out, or take another schedule.",
-                )
-    return read_config(AnnotateConfig, cast("AnnotateOptions", values))
-
-
-def read_policy(options: ImageOptions) -> PixelPolicy:
-    """What of `options` is about pixels. Raises UsageError."""
-    pixels = PixelPolicy()
-    return PixelPolicy(
-        options.get("max_side", pixels.max_side),
-        options.get("image_format", pixels.format),
-        options.get("jpeg_quality", pixels.jpeg_quality),
-        options.get("max_pixels", pixels.max_pixels),
-    )
+    config = read_config(AnnotateConfig, cast("AnnotateOptions", values))
+    config.check_effect(values)
+    return config
 
 
 @dataclass(kw_only=True)
@@ -408,6 +311,21 @@ class AnnotateTask(ImageTask[Annotation]):
             )
         if self.graph is not None:
             self.config_json()  # what is no graph is refused
+        elif not self.nodes:
+            self._check_roles()
+
+    def _check_roles(self) -> None:
+        """Raises UsageError for the role of an agent that is never asked."""
+        asked = self.config.agents()
+        idle = [role for role in self.models.roles if role in ROLES and ROLES[role] not in asked]
+        before = binding_manifest(self.folder) if idle else None
+        for role in idle:
+            if before is None or role not in before.roles:  # a run of version 0.1.0 may have been begun so
+                raise UsageError(
+                    f"{option('roles')} {role} has no effect: with these settings the schedule "
+                    f"`{self.config.schedule}` never asks the {ROLES[role]}",
+                    remedy="Leave it out, or take another schedule.",
+                )
 
     def warnings(self, progress: Progress) -> Sequence[str]:
         blank, images = progress.without_objects, progress.total
@@ -466,6 +384,7 @@ class AnnotateTask(ImageTask[Annotation]):
                 size=(image.width, image.height),
                 source=self.source or file.path,
                 source_sha256=image.source_sha256,
+                max_pixels=self.policy.max_pixels,
             )
             state = await self._graph.ainvoke({"image": file.image}, context=context)
         return self._annotation(file, image, state, context)
@@ -499,6 +418,7 @@ class AnnotateTask(ImageTask[Annotation]):
             usage=usage(context.scope.calls),
             **({} if self.config.schedule == "paper" else {"schedule": self.config.schedule}),
             **({"cut_objects": cut} if cut else {}),
+            **({"left_out": dict(sorted(context.left_out.items()))} if context.left_out else {}),
             **({"candidates": candidates} if candidates else {}),
             **({"boxes": boxes.as_recorded()} if boxes.given else {}),
             **other_models(context.scope.calls, str(self.models.model)),

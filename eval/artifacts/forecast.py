@@ -10,10 +10,10 @@ from typing import Unpack
 from uncanny.agents.artifact_locator import ESTIMATE, LOCATE, LOCATE_ALL
 from uncanny.agents.boxes import asked_box_format
 from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import image_tokens, least_cached, text_tokens
-from uncanny.eval.annotate.run import Images
 from uncanny.eval.artifacts.run import ArtifactsOptions, LocatedArtifacts, artifacts_task
+from uncanny.models.tokens import image_tokens, least_cached, text_tokens
 from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
+from uncanny.runs.image_options import Images
 from uncanny.runs.resume import prompts_of
 from uncanny.wording import cost, count, counted
 

@@ -17,7 +17,6 @@ from uncanny.agents.artifact_locator import ROLES, Answered, ArtifactContext
 from uncanny.agents.config import ArtifactsConfig
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.client.calls import usage
-from uncanny.eval.annotate.run import ImageOptions, Images, image_run, read_config
 from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region
 from uncanny.eval.common.named_images import name_images
 from uncanny.eval.common.run_result import Records, RunResult
@@ -26,6 +25,7 @@ from uncanny.models.base import Sampling
 from uncanny.parameters import check_callback, check_choices
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.runs.config import AskOptions
+from uncanny.runs.image_options import ImageOptions, Images, image_run, read_config
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with

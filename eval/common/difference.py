@@ -32,5 +32,5 @@ def difference(original: Shot | None, edited: Shot | None) -> bytes | None:
     right = np.asarray(second.convert("RGB").resize(first.size), dtype=np.int16)
     apart = np.minimum(np.abs(left - right).max(axis=2) * AMPLIFIED, 255).astype(np.uint8)
     out = BytesIO()
-    Image.fromarray(apart).save(out, "WEBP", quality=80, method=4)
+    Image.fromarray(apart).save(out, "WEBP", quality=80, method=2)
     return out.getvalue()

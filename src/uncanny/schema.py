@@ -115,7 +115,11 @@ class SceneObject(Record):
 
 
 class StepError(Record):
-    """Why one step of one image failed. `object` is None for steps about the whole image."""
+    """Why one step of one image failed.
+
+    `object` is None for steps about the whole image, and for a question about several objects: their names
+    are the further key `objects` then.
+    """
 
     agent: str
     step: int
@@ -124,7 +128,7 @@ class StepError(Record):
     message: str
 
 
-Fate = Literal["kept", "corrected", "merged", "dropped", "unchecked"]
+Fate = Literal["kept", "corrected", "merged", "dropped", "unchecked", "left_out"]
 
 
 class Candidate(Record):
@@ -132,9 +136,9 @@ class Candidate(Record):
 
     `number` counts from 1 within the image. `fate`: `kept` or `corrected` by the integrator, `merged` into an
     earlier one of the same fault, `dropped`, or `unchecked` where the integrator said nothing of it: it goes
-    on as it stands. `why` is the integrator's reason, None where it gave none. `anomaly` is the place, from
-    0, among the record's anomalies; None where it was dropped, and where no final text came of it, which
-    is an error of the record then.
+    on as it stands; `left_out` where there were more than it is asked about. `why` is the integrator's
+    reason, None where it gave none. `anomaly` is the place, from 0, among the record's anomalies; None where
+    it was dropped or left out, and where no final text came of it, which is an error of the record then.
     """
 
     number: int
@@ -187,7 +191,8 @@ class Annotation(Record):
     `width`, `height`, `sha256` and `pixels` are None only where the file could not be read. `errors` is empty
     exactly when `status` is `ok`. Further keys, where they apply: `schedule`, where it is not the paper's;
     `candidates`, all that was found with what became of it; `boxes`, how many models gave, and how many of
-    them could be none; `cut_objects`, found but above the limit; `models`, calls by model where a fallback
+    them could be none; `cut_objects`, found but above the limit; `left_out`, how many entries of answers
+    were beyond what is read, by what they are; `models`, calls by model where a fallback
     took part; `duplicate_of`, the image with the same bytes that was asked about instead. `file_stamp` is
     made of size, times and inode of the file as it was read: where they are still the same nothing was
     changed; None where only the digest tells.

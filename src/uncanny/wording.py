@@ -35,7 +35,7 @@ def escaped(char: str) -> str:
 
 # Of the whole process and all its threads: the command line owns its process, programs never set it.
 _command_line = False
-_FLAGS = {"out": "-o"}
+_FLAGS = {"out": "-o", "roles": "--role", "timeout_s": "--timeout", "patience_s": "--patience"}
 
 
 @contextmanager

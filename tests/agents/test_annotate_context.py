@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,14 @@ from PIL import Image
 
 from tests.agents.packed_specialists import PackedSpecialists, block
 from tests.agents.specialists import listed
-from tests.client.scripted import Line
+from tests.client.scripted import Line, guarded
 from uncanny.agents.annotate_context import AnnotateContext
 from uncanny.answers.boxes import GivenBox
-from uncanny.errors import RequestRejectedError
+from uncanny.client.client import ModelClient
+from uncanny.errors import ModelUnusableError, RequestRejectedError
+from uncanny.graphs.packed import packed_graph
 from uncanny.models.base import ModelRequest, SentImage, encode_image
+from uncanny.records.answer_cache import AnswerCache
 
 
 def sent(width: int, height: int) -> SentImage:
@@ -55,23 +59,81 @@ def test_strictness_and_language_stand_in_the_system_text() -> None:
 )
 def test_every_model_is_asked_for_boxes_as_it_was_trained(model: str, key: str, rule: str) -> None:
     image = context(model, (2000, 1000))
-    assert image.box_key("ObjectPerceiver") == key
-    assert rule in image.box_rule("ObjectPerceiver")
+    assert image.box_key(model) == key
+    assert rule in image.box_rule(model)
 
 
 def test_a_format_that_is_named_goes_before_the_models() -> None:
     image = context("anthropic/claude-sonnet-5", (100, 50), box_format="yxyx-1000")
-    assert image.box_key("SceneScanner") == "box_2d"
+    assert image.box_key("anthropic/claude-sonnet-5") == "box_2d"
 
 
 def test_boxes_are_counted_and_stored_in_pixels_of_the_file() -> None:
     image = context("demo", (1000, 500), (4000, 2000))
-    assert image.box(GivenBox((100, 200, 300, 400), "bbox_2d"), "SceneScanner") == (400, 400, 1200, 800)
-    assert image.box(GivenBox((100, 200, 9000, 400), "bbox_2d"), "SceneScanner") is None
-    assert image.box(None, "SceneScanner") is None
+    assert image.box(GivenBox((100, 200, 300, 400), "bbox_2d", "demo")) == (400, 400, 1200, 800)
+    assert image.box(GivenBox((100, 200, 9000, 400), "bbox_2d", "demo")) is None
+    assert image.box(None) is None
     assert image.boxes.as_recorded() == {"given": 2, "unreadable": 1, "formats": ["xyxy-1000"]}
-    shown = image.shown("SceneScanner", [({"id": 1, "name": "cup", "objects": ()}, (400, 400, 1200, 800))])
+    shown = image.shown([({"id": 1, "name": "cup", "objects": ()}, (400, 400, 1200, 800))], "demo")
     assert shown == '{"id":1,"name":"cup","bbox_2d":[100,200,300,400]}'
+
+
+async def test_a_fallback_is_asked_for_boxes_and_read_as_it_was_trained() -> None:
+    """The first model, of pixels, lists the object and is then out of credit; the fallback has y first."""
+    spent = ModelUnusableError("no credit")
+    first = PackedSpecialists(
+        override=lambda request: (
+            listed("objects", {"name": "cup", "description": "there", "box": [100, 100, 300, 200]})
+            if request.agent == "ObjectPerceiver"
+            else spent
+        )
+    )
+    asked: list[ModelRequest] = []
+
+    def answer(request: ModelRequest) -> Line | None:
+        asked.append(request)
+        row = {"objects": ["1"], "observed": "odd", "explanation": "x", "box_2d": [200, 100, 400, 300]}
+        if request.agent == "AnomalyIntegrator":
+            entry = {"ids": [1], "why": "seen", "decision": "keep", "phenomenon": "", "reasoning": ""}
+            return listed("entries", entry | {"box_2d": [200, 100, 410, 300]})
+        return listed("findings", row) if request.agent == "AttributeAnalyzer" else None
+
+    second = PackedSpecialists(override=answer)
+    first.model.name, second.model.name = "script/claude-sonnet-5", "script/gemini-3"
+    models = ModelClient({"": [guarded(first.model), guarded(second.model)]})
+    image = replace(
+        first.context(scene_scans=0), model_client=models, image=sent(1000, 500), size=(2000, 1000)
+    )
+    state = await packed_graph().ainvoke({"image": "a.png"}, context=image)
+    assert state["objects"][0].box == (200, 200, 600, 400)
+    assert [each.box for each in state["candidates"]] == [(200, 200, 600, 400)]
+    assert [each.box for each in state["anomalies"]] == [(200, 200, 600, 410)]
+    (analyzer,) = (request for request in asked if request.agent == "AttributeAnalyzer")
+    assert block(analyzer, "objects")[0]["box_2d"] == [200, 100, 400, 300]
+    assert "[y0, x0, y1, x1]" in str(analyzer.messages[1].parts[1])
+    assert analyzer.schema is not None
+    assert "box_2d" in str(analyzer.schema.own)
+    # Everything but the box is as the first model was asked, picture and system text ahead of it included.
+    (before,) = (request for request in first.requests("AttributeAnalyzer"))
+    assert block(before, "objects")[0]["box"] == [100, 100, 300, 200]
+    assert (analyzer.messages[0], analyzer.messages[1].parts[0]) == (before.messages[0], image.image)
+    assert image.boxes.as_recorded() == {"given": 3, "unreadable": 0, "formats": ["pixels", "yxyx-1000"]}
+
+
+async def test_an_answer_of_a_fallback_is_kept_under_its_own_question(tmp_path: Path) -> None:
+    """With the same cache, an answer is found again whether or not the first model is there by then."""
+    first = PackedSpecialists(override=lambda _request: ModelUnusableError("no credit"))
+    second = PackedSpecialists(["cup"], {"cup": ["odd"]}, boxes={"cup": [200, 100, 400, 300]})
+    first.model.name, second.model.name = "script/claude-sonnet-5", "script/gemini-3"
+    states = []
+    for _ in range(2):
+        with closing(AnswerCache(tmp_path / "answers")) as cache:
+            models = ModelClient({"": [guarded(first.model), guarded(second.model)]}, cache=cache)
+            image = replace(first.context(), model_client=models, image=sent(1000, 500))
+            states.append(await packed_graph().ainvoke({"image": "a.png"}, context=image))
+    assert states[0]["objects"][0].box == (100, 100, 300, 200)
+    assert states[0]["candidates"] == states[1]["candidates"] != []
+    assert len(second.model.requests) == 6
 
 
 @pytest.fixture
@@ -107,6 +169,23 @@ async def test_a_part_is_enlarged_where_two_answers_agree(file: Path, scan: list
     assert user.shared == 1  # the picture alone is common to all calls
     shown = block(request, "parts")
     assert [row["findings"] for row in shown] == ([[1, 2]] if parts else [])
+
+
+@pytest.mark.parametrize(
+    ("model", "side"),
+    [
+        ("demo", 900),  # of 600 pixels, which are seen as 600, one and a half times
+        ("anthropic/claude-sonnet-4-5", 600),  # sees 271 of them
+    ],
+)
+async def test_a_part_is_as_large_as_what_its_model_sees_asks_for(
+    tmp_path: Path, model: str, side: int
+) -> None:
+    path = tmp_path / "large.png"
+    Image.new("RGB", (2400, 2400), "white").save(path)
+    whole = replace(context(model, (2400, 2400)), source=path)
+    (part,) = await whole.enlarged([(1000, 1000, 1100, 1100)], "AnomalyIntegrator")
+    assert (part.width, part.height) == (side, side)
 
 
 async def test_at_most_four_parts_are_shown_the_smallest_first(file: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from pydantic import ValidationError
 
 from uncanny.agents import AnnotateConfig
-from uncanny.agents.steps import FORMAT, PAPER, PERCEIVE, ROLES
+from uncanny.agents.config import DetectConfig
+from uncanny.agents.steps import FORMAT, PAPER, PERCEIVE, ROLES, ScheduleName
+from uncanny.errors import UsageError
 from uncanny.prompts import prompt_set
 
 
@@ -45,8 +47,84 @@ def test_defaults() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(UsageError) as caught:
         AnnotateConfig(schedule="paper", **wrong)
+    assert f"`{next(iter(wrong))}`" in str(caught.value)
+    with pytest.raises(UsageError):
+        AnnotateConfig.model_validate({"schedule": "paper", **wrong})
+
+
+def test_what_is_refused_is_named_with_what_to_do() -> None:
+    for wrong, message, remedy in (
+        ({"repeat": 1}, "There is no parameter `repeat`", "Did you mean `repeats`?"),
+        ({"repeats": "many"}, "`repeats`: Input should be a valid integer", None),
+        ({"schedule": "papers"}, "`schedule`: Input should be 'packed', 'paper' or 'single'", None),
+        ({"language": "<English>"}, "`language` must be the name of a language", "Write it with letters"),
+    ):
+        with pytest.raises(UsageError, match=re.escape(message)) as caught:
+            AnnotateConfig(**cast(dict[str, Any], wrong))
+        assert remedy is None or (caught.value.remedy or "").startswith(remedy)
+    with pytest.raises(UsageError, match="`protocol`"):
+        DetectConfig(protocol="talk")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "without_effect"),
+    [
+        ("packed", set()),
+        ("paper", {"batch_objects", "box_format"}),
+        (
+            "single",
+            {
+                "repeats",
+                "max_objects",
+                "scene_scans",
+                "batch_objects",
+                "box_format",
+                "formatter_output_tokens",
+            },
+        ),
+    ],
+)
+def test_what_a_schedule_has_no_use_for_is_refused(schedule: str, without_effect: set[str]) -> None:
+    values: dict[str, Any] = {
+        "repeats": 9,
+        "max_objects": 9,
+        "scene_scans": 9,
+        "batch_objects": 9,
+        "strictness": "strict",
+        "language": "German",
+        "box_format": "pixels",
+        "temperature": 0.9,
+        "top_p": 0.9,
+        "max_output_tokens": 9,
+        "formatter_output_tokens": 9,
+    }
+    assert values.keys() | {"schedule"} == AnnotateConfig.model_fields.keys()
+    for name in values.keys() - {"schedule"} - without_effect:
+        assert getattr(AnnotateConfig(**{"schedule": schedule, name: values[name]}), name) == values[name]
+    whole = AnnotateConfig(schedule=cast(ScheduleName, schedule))
+    assert AnnotateConfig(**whole.model_dump()) == whole
+    for name in without_effect:
+        with pytest.raises(UsageError, match=f"`{name}` has no effect"):
+            whole.check_effect([name])
+        message = f"`{name}` has no effect with the schedule `{schedule}`"
+        with pytest.raises(UsageError, match=message):
+            AnnotateConfig(**{"schedule": schedule, name: values[name]})
+
+
+@pytest.mark.parametrize(
+    ("config", "agents"),
+    [
+        (AnnotateConfig(), set(ROLES.values())),
+        (AnnotateConfig(scene_scans=0), set(ROLES.values()) - {"SceneScanner"}),
+        (AnnotateConfig(schedule="paper"), set(ROLES.values()) - {"SceneScanner"}),
+        (AnnotateConfig(schedule="paper", scene_scans=1), set(ROLES.values())),
+        (AnnotateConfig(schedule="single"), {"SceneScanner"}),
+    ],
+)
+def test_agents_that_are_asked(config: AnnotateConfig, agents: set[str]) -> None:
+    assert config.agents() == agents
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from tests.growth import check_linear
 from uncanny.agents.object_perceiver import object_key
-from uncanny.answers import ANOMALIES, FORMS, RELATIONS, ListForm, read_list, read_severity
+from uncanny.answers import ANOMALIES, FORMS, RELATIONS, ListForm, read_first, read_list, read_severity
 from uncanny.answers.boxes import given_box
 from uncanny.answers.json_text import read_text
 from uncanny.answers.lists import read_numbers
@@ -139,6 +139,8 @@ def test_too_long_a_list_is_no_answer(form: ListForm[Any]) -> None:
     for text in whole:
         with pytest.raises(AnswerError, match="more than 500 items"):
             read_list(text, form)
+        first = read_first(text, form)
+        assert (len(first.items), first.left_out) == (500, 1)
 
 
 def test_too_long_a_labelled_list_is_no_answer() -> None:
@@ -147,6 +149,8 @@ def test_too_long_a_labelled_list_is_no_answer() -> None:
     assert len(read_list("".join(listed[:500]), ANOMALIES)) == 500
     with pytest.raises(AnswerError, match="more than 500 items"):
         read_list("".join(listed), ANOMALIES)
+    first = read_first("".join(listed), ANOMALIES)
+    assert (first.items, first.left_out) == (read_list("".join(listed[:500]), ANOMALIES), 1)
 
 
 @pytest.mark.parametrize("form", [ANOMALIES, RELATIONS], ids=lambda form: form.key)

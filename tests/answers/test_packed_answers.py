@@ -92,6 +92,17 @@ def test_a_batch_of_which_nothing_can_be_used_is_asked_again(text: str, message:
     assert message in caught.value.message
 
 
+def test_of_a_batch_with_too_many_findings_the_first_are_read_and_the_others_counted() -> None:
+    many = [fault(1 + number % 2, observed=f"odd {number}") for number in range(503)]
+    read = read_batch(answer("findings", *many), (1, 2))
+    assert (len(read.items), read.items[-1].observed, read.left_out, dict(read.invalid)) == (
+        500,
+        "odd 499",
+        3,
+        {},
+    )
+
+
 @pytest.mark.parametrize("objects", [2, [2], [2, "7"], ["2", 7]])
 def test_objects_may_be_given_as_numbers(objects: object) -> None:
     (item,) = read_batch(answer("findings", fault(2, objects=objects)), (1, 2)).items

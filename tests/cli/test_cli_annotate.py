@@ -261,3 +261,32 @@ def test_scene_scans_add_a_call_each(images: Path, server: Server, run: Run) -> 
     assert uncanny_here(*command(images, server, run), "--scene-scans", "2", "-q").code == 0
     assert server.requests() - before == 3 * (AN_IMAGE + 1)
     assert {call["sample"] for call in run.calls() if call["agent"] == "SceneScanner"} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--schedule", "paper", "--batch-objects", "6"],
+            "--batch-objects has no effect with the schedule `paper`",
+        ),
+        (
+            ["--schedule", "single", "--max-objects", "4"],
+            "--max-objects has no effect with the schedule `single`",
+        ),
+        (["--schedule", "single", "--role", "formatter=openai/x"], "--role formatter has no effect"),
+        (
+            ["--scene-scans", "0", "--role", "scanner=openai/x"],
+            "the schedule `packed` never asks the SceneScanner",
+        ),
+    ],
+)
+def test_an_option_without_effect_is_refused_before_anything_is_asked(
+    arguments: list[str], message: str, images: Path, server: Server, run: Run
+) -> None:
+    before = server.requests()
+    for more in ([], ["--dry-run"]):
+        done = uncanny_here(*command(images, server, run), *arguments, *more)
+        assert (done.code, done.out, server.requests()) == (2, "", before)
+        assert message in done.told
+    assert not run.path.exists()

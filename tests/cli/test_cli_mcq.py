@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.bundled_runs import BundledRuns, some_items
 from tests.cli.complaints import BAD_ITEMS, one_line, problems
 from tests.eval.mcq.recording import McqRun
 from tests.runs.e2e import check_no_traceback, serving, uncanny_here
@@ -18,10 +19,8 @@ QUESTIONS = 129
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> McqRun:
-    run = McqRun(tmp_path_factory.mktemp("demo") / "run")
-    assert uncanny_here("mcq", "run", "scenes", "--model", "demo", "-o", run.path, "-q").code == 0
-    return run
+def demo(bundled_run: BundledRuns, tmp_path_factory: pytest.TempPathFactory) -> McqRun:
+    return McqRun(bundled_run("mcq").copy(tmp_path_factory.mktemp("demo") / "run"))
 
 
 def test_the_run_tells_where_its_answers_are_and_how_to_score(tmp_path: Path) -> None:
@@ -144,11 +143,12 @@ def test_check_opens_images_unless_told_not_to(tmp_path: Path) -> None:
 
 def test_export_and_import_give_the_same_questions(tmp_path: Path) -> None:
     table, out = tmp_path / "table.parquet", tmp_path / "imported"
-    done = uncanny_here("mcq", "export", "scenes", "-o", table)
+    items = some_items(tmp_path / "set", 6)
+    done = uncanny_here("mcq", "export", items, "-o", table)
     assert (done.code, done.out, done.err) == (0, f"{table}\n", "")
     done = uncanny_here("mcq", "import", table, "-o", out)
     assert (done.code, done.out, done.err) == (0, f"{out / 'items.jsonl'}\n", "")
-    before = {item.id: item for item in load(copy_scenes(tmp_path / "set"))}
+    before = {item.id: item for item in load(items)}
     after = {item.id: item for item in load(out / "items.jsonl")}
     assert before.keys() == after.keys()
     for name, item in after.items():
@@ -171,9 +171,8 @@ def test_bad_tables(tmp_path: Path) -> None:
     one_line(uncanny_here("mcq", "export", "scenes", "-o", tmp_path / "no" / "way" / "t.parquet" / "x.csv"))
 
 
-def test_build_drafts_from_a_run(tmp_path: Path) -> None:
-    assert uncanny_here("demo", "-o", tmp_path / "demo", "-q").code == 0
-    done = uncanny_here("mcq", "build", tmp_path / "demo", "-o", tmp_path / "drafts.jsonl")
+def test_build_drafts_from_a_run(tmp_path: Path, bundled_run: BundledRuns) -> None:
+    done = uncanny_here("mcq", "build", bundled_run("annotate").path, "-o", tmp_path / "drafts.jsonl")
     assert (done.code, done.err) == (0, "")
     assert "drafts from 34 annotations" in done.out
     drafts = load(tmp_path / "drafts.jsonl")

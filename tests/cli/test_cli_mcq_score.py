@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests.bundled_runs import BundledRuns
 from tests.cli.complaints import BAD_ITEMS, one_line, problems
 from tests.eval.mcq.recording import McqRun, recording, rewritten
 from tests.runs.e2e import uncanny_here
@@ -16,10 +17,8 @@ from uncanny.eval.mcq.data.items import Item
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> McqRun:
-    run = McqRun(tmp_path_factory.mktemp("demo") / "run")
-    assert uncanny_here("mcq", "run", "scenes", "--model", "demo", "-o", run.path, "-q").code == 0
-    return run
+def demo(bundled_run: BundledRuns, tmp_path_factory: pytest.TempPathFactory) -> McqRun:
+    return McqRun(bundled_run("mcq").copy(tmp_path_factory.mktemp("demo") / "run"))
 
 
 def unwrapped(text: str) -> str:
@@ -28,7 +27,7 @@ def unwrapped(text: str) -> str:
 
 
 def test_run_then_score(demo: McqRun) -> None:
-    done = uncanny_here("mcq", "score", "scenes", demo.file, "--resamples", "50")
+    done = uncanny_here("mcq", "score", "scenes", demo.file, "--resamples", "50", "--no-report")
     assert (done.code, done.err) == (0, "")
     heads, line, *_ = done.out.splitlines()
     assert "Q1 recall" in heads
@@ -174,7 +173,7 @@ def test_the_control_of_a_set_that_asks_for_json_is_read_in_either_form(tmp_path
     rewritten(items, lambda item: {"answer_form": "json", "prompts": {q: own[q] for q in item.questions()}})
     run = McqRun(tmp_path / "run")
     with recording() as server:
-        command = ("mcq", "run", items, *server.asked(), "-o", run.path, "--control", "-q")
+        command = ("mcq", "run", items, *server.asked(), "-o", run.path, "--control", "--limit", 6, "-q")
         assert uncanny_here(*command).code == 0
     controls = [answer for answer in run.answers().values() if answer.question == "q4_no_image"]
     json_form = [answer.model_copy(update={"raw": '{"answer": "F"}', "model": "json"}) for answer in controls]

@@ -10,26 +10,20 @@ from pathlib import Path
 import orjson
 import pytest
 
+from tests.bundled_runs import BundledRuns, Kind
 from tests.cli.complaints import one_line
 from tests.runs.e2e import pictures, uncanny_here
 
 FAST = ("--resamples", "0")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Finished runs of all kinds, with the bundled scenes."""
-    folder = tmp_path_factory.mktemp("made")
-    assert uncanny_here("demo", "-o", folder / "a", "-q").code == 0
-    assert uncanny_here("mcq", "run", "scenes", "-m", "demo", "-o", folder / "m", "-q").code == 0
-    assert uncanny_here("realism", "run", "scenes", "-m", "demo", "-o", folder / "r", "-q").code == 0
-    return folder
-
-
 @pytest.fixture
-def runs(made: Path, tmp_path: Path) -> Path:
-    """The same, to be worked on."""
-    return Path(shutil.copytree(made, tmp_path / "runs"))
+def runs(bundled_run: BundledRuns, tmp_path: Path) -> Path:
+    """Finished runs with the bundled scenes, to be worked on."""
+    kinds: dict[str, Kind] = {"a": "annotate", "m": "mcq", "r": "realism"}
+    for name, kind in kinds.items():
+        bundled_run(kind).copy(tmp_path / "runs" / name)
+    return tmp_path / "runs"
 
 
 def contents(folder: Path) -> dict[str, bytes]:

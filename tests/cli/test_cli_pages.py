@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.bundled_runs import BundledRuns
 from tests.cli.complaints import one_line
 from tests.eval.audit.annotation_sets import record, written
 from tests.runs.e2e import uncanny_here
@@ -31,9 +32,8 @@ def test_an_audit_writes_its_page_and_says_where(tmp_path: Path) -> None:
     assert elsewhere.is_file()
 
 
-def test_scoring_realism_writes_its_page_and_says_where(tmp_path: Path) -> None:
-    run = tmp_path / "r"
-    assert uncanny_here("realism", "run", "scenes", "--model", "demo", "-o", run, "-q").code == 0
+def test_scoring_realism_writes_its_page_and_says_where(tmp_path: Path, bundled_run: BundledRuns) -> None:
+    run = bundled_run("realism").copy(tmp_path / "r")
     done = uncanny_here("realism", "score", run, "--resamples", 50)
     assert f"Report   {run / 'realism.html'}" in done.out
     html = (run / "realism.html").read_text(encoding="utf-8")
@@ -45,9 +45,10 @@ def test_scoring_realism_writes_its_page_and_says_where(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [("--no-report",), ("--json", "-")])
-def test_no_page_where_none_is_wanted(options: tuple[str, ...], tmp_path: Path) -> None:
-    run = tmp_path / "r"
-    assert uncanny_here("realism", "run", "scenes", "--model", "demo", "-o", run, "-q").code == 0
+def test_no_page_where_none_is_wanted(
+    options: tuple[str, ...], tmp_path: Path, bundled_run: BundledRuns
+) -> None:
+    run = bundled_run("realism").copy(tmp_path / "r")
     assert "Report" not in uncanny_here("realism", "score", run, "--resamples", 50, *options).out
     assert not (run / "realism.html").exists()
     assert "Report" not in uncanny_here(*AUDIT, "-o", tmp_path / "a", *options).out
@@ -79,9 +80,8 @@ def test_a_report_of_a_file_of_annotations_goes_beside_it(tmp_path: Path) -> Non
     assert uncanny_here("report", file, "--force").code == 0
 
 
-def test_a_run_of_another_command_is_named_in_one_line(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert uncanny_here("demo", "-o", run, "-q").code == 0
+def test_a_run_of_another_command_is_named_in_one_line(tmp_path: Path, bundled_run: BundledRuns) -> None:
+    run = bundled_run("annotate").copy(tmp_path / "run")
     for name in ("detect", "mcq run", "realism run"):
         done = uncanny_here(*name.split(), "scenes", "-m", "demo", "-o", run)
         one_line(done, "holds a run of another task, `annotate`", f"`{name}` cannot go on", "-o")
@@ -92,7 +92,10 @@ def test_a_run_of_another_command_is_named_in_one_line(tmp_path: Path) -> None:
 def test_full_size_pictures_are_linked_or_embedded(mode: str, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     pages = [
-        (("detect", "scenes", "-m", "demo", "-o", runs / "d", "-q"), runs / "d" / "report.html"),
+        (
+            ("detect", "scenes", "-m", "demo", "-o", runs / "d", "--limit", 6, "-q"),
+            runs / "d" / "report.html",
+        ),
         (("report", runs / "d"), runs / "d" / "report.html"),
         (
             ("semantic", runs / "d", "--truth", "scenes", "--similarity", "chrf", "--resamples", 9, "-q"),

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.bundled_runs import BundledRuns
 from tests.cli.complaints import one_line, problems
 from tests.runs.e2e import Done, uncanny_here
 from uncanny import semantic
@@ -18,10 +19,8 @@ CHRF = ("--similarity", "chrf", "--resamples", "20", "--no-report")
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = tmp_path_factory.mktemp("semantic") / "run"
-    assert uncanny_here("demo", "-o", run, "-q").code == 0
-    return run
+def demo(bundled_run: BundledRuns) -> Path:
+    return bundled_run("annotate").path
 
 
 def scenes_file(path: Path, **changes: Any) -> Path:

@@ -61,7 +61,7 @@ def test_each_model_has_a_run_and_one_table_shows_all(task: str, tmp_path: Path)
 @pytest.mark.parametrize("task", TASKS)
 def test_a_model_that_fails_keeps_no_other_from_running(task: str, tmp_path: Path) -> None:
     out = tmp_path / "runs"
-    command = (*TASKS[task], "-m", "anthropic/x", "-m", "demo", "-o", out)
+    command = (*TASKS[task], "-m", "anthropic/x", "-m", "demo", "-o", out, "--limit", 3)
     done = uncanny_here(*command, env={"ANTHROPIC_API_KEY": None})
     assert done.code == 2
     assert "anthropic/x: anthropic/x needs a key and ANTHROPIC_API_KEY is not set" in done.err

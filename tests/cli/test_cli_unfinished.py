@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
 import pytest
 
+from tests.bundled_runs import BundledRuns, Kind
 from tests.runs.e2e import uncanny_here
 from uncanny.eval.detect.data import SourceTruth
 from uncanny.eval.detect.score import score
 
-RECORDS = {"demo": "annotations.jsonl", "realism": "verdicts.jsonl", "mcq": "answers.jsonl"}
+RECORDS: dict[Kind, str] = {
+    "annotate": "annotations.jsonl",
+    "realism": "verdicts.jsonl",
+    "mcq": "answers.jsonl",
+}
+CutShort = Callable[[Kind, int], Path]
 
 
-def cut_short(kind: str, folder: Path, kept: int) -> Path:
+@pytest.fixture
+def cut_short(bundled_run: BundledRuns, tmp_path: Path) -> CutShort:
+    return lambda kind, kept: _cut_short(bundled_run(kind).copy(tmp_path / "demo"), kind, kept)
+
+
+def _cut_short(run: Path, kind: Kind, kept: int) -> Path:
     """A run of the bundled scenes as an interruption leaves it, with `kept` records."""
-    run = folder / kind
-    command = ("demo",) if kind == "demo" else (kind, "run", "scenes", "-m", "demo")
-    assert uncanny_here(*command, "-o", run, "-q").code == 0
     records = run / RECORDS[kind]
     records.write_bytes(b"".join(records.read_bytes().splitlines(keepends=True)[:kept]))
     manifest = orjson.loads((run / "run.json").read_bytes())
@@ -26,8 +35,8 @@ def cut_short(kind: str, folder: Path, kept: int) -> Path:
     return run
 
 
-def test_realism(tmp_path: Path) -> None:
-    run = cut_short("realism", tmp_path, 3)
+def test_realism(cut_short: CutShort, tmp_path: Path) -> None:
+    run = cut_short("realism", 3)
     done = uncanny_here("realism", "score", run, "--resamples", "0", "--json", tmp_path / "scores.json")
     missing = "its run is not finished (interrupted), 13 of 16 pairs are missing"
     assert f"demo: {missing}; the same `uncanny realism run` goes on" in " ".join(done.out.split())
@@ -39,8 +48,8 @@ def test_realism(tmp_path: Path) -> None:
     assert missing in (run / "realism.html").read_text()
 
 
-def test_semantic(tmp_path: Path) -> None:
-    run = cut_short("demo", tmp_path, 33)
+def test_semantic(cut_short: CutShort, tmp_path: Path) -> None:
+    run = cut_short("annotate", 33)
     command = ("semantic", run, "--truth", "scenes", "--similarity", "chrf", "--resamples", "0")
     done = uncanny_here(*command, "--json", tmp_path / "scores.json")
     said = "its run is not finished (interrupted), 1 of 34 images is missing"
@@ -50,8 +59,8 @@ def test_semantic(tmp_path: Path) -> None:
     assert said in (run / "semantic.html").read_text()
 
 
-def test_audit(tmp_path: Path) -> None:
-    run = cut_short("demo", tmp_path, 15)
+def test_audit(cut_short: CutShort, tmp_path: Path) -> None:
+    run = cut_short("annotate", 15)
     page = tmp_path / "audit.html"
     done = uncanny_here("audit", f"a={run}", "--resamples", "0", "--report", page)
     said = "a: its run is not finished (interrupted), 19 images are missing."
@@ -61,17 +70,17 @@ def test_audit(tmp_path: Path) -> None:
     assert found["generators"]["a"]["unfinished"]["missing"] == 19
 
 
-def test_mcq(tmp_path: Path) -> None:
-    run = cut_short("mcq", tmp_path, 123)
+def test_mcq(cut_short: CutShort) -> None:
+    run = cut_short("mcq", 123)
     done = uncanny_here("mcq", "score", "scenes", run, "--resamples", "0")
     assert "demo: 6 answers are missing (6 not answered) of 129, and in no share" in done.out
     assert "Of 129 that were asked for" in (run / "mcq.html").read_text()
 
 
-@pytest.mark.parametrize("kind", ["demo", "realism"])
-def test_finished_runs_say_nothing(kind: str, tmp_path: Path) -> None:
-    run = cut_short(kind, tmp_path, 34)
-    command = ("audit", f"a={run}") if kind == "demo" else ("realism", "score", run)
+@pytest.mark.parametrize("kind", ["annotate", "realism"])
+def test_finished_runs_say_nothing(kind: Kind, cut_short: CutShort) -> None:
+    run = cut_short(kind, 34)
+    command = ("audit", f"a={run}") if kind == "annotate" else ("realism", "score", run)
     done = uncanny_here(*command, "--no-report", "--resamples", "0")
     assert "missing" not in done.out
 

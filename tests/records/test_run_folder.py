@@ -13,8 +13,9 @@ import orjson
 import pytest
 
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
-from uncanny.records.run_folder import RunFolder, check_same_protocol
+from uncanny.records.run_folder import RunFolder, check_same_protocol, setting
 from uncanny.records.run_manifest import RunManifest
+from uncanny.wording import on_command_line
 
 HOLD = (
     "import sys, time\n"
@@ -127,12 +128,32 @@ def test_each_other_setting_is_named(folder: RunFolder) -> None:
     with pytest.raises(RunMismatchError) as caught:
         check_same_protocol(folder, before, now)
     for told in (
-        "model: 'a/b' before, 'a/c' now",
-        "root: None before, '/data' now",
-        "new: None before, 1 now",
+        "`model`: 'a/b' before, 'a/c' now",
+        "`root`: not given before, '/data' now",
+        "new: not given before, 1 now",
     ):
         assert told in str(caught.value)
     assert "plan" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "python", "command_line"),
+    [
+        (("plan", "batch_objects"), "`batch_objects`", "--batch-objects"),
+        (("roles", "formatter"), "`roles` formatter", "--role formatter"),
+        (("pixels", "policy", "format"), "`image_format`", "--image-format"),
+        (("pixels", "policy", "max_pixels"), "`max_pixels`", "--max-pixels"),
+        (("prompts", "id"), "texts", "texts"),
+        (("plan", "graph", "format"), "node format of the graph", "node format of the graph"),
+        (("a line\nmore", "b"), "'a line\\nmore'.b", "'a line\\nmore'.b"),
+    ],
+)
+def test_settings_are_called_as_whoever_gives_them_calls_them(
+    place: tuple[str, ...], python: str, command_line: str
+) -> None:
+    assert setting(*place) == python
+    with on_command_line():
+        assert setting(*place) == command_line
 
 
 def test_a_folder_that_was_deleted_is_put_back_and_held_again(folder: RunFolder) -> None:

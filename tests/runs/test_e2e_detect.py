@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import (
     Run,
     Server,
@@ -69,11 +70,8 @@ def content(run: Run) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    run = Run(tmp_path_factory.mktemp("demo") / "run")
-    done = uncanny_here("detect", "scenes", "--model", "demo", "-o", run.path)
-    assert (done.code, done.told) == (0, "")
-    return run
+def demo(bundled_run: BundledRuns) -> Run:
+    return Run(bundled_run("detect").path)
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +287,7 @@ def test_independent_calls_are_two_an_image_and_say_so(tmp_path: Path) -> None:
     # The other protocol is another run.
     other = uncanny_here("detect", images, "--model", "openai/any", "-o", run.path)
     assert other.code == 2
-    assert "plan.protocol: 'independent' before, 'conversation' now" in other.err
+    assert "--protocol: 'independent' before, 'conversation' now" in other.err
 
 
 def test_both_protocols_are_scored_alike(tmp_path: Path) -> None:

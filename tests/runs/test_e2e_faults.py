@@ -180,8 +180,8 @@ def test_a_refused_batch_makes_an_image_partial_and_names_each_of_its_objects(
         assert record.anomalies
         names = [found.name for found in record.objects]
         for agent in batched:
-            missed = [error.object for error in record.errors if error.agent == agent]
-            assert missed in ([], names[:4], names[4:], names)
+            missed = [(error.model_extra or {})["objects"] for error in record.errors if error.agent == agent]
+            assert missed in ([], [names[:4]], [names[4:]], [names[:4], names[4:]])
         assert {error.kind for error in record.errors} == {"refused"}
     for record in run.records():
         if record.status == "failed":

@@ -132,7 +132,7 @@ def test_other_texts_are_refused_by_name(begun_with_ours: bool, texts: Path, tmp
     done = ask("realism run", tmp_path / "run", "--prompts", texts)
     check_no_traceback(done)
     assert (done.code, done.out) == (2, "")
-    assert "made with other settings (prompts.id:" in done.err
+    assert "made with other settings (texts:" in done.err
     assert "it was begun with another system.md. Leave out --prompts to go on with its own" in done.err
     assert (tmp_path / "run" / "run.json").read_bytes() == before
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import Run, Server, pictures, serving, uncanny_here
 from uncanny.demo.scenes import scenes
 
@@ -23,11 +24,8 @@ def content(run: Run) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("demo") / "run"
-    done = uncanny_here("demo", "-o", folder)
-    assert (done.code, done.told) == (0, "")
-    return Run(folder)
+def demo(bundled_run: BundledRuns) -> Run:
+    return Run(bundled_run("annotate").path)
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +67,9 @@ def test_clean_scenes_are_ok_with_nothing_found_and_no_formatter(demo: Run) -> N
     clean = [record for record in demo.records() if not record.anomalies]
     assert clean
     assert {record.status for record in clean} == {"ok"}
+    calls = demo.calls()
     for record in clean:
-        agents = {call["agent"] for call in demo.calls() if call["image"] == record.image}
+        agents = {call["agent"] for call in calls if call["image"] == record.image}
         assert agents == {"ObjectPerceiver", "SceneScanner", "AttributeAnalyzer", "RelationReasoner"}
         assert record.usage.calls == 1 + 1 + 2 * -(-len(record.objects) // 6)
 
@@ -116,7 +115,8 @@ def test_all_calls_of_an_image_share_their_prefix(
 ) -> None:
     images = 3
     prefixes = PREFIXES[schedule, provider]
-    folder = pictures(tmp_path / "in", images)
+    # So large that Anthropic, too, keeps what begins with them.
+    folder = pictures(tmp_path / "in", images, size=(1024, 1024))
     options = ("-o", run.path, "-q", "--no-report", "--schedule", schedule)
     with serving(objects=3) as server:
         assert uncanny_here("annotate", folder, *server.asked(provider), *options).code == 0

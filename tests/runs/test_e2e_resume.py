@@ -57,19 +57,19 @@ def test_a_finished_run_asks_nothing(
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        (["--temperature", "0.5"], "plan.temperature: 0.3 before, 0.5 now"),
+        (["--temperature", "0.5"], "--temperature: 0.3 before, 0.5 now"),
         (["--repeats", "2"], "repeats"),
-        (["--schedule", "paper"], "plan.schedule: 'packed' before, 'paper' now"),
-        (["--scene-scans", "0"], "scene_scans"),
-        (["--batch-objects", "3"], "batch_objects"),
+        (["--schedule", "paper"], "--schedule: 'packed' before, 'paper' now"),
+        (["--scene-scans", "0"], "--scene-scans: 1 before, 0 now"),
+        (["--batch-objects", "3"], "--batch-objects: 6 before, 3 now"),
         (["--strictness", "strict"], "strictness"),
         (["--language", "German"], "language"),
-        (["--box-format", "pixels"], "box_format"),
-        (["--max-objects", "1"], "max_objects"),
-        (["--max-side", "16"], "max_side"),
-        (["--role", "formatter=openai/other"], "formatter"),
+        (["--box-format", "pixels"], "--box-format: not given before, 'pixels' now"),
+        (["--max-objects", "1"], "--max-objects: 12 before, 1 now"),
+        (["--max-side", "16"], "--max-side: not given before, 16 now"),
+        (["--role", "formatter=openai/other"], "--role formatter: not given before, 'openai/other' now"),
         (["--model", "openai/other"], "openai/other"),
-        (["--root", "."], "root"),
+        (["--root", "."], "--root: not given before"),
     ],
 )
 def test_other_settings_are_refused_by_name(
@@ -161,7 +161,9 @@ def test_a_partial_image_asks_only_what_failed(
     faults: dict[FaultName, float] = {"refusal": refused}
     with serving(objects=4, faults=faults, seed=4) as server:
         port = server.port
-        assert uncanny_here(*command(images, server, run, "--schedule", schedule)).code == 1
+        # One call at a time: which of them are refused is drawn in the order in which they arrive.
+        options = ("--schedule", schedule, "--concurrency", 1)
+        assert uncanny_here(*command(images, server, run, *options)).code == 1
         answered = run.manifest()["totals"]["outcomes"]["answered"]
         assert run.statuses()["partial"] > 0
     with serving(objects=4, port=port) as server:

@@ -103,8 +103,8 @@ def test_a_later_session_keeps_the_start_and_adds_up_time_and_calls(folder: RunF
     [
         (protocol(ModelOptions(parse_model("openai/z"), MODELS.roles)), "model"),
         (protocol(ModelOptions(MODELS.model)), "roles"),
-        (protocol(repeats=4), "plan"),
-        (protocol(policy=PixelPolicy(max_side=512)), "pixels"),
+        (protocol(repeats=4), "repeats"),
+        (protocol(policy=PixelPolicy(max_side=512)), "max_side"),
         (
             run_settings(
                 "annotate", MODELS, AnnotateConfig().model_dump(), ANNOTATE, PixelPolicy(), Path("/data")

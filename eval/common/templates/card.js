@@ -51,6 +51,8 @@ function remarks(image) {
     const names = cut.map((object) => object.name || String(object)).join(", ");
     found.push(prose("li", "remark", `${plural(cut.length, "object")} above the limit not looked into: ${names}`));
   }
+  const beyond = Object.entries(image.extra.left_out || {}).map(([what, number]) => `${number} ${what}`);
+  if (beyond.length) found.push(prose("li", "remark", `More than is read of an answer, and left out: ${beyond.join(", ")}`));
   if (twin) found.push(prose("li", "remark", `Same bytes as ${twin}, whose answers these are.`));
   return found;
 }
@@ -58,7 +60,8 @@ function remarks(image) {
 function errorList(image, most = Infinity) {
   if (!image.errors.length && !remarks(image).length) return null;
   const items = image.errors.slice(0, most).map((error) => {
-    const about = error.object ? [" about ", prose("bdi", "", `“${error.object}”`)] : [];
+    const names = error.object ? [error.object] : error.objects || [];
+    const about = names.length ? [" about ", prose("bdi", "", names.map((name) => `“${name}”`).join(", "))] : [];
     return el("li", {}, el("b", {}, `${error.agent}, step ${error.step}`), ...about,
       ` failed (${error.kind}): `, prose("bdi", "", error.message));
   });

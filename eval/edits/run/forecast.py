@@ -10,11 +10,11 @@ from typing import Any, Unpack
 from uncanny.agents.caption_perturber import PERTURB
 from uncanny.agents.prompt_writer import FIRST, REMOVAL, SECOND
 from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import image_tokens, text_tokens
 from uncanny.eval.edits.run.perturb import PerturbOptions, perturb_task
 from uncanny.eval.edits.run.prompts import PromptsOptions, prompts_task
 from uncanny.eval.edits.run.texts import Asked, TextSource
 from uncanny.images import stored_size
+from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.runs.forecast import UNNAMED, Forecast, UsageCounter, forecast_inputs, input_words
 from uncanny.runs.inputs import mean_size
 from uncanny.runs.progress import Progress

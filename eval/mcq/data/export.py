@@ -54,7 +54,7 @@ def export_table(
     nothing can be written; ImageError for a picture that cannot be read. An earlier file is replaced only by
     a whole one.
 
-    >>> str(uncanny.mcq.export_table("scenes", "scenes.csv"))
+    >>> str(uncanny.mcq.export_table(uncanny.mcq.load("scenes")[:3], "scenes.csv"))
     'scenes.csv'
     """
     check_needed(out=out)

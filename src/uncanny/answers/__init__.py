@@ -20,7 +20,7 @@ from uncanny.answers.forms import (
     own_schema,
     shared_schema,
 )
-from uncanny.answers.lists import read_list, read_severity
+from uncanny.answers.lists import read_first, read_list, read_severity
 
 __all__ = [
     "ANOMALIES",
@@ -36,6 +36,7 @@ __all__ = [
     "RelationFinding",
     "make_form",
     "own_schema",
+    "read_first",
     "read_list",
     "read_severity",
     "shared_schema",

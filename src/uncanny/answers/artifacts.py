@@ -122,7 +122,8 @@ class ArtifactReader:
         form: ListForm[Any] = ALL_ARTIFACTS if self.joint else ARTIFACTS
         artifacts: dict[Located, None] = {}
         problems: list[str] = []
-        for number, item in enumerate(read_each(text, form), start=1):
+        answer = read_each(text, form)
+        for number, item in enumerate(answer.items, start=1):
             if isinstance(item, InvalidItem):
                 problems.append(item.problem)
                 continue
@@ -136,6 +137,8 @@ class ArtifactReader:
                 artifacts[Located(category, box, item.note or None)] = None
         if artifacts and (self.best is None or len(artifacts) >= len(self.best)):
             self.best = tuple(artifacts)
+        if answer.left_out:
+            problems.append(f"there are more than {len(answer.items)} items; list each once")
         if problems:
             with short_errors():
                 raise AnswerError("; ".join(problems[:3]))

@@ -76,10 +76,11 @@ def box_format(model: str) -> BoxFormat:
 
 @dataclass(frozen=True, slots=True)
 class GivenBox:
-    """Four numbers as a model gave them, in its order, and the key they stood under."""
+    """Four numbers as `model` gave them, in its order, and the key they stood under."""
 
     numbers: tuple[float, float, float, float]
     key: str
+    model: str = ""
 
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")

@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, TypeVar
+from itertools import chain, islice
+from typing import Any, Generic, TypeVar
 
 import orjson
 from pydantic import BaseModel, ValidationError
@@ -25,6 +25,7 @@ from uncanny.answers.labelled_text import has_labels, labelled_items, says_nothi
 from uncanny.errors import AnswerError
 
 T = TypeVar("T", bound=BaseModel)
+R = TypeVar("R")
 
 MAX_MESSAGE = 600
 _MISSING = object()
@@ -50,6 +51,29 @@ def read_list(text: str, form: ListForm[T]) -> tuple[T, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstItems(Generic[R]):
+    """The first `MAX_ITEMS` items of an answer, and how many more it has."""
+
+    items: tuple[R, ...]
+    left_out: int = 0
+
+
+def read_first(text: str, form: ListForm[T]) -> FirstItems[T]:
+    """As `read_list`, but for a list longer than `MAX_ITEMS`: of that it is the beginning.
+
+    What comes after is not even validated.
+    """
+    check_length(text)
+    exact = _exact(text, form) if form.plain else None
+    if exact is not None:
+        return FirstItems(exact)
+    with short_errors():
+        raw = iter(_raw_items(_readable(text), form))
+        items = read_items(islice(raw, MAX_ITEMS), form)
+        return FirstItems(items, sum(1 for _ in raw))
+
+
+@dataclass(frozen=True, slots=True)
 class InvalidItem:
     """An item, counted from 1, that did not validate: as it came, and why."""
 
@@ -63,22 +87,21 @@ class InvalidItem:
         return f"item {self.number}: {self.message}"
 
 
-def read_each(text: str, form: ListForm[T]) -> tuple[T | InvalidItem, ...]:
-    """As `read_list`, with the items that do not validate among the others, in the answer's order.
+def read_each(text: str, form: ListForm[T]) -> FirstItems[T | InvalidItem]:
+    """As `read_first`, with the items that do not validate among the others, in the answer's order.
 
     Raises `AnswerError` where the answer as a whole is none.
     """
     check_length(text)
     items: list[T | InvalidItem] = []
     with short_errors():
-        for number, raw in enumerate(_raw_items(_readable(text), form), start=1):
-            if number > MAX_ITEMS:
-                raise AnswerError(f"there are more than {MAX_ITEMS} items; list each once")
+        raw_items = iter(_raw_items(_readable(text), form))
+        for number, raw in enumerate(islice(raw_items, MAX_ITEMS), start=1):
             try:
                 items.append(_item(raw, form))
             except AnswerError as error:
                 items.append(InvalidItem(number, raw, error.message))
-    return tuple(items)
+        return FirstItems(tuple(items), sum(1 for _ in raw_items))
 
 
 def values_of(raw: object, form: ListForm[Any], name: str) -> object:

@@ -8,13 +8,13 @@ every number: what it leaves out is named when it is asked for again.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from uncanny.answers.boxes import BOX_FORMATS, BOX_KEYS, AnyBox, BoxFormatName
+from uncanny.answers.boxes import BOX_FORMATS, BOX_KEYS, AnyBox, BoxFormatName, GivenBox
 from uncanny.answers.forms import MAX_NAMES, ItemField, ListForm, Names, make_form, with_box_key
 from uncanny.answers.lists import InvalidItem, read_each, read_numbers, values_of
 from uncanny.errors import AnswerError
@@ -192,20 +192,28 @@ def _asked_in(key: str, box: BoxFormatName) -> ListForm[Any]:
     return with_box_key(next(form for form in PACKED_FORMS if form.key == key), BOX_FORMATS[box].key)
 
 
+def given_by(item: T, model: str) -> T:
+    """The item with its box as that of the model: what the numbers count depends on who gave them."""
+    box = getattr(item, "box", None)
+    return item.model_copy(update={"box": replace(box, model=model)}) if isinstance(box, GivenBox) else item
+
+
 @dataclass(frozen=True, slots=True)
 class BatchAnswer:
     """The items of a batch that validate, and the objects whose part of it does not, with the reason.
 
-    `set_aside` are valid items about the latter, for when nothing comes of asking anew.
+    `set_aside` are valid items about the latter, for when nothing comes of asking anew. `left_out` items came
+    after as many as are read.
     """
 
     items: tuple[Fault, ...]
     invalid: Mapping[int, str]
     set_aside: Mapping[int, tuple[Fault, ...]]
+    left_out: int = 0
 
 
-def read_batch(text: str, batch: Collection[int]) -> BatchAnswer:
-    """The answer about the objects with the numbers of `batch`; an item's first of these is its subject.
+def read_batch(text: str, batch: Collection[int], model: str = "") -> BatchAnswer:
+    """What `model` says of the objects with the numbers of `batch`; an item's first of these is its subject.
 
     Numbers of other objects are kept, of which only the subject must be in the batch. What else was said of
     an object with an invalid item is set aside, since it will be said anew. Raises `AnswerError` where the
@@ -214,7 +222,8 @@ def read_batch(text: str, batch: Collection[int]) -> BatchAnswer:
     """
     subjects: list[tuple[int, Fault]] = []
     invalid: dict[int, str] = {}
-    for place, item in enumerate(read_each(text, FAULTS), start=1):
+    answer = read_each(text, FAULTS)
+    for place, item in enumerate(answer.items, start=1):
         if isinstance(item, InvalidItem):
             subject = _subject(values_of(item.raw, FAULTS, "objects"), batch)
             if subject is None:
@@ -225,7 +234,7 @@ def read_batch(text: str, batch: Collection[int]) -> BatchAnswer:
         if subject is None:
             named, listed = ", ".join(item.objects), ", ".join(map(str, sorted(batch)))
             raise AnswerError(f"item {place}: objects {named} is none of the numbers asked about: {listed}")
-        subjects.append((subject, item))
+        subjects.append((subject, given_by(item, model)))
     if len(invalid) == len(batch):
         raise AnswerError("; ".join(invalid.values()))
     items = dict.fromkeys(item for subject, item in subjects if subject not in invalid)
@@ -233,7 +242,7 @@ def read_batch(text: str, batch: Collection[int]) -> BatchAnswer:
         number: tuple(dict.fromkeys(item for subject, item in subjects if subject == number))
         for number in invalid
     }
-    return BatchAnswer(tuple(items), invalid, set_aside)
+    return BatchAnswer(tuple(items), invalid, set_aside, answer.left_out)
 
 
 def _subject(value: object, batch: Collection[int]) -> int | None:
@@ -260,15 +269,15 @@ class Numbered(Generic[N]):
     best: tuple[N, ...] | None = None
     missing: tuple[int, ...] = ()
 
-    def read(self, text: str) -> tuple[N, ...]:
-        """Entries in which every number occurs once. Raises `AnswerError` that names what is missing."""
+    def read(self, text: str, model: str = "") -> tuple[N, ...]:
+        """Entries of `model`, every number once. Raises `AnswerError` that names what is missing."""
         items: list[N] = []
         problems: list[str] = []
-        for item in read_each(text, self.form):
+        for item in read_each(text, self.form).items:
             if isinstance(item, InvalidItem):
                 problems.append(item.problem)
             else:
-                items.append(item)
+                items.append(given_by(item, model))
         entries = _once(items, self.count)
         named = {number for entry in entries for number in entry.ids}
         missing = tuple(number for number in range(1, self.count + 1) if number not in named)

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from uncanny.agents.config import Strictness
     from uncanny.agents.steps import ScheduleName
     from uncanny.answers.boxes import BoxFormatName
-    from uncanny.eval.annotate.run import AnnotateOptions, ImageOptions
+    from uncanny.eval.annotate.run import AnnotateOptions
     from uncanny.runs.config import AskOptions
+    from uncanny.runs.image_options import ImageOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 LONGEST_SHOWN = 40
@@ -232,6 +233,19 @@ model_options = together(_MODEL, _ASKING, json_option, quiet_option)
 models_options = together(_MODELS, _ASKING, json_option, quiet_option)
 
 
+# Of the model that BERTScore compares texts with.
+backbone_options = together(
+    click.option(
+        "--backbone", help="Name or folder of BERTScore's model. [default: distilbert-base-uncased]"
+    ),
+    click.option(
+        "--num-layers", type=Whole(1, 1_000), help="Layer of the backbone. [default: the usual one]"
+    ),
+    click.option("--device", help="cpu, cuda, cuda:1, mps. [default: the fastest there is]"),
+    click.option("--batch-tokens", type=Whole(1, 10**9), help="Tokens a forward pass. [default: by device]"),
+)
+
+
 def options_where_asked(when: str) -> Callable[[F], F]:
     """The same for a command that asks a model only at times, and whose `--json` is another one."""
     model = click.option("--model", "-m", metavar="PROVIDER/NAME", help=f"The model to ask, {when}.")
@@ -289,9 +303,8 @@ annotate_options = together(
     click.option(
         "--max-objects",
         type=Whole(1, 1_000),
-        default=12,
-        show_default=True,
-        help="Most objects examined in an image.",
+        default=None,
+        help="Most objects examined in an image.  [default: 12]",
     ),
     click.option(
         "--scene-scans",
@@ -302,9 +315,8 @@ annotate_options = together(
     click.option(
         "--batch-objects",
         type=Whole(1, 100),
-        default=6,
-        show_default=True,
-        help="Most objects in a call of packed.",
+        default=None,
+        help="Most objects in a call of packed.  [default: 6]",
     ),
     click.option(
         "--strictness",
@@ -321,9 +333,8 @@ annotate_options = together(
     click.option(
         "--formatter-output-tokens",
         type=OUTPUT_TOKENS,
-        default=5000,
-        show_default=True,
-        help="The same for the last step.",
+        default=None,
+        help="The same for the last step.  [default: 5000]",
     ),
     pixel_options,
 )
@@ -372,13 +383,13 @@ class AnnotateKeywords(ImageKeywords):
 
     schedule: ScheduleName | None
     repeats: int | None
-    max_objects: int
+    max_objects: int | None
     scene_scans: int | None
-    batch_objects: int
+    batch_objects: int | None
     strictness: Strictness
     language: str
     box_format: BoxFormatName | None
-    formatter_output_tokens: int
+    formatter_output_tokens: int | None
 
 
 def read_ask_options(options: AskKeywords, models: Sequence[str]) -> AskOptions:

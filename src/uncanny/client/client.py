@@ -48,6 +48,14 @@ MOST_OUTPUT_TOKENS = 16_000
 MOST_REPEATED = 100_000
 
 
+@dataclass(frozen=True, slots=True)
+class Question(Generic[T]):
+    """What one model is asked; `read` raises `AnswerError` for an answer that does not validate."""
+
+    request: ModelRequest
+    read: Callable[[str], T]
+
+
 class ModelClient:
     """Routes each agent's requests to its model, and from there to the fallback.
 
@@ -111,23 +119,37 @@ class ModelClient:
         prompt: str,
         repair: Callable[[AnswerError], str],
         scope: CallScope,
+        fallback: Callable[[str], Question[T]] | None = None,
     ) -> T:
         """The answer to `request`, read by `read`, which raises `AnswerError` where it does not validate.
 
-        `prompt` names the prompt in records. `repair` words the turn that follows an answer that did not
-        validate. Raises `AnswerError`, `RefusedError`, `TruncatedError`, `TransientError` or
-        `RequestRejectedError` when this generation failed; what `ENDS_RUN` names when no further call can be
-        made, which ends `scope` for all that goes on side by side.
+        `fallback` is what a fallback of that name is asked instead, None where the same; agent and sample
+        are those of `request`. `prompt` names the prompt in records. `repair` words the turn that follows an
+        answer that did not validate. Raises `AnswerError`, `RefusedError`, `TruncatedError`, `TransientError`
+        or `RequestRejectedError` when this generation failed; what `ENDS_RUN` names when no further call can
+        be made, which ends `scope` for all that goes on side by side.
         """
 
-        def replayed(key: str) -> Replayed[T] | None:
-            return self._replay(key, request, read, prompt, scope)
+        def replayed(place: int) -> Replayed[T] | None:
+            asked = questions[place]
+            return self._replay(keys[place], asked.request, asked.read, prompt, scope)
 
         with scope.generating() as generating:
             endpoints = self.endpoints(request.agent)
-            keys = [] if self._cache is None else [cache_key(endpoint, request) for endpoint in endpoints]
-            for key in keys:
-                if (stored := replayed(key)) is not None:
+            first = Question(request, read)
+            questions = [
+                fallback(endpoint.name) if fallback and place else first
+                for place, endpoint in enumerate(endpoints)
+            ]
+            keys = (
+                []
+                if self._cache is None
+                else [
+                    cache_key(each, asked.request) for each, asked in zip(endpoints, questions, strict=True)
+                ]
+            )
+            for place in range(len(keys)):
+                if (stored := replayed(place)) is not None:
                     return stored.value
             reason: ModelUnusableError | BudgetError | None = None
             for place, endpoint in enumerate(endpoints):
@@ -137,8 +159,8 @@ class ModelClient:
                 own_key = keys[place] if keys else None
                 generation = Generation(
                     endpoint=endpoint,
-                    request=request,
-                    read=read,
+                    request=questions[place].request,
+                    read=questions[place].read,
                     prompt=prompt,
                     repair=repair,
                     scope=scope,
@@ -154,7 +176,7 @@ class ModelClient:
                     if own_key is None:
                         return await generation.answer()
                     async with self._in_turn(own_key, generation.ticket) as waited:
-                        if waited and (stored := replayed(own_key)) is not None:
+                        if waited and (stored := replayed(place)) is not None:
                             return stored.value
                         return await generation.answer()
                 except (ModelUnusableError, BudgetError) as error:

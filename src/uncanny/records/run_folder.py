@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from filelock import FileLock, Timeout
@@ -289,7 +289,7 @@ def check_same_protocol(folder: RunFolder, before: dict[str, Any], now: dict[str
             "go on with it",
             remedy=f"Name another folder with {option('out')}.",
         )
-    differing = [difference for key in now for difference in _differences(key, before.get(key), now[key])]
+    differing = [difference for key in now for difference in _differences((key,), before.get(key), now[key])]
     if differing:
         more = [f"and {len(differing) - MOST_DIFFERENCES} more"] if len(differing) > MOST_DIFFERENCES else []
         shown = "; ".join([*differing[:MOST_DIFFERENCES], *more])
@@ -306,16 +306,41 @@ def _command(task: object) -> str:
     return either(python=command.replace(" ", "."), command_line=command)
 
 
-def _differences(name: str, before: object, now: object) -> Iterator[str]:
+def _differences(place: tuple[str, ...], before: object, now: object) -> Iterator[str]:
     """Down to the single setting: two whole tables side by side are no help to anybody."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in {**before, **now}:
-            shown = key if key.isprintable() else repr(key)
-            yield from _differences(f"{name}.{shown}", before.get(key), now.get(key))
+            yield from _differences((*place, key), before.get(key), now.get(key))
     elif orjson.dumps(before) != orjson.dumps(now):
-        yield f"{name}: {_short(before)} before, {_short(now)} now"
+        yield f"{setting(*place)}: {_short(before)} before, {_short(now)} now"
+
+
+_NAMED: Final[Mapping[tuple[str, ...], str]] = {
+    ("prompts", "id"): "texts",
+    ("prompts", "whose"): "whose texts",
+    ("items",): "item file",
+    ("pairs",): "file of pairs",
+    ("pixels", "policy", "max_file_bytes"): "limit on bytes of a file",
+}
+
+
+def setting(*place: str) -> str:
+    """What stands at a place in `run.json`, as the user of this interface knows it."""
+    words = [each if each.isprintable() else repr(each) for each in place]
+    match words:
+        case _ if tuple(words) in _NAMED:
+            return _NAMED[tuple(words)]
+        case ["model" | "root" as name] | ["plan", name]:
+            return option(name)
+        case ["pixels", "policy", name]:
+            return option("image_format" if name == "format" else name)
+        case ["roles", role]:
+            return f"{option('roles')} {role}"
+        case ["plan", "graph", *node]:
+            return f"node {'/'.join(node)} of the graph"
+    return ".".join(words)
 
 
 def _short(value: object) -> str:
-    text = repr(value)
+    text = "not given" if value is None else repr(value)
     return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 1] + "…"

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from uncanny.errors import RunMismatchError
 from uncanny.prompts import PromptSet, current_set
 from uncanny.records.record_file import RecordFile
-from uncanny.records.run_folder import RunFolder, check_same_protocol
+from uncanny.records.run_folder import RunFolder, check_same_protocol, setting
 from uncanny.records.run_manifest import RunManifest, Totals
 from uncanny.runs.config import RunOptions
 from uncanny.runs.manifest import Manifest, begun_with, lost_texts
@@ -92,7 +92,7 @@ def _check_texts(folder: RunFolder, before: RunManifest, task: Task[Any, Any]) -
         return
     if before.comparable().get("plan", {}) != task.config_json():
         return  # other parameters may have other texts: those are named first
-    differing = f"prompts.id: {prompts.id!r} before, {task.prompts.id!r} now"
+    differing = f"{setting('prompts', 'id')}: {prompts.id!r} before, {task.prompts.id!r} now"
     if task.prompts.chosen:
         changed = ", ".join(_changed(prompts.files, task.prompts.hashes()))
         why = f"it was begun with another {changed}" if changed else "it was begun with other texts"

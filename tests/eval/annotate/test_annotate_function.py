@@ -226,7 +226,7 @@ def test_detection_names_no_objects_and_is_not_warned_of(tmp_path: Path) -> None
     assert uncanny.audit({"detected": run}, resamples=0).leaderboard.notices == ()
 
 
-@pytest.mark.parametrize("parameter", ["repeats", "scene_scans"])
+@pytest.mark.parametrize("parameter", ["repeats", "scene_scans", "max_objects", "batch_objects"])
 def test_what_a_single_call_has_no_use_for_is_refused(parameter: str, tmp_path: Path) -> None:
     options: Any = {parameter: 2}
     with pytest.raises(
@@ -236,3 +236,34 @@ def test_what_a_single_call_has_no_use_for_is_refused(parameter: str, tmp_path: 
     run = uncanny.annotate(PAIR, model="demo", out=tmp_path / "run", schedule="single")
     assert run.summary.calls == 2
     assert "<dt>Schedule</dt><dd><code>single</code>" in run.report().read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("role", "agent", "options"),
+    [
+        ("formatter", "AnomalyFormatter", {"schedule": "single"}),
+        ("scanner", "SceneScanner", {"schedule": "paper"}),
+        ("scanner", "SceneScanner", {"scene_scans": 0}),
+    ],
+)
+def test_a_model_for_an_agent_that_is_never_asked_is_refused(
+    role: str, agent: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    roles, out = {role: "noop"}, tmp_path / "run"
+    for ask in (uncanny.annotate, uncanny.annotate_forecast):
+        with pytest.raises(uncanny.errors.UsageError, match=f"`roles` {role} has no effect.*the {agent}"):
+            ask(PAIR, model="demo", out=out, roles=roles, **options)
+    assert not out.exists()
+    with pytest.raises(uncanny.errors.UsageError, match=f"never asks the {agent}"):
+        uncanny.annotate_image(PAIR[0], model="demo", roles=roles, config=uncanny.AnnotateConfig(**options))
+
+
+def test_a_run_that_was_begun_with_such_a_role_is_gone_on_with(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    uncanny.annotate(PAIR, model="demo", out=out, schedule="paper", limit=1)
+    manifest = orjson.loads((out / "run.json").read_bytes())
+    manifest["roles"] = {"scanner": "noop"}
+    (out / "run.json").write_bytes(orjson.dumps(manifest))
+    run = uncanny.annotate(PAIR, model="demo", out=out, roles={"scanner": "noop"})
+    assert run.summary.state == "finished"
+    assert len(run.annotations) == 2

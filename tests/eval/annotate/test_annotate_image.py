@@ -11,6 +11,7 @@ from tests.agents.specialists import Specialists, listed
 from tests.client.scripted import guarded, text_response
 from tests.runs.e2e import check_record
 from tests.runs.scripted_run import annotated, annotator, image_files
+from uncanny.agents.state import AnnotateState, Context
 from uncanny.errors import ModelUnusableError, RequestRejectedError
 from uncanny.images import PixelPolicy, prepare
 from uncanny.models.base import Tokens
@@ -92,6 +93,29 @@ async def test_cut_objects_are_recorded(file: ImageFile) -> None:
     assert found.model_extra is not None
     assert [one["name"] for one in found.model_extra["cut_objects"]] == ["a2", "a3"]
     assert Annotation.model_validate_json(found.model_dump_json()) == found
+
+
+async def test_what_is_beyond_the_read_part_of_an_answer_is_counted(file: ImageFile) -> None:
+    asked = Specialists(*(f"thing {number}" for number in range(503)))
+    found = (await annotated(annotator(asked, max_objects=1), file)).record
+    check_record(found)
+    assert found.status == "ok"
+    assert found.model_extra is not None
+    assert len(found.model_extra["cut_objects"]) == 499
+    assert found.model_extra["left_out"] == {"objects": 9}  # of each of three drafts
+
+
+async def test_parts_are_enlarged_up_to_the_limit_on_pixels_of_the_run(file: ImageFile) -> None:
+    limits = []
+
+    async def perceive(_state: AnnotateState, image: Context) -> AnnotateState:
+        limits.append(image.max_pixels)
+        return {"objects": [], "cut": []}
+
+    made = annotator(Specialists())
+    made.task.policy, made.task.nodes = PixelPolicy(max_pixels=10**9), {"perceive": perceive}
+    assert (await annotated(made, file)).record.status == "ok"
+    assert limits == [10**9]
 
 
 async def test_calls_of_a_fallback_are_told_apart(file: ImageFile) -> None:

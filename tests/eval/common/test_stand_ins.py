@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bundled_runs import some_items
 from tests.runs.e2e import uncanny_here
 from uncanny import Capabilities, ModelRequest, ModelResponse, mcq, realism, register_provider
 from uncanny.errors import QuotaError
@@ -29,7 +30,8 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_multiple_choice_says_whose_the_answers_are(tmp_path: Path) -> None:
-    run = mcq.run("scenes", model="nocredit/x", out=tmp_path / "run", fallback="demo", limit=3)
+    items = some_items(tmp_path / "set", 3)
+    run = mcq.run(items, model="nocredit/x", out=tmp_path / "run", fallback="demo")
     assert all((answer.model_extra or {})["models"]["demo"] == 1 for answer in run.answers)
     scores = run.score(resamples=0)
     count = len(run.answers)
@@ -37,10 +39,10 @@ def test_multiple_choice_says_whose_the_answers_are(tmp_path: Path) -> None:
     assert scores.to_json()["stand_ins"] == {"demo": count}
     words = f"{count} of {count} answers came from demo"
     assert f"nocredit/x: {words}" in str(scores)
-    assert words in uncanny_here("mcq", "score", "scenes", run.path, "--no-report").out
+    assert words in uncanny_here("mcq", "score", items, run.path, "--no-report").out
     page = run.report().read_text()
     assert f"{count} of {count} answers came from <bdi>demo</bdi>" in page
-    assert f"ours: {words}" in str(mcq.score("scenes", {"ours": run}, resamples=0))
+    assert f"ours: {words}" in str(mcq.score(items, {"ours": run}, resamples=0))
 
 
 def test_realism_says_whose_the_labels_are(tmp_path: Path) -> None:
@@ -57,7 +59,7 @@ def test_realism_says_whose_the_labels_are(tmp_path: Path) -> None:
 
 
 def test_scores_of_answers_that_are_all_the_models_own_say_nothing(tmp_path: Path) -> None:
-    run = mcq.run("scenes", model="demo", out=tmp_path / "mcq", limit=2)
+    run = mcq.run(some_items(tmp_path / "set", 2), model="demo", out=tmp_path / "mcq")
     assert "models" not in (run.answers[0].model_extra or {})
     assert "came from" not in str(run.score(resamples=0)) + run.report().read_text()
     judged = realism.run("scenes", model="demo", out=tmp_path / "realism", limit=2)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import uncanny
+from tests.bundled_runs import some_items
 from tests.runs.e2e import uncanny_here
 from uncanny.demo.scenes import scenes
 from uncanny.eval.common.texts import MOST_NAMED, other_texts, texts_notes
@@ -62,7 +63,8 @@ NOTE = "asked with other texts than uncanny's ("
 
 def test_scores_of_a_users_texts_say_so_in_table_page_and_json(texts: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
-    mcq = uncanny.mcq.run("scenes", model="demo", out=tmp_path / "mcq", prompts=texts, limit=2)
+    items = some_items(tmp_path / "set", 2)
+    mcq = uncanny.mcq.run(items, model="demo", out=tmp_path / "mcq", prompts=texts)
     answers = mcq.score(resamples=0)
     realism = uncanny.realism.run("scenes", model="demo", out=tmp_path / "realism", prompts=texts, limit=2)
     verdicts = uncanny.realism.score(realism, resamples=0)
@@ -90,7 +92,7 @@ def test_scores_of_a_users_texts_say_so_in_table_page_and_json(texts: Path, tmp_
 
 
 def test_scores_of_uncannys_texts_say_nothing(tmp_path: Path) -> None:
-    run = uncanny.mcq.run("scenes", model="demo", out=tmp_path / "mcq", limit=2)
+    run = uncanny.mcq.run(some_items(tmp_path / "set", 2), model="demo", out=tmp_path / "mcq")
     assert "other texts" not in str(run.score(resamples=0))
     assert "other texts" not in run.report(tmp_path / "page.html").read_text(encoding="utf-8")
 

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.bundled_runs import BundledRuns, some_items
 from tests.eval.mcq.made_sets import answered, made_item, made_set
 from tests.eval.mcq.recording import McqRun
 from tests.runs.e2e import uncanny_here
@@ -124,7 +125,7 @@ def test_scores_as_a_data_frame() -> None:
 
 
 def test_the_page_is_that_of_the_command(demo: McqRun, tmp_path: Path) -> None:
-    out = mcq.score("scenes", demo.path).report(tmp_path / "mcq.html")
+    out = mcq.score("scenes", demo.path, resamples=50).report(tmp_path / "mcq.html")
     assert out == tmp_path / "mcq.html"
     assert "<bdi>demo</bdi>" in out.read_text(encoding="utf-8")
 
@@ -136,8 +137,9 @@ def test_sets_are_checked_drawn_and_stored_as_by_the_commands(tmp_path: Path) ->
     assert mcq.check("scenes") == mcq.check(items) == ()
     (problem,) = mcq.check([made_item("a", "art_dg", kind="count")], images=False)[:1]
     assert problem.item == "a"
-    drawn = mcq.overlay("scenes", tmp_path / "python")
-    assert uncanny_here("mcq", "overlay", "scenes", "-o", tmp_path / "command").code == 0
+    some = some_items(tmp_path / "set", 5)
+    drawn = mcq.overlay(some, tmp_path / "python")
+    assert uncanny_here("mcq", "overlay", some, "-o", tmp_path / "command").code == 0
     assert drawn.file.read_bytes() == (tmp_path / "command" / "items.jsonl").read_bytes()
     with pytest.raises(UsageError, match="the set itself"):
         mcq.overlay(drawn.file, drawn.file.parent)
@@ -147,21 +149,21 @@ def test_sets_are_checked_drawn_and_stored_as_by_the_commands(tmp_path: Path) ->
         (tmp_path / "command.csv").read_bytes()
     )
     again = mcq.import_table(table, tmp_path / "again")
-    assert [item.id for item in again] == [item.id for item in items]
+    assert [item.id for item in again] == [item.id for item in items[:5]]
 
 
-def test_drafts_are_those_of_the_command_and_never_replaced(tmp_path: Path) -> None:
-    assert uncanny_here("demo", "-o", tmp_path / "demo", "-q").code == 0
-    drafts = mcq.build(tmp_path / "demo", tmp_path / "python.jsonl", seed=5)
-    command = ("mcq", "build", tmp_path / "demo", "-o", tmp_path / "command.jsonl", "--seed", "5")
+def test_drafts_are_those_of_the_command_and_never_replaced(tmp_path: Path, bundled_run: BundledRuns) -> None:
+    run = bundled_run("annotate").path
+    drafts = mcq.build(run, tmp_path / "python.jsonl", seed=5)
+    command = ("mcq", "build", run, "-o", tmp_path / "command.jsonl", "--seed", "5")
     assert uncanny_here(*command).code == 0
     assert drafts.file.read_bytes() == (tmp_path / "command.jsonl").read_bytes()
     assert mcq.load(drafts.file).items == drafts.items
     drafts.file.write_text("worked on\n")
     with pytest.raises(UsageError, match="no file of just these drafts"):
-        mcq.build(tmp_path / "demo", drafts.file, seed=5)
+        mcq.build(run, drafts.file, seed=5)
     assert drafts.file.read_text() == "worked on\n"
-    mcq.build(tmp_path / "demo", drafts.file, seed=5, force=True)
+    mcq.build(run, drafts.file, seed=5, force=True)
     assert mcq.load(drafts.file).items == drafts.items
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.bundled_runs import some_items
 from tests.eval.mcq.test_run_resume import small_set
 from tests.runs.e2e import serving, uncanny_here
 from uncanny import mcq
@@ -21,14 +22,15 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_run_goes_on_where_it_stopped_and_has_its_answers(tmp_path: Path) -> None:
     seen: list[mcq.Answer] = []
-    run = mcq.run("scenes", model="demo", out=tmp_path / "run", limit=4, on_record=seen.append)
-    asked = sum(len(item.questions()) for item in mcq.load("scenes")[:4])
+    items = some_items(tmp_path / "set", 8)
+    run = mcq.run(items, model="demo", out=tmp_path / "run", limit=4, on_record=seen.append)
+    asked = sum(len(item.questions()) for item in mcq.load(items)[:4])
     assert (run.summary.state, run.summary.statuses["ok"], len(seen)) == ("finished", asked, asked)
     assert len(run.answers) == asked
-    run = mcq.run("scenes", model="demo", out=tmp_path / "run", on_record=seen.append)
-    assert len(run.answers) == len(seen) == 129
+    run = mcq.run(items, model="demo", out=tmp_path / "run", on_record=seen.append)
+    assert len(run.answers) == len(seen) == 31
     scores = run.score(resamples=0)
-    assert scores == mcq.score("scenes", run, resamples=0)
+    assert scores == mcq.score(items, run, resamples=0)
     assert scores == mcq.McqRun(tmp_path / "run").score(resamples=0)
     assert run.report() == tmp_path / "run" / "report.html"
     assert "refused" in str(run).splitlines()[0]
