@@ -12,8 +12,9 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,14 @@ from uncanny.eval.metrics.intervals import Floats
 from uncanny.records.run_folder import RunFolder
 from uncanny.wording import counted
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 Codes: TypeAlias = NDArray[np.int64]
-Source: TypeAlias = Any  # a path, a data frame, or rows: pandas is not needed to say so
+# A file, a data frame, or rows of a program.
+Source: TypeAlias = "str | PathLike[str] | DataFrame | Sequence[Mapping[str, Any]]"
+# And what `edits.measure` has returned.
+MetaSource: TypeAlias = "Source | MeasuredEdits"
 
 REAL, GENERATED, UNCLEAR, NONE = 0, 1, 2, -1
 SOURCES: Final[Mapping[str, int]] = {"generated": GENERATED, "real": REAL}
@@ -81,7 +88,7 @@ def read_predictions(
     Without one the verdict rules, and a score alone is read at 0.5. Raises UsageError for what cannot be
     read.
     """
-    if hasattr(source, "__fspath__") or isinstance(source, str):
+    if isinstance(source, str | PathLike):
         path = Path(source)
         source = RunFolder(path).annotations if path.is_dir() else path
     table = read_columns(source, what, root=root)
@@ -198,7 +205,7 @@ class Edits:
 
 
 def read_edits(
-    sources: Sequence[Source], by: Sequence[str] = (), root: Path | None = None
+    sources: Sequence[MetaSource], by: Sequence[str] = (), root: Path | None = None
 ) -> tuple[Edits, list[Problem]]:
     """Metadata tables as one, and all problems of them. Raises UsageError for what cannot be read.
 

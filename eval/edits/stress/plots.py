@@ -13,7 +13,8 @@ from uncanny.eval.common.estimates import Estimate, Share, interval_words, p_wor
 from uncanny.eval.common.page import percent
 from uncanny.eval.common.plots import NARROW, WIDE, bare_axes, colour, pixel_axes, plain_label, plot_twice
 from uncanny.eval.edits.stress.data import AS_GIVEN, SIMILARITIES
-from uncanny.eval.edits.stress.result import ConditionScore, DetectorScore, Factor, Group
+from uncanny.eval.edits.stress.factors import Factor, Group
+from uncanny.eval.edits.stress.result import ConditionScore, DetectorScore
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,6 +19,7 @@ from uncanny.eval.common.masks import Mask, read_heat_map
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.edits.stress.data import AS_GIVEN, METRICS, Edits, Predictions
+from uncanny.eval.edits.stress.factors import Factor, Group
 from uncanny.eval.edits.stress.localize import mask_of
 from uncanny.eval.edits.stress.plots import (
     MOST_PHRASES,
@@ -33,8 +34,6 @@ from uncanny.eval.edits.stress.plots import (
 from uncanny.eval.edits.stress.result import (
     ConditionScore,
     DetectorScore,
-    Factor,
-    Group,
     StressResult,
     published_table,
 )

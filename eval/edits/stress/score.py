@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from os import PathLike
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,10 @@ from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.edits.stress.data import (
     AS_GIVEN,
     GENERATED,
-    LEVELS,
-    METRICS,
-    SCENE_METRICS,
     UNCLEAR,
     Edits,
     Joined,
+    MetaSource,
     Predictions,
     Source,
     by_detector,
@@ -39,23 +38,20 @@ from uncanny.eval.edits.stress.data import (
     read_predictions,
     refuse,
 )
+from uncanny.eval.edits.stress.factors import Factor, Group, PairTest
+from uncanny.eval.edits.stress.grouping import Grouping, groupings
 from uncanny.eval.edits.stress.localize import Located, localize, mean_iou
 from uncanny.eval.edits.stress.result import (
     ClassScore,
     ConditionScore,
     Coverage,
     DetectorScore,
-    Factor,
-    FactorKind,
-    Group,
     Paired,
-    PairTest,
     StressResult,
 )
 from uncanny.eval.metrics.association import against_the_rest, association, holm
 from uncanny.eval.metrics.auc import auc
 from uncanny.eval.metrics.detection import SOURCES, Accuracy, Judged
-from uncanny.eval.metrics.edits import BINS, Cutoffs, deviation_cutoffs, percentile_cutoffs
 from uncanny.eval.metrics.intervals import RESAMPLES, Bools, Floats, percentile_intervals, wilson_interval
 from uncanny.eval.metrics.significance import mcnemar_exact
 from uncanny.parameters import check_kind, check_parameters, check_records
@@ -64,8 +60,6 @@ from uncanny.wording import option, shown
 
 MIN_EDITS: Final = 20
 MAP_THRESHOLD: Final = 0.5
-# Of a column of numbers that is named: more different values than this are bins, fewer are levels.
-MOST_NUMBER_LEVELS: Final = 10
 # Of more groups there is no common test: one of each against the rest says more.
 MOST_TESTED: Final = 50
 # IoU of a group is resampled so often: there may be hundreds of groups.
@@ -74,25 +68,10 @@ _GROUP_RESAMPLES: Final = 1_000
 _CODES: Final[Mapping[int, Judged]] = {1: "generated", 0: "real", UNCLEAR: "unparseable"}
 
 
-class StressOptions(TypedDict, total=False):
-    """The keyword options of `stress` beside predictions and metadata."""
-
-    threshold: float | None
-    by: Sequence[str]
-    cutoffs: Mapping[str, tuple[float, float]] | None
-    min_edits: int
-    root: str | Path | None
-    map_threshold: float
-    resize_maps: bool
-    published: bool
-    resamples: int
-    seed: int
-
-
 def stress(
     predictions: Source | Sequence[Source] | Mapping[str, Source],
     *,
-    meta: Source | Sequence[Source],
+    meta: MetaSource | Sequence[MetaSource],
     threshold: float | None = None,
     by: Sequence[str] = (),
     cutoffs: Mapping[str, tuple[float, float]] | None = None,
@@ -142,8 +121,8 @@ def stress(
             read[detector][condition], wrong = read_predictions(source, threshold, base, what=what)
             problems += wrong
     refuse(problems, [*edits.places, *(each.place for some in read.values() for each in some.values())])
-    codings = _codings(edits, columns, dict(cutoffs or {}), min_edits)
-    task = _Task(edits, codings, base, map_threshold, resize_maps, resamples, seed)
+    grouped = groupings(edits, columns, cutoffs or {}, min_edits)
+    task = _Task(edits, grouped, base, map_threshold, resize_maps, resamples, seed)
     detectors = {name: task.detector(name, conditions) for name, conditions in read.items()}
     return StressResult(
         detectors,
@@ -186,11 +165,12 @@ def _named(predictions: Source | Sequence[Source] | Mapping[str, Source]) -> dic
         if not predictions:
             raise UsageError("There are no predictions", remedy="Give one file at least.")
         return {str(name): source for name, source in predictions.items()}
-    several = isinstance(predictions, list | tuple) and not _is_rows(predictions)
-    sources = list(predictions) if several else [predictions]
+    sources: list[Any] = [predictions]
+    if isinstance(predictions, list | tuple) and not _is_rows(predictions):
+        sources = list(predictions)
     if not sources:
         raise UsageError("There are no predictions", remedy="Give one file at least.")
-    paths = [each for each in sources if isinstance(each, str) or hasattr(each, "__fspath__")]
+    paths = [each for each in sources if isinstance(each, str | PathLike)]
     if len(paths) == len(sources):
         return dict(name_paths([(None, Path(path)) for path in paths]))
     if len(sources) > 1:
@@ -198,101 +178,6 @@ def _named(predictions: Source | Sequence[Source] | Mapping[str, Source]) -> dic
             "Several tables of predictions need names", remedy="Give a mapping from name to table."
         )
     return {"detector": sources[0]}
-
-
-@dataclass(frozen=True, slots=True)
-class _Coding:
-    """Which group each row of the metadata is in: a place in `names`, −1 where nobody says.
-
-    Of phrases, −2 is one that too few edits share.
-    """
-
-    name: str
-    kind: FactorKind
-    names: tuple[str, ...]
-    codes: NDArray[np.int64]
-    cutoffs: Cutoffs | None = None
-
-
-def _codings(
-    edits: Edits, by: Sequence[str], cutoffs: dict[str, tuple[float, float]], min_edits: int
-) -> list[_Coding]:
-    """The groupings there is anything of. Raises UsageError for a named column that no table has."""
-    generated = edits.truth[: edits.n_rows] == GENERATED
-    codings = []
-    missing = [name for name in (*by, *cutoffs) if name not in edits.columns]
-    if missing:
-        known = sorted(name for name in edits.columns if name != "id")
-        raise UsageError(
-            f"{' and '.join(edits.places)}: no column {missing[0]!r}", remedy=f"There are {', '.join(known)}."
-        )
-    for name in dict.fromkeys((*METRICS, *SCENE_METRICS, *LEVELS, *by, *cutoffs)):
-        if all(cell is None for cell in edits.column(name)):
-            continue
-        values = None if name in LEVELS else edits.numbers(name)
-        if name in cutoffs and values is None:
-            raise UsageError(f"{option('cutoffs')}: {name} is no column of numbers")
-        measured = [] if values is None else values[generated & ~np.isnan(values)].tolist()
-        numeric = name in METRICS + SCENE_METRICS or name in cutoffs
-        if values is not None and (numeric or len(set(measured)) > MOST_NUMBER_LEVELS):
-            codings.append(_binned(name, values, measured, cutoffs.get(name)))
-        else:
-            codings.append(_levels(name, edits.column(name), "levels"))
-    phrases = _phrases(edits)
-    common = {each for each, n in Counter(_among(phrases, generated)).items() if each and n >= min_edits}
-    if any(phrases):
-        coding = _levels("directional", [each if each in common else None for each in phrases], "phrases")
-        rare = np.array([each is not None and each not in common for each in phrases], dtype=np.bool_)
-        coding.codes[rare] = -2
-        codings.append(coding)
-    return codings
-
-
-def _among(cells: Sequence[str | None], which: Bools) -> list[str | None]:
-    return [cell for cell, kept in zip(cells, which.tolist(), strict=True) if kept]
-
-
-def _binned(
-    name: str, values: Floats, measured: Sequence[float], ends: tuple[float, float] | None
-) -> _Coding:
-    """Small, medium and large by the cut-offs, which are in the medium bin themselves."""
-    if ends is not None:
-        cutoffs: Cutoffs | None = Cutoffs(float(ends[0]), float(ends[1]))
-    else:
-        cutoffs = deviation_cutoffs(measured) if name in SCENE_METRICS else percentile_cutoffs(measured)
-    codes = np.full(len(values), -1, dtype=np.int64)
-    if cutoffs is not None:
-        known = ~np.isnan(values)
-        codes[known] = 1 + (values[known] > cutoffs.high) - (values[known] < cutoffs.low).astype(np.int64)
-    return _Coding(name, "bins", BINS, codes, cutoffs)
-
-
-def _levels(name: str, cells: Sequence[Any], kind: FactorKind) -> _Coding:
-    texts = [None if cell is None else cell if isinstance(cell, str) else str(cell) for cell in cells]
-    names = tuple(sorted({text for text in texts if text is not None}))
-    places: dict[str | None, int] = {each: place for place, each in enumerate(names)}
-    places[None] = -1
-    codes = np.fromiter((places[text] for text in texts), dtype=np.int64, count=len(texts))
-    return _Coding(name, kind, names, codes)
-
-
-def _phrases(edits: Edits) -> list[str | None]:
-    """`original → edited`, of labels where a row has two that differ, else of captions; in small letters."""
-    phrases: list[str | None] = []
-    made: dict[tuple[str, str], str] = {}
-    columns = (edits.column(name) for name in ("label", "edited_label", "caption", "edited_caption"))
-    for label, edited_label, caption, edited_caption in zip(*columns, strict=True):
-        pair = (label, edited_label)
-        if not (label and edited_label) or (label == edited_label and caption and edited_caption):
-            pair = (caption, edited_caption)
-        if not (pair[0] and pair[1]):
-            phrases.append(None)
-            continue
-        if pair not in made:
-            before, after = (" ".join(text.casefold().split()) for text in pair)
-            made[pair] = f"{before} → {after}"
-        phrases.append(made[pair])
-    return phrases
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +194,7 @@ class _Task:
     """What all detectors and conditions are scored with."""
 
     edits: Edits
-    codings: Sequence[_Coding]
+    groupings: Sequence[Grouping]
     root: Path | None
     map_threshold: float
     resize_maps: bool
@@ -397,8 +282,8 @@ class _Task:
         self, rows: NDArray[np.int64], hits: Bools, placements: Floats, ious: Floats
     ) -> dict[str, Factor]:
         factors = {
-            coding.name: self._factor(coding, coding.codes[rows], hits, placements, ious)
-            for coding in self.codings
+            grouping.name: self._factor(grouping, grouping.codes[rows], hits, placements, ious)
+            for grouping in self.groupings
         }
         adjusted = holm([None if each.test is None else each.test.p_value for each in factors.values()])
         return {
@@ -406,10 +291,10 @@ class _Task:
         }
 
     def _factor(
-        self, coding: _Coding, codes: NDArray[np.int64], hits: Bools, placements: Floats, ious: Floats
+        self, grouping: Grouping, codes: NDArray[np.int64], hits: Bools, placements: Floats, ious: Floats
     ) -> Factor:
         kept = codes >= 0
-        n = len(coding.names)
+        n = len(grouping.names)
         sizes = np.bincount(codes[kept], minlength=n)
         detected = np.bincount(codes[kept & hits], minlength=n)
         ranked = kept & ~np.isnan(placements)
@@ -424,21 +309,21 @@ class _Task:
                 self._iou(ious[codes == place]),
                 p_values[place],
             )
-            for place, name in enumerate(coding.names)
-            if sizes[place] or coding.kind == "bins"
+            for place, name in enumerate(grouping.names)
+            if sizes[place] or grouping.kind == "bins"
         )
-        if coding.kind == "phrases":
+        if grouping.kind == "phrases":
             groups = tuple(sorted(groups, key=lambda each: (each.recall.value or 0.0, -each.recall.out_of)))
         table = np.stack([detected, sizes - detected], axis=1)
-        tested = coding.kind != "phrases" and np.count_nonzero(sizes) <= MOST_TESTED
+        tested = grouping.kind != "phrases" and np.count_nonzero(sizes) <= MOST_TESTED
         return Factor(
-            coding.name,
-            coding.kind,
+            grouping.name,
+            grouping.kind,
             groups,
-            coding.cutoffs,
+            grouping.cutoffs,
             association(table, seed=self.seed) if tested else None,
             None,
-            self._pairs(coding, table) if coding.kind == "bins" else (),
+            self._pairs(grouping, table) if grouping.kind == "bins" else (),
             _share(int((hits & (codes == -1)).sum()), int((codes == -1).sum())),
             int((codes == -2).sum()),
         )
@@ -446,12 +331,12 @@ class _Task:
     def _iou(self, ious: Floats) -> Estimate | None:
         return mean_iou(ious.tolist(), resamples=min(self.resamples, _GROUP_RESAMPLES), seed=self.seed)
 
-    def _pairs(self, coding: _Coding, table: NDArray[np.int64]) -> tuple[PairTest, ...]:
-        places = list(combinations(range(len(coding.names)), 2))
+    def _pairs(self, grouping: Grouping, table: NDArray[np.int64]) -> tuple[PairTest, ...]:
+        places = list(combinations(range(len(grouping.names)), 2))
         tests = [association(table[list(pair)], seed=self.seed) for pair in places]
         adjusted = holm([test.p_value for test in tests])
         return tuple(
-            PairTest(coding.names[first], coding.names[second], test, p)
+            PairTest(grouping.names[first], grouping.names[second], test, p)
             for (first, second), test, p in zip(places, tests, adjusted, strict=True)
         )
 
