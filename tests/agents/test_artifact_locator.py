@@ -21,7 +21,7 @@ from uncanny.agents.config import ArtifactsConfig
 from uncanny.answers.artifacts import Located
 from uncanny.client.calls import CallScope
 from uncanny.client.client import ModelClient
-from uncanny.errors import RequestRejectedError, StepFailedError
+from uncanny.errors import ModelUnusableError, RequestRejectedError, StepFailedError
 from uncanny.graphs.artifacts import artifact_graph
 from uncanny.models.base import ModelResponse, SentImage, encode_image
 from uncanny.prompts import prompt_set
@@ -97,6 +97,40 @@ async def test_boxes_are_pixels_of_the_file_whatever_was_sent() -> None:
     answered = await locate_category("physics", image)
     assert "100 pixels wide and 50 pixels high" in str(model.requests[0].messages[1].parts[1])
     assert answered.located is None  # 500 and 1000 pixels are far outside
+
+
+@pytest.mark.parametrize("joint", [False, True])
+async def test_a_fallback_is_asked_for_boxes_and_read_as_it_was_trained(joint: bool) -> None:
+    """The first model, of pixels, is out of credit; the fallback counts thousandths and has y first."""
+    broken = '{"artifacts": [{"category": "physics", "note": "floats", "box_2d": [0]}]}'
+    whole = '{"artifacts": [{"category": "physics", "note": "floats", "box_2d": [200, 100, 400, 300]}]}'
+    first = ScriptedProvider(in_turn(ModelUnusableError("no credit")), name="script/claude-sonnet-5")
+    second = ScriptedProvider(in_turn(broken, whole), name="script/gemini-3")
+    sent = encode_image(sha256="0" * 64, media_type="image/png", width=1000, height=500, data=b"x")
+    image, _ = context(image=sent)
+    models = ModelClient({"": [guarded(first), guarded(second)]})
+    image = replace(image, model_client=models, size=(2000, 1000))
+    located = Located("physics", (200, 200, 600, 400), "floats")
+    if joint:
+        assert await locate_all(("color", "physics"), image) == Answered(("color", "physics"), (located,))
+    else:
+        assert await locate_category("physics", image) == Answered(("physics",), (located,))
+    (before,) = first.requests
+    assert '"box"' in str(before.messages[1].parts[1])
+    assert "1000 pixels wide and 500 pixels high" in str(before.messages[1].parts[1])
+    asked, repair = second.requests
+    text = str(asked.messages[1].parts[1])
+    assert "[y0, x0, y1, x1]" in text
+    assert '"box_2d"' in text
+    assert "pixels wide" not in text
+    assert asked.schema is not None
+    assert "box_2d" in str(asked.schema.own)
+    assert before.schema is not None
+    assert "box_2d" not in str(before.schema.own)
+    assert "box_2d is not a list of four numbers" in str(repair.messages[3].parts[0])
+    # Picture and system text ahead of it are those of the first model.
+    assert (asked.messages[0], asked.messages[1].parts[0]) == (before.messages[0], sent)
+    assert image.boxes.as_recorded() == {"given": 1, "unreadable": 0, "formats": ["yxyx-1000"]}
 
 
 async def test_a_box_that_cannot_be_is_asked_for_again() -> None:
