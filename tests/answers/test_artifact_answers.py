@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from tests.growth import check_linear
-from uncanny.answers.artifacts import ArtifactReader, asked_form, read_likelihood
+from uncanny.answers.artifacts import CATEGORY_SPELLINGS, ArtifactReader, asked_form, read_likelihood
 from uncanny.answers.boxes import BOX_FORMATS, DEFAULT_BOX_FORMAT, BoxFormat, GivenBox, pixels
 from uncanny.errors import AnswerError
+from uncanny.eval.artifacts.data.records import read_category
 from uncanny.schema import ARTIFACT_CATEGORIES, Box
 
 FOLDER = Path(__file__).parent / "corpus" / "artifacts"
@@ -88,3 +89,13 @@ def test_likelihoods_are_read_in_linear_time(piece: str) -> None:
             read_likelihood(text)
 
     check_linear(read, lambda size: piece * size)
+
+
+@pytest.mark.parametrize("between", [" ", "_", "-", "/", " & "])
+@pytest.mark.parametrize(("spelling", "category"), CATEGORY_SPELLINGS.items())
+def test_models_may_spell_categories_as_files_may(spelling: str, category: str, between: str) -> None:
+    written = spelling.replace(" ", between).title()
+    text = json.dumps({"artifacts": [{"category": written, "note": "odd", "box": [0, 0, 500, 500]}]})
+    case = {"joint": ARTIFACT_CATEGORIES, "boxes": "pixels"}
+    assert [each.category for each in reader(case).read(text)] == [category]
+    assert read_category(written) == category

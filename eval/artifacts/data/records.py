@@ -17,9 +17,9 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
+from uncanny.answers.artifacts import CATEGORY_SPELLINGS
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import (
-    ARTIFACT_CATEGORIES,
     ArtifactCategory,
     Kind,
     Record,
@@ -51,32 +51,13 @@ CATEGORY_OF_KIND: Final[Mapping[Kind, ArtifactCategory]] = {
     "function": "commonsense",
     "logic": "commonsense",
 }
-# How categories are written elsewhere, without case, and with every other character as one space.
-_SPELLINGS: Final[Mapping[str, ArtifactCategory]] = {
-    **{category.replace("_", " "): category for category in ARTIFACT_CATEGORIES},
-    "texture": "textures",
-    "edge": "edges_shapes",
-    "edges": "edges_shapes",
-    "shapes": "edges_shapes",
-    "edge shape": "edges_shapes",
-    "edges and shapes": "edges_shapes",
-    "edge and shape": "edges_shapes",
-    "symbol": "symbols",
-    "colors": "color",
-    "colour": "color",
-    "colours": "color",
-    "semantic": "semantics",
-    "common sense": "commonsense",
-    "physic": "physics",
-    "physical": "physics",
-}
 # Beyond this a coordinate is no place in any image.
 _FARTHEST: Final = 1e6
 
 
 def read_category(name: str) -> ArtifactCategory | None:
     """The category of this name as it is written here or there (`Edges & Shapes`); None for no category."""
-    return _SPELLINGS.get(" ".join(re.findall(r"[a-z]+", name.casefold())))
+    return CATEGORY_SPELLINGS.get(" ".join(re.findall(r"[a-z]+", name.casefold())))
 
 
 def _spelt(value: object) -> object:

@@ -7,7 +7,7 @@ cannot be had, so that one impossible box does not cost the others.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Final, TypeVar
@@ -41,26 +41,35 @@ class GivenArtifactOfAny(GivenArtifact):
     category: ArtifactCategory
 
 
-_SPOKEN: Final[dict[str, ArtifactCategory]] = {
+# How categories are written elsewhere, by people and by models: in small letters, and with a space for every
+# other character.
+CATEGORY_SPELLINGS: Final[Mapping[str, ArtifactCategory]] = {
+    **{category.replace("_", " "): category for category in ARTIFACT_CATEGORIES},
     "texture": "textures",
+    "edge": "edges_shapes",
     "edges": "edges_shapes",
     "shapes": "edges_shapes",
-    "edges & shapes": "edges_shapes",
+    "edge shape": "edges_shapes",
     "edges and shapes": "edges_shapes",
-    "edges/shapes": "edges_shapes",
     "edge and shape": "edges_shapes",
-    "edges shapes": "edges_shapes",
-    "edge_shape": "edges_shapes",
     "symbol": "symbols",
-    "text": "symbols",
     "colors": "color",
     "colour": "color",
     "colours": "color",
     "semantic": "semantics",
     "common sense": "commonsense",
-    "common-sense": "commonsense",
-    "common_sense": "commonsense",
+    "physic": "physics",
     "physical": "physics",
+}
+# Models, which have read what belongs to a category, name symbols by what they mostly are; a label of a data
+# set that says so may mean something else.
+_SPOKEN: Final[Mapping[str, ArtifactCategory]] = {
+    **{
+        spelling.replace(" ", between): category
+        for spelling, category in CATEGORY_SPELLINGS.items()
+        for between in (" ", "_", "-", "/", " / ", "&", " & ")
+    },
+    "text": "symbols",
 }
 _NOTE = ItemField(
     "note",
@@ -73,7 +82,7 @@ _CATEGORY = ItemField(
     kind="choice",
     labels=("type", "kind", "class", "artifact category", "artifact type"),
     offered=ARTIFACT_CATEGORIES,
-    choices={**{each: each for each in ARTIFACT_CATEGORIES}, **_SPOKEN},
+    choices=_SPOKEN,
 )
 _NOUNS = ("artifacts", "artefacts", "regions", "boxes", "instances")
 
