@@ -19,13 +19,14 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from uncanny.demo.scenes import SCENES, Scene, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.masks import Mask, Size, decode_rle, read_mask
 from uncanny.eval.common.pair_folders import images_by_name, paired_files
 from uncanny.eval.common.problems import NonEmpty, by_line, of_validation, parse_records, repeated_ids
 from uncanny.eval.common.table_files import rows
 from uncanny.images import SkippedInputs
 from uncanny.parameters import check_parameters, check_records
 from uncanny.schema import Record
-from uncanny.wording import counted, harmless, option
+from uncanny.wording import counted, harmless, option, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -259,9 +260,39 @@ def _checked(
 
 
 def _located(pair: EditPair, root: Path) -> EditFiles:
-    sources = pair.mask if isinstance(pair.mask, tuple) else () if pair.mask is None else (pair.mask,)
-    masks = tuple(root / each if isinstance(each, str) else each for each in sources)
+    masks = () if pair.mask is None else mask_sources(pair.mask, root)
     return EditFiles(pair, root / pair.original, root / pair.edited, masks)
+
+
+def mask_sources(mask: object, root: Path) -> tuple[Path | Rle, ...]:
+    """What a record names as its mask: a file, COCO run lengths, or several of them, which count together.
+
+    Raises UsageError for anything else.
+    """
+    sources = mask if isinstance(mask, list | tuple) and mask else (mask,)
+    return tuple(_mask_source(each, root) for each in sources)
+
+
+def _mask_source(source: object, root: Path) -> Path | Rle:
+    if isinstance(source, str) and source:
+        return root / source
+    if isinstance(source, Mapping):
+        return source
+    raise UsageError(f"a mask is a file or COCO run lengths, not {shown(source)}")
+
+
+def read_masks(sources: Sequence[Path | Rle], size: Size | None = None) -> Mask:
+    """The masks of an edit, one at least, as one: what any of them has.
+
+    Raises UsageError where one cannot be read or is not of `size`, or they are of different sizes.
+    """
+    masks = [read_mask(each, size) if isinstance(each, Path) else decode_rle(each, size) for each in sources]
+    first, *others = masks
+    for other in others:
+        if other.shape != first.shape:
+            raise UsageError("the masks of the edit are of different sizes")
+        first = first | other
+    return first
 
 
 def _of_folders(original: Path, edited: Path, masks: Path | None) -> EditSet:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ import numpy as np
 from jinja2 import Environment
 
 from uncanny.errors import ImageError
-from uncanny.eval.common.difference import AMPLIFIED, SIDE, difference
+from uncanny.eval.common.difference import AMPLIFIED, difference, grey_picture
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.common.tables import MISSING, Table
@@ -134,7 +133,7 @@ def _layers(files: EditFiles, parameters: EditParameters) -> list[Layer]:
     if before.shape == after.shape:
         mask, _ = mask_of(files, before)
         if mask is not None:
-            layers.append(Layer("mask", data=_drawn(mask)))
+            layers.append(Layer("mask", data=_white_on_black(mask)))
         changed = post_edit(
             squared_difference(before, after),
             threshold=parameters.threshold,
@@ -143,20 +142,13 @@ def _layers(files: EditFiles, parameters: EditParameters) -> list[Layer]:
             least_component=parameters.least_component,
             neighbours=parameters.neighbours,
         )
-        layers.append(Layer("post-edit mask", data=_drawn(changed.mask)))
+        layers.append(Layer("post-edit mask", data=_white_on_black(changed.mask)))
     apart = difference(original, edited)
     return layers if apart is None else [*layers, Layer(f"difference × {AMPLIFIED}", data=apart)]
 
 
-def _drawn(mask: Mask) -> bytes:
-    """White on black, as WebP."""
-    from PIL import Image
-
-    image = Image.fromarray(mask.astype(np.uint8) * 255)
-    image.thumbnail((SIDE, SIDE))
-    out = BytesIO()
-    image.save(out, "WEBP", quality=80, method=4)
-    return out.getvalue()
+def _white_on_black(mask: Mask) -> bytes | None:
+    return grey_picture(mask.astype(np.uint8) * 255)
 
 
 def _figures(edit: EditMeasure) -> tuple[tuple[str, str], ...]:

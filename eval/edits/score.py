@@ -29,8 +29,7 @@ import orjson
 from pydantic import ValidationError
 
 from uncanny.errors import ImageError, UsageError
-from uncanny.eval.common.masks import decode_rle, read_mask
-from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, load
+from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, load, read_masks
 from uncanny.eval.edits.result import (
     NOT_ASKED,
     PRESERVED,
@@ -312,11 +311,8 @@ def mask_of(files: EditFiles, image: Pixels) -> tuple[Mask | None, str | None]:
     """The masks of an edit as one, or why there is none."""
     if not files.masks:
         return None, "no mask is given"
-    size = (image.shape[1], image.shape[0])
-    mask = np.zeros(image.shape[:2], dtype=np.bool_)
     try:
-        for each in files.masks:
-            mask |= read_mask(each, size) if isinstance(each, Path) else decode_rle(each, size)
+        mask = read_masks(files.masks, (image.shape[1], image.shape[0]))
     except UsageError as error:
         return None, error.message
     return (mask, None) if mask.any() else (None, "the mask is empty")

@@ -8,7 +8,6 @@ All tables are read whole, or refused with everything that is wrong with them.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.columns import Columns, read_columns
 from uncanny.eval.common.matching import pair_images
 from uncanny.eval.common.problems import by_line
+from uncanny.eval.edits.data import from_cell
 from uncanny.eval.edits.result import MeasuredEdits
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.records.run_folder import RunFolder
@@ -114,21 +114,11 @@ def read_predictions(
         verdicts,
         scores,
         table.strings("heat_map", images),
-        [_from_cell(cell) for cell in table.get("mask")],
+        [from_cell(cell) for cell in table.get("mask")],
         at,
         int((rules & (stated == NONE)).sum()),
         int(contradicted.sum()),
     ), _of_place(table)
-
-
-def _from_cell(cell: Any) -> Any:
-    """A cell of a CSV holds lists and masks as JSON."""
-    if isinstance(cell, str) and cell[:1] in ("[", "{"):
-        try:
-            return json.loads(cell)
-        except (ValueError, RecursionError):
-            return cell
-    return cell
 
 
 def name_condition(name: str) -> tuple[str | None, str]:
@@ -276,7 +266,7 @@ class _MetaTable:
                 if truth == REAL and edit is not None:
                     columns.problem(row, edit, "source", "says real of an edit; correct either")
         if "mask" in columns:
-            cells["mask"] = [_from_cell(cell) for cell in columns.get("mask")]
+            cells["mask"] = [from_cell(cell) for cell in columns.get("mask")]
         for name in by:
             if name in columns and name not in cells:
                 cells[name] = list(columns.get(name))

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate
-from uncanny.eval.common.masks import Mask, Size, decode_rle, read_heat_map, read_mask
+from uncanny.eval.common.masks import Size, read_heat_map
+from uncanny.eval.edits.data import mask_sources, read_masks
 from uncanny.eval.metrics.auc import COARSE, LEVELS, coarse, pixel_auc, pixel_auc_interval, pixel_counts
 from uncanny.eval.metrics.intervals import Floats, Mean, mean_intervals
-from uncanny.wording import shown
 
 _THREADS = 2
 _AT_ONCE = 32
@@ -117,7 +117,7 @@ def _measure(edit: Located, threshold: float, resize: bool) -> _Measured | str:
     if edit.truth is None:
         return "the edit has no mask to compare with"
     try:
-        truth = mask_of(edit.truth, edit.truth_root)
+        truth = read_masks(mask_sources(edit.truth, edit.truth_root))
         if not truth.any():
             return "the mask of the edit is empty"
         size = (truth.shape[1], truth.shape[0])
@@ -137,26 +137,7 @@ def _measure(edit: Located, threshold: float, resize: bool) -> _Measured | str:
 def _predicted(edit: Located, size: Size | None) -> Floats:
     if edit.heat_map is not None:
         return read_heat_map(edit.root / edit.heat_map, size)
-    return mask_of(edit.mask, edit.root, size).astype(np.float64)
-
-
-def mask_of(source: Any, root: Path, size: Size | None = None) -> Mask:
-    """A mask as a table names it: a file, COCO run lengths, or several of them, which count together.
-
-    Raises UsageError.
-    """
-    if isinstance(source, list | tuple) and source:
-        first, *others = (mask_of(each, root, size) for each in source)
-        for other in others:
-            if other.shape != first.shape:
-                raise UsageError("the masks of the edit are of different sizes")
-            first = first | other
-        return first
-    if isinstance(source, Mapping):
-        return decode_rle(source, size)
-    if isinstance(source, str) and source:
-        return read_mask(root / source, size)
-    raise UsageError(f"a mask is a file or COCO run lengths, not {shown(source)}")
+    return read_masks(mask_sources(edit.mask, edit.root), size).astype(np.float64)
 
 
 def _resized(values: Floats, size: Size) -> Floats:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,14 +12,14 @@ import numpy as np
 from jinja2 import Environment
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.difference import AMPLIFIED, SIDE, difference
+from uncanny.eval.common.difference import AMPLIFIED, difference, grey_picture
 from uncanny.eval.common.estimates import interval_words, p_words
-from uncanny.eval.common.masks import Mask, read_heat_map
+from uncanny.eval.common.masks import read_heat_map
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
+from uncanny.eval.edits.data import mask_sources, read_masks
 from uncanny.eval.edits.stress.data import AS_GIVEN, METRICS, Edits, Predictions
 from uncanny.eval.edits.stress.factors import Factor, Group
-from uncanny.eval.edits.stress.localize import mask_of
 from uncanny.eval.edits.stress.plots import (
     MOST_PHRASES,
     compression_plot,
@@ -208,12 +207,12 @@ def _layers(edits: Edits, row: int, predictions: Predictions, predicted: int) ->
 
 
 def _mask_picture(source: Any, root: Path) -> bytes | None:
-    """White on black, at most `SIDE` pixels long; None where it cannot be read."""
+    """White on black; None where it cannot be read."""
     try:
-        mask: Mask = mask_of(source, root)
+        mask = read_masks(mask_sources(source, root))
     except UsageError:
         return None
-    return _grey(mask.astype(np.uint8) * 255)
+    return grey_picture(mask.astype(np.uint8) * 255)
 
 
 def _map_picture(path: Path) -> bytes | None:
@@ -221,19 +220,7 @@ def _map_picture(path: Path) -> bytes | None:
         values = read_heat_map(path)
     except UsageError:
         return None
-    return _grey(np.rint(values * 255).astype(np.uint8))
-
-
-def _grey(pixels: Any) -> bytes | None:
-    from PIL import Image
-
-    if not pixels.size:
-        return None
-    image = Image.fromarray(pixels)
-    image.thumbnail((SIDE, SIDE))
-    out = BytesIO()
-    image.save(out, "WEBP", quality=80)
-    return out.getvalue()
+    return grey_picture(np.rint(values * 255).astype(np.uint8))
 
 
 def _facts(edits: Edits, row: int) -> list[tuple[str, str]]:
