@@ -53,6 +53,7 @@ SCENE_METRICS: Final = ("scene_diversity", "scene_complexity")
 # Of which the smallest values are the largest changes.
 SIMILARITIES: Final = frozenset({"ssim", "text_similarity"})
 LEVELS: Final = ("shape", "dataset", "method", "model")
+_TRUTHS: Final[Mapping[str, bool]] = {"true": True, "1": True, "false": False, "0": False}
 _TEXTS: Final = ("label", "edited_label", "caption", "edited_caption", *LEVELS)
 
 
@@ -265,6 +266,9 @@ class _MetaTable:
             for row, (truth, edit) in enumerate(zip(cells["source"], edited, strict=True)):
                 if truth == REAL and edit is not None:
                     columns.problem(row, edit, "source", "says real of an edit; correct either")
+        if "all_black" in columns:
+            # CSV has words for it.
+            cells["all_black"] = [_TRUTHS.get(str(c).casefold(), c) for c in columns.get("all_black")]
         if "mask" in columns:
             cells["mask"] = [from_cell(cell) for cell in columns.get("mask")]
         for name in by:

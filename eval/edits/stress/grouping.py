@@ -43,6 +43,8 @@ def groupings(
 ) -> list[Grouping]:
     """The groupings there is anything of. Raises UsageError for a named column that no table has."""
     generated = edits.truth[: edits.n_rows] == GENERATED
+    # As where edits are measured: one that came out all black is typical of nothing.
+    typical = generated & np.array([cell is not True for cell in edits.column("all_black")], dtype=np.bool_)
     groupings = []
     missing = [name for name in (*by, *cutoffs) if name not in edits.columns]
     if missing:
@@ -56,7 +58,7 @@ def groupings(
         values = None if name in LEVELS else edits.numbers(name)
         if name in cutoffs and values is None:
             raise UsageError(f"{option('cutoffs')}: {name} is no column of numbers")
-        measured = [] if values is None else values[generated & ~np.isnan(values)].tolist()
+        measured = [] if values is None else values[typical & ~np.isnan(values)].tolist()
         numeric = name in METRICS + SCENE_METRICS or name in cutoffs
         if values is not None and (numeric or len(set(measured)) > MOST_NUMBER_LEVELS):
             groupings.append(_binned(name, values, measured, cutoffs.get(name)))

@@ -279,6 +279,21 @@ def test_cutoffs_and_columns_of_ones_own() -> None:
     assert uncanny.edits.stress({"m": seen}, meta=more, by=["seconds"])["m"].factor("seconds").kind == "bins"
 
 
+@pytest.mark.parametrize("said", [True, "True", "true", 1])
+def test_all_black_edits_are_in_a_bin_and_set_no_end_of_one(said: object) -> None:
+    meta, seen = hand_worked()
+    for row in meta:
+        row["all_black"] = False if isinstance(said, bool) else "False"
+    alone = uncanny.edits.stress({"m": seen}, meta=meta, resamples=0)["m"].factor("mask_ratio")
+    black = {"id": "9", "edited": "e/9.png", "mask_ratio": 1.0, "all_black": said}
+    seen.append({"image": "e/9.png", "source": "generated"})
+    detector = uncanny.edits.stress({"m": seen}, meta=[*meta, black], by=["all_black"], resamples=0)["m"]
+    beside = detector.factor("mask_ratio")
+    assert beside.cutoffs == alone.cutoffs == pytest.approx((0.275, 0.625))
+    assert beside["large"].recall.out_of == alone["large"].recall.out_of + 1
+    assert [group.recall.out_of for group in detector.factor("all_black").groups] == [8, 1]
+
+
 @pytest.mark.parametrize(
     ("name", "parsed"),
     [
