@@ -24,8 +24,9 @@ from pydantic import ValidationError
 from uncanny.answers.captions import MOST_WORDS, CaptionGate, TextKind, failed_caption_gates
 from uncanny.errors import ImageError, UncannyError, UsageError
 from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.eval.edits.columns import check_suffix, places_of, write_rows
 from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, load
-from uncanny.eval.edits.result import EditMeasure, check_suffix, places_of, write_rows
+from uncanny.eval.edits.result import EditMeasure
 from uncanny.eval.metrics.edits import percentile_cutoffs
 from uncanny.images import read_rgb
 from uncanny.parameters import check_callback, check_kind, check_parameters

@@ -29,15 +29,14 @@ import orjson
 from pydantic import ValidationError
 
 from uncanny.errors import ImageError, UsageError
+from uncanny.eval.edits.columns import PRESERVED, check_suffix
 from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, load, read_masks
 from uncanny.eval.edits.result import (
     NOT_ASKED,
-    PRESERVED,
     EditMeasure,
     EditParameters,
     MeasuredEdits,
     SetCutoffs,
-    check_suffix,
     of_set,
     with_set,
 )

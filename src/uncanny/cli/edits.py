@@ -163,9 +163,10 @@ def measure_command(
     Exit code 1 if there are edits that could not be measured, or in part only; FILE says why.
     """
     from uncanny.cli.session import RUN_CODES
+    from uncanny.eval.edits.columns import check_suffix
     from uncanny.eval.edits.data import load
     from uncanny.eval.edits.perceptual import open_perceptual
-    from uncanny.eval.edits.result import PAGE, EditParameters, SetCutoffs, check_suffix
+    from uncanny.eval.edits.result import PAGE, EditParameters, SetCutoffs
     from uncanny.eval.edits.score import measure
 
     files = ScoreFiles.chosen(
@@ -274,9 +275,9 @@ def gate_command(
     Exit code 1 if there are undecided edits.
     """
     from uncanny.cli.session import RUN_CODES
+    from uncanny.eval.edits.columns import check_suffix
     from uncanny.eval.edits.data import load
     from uncanny.eval.edits.gate import GateParameters, gate
-    from uncanny.eval.edits.result import check_suffix
 
     files = ScoreFiles(json_file, None, None, quiet)
     outputs = files.outputs(("edits", "passed", "gates"))
@@ -327,7 +328,7 @@ def records_output(path: Path, *keys: str) -> Output:
 
     def ours(file: Path) -> bool:
         from uncanny.eval.common.table_files import columns
-        from uncanny.eval.edits.result import COLUMNS
+        from uncanny.eval.edits.columns import COLUMNS
 
         if file.suffix.lower() == ".csv":
             with file.open(encoding="utf-8", errors="replace", newline="") as lines:
