@@ -17,22 +17,14 @@ from typing import Any, Final, TypeVar
 import orjson
 from pydantic import BaseModel
 
+from uncanny.agents.boxes import BoxContext, asked_box_format
 from uncanny.agents.config import AnnotateConfig
-from uncanny.agents.context import ImageContext, Wording, schema_of
+from uncanny.agents.context import Wording, schema_of
 from uncanny.agents.steps import PACKED, ListStep
 from uncanny.answers import own_schema, read_first, shared_schema
-from uncanny.answers.boxes import (
-    BOX_FORMATS,
-    BoxFormat,
-    BoxFormatName,
-    GivenBox,
-    box_format,
-    in_format,
-    pixels,
-)
+from uncanny.answers.boxes import BoxFormatName, in_format
 from uncanny.answers.lists import FirstItems
 from uncanny.answers.packed import PACKED_FORMS, asked_in, given_by
-from uncanny.client.tokens import seen_size
 from uncanny.images import PixelPolicy
 from uncanny.images.crops import crops
 from uncanny.models.base import AnswerSchema, Part, SentImage, encode_image
@@ -57,11 +49,6 @@ def system_text(prompts: PromptSet, config: AnnotateConfig) -> str:
     return text.fill(strictness=strictness, language=config.language)
 
 
-def asked_box_format(model: str, config: AnnotateConfig) -> BoxFormat:
-    """How the model of this name is asked for boxes."""
-    return box_format(model) if config.box_format is None else BOX_FORMATS[config.box_format]
-
-
 def answer_schema(step: ListStep[Any], model: str, config: AnnotateConfig) -> AnswerSchema:
     """What answers of a step are constrained to, where the model of this name gives them."""
     if config.schedule == "paper":
@@ -69,59 +56,23 @@ def answer_schema(step: ListStep[Any], model: str, config: AnnotateConfig) -> An
     return _schema(step.form.key, asked_box_format(model, config).name, alone=not step.sees_image)
 
 
-@dataclass(slots=True)
-class BoxCount:
-    """Boxes that models gave, how many of them could not be one, and the formats they were asked for in."""
-
-    given: int = 0
-    unreadable: int = 0
-    formats: set[BoxFormatName] = field(default_factory=set)
-
-    def as_recorded(self) -> dict[str, Any]:
-        return {"given": self.given, "unreadable": self.unreadable, "formats": sorted(self.formats)}
-
-
 @dataclass(frozen=True, slots=True)
-class AnnotateContext(ImageContext[AnnotateConfig]):
+class AnnotateContext(BoxContext[AnnotateConfig]):
     """`ImageContext` of an image that is annotated.
 
-    `size` is its width and height before it was scaled for sending, None where it was not. `source` is where
-    its pixels are at full resolution, None where they cannot be had; a file has the digest `source_sha256`
-    unless it was changed meanwhile, and of one above `max_pixels` nothing is enlarged. `boxes` and `left_out`
-    count as it goes, the latter what models listed beyond what is read.
+    `source` is where its pixels are at full resolution, None where they cannot be had; a file has the digest
+    `source_sha256` unless it was changed meanwhile, and of one above `max_pixels` nothing is enlarged.
+    `left_out` counts as it goes what models listed beyond what is read.
     """
 
-    size: tuple[int, int] | None = None
     source: Path | bytes | None = field(default=None, repr=False)
     source_sha256: str | None = None
     max_pixels: int = PixelPolicy().max_pixels
-    boxes: BoxCount = field(default_factory=BoxCount)
     left_out: Counter[str] = field(default_factory=Counter)
 
     @property
     def system(self) -> str:
         return system_text(self.prompts, self.config)
-
-    def box_key(self, model: str) -> str:
-        """The key under which the prompts of the model of this name ask for boxes."""
-        return asked_box_format(model, self.config).key
-
-    def box_rule(self, model: str) -> str:
-        """How its prompts say what the numbers of a box are."""
-        width, height = self._seen(model)
-        form = asked_box_format(model, self.config)
-        return self.prompts[f"box_{form.name}"].fill(width=str(width), height=str(height))
-
-    def box(self, given: GivenBox | None) -> Box | None:
-        """A box as a model gave it, in pixels of the original image; None where it cannot be one."""
-        if given is None:
-            return None
-        form = asked_box_format(given.model, self.config)
-        box = pixels(given, form, sent=self._seen(given.model), original=self.pixels)
-        self.boxes.formats.add(form.name)
-        self.boxes.given += 1
-        self.boxes.unreadable += box is None
-        return box
 
     def shown(self, items: Sequence[tuple[Mapping[str, Any], Box | None]], model: str) -> str:
         """Items as a model's prompt shows them, one a line, with boxes in the form it knows."""
@@ -130,7 +81,7 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
         for values, box in items:
             row: dict[str, Any] = {key: value for key, value in values.items() if value not in (None, (), "")}
             if box is not None:
-                row[form.key] = in_format(box, form, sent=self._seen(model), original=self.pixels)
+                row[form.key] = in_format(box, form, sent=self.seen(model), original=self.pixels)
             # Names are a model's own words: none of them may end the block that they stand in.
             lines.append(orjson.dumps(row).decode().replace("</", "<\\/"))
         return "\n".join(lines)
@@ -224,7 +175,7 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
             self.source,
             boxes,
             MARGIN,
-            seen=self._seen(agent),
+            seen=self.seen(endpoints[0].name),
             sha256=self.source_sha256,
             jpeg=jpeg,
             max_pixels=self.max_pixels,
@@ -239,15 +190,6 @@ class AnnotateContext(ImageContext[AnnotateConfig]):
             )
             for crop in await asyncio.to_thread(cut)
         )
-
-    @property
-    def pixels(self) -> tuple[int, int]:
-        """Width and height of the original image."""
-        return self.size or (self.image.width, self.image.height)
-
-    def _seen(self, model: str) -> tuple[int, int]:
-        """The size at which the model sees the image, which is what its pixels count."""
-        return seen_size(model, self.image.width, self.image.height)
 
 
 @cache

@@ -12,6 +12,7 @@ from uncanny.agents.steps import DEFAULT_SCHEDULE, SCHEDULES, Per, Schedule, Sch
 from uncanny.answers.boxes import BoxFormatName
 from uncanny.errors import UsageError
 from uncanny.records.run_manifest import BEFORE
+from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory
 from uncanny.wording import option, shown
 
 Temperature = Annotated[float, Field(ge=0, le=2)] | None
@@ -163,3 +164,28 @@ class DetectConfig(Parameters):
     temperature: Temperature = 0.0
     top_p: TopP = None
     max_output_tokens: OutputTokens = 2_000
+
+
+class ArtifactsConfig(Parameters):
+    """Parameters of locating artifacts.
+
+    `categories` are asked for one by one, or with `joint` all in one call. With
+    `likelihood` one call more asks how likely the image is generated. `box_format` is how models are asked
+    for boxes; None goes by each model's name.
+
+    Temperature 0 where the model takes one; None leaves a model's own default. The output limit is in tokens
+    and doubled, up to 16,000, when an answer is cut off.
+    """
+
+    categories: Annotated[tuple[ArtifactCategory, ...], Field(min_length=1)] = ARTIFACT_CATEGORIES
+    joint: bool = False
+    likelihood: bool = False
+    box_format: BoxFormatName | None = None
+    temperature: Temperature = 0.0
+    top_p: TopP = None
+    max_output_tokens: OutputTokens = 2_000
+
+    @property
+    def calls(self) -> int:
+        """Calls for one image, without retries."""
+        return (1 if self.joint else len(self.categories)) + self.likelihood

@@ -44,7 +44,7 @@ async def list_anomalies(_state: PackedState, image: Context) -> PackedState:
     """`anomalies`: all that one look finds, in one call."""
     listed = await image.generate(
         LIST_ALL,
-        image.opening((image.image,), image.prompts[LIST_ALL.prompt].fill()),
+        image.opening((image.image,), image.prompts[LIST_ALL.prompt].fill(), shared=0),
         lambda text: read_first(text, ANOMALIES),
         repair=image.repair("repair"),
     )

@@ -108,7 +108,8 @@ class Step:
     `wordings` the texts are called `prompt_1`, `prompt_2`, …, and repeats take turns. `texts` are names of
     others that are filled in or go beside it. `data_tokens` are those of what else is filled into the prompt,
     `output_tokens` those of an answer; a number is the same for every call. `parts` are enlarged parts of the
-    image that usually go along. `of_findings`: the step is left out where nothing was found.
+    image that usually go along. `of_findings`: the step is left out where nothing was found. `alone`: no
+    other call is about the image, so that nothing of it is worth keeping.
     """
 
     agent: str
@@ -122,6 +123,7 @@ class Step:
     output_tokens: Size | int = 0
     parts: int = 0
     of_findings: bool = False
+    alone: bool = False
 
     @property
     def data(self) -> Size:
@@ -340,7 +342,7 @@ PACKED: Final = Schedule(
     scene_scans=1,
 )
 
-LIST_ALL: Final = Step("SceneScanner", 1, "list", "image", output_tokens=Size(4, finding=95))
+LIST_ALL: Final = Step("SceneScanner", 1, "list", "image", output_tokens=Size(4, finding=95), alone=True)
 # One call, answered by a list in plain text: the baseline of the published evaluation of models.
 SINGLE: Final = Schedule(
     "single",

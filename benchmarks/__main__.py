@@ -7,8 +7,10 @@ import platform
 import sys
 
 from benchmarks import (
+    artifacts,
     audit,
     compare,
+    edits,
     exports,
     large_images,
     mcq_run,
@@ -20,6 +22,7 @@ from benchmarks import (
     schedules,
     semantic,
     startup,
+    stress,
     vllm_cpu,
 )
 
@@ -37,6 +40,9 @@ ALL = {
     "compare": compare,
     "review": review,
     "exports": exports,
+    "edits": edits,
+    "artifacts": artifacts,
+    "stress": stress,
 }
 # Need something that has to be installed first, so they run by name only.
 MORE = {"vllm": vllm_cpu}

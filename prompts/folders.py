@@ -20,7 +20,7 @@ from uncanny.prompts import OTHER_FORMS, PromptSet, earlier_set, make_set, promp
 from uncanny.wording import counted, option, shown
 
 # `annotate` has the texts of its paper schedule, the other two have sets of their own.
-Protocol = Literal["packed", "annotate", "single", "detect", "mcq", "realism"]
+Protocol = Literal["packed", "annotate", "single", "detect", "mcq", "realism", "artifacts", "edits"]
 PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 # Which schedule of `uncanny annotate` asks with which texts.
 SCHEDULES: Final[Mapping[str, str]] = {"packed": "packed", "annotate": "paper", "single": "single"}
@@ -32,15 +32,21 @@ VARIABLES: Final[Mapping[str, str]] = {
     "attributes": "what is wrong with the object itself, as a list",
     "box_key": "the name under which boxes are wanted, such as `bbox_2d`",
     "box_rule": "what the numbers of a box are, from the text `box_….md` of the model's form",
+    "caption": "what the whole picture shows, in words",
+    "category": "the name of the sort of artifact that is asked for, such as `edges_shapes`",
     "choices": "the options, one a line: `A. …`",
     "count": "how many findings there are",
     "cut": "names of the objects above the limit, which nobody examines",
+    "definition": "what belongs to it: the text of that name, such as `edges_shapes.md` or `small.md`",
+    "definitions": "the names of all sorts that are asked for, each with its text",
     "draft": "which of the drafts this is, from 1",
     "drafts": "how many drafts are asked for",
     "findings": "everything found so far, as a list, or numbered, one a line",
+    "first": "the object that was painted over first, and after which words",
     "height": "of the picture as it is sent, in pixels",
     "language": "the language of the answers, by its name",
     "limit": "how many objects are examined at most",
+    "magnitude": "how much is to change: `small`, `medium` or `large`",
     "names": "the names of all objects",
     "notes": "the model's own free text of the step before",
     "object": "the object in question, with name and description",
@@ -53,14 +59,16 @@ VARIABLES: Final[Mapping[str, str]] = {
     "scans": "how many scans are asked for",
     "scene": "all objects, numbered, one a line",
     "strictness": "the text `open.md` or `strict.md`",
+    "text": "the label or caption that is to be changed",
     "width": "of the picture as it is sent, in pixels",
-    "words": "the verdicts there are, in words",
+    "words": "the verdicts there are, in words; of a label or caption, how many words it may have",
 }
 # Without these a text asks the same question; without any other it asks about nothing.
 OPTIONAL: Final = frozenset(
     {
         "box_key",
         "box_rule",
+        "category",
         "count",
         "cut",
         "draft",
@@ -68,6 +76,7 @@ OPTIONAL: Final = frozenset(
         "height",
         "language",
         "limit",
+        "magnitude",
         "names",
         "parts",
         "problem",

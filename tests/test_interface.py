@@ -19,7 +19,7 @@ import pytest
 import uncanny
 from uncanny.demo.scenes import scenes
 
-DOORS = [uncanny, *(getattr(uncanny, name) for name in ("mcq", "realism", "semantic"))]
+DOORS = [uncanny, *(getattr(uncanny, name) for name in ("artifacts", "edits", "mcq", "realism", "semantic"))]
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: str(door.__name__))

@@ -50,6 +50,24 @@ RIGHT: Mapping[str, Arguments] = {
     },
     "import_annotations": lambda out: {"files": out.parent / "table/anomalies.csv", "out": out / "a.jsonl"},
     "register_provider": lambda _: {"name": "wrong-values", "factory": dict, "replace": True},
+    "artifacts.run": lambda out: {"images": IMAGE, "model": "noop", "out": out},
+    "artifacts.forecast": lambda _: {"images": IMAGE, "model": "noop"},
+    "artifacts.load": lambda _: {"artifacts": "scenes"},
+    "artifacts.score": lambda _: {"predictions": "scenes", "truth": "scenes", "resamples": 10},
+    "edits.load": lambda _: {"source": "scenes"},
+    "edits.measure": lambda out: {"pairs": "scenes", "out": out.with_suffix(".jsonl"), "threads": 1},
+    "edits.perturb": lambda out: {"texts": "scenes", "model": "noop", "out": out, "limit": 1},
+    "edits.perturb_forecast": lambda _: {"texts": "scenes", "model": "noop"},
+    "edits.prompts": lambda out: {"texts": "scenes", "model": "noop", "out": out, "limit": 1},
+    "edits.prompts_forecast": lambda _: {"texts": "scenes", "model": "noop"},
+    "edits.stress": lambda _: {
+        "predictions": [{"image": "b.png", "score": 0.7}],
+        "meta": [{"original": "a.png", "edited": "b.png"}],
+        "resamples": 10,
+    },
+    "edits.compress": lambda out: {"images": IMAGE, "out": out, "conditions": ["jpeg-50"]},
+    "edits.gate": lambda out: {"pairs": "scenes", "out": out.with_suffix(".jsonl")},
+    "edits.open_perceptual": lambda _: {},
     "mcq.load": lambda _: {"source": "scenes"},
     "mcq.run": lambda out: {"items": "scenes", "model": "noop", "out": out, "limit": 1},
     "mcq.forecast": lambda _: {"items": "scenes", "model": "noop"},
@@ -97,7 +115,7 @@ def test_all_functions_are_here() -> None:
         f"{room}{name}"
         for room, names in (
             ("", uncanny),
-            *((f"{n}.", getattr(uncanny, n)) for n in ("mcq", "realism", "semantic")),
+            *((f"{n}.", getattr(uncanny, n)) for n in ("artifacts", "edits", "mcq", "realism", "semantic")),
         )
         for name in names.__all__
         if inspect.isfunction(getattr(names, name)) and not name.endswith("_async")

@@ -11,9 +11,7 @@ from uncanny.client.prices import PriceTable
 from uncanny.eval.annotate.run import (
     AnnotateOptions,
     AnnotateTask,
-    Images,
     annotate_config,
-    image_run,
 )
 from uncanny.eval.annotate.usage import Contents, Plan, usual_contents
 from uncanny.records.run_folder import RunFolder
@@ -24,6 +22,7 @@ from uncanny.runs.forecast import (
     input_words,
     pending_images,
 )
+from uncanny.runs.image_options import Images, image_run
 from uncanny.runs.resume import prompts_of
 from uncanny.schema import Annotation
 from uncanny.wording import cost, count
@@ -111,7 +110,7 @@ def forecast_task(task: AnnotateTask, contents: Mapping[Contents, int] | None = 
     the cost is also None where the price is not known. Raises UsageError.
     """
     prices = PriceTable.load(task.models.prices)
-    images = pending_images(task, Annotation)
+    images = pending_images(task)
     texts = prompts_of(task.folder, task.prompts)
     plan = Plan(task.config, texts, task.models, task.policy)
     usage = plan.usage(prices, images.readable, images.sizes, contents)

@@ -6,14 +6,11 @@ with an event loop of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypedDict, TypeVar, Unpack, cast
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast
 
 from uncanny.agents import ROLES, AnnotateConfig
 from uncanny.agents.annotate_context import AnnotateContext, system_text
@@ -24,22 +21,17 @@ from uncanny.client.calls import usage
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.annotate.usage import Plan, usual_contents
 from uncanny.eval.common.run_result import Records, RunResult
-from uncanny.images import PixelPolicy, PreparedImage
+from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_callback, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
-from uncanny.prompts.folders import Protocol, read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunForecast
 from uncanny.runs.config import (
     AskOptions,
-    ModelOptions,
-    RunOptions,
     check_options,
-    chosen,
-    read_limits,
-    read_models,
 )
+from uncanny.runs.image_options import ImageOptions, Images, image_run, read_config
 from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile, sample_sizes
 from uncanny.runs.progress import Progress
@@ -60,8 +52,6 @@ if TYPE_CHECKING:
     from uncanny.runs.engine import Engine
 
 CALLS_AN_IMAGE_AT_ONCE = 4
-C = TypeVar("C", bound=BaseModel)
-Images = str | Path | Sequence[str | Path]
 
 
 class AnnotateRun(RunResult[Annotation]):
@@ -131,18 +121,6 @@ class AnnotateRun(RunResult[Annotation]):
                 yield image | {
                     name: None if anomaly is None else getattr(anomaly, name) for name in self.columns[3:]
                 }
-
-
-class ImageOptions(AskOptions, total=False):
-    """How images are read and asked about: sampling and pixels, as keyword options."""
-
-    temperature: float | None
-    top_p: float | None
-    max_output_tokens: int
-    max_side: int | None
-    image_format: Literal["keep", "png", "jpeg"]
-    jpeg_quality: int
-    max_pixels: int
 
 
 class AnnotateOptions(ImageOptions, total=False):
@@ -258,68 +236,6 @@ async def annotate_async(
 annotate = blocking(annotate_async)
 
 
-class ImageRun(TypedDict):
-    """What every task over images is made of, beside its configuration."""
-
-    folder: RunFolder
-    paths: tuple[Path, ...]
-    models: ModelOptions
-    options: RunOptions
-    policy: PixelPolicy
-    root: Path | None
-    prompts: PromptSet
-
-
-def image_run(
-    protocol: Protocol,
-    images: Images,
-    model: str,
-    out: str | Path,
-    root: str | Path | None,
-    options: ImageOptions,
-    known: type[ImageOptions],
-) -> ImageRun:
-    """A run of `protocol` over images from the parameters of a public function; `known` are its options.
-
-    Raises UsageError.
-    """
-    check_options(options, known, out=out, root=root)
-    return {
-        "folder": RunFolder(Path(out)),
-        "paths": image_paths(images),
-        "models": read_models(model, options),
-        "options": read_limits(options),
-        "policy": read_policy(options),
-        "root": None if root is None else Path(root),
-        "prompts": read_prompts(protocol, options.get("prompts")),
-    }
-
-
-def image_paths(images: Images) -> tuple[Path, ...]:
-    """One path or several, as paths. Raises UsageError for anything else, and where there are none."""
-    if isinstance(images, str | PathLike):
-        images = (images,)
-    paths = tuple(images) if isinstance(images, Iterable) and not isinstance(images, bytes) else (images,)
-    for path in paths:
-        if not isinstance(path, str | PathLike):
-            raise UsageError(
-                f"Images of a run are paths of files and folders, not {type(path).__name__}",
-                remedy="Save it first, or give it to annotate_image.",
-            )
-        if not str(path) or "\0" in str(path):
-            raise UsageError(
-                f"No file or folder is called {str(path)!r}", remedy="Write `.` for the one here."
-            )
-    if not paths:
-        raise UsageError("There are no images", remedy="Give one path at least.")
-    return tuple(Path(path) for path in paths)
-
-
-def read_config(kind: type[C], options: ImageOptions) -> C:
-    """What of `options` is in a configuration. Raises UsageError as `kind` does."""
-    return kind(**chosen(options, kind.model_fields))
-
-
 # None is what the schedule takes by itself, and not what somebody asked for.
 _AS_THE_SCHEDULE_HAS_THEM: Final = (
     "schedule",
@@ -349,17 +265,6 @@ def annotate_config(options: AnnotateOptions, folder: RunFolder | None = None) -
     config = read_config(AnnotateConfig, cast("AnnotateOptions", values))
     config.check_effect(values)
     return config
-
-
-def read_policy(options: ImageOptions) -> PixelPolicy:
-    """What of `options` is about pixels. Raises UsageError."""
-    pixels = PixelPolicy()
-    return PixelPolicy(
-        options.get("max_side", pixels.max_side),
-        options.get("image_format", pixels.format),
-        options.get("jpeg_quality", pixels.jpeg_quality),
-        options.get("max_pixels", pixels.max_pixels),
-    )
 
 
 @dataclass(kw_only=True)

@@ -14,14 +14,15 @@ from typing import Final
 
 import orjson
 
-from uncanny.agents.annotate_context import answer_schema, asked_box_format, system_text
+from uncanny.agents.annotate_context import answer_schema, system_text
+from uncanny.agents.boxes import asked_box_format
 from uncanny.agents.config import AnnotateConfig
 from uncanny.agents.steps import ROLES, InView, ListStep, Step
 from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import image_tokens, least_cached, text_tokens
 from uncanny.images import PixelPolicy
 from uncanny.images.crops import LEAST_SIDE
 from uncanny.models.registry import ModelId
+from uncanny.models.tokens import image_tokens, least_cached, text_tokens
 from uncanny.prompts import PromptSet
 from uncanny.runs.config import ModelOptions
 from uncanny.runs.forecast import CACHED_PREFIX, Usage, UsageCounter, total_usage
@@ -104,7 +105,8 @@ class Plan:
             counts[model].add(images * number, text, step.answer.tokens(view))
             if step.sees_image:
                 counts[model].add_images(images * number, _mean_tokens(model, sizes))
-                prefixes[model, schema] += number
+                if not step.alone:
+                    prefixes[model, schema] += number
             if step.parts:
                 part = image_tokens(str(model), LEAST_SIDE, LEAST_SIDE)
                 counts[model].add_images(images * number * step.parts, part)

@@ -15,7 +15,7 @@ from typing import Unpack
 from uncanny.agents.config import AnnotateConfig
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import StoppedError, UsageError
-from uncanny.eval.annotate.run import AnnotateOptions, AnnotateTask, annotate_config, read_policy
+from uncanny.eval.annotate.run import AnnotateOptions, AnnotateTask, annotate_config
 from uncanny.eval.audit.data.aggregate import MOST_WORST
 from uncanny.eval.audit.data.load import load_generators, provenances
 from uncanny.eval.audit.score.result import AuditResult
@@ -29,6 +29,7 @@ from uncanny.prompts import PromptSet
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder, copy_into
 from uncanny.runs.config import ModelOptions, RunOptions, check_options, read_limits, read_models
+from uncanny.runs.image_options import read_policy
 from uncanny.runs.progress import what_is_left
 from uncanny.runs.resume import prompts_of
 from uncanny.runs.run import run_with

@@ -51,6 +51,10 @@ _THREADS = 4
 _SHOWN_BY_BROWSERS = frozenset({".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".avif"})
 
 
+# Rings of corners, x and y.
+Outline = tuple[tuple[tuple[float, float], ...], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Shot:
     """A file to be shown; with `sha256` only if it has these bytes, and with "" never.
@@ -82,8 +86,9 @@ class Layer:
 class Mark:
     """Something said of a picture: `name` stands at the `box`, and beside the picture with `text`.
 
-    `box` is in pixels of the image file as seen upright, None where the place is not known. `severity` is
-    0–100, 100 fully realistic. `group` is whose it is, where marks of several are shown together.
+    `box` is in pixels of the image file as seen upright, None where the place is not known. `outline` are
+    rings of corners within it, drawn in its place. `severity` is 0–100, 100 fully realistic. `group` is whose
+    it is, where marks of several are shown together.
     """
 
     name: str
@@ -91,6 +96,7 @@ class Mark:
     severity: int | None = None
     text: str = ""
     group: str = ""
+    outline: Outline = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +302,11 @@ def _size(view: View, thumb: str | None) -> tuple[int, int] | None:
 
 def _entry(view: View, layers: Sequence[Mapping[str, Any]], size: tuple[int, int] | None) -> dict[str, Any]:
     width, height = size or (None, None)
-    marks = [asdict(mark) for mark in view.marks]
+    marks = [_without_empty_outline(asdict(mark)) for mark in view.marks]
     shape = {"width": width, "height": height}
     lists = {"layers": list(layers), "marks": marks, "hidden": view.hidden, "groups": view.groups}
     return {"title": view.title, **shape, **lists}
+
+
+def _without_empty_outline(mark: dict[str, Any]) -> dict[str, Any]:
+    return mark if mark["outline"] else {key: value for key, value in mark.items() if key != "outline"}

@@ -6,16 +6,18 @@ A file with one bad line is not read in part: whoever wrote it learns of everyth
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Protocol, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
 from uncanny.errors import Problem, UsageError
 from uncanny.wording import shown
 
 T = TypeVar("T", bound=BaseModel)
+NonEmpty = Annotated[str, StringConstraints(min_length=1)]
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 _SHOWN = 80
@@ -79,3 +81,30 @@ def _id_of(line: bytes) -> str | None:
         return None
     name = record.get("id") if isinstance(record, dict) else None
     return name if isinstance(name, str) else None
+
+
+class HasId(Protocol):
+    """What is called by an id of its own."""
+
+    @property
+    def id(self) -> str: ...
+
+
+WithId = TypeVar("WithId", bound=HasId)
+
+
+def repeated_ids(lines: Sequence[tuple[int | None, WithId]], advice: str) -> list[Problem]:
+    """A problem for every record whose id another one had before; lines are None where no file has them."""
+    seen: dict[str, int | None] = {}
+    problems = []
+    for line, record in lines:
+        if record.id in seen:
+            before = seen[record.id]
+            where = "" if before is None else f", at line {before}"
+            problems.append(Problem(record.id, "id", f"the id was used before{where}; {advice}", line=line))
+        seen.setdefault(record.id, line)
+    return problems
+
+
+def by_line(problem: Problem) -> int:
+    return problem.line or 0

@@ -22,7 +22,13 @@ Published = Literal[
     "semantic_scores",
 ]
 
-CAVEATS: Mapping[Literal["semantic_scores", "inpainting_scores", "generator_audit"], str] = {
+CAVEATS: Mapping[
+    Literal["artifact_scores", "edit_scores", "semantic_scores", "inpainting_scores", "generator_audit"], str
+] = {
+    "artifact_scores": (
+        "Published rows are about the authors' test images, and models there were asked with the authors' "
+        "texts. uncanny asks with texts of its own: rows differ in more than the model."
+    ),
     "semantic_scores": (
         "Published models were asked with the authors' texts about the authors' test images. uncanny asks "
         "with texts of its own, and about the source in a conversation unless it is told otherwise: rows "
@@ -35,6 +41,10 @@ CAVEATS: Mapping[Literal["semantic_scores", "inpainting_scores", "generator_audi
     "generator_audit": (
         "Published generators were judged by other assessors, asked with the authors' texts, on images of "
         "other prompts, and uncanny asks with texts of its own."
+    ),
+    "edit_scores": (
+        "Published detectors were run with their own settings on the authors' evaluation set, which holds "
+        "more edits than real images, on which precision depends: for orientation only."
     ),
 }
 

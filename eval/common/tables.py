@@ -6,12 +6,13 @@ show what a command prints.
 
 from __future__ import annotations
 
+import csv
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from markupsafe import Markup
 
@@ -101,6 +102,32 @@ class TableResult(ABC):
 
     def _repr_html_(self) -> str:
         return "".join(table.html() for table in self.tables())
+
+
+class RowsResult(TableResult):
+    """A result that is rows, too, one a figure: as text for other programs and as a data frame.
+
+    `columns` are the keys of a row; what a row has not, or has as None, was not measured.
+    """
+
+    __slots__ = ()
+    columns: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def rows(self) -> Iterator[Mapping[str, object]]:
+        """The rows, by `columns`."""
+
+    def to_csv(self) -> str:
+        """`rows` with a head line, in full precision; a cell without a measured value is empty."""
+        text = io.StringIO()
+        table = csv.DictWriter(text, self.columns, restval="", lineterminator="\n")
+        table.writeheader()
+        table.writerows(self.rows())
+        return text.getvalue()
+
+    def to_pandas(self) -> DataFrame:
+        """`rows` as a data frame. Raises UsageError where pandas is not installed (the extra `frames`)."""
+        return data_frame(self.columns, self.rows())
 
 
 def data_frame(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> DataFrame:

@@ -13,7 +13,6 @@ from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.image_files import Entry, read_bytes, repeated_images, take_apart
 from uncanny.eval.common.matching import pair_images
-from uncanny.records.run_folder import copy_into
 from uncanny.runs.inputs import ImageFile
 from uncanny.schema import Detection, Source
 from uncanny.wording import shown
@@ -49,33 +48,6 @@ def _folders(file: Path, paths: Sequence[Path]) -> tuple[str, ...]:
 
 # A file, the word `scenes`, or sources by image.
 Truth = str | PathLike[str] | Mapping[str, Source | None]
-
-
-@dataclass(frozen=True, slots=True)
-class NamedImages:
-    """Where the images are, and the truth about them where their name says it."""
-
-    paths: tuple[Path, ...]
-    truth: str | None
-
-
-def name_images(paths: Sequence[Path], run: Path | None, *, copy: bool) -> NamedImages:
-    """The paths; the bundled scenes, called `scenes`, are copied into `run`, unless `copy` is False.
-
-    They are then those of an earlier copy in `run`, or else the package's own. Raises UsageError where they
-    cannot be copied, or stand beside other paths.
-    """
-    bundled = [path for path in paths if str(path) == SCENES and not path.exists()]
-    if not bundled:
-        return NamedImages(tuple(paths), None)
-    if len(bundled) < len(paths):
-        raise UsageError("The bundled scenes do not go with other images", remedy="Make two runs of it.")
-    folder = (run or Path()) / "images"
-    if not copy or run is None:
-        copied = run is not None and folder.is_dir()
-        return NamedImages((folder if copied else scenes()[0].image_path.parent,), SCENES)
-    copy_into(folder, (scene.image_path for scene in scenes()))
-    return NamedImages((folder,), SCENES)
 
 
 _REMEDY = 'Write lines like {"image": "a.png", "source": "generated"}; the source may be null.'

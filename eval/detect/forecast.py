@@ -10,12 +10,13 @@ from typing import Unpack
 from uncanny.agents.config import DetectConfig
 from uncanny.agents.source_detector import DESCRIBE, JUDGE, LIST
 from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import image_tokens, least_cached, text_tokens
-from uncanny.eval.annotate.run import Images, image_run, read_config
-from uncanny.eval.detect.data import Truth, name_images
+from uncanny.eval.common.named_images import name_images
+from uncanny.eval.detect.data import Truth
 from uncanny.eval.detect.run import DetectOptions, DetectTask, check_truth
+from uncanny.models.tokens import image_tokens, least_cached, text_tokens
 from uncanny.prompts import PromptSet
 from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
+from uncanny.runs.image_options import Images, image_run, read_config
 from uncanny.runs.resume import prompts_of
 from uncanny.schema import Detection
 from uncanny.wording import cost, count
@@ -95,7 +96,7 @@ def forecast_task(task: DetectTask) -> DetectForecast:
     Raises UsageError.
     """
     prices = PriceTable.load(task.models.prices)
-    images = pending_images(task, Detection)
+    images = pending_images(task)
     model = task.models.roles.get("detector", task.models.model)
     image = image_tokens(str(model), *images.size)
     texts = prompts_of(task.folder, task.prompts)

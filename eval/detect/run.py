@@ -16,15 +16,17 @@ from uncanny.agents.source_detector import ROLES
 from uncanny.client.calls import usage
 from uncanny.demo.scenes import SCENES
 from uncanny.errors import UsageError
-from uncanny.eval.annotate.run import AnnotateRun, ImageOptions, Images, image_run, read_config
+from uncanny.eval.annotate.run import AnnotateRun
+from uncanny.eval.common.named_images import name_images
 from uncanny.eval.common.run_result import Records
-from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, name_images, of_scenes
+from uncanny.eval.detect.data import SourceTruth, Truth, find_truth, of_scenes
 from uncanny.eval.metrics.detection import JUDGED, Judged
 from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_callback, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
 from uncanny.runs.config import AskOptions
+from uncanny.runs.image_options import ImageOptions, Images, image_run, read_config
 from uncanny.runs.image_task import ImageTask, other_models, sent_image
 from uncanny.runs.inputs import ImageFile
 from uncanny.runs.run import run_with

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.eval.common.tables import MISSING, RowsResult, Table
 from uncanny.eval.detect.data import SourceTruth
 from uncanny.eval.metrics.detection import JUDGED, SOURCES, Accuracy, accuracy
 from uncanny.schema import Detection
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 COLUMNS = ("source", *JUDGED, "precision", "recall", "f1")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DetectScore(TableResult):
+class DetectScore(RowsResult):
     """How well a run tells generated images from real ones.
 
     `scored` is over images with an answer and a known source: `scored.accuracy`, 0 to 1, higher is better,
@@ -30,6 +27,8 @@ class DetectScore(TableResult):
     `without_truth` those with an answer whose source is not known, `missing` images of the run that have no
     record yet, None where it is not known. None of them is in any score.
     """
+
+    columns: ClassVar = COLUMNS
 
     scored: Accuracy
     truth: SourceTruth
@@ -74,10 +73,6 @@ class DetectScore(TableResult):
                 "recall": self.scored.recall(source),
                 "f1": self.scored.f1(source),
             }
-
-    def to_pandas(self) -> DataFrame:
-        """The rows as a data frame. Raises UsageError where pandas is not installed."""
-        return data_frame(COLUMNS, self.rows())
 
     def tables(self) -> tuple[Table, ...]:
         """A line a class, in percent, and the accuracy below."""

@@ -14,7 +14,6 @@ from typing import Any, Final, cast
 
 import orjson
 
-from uncanny.client.tokens import text_tokens
 from uncanny.errors import UsageError
 from uncanny.eval.common.runs import ReadRun, open_annotations
 from uncanny.eval.common.tables import MISSING, Table, TableResult
@@ -22,6 +21,7 @@ from uncanny.eval.export.data import ExportImage, LeftOut, Selection, export_ima
 from uncanny.eval.export.formats import FORMATS, FormatName
 from uncanny.eval.export.writer import IMAGES, ChatForm, ExportJob, FormatWriter, Pictures, check_fraction
 from uncanny.eval.metrics.agreement import Agreement
+from uncanny.models.tokens import text_tokens
 from uncanny.parameters import check_needed, check_parameters
 from uncanny.records.jsonl import LinesByImage, write_atomically
 from uncanny.records.reviews import ReviewLog

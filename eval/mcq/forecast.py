@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import image_tokens, text_tokens
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.texts import question_text, system_text
 from uncanny.eval.mcq.run import McqConfig, McqOptions, McqTask
 from uncanny.images import stored_size
+from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import check_options, read_limits, read_models, read_sampling

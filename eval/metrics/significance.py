@@ -1,5 +1,7 @@
 """Tests of what could be chance: McNemar's test of two models, agreement of two rankings, position bias.
 
+How two answers hang together in a table of counts is in `association.py`.
+
 Sources: Q. McNemar, *Note on the sampling error of the difference between correlated proportions or
 percentages*, Psychometrika 12, 1947, here in its exact form; C. Spearman, 1904, and M. Kendall, 1945 (tau-b);
 C. J. Clopper and E. S. Pearson, *The use of confidence or fiducial limits*, Biometrika 26, 1934.

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, TypeVar
+from typing import Literal
 
 import orjson
-from pydantic import StringConstraints
 
 from uncanny.demo.scenes import SCENES, scenes
-from uncanny.errors import ItemsError, Problem, UsageError
-from uncanny.eval.common.problems import parse_records
-from uncanny.images import SkippedInputs, discover, display_path
+from uncanny.errors import ItemsError, UsageError
+from uncanny.eval.common.pair_folders import paired_files
+from uncanny.eval.common.problems import NonEmpty, by_line, parse_records, repeated_ids
+from uncanny.images import SkippedInputs
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
@@ -28,8 +28,6 @@ from uncanny.wording import counted, harmless, option
 
 PAIR_FILE = "pairs.jsonl"
 _PAIRS = "Pairs are a file, a folder, the word `scenes` or uncanny.realism.PairFiles records"
-
-NonEmpty = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Pair(Record):
@@ -161,28 +159,9 @@ def folder_pairs(original: Path, edited: Path) -> PairSet:
     any. An original may also lie outside that folder, so that it serves several groups. A name that only
     one of the folders has is a pair with a missing side. Raises what `load` raises.
     """
-    for folder in (original, edited):
-        if not folder.is_dir():
-            raise UsageError(
-                f"{folder} is no folder",
-                remedy="Give a pair file, a folder with original/ and edited/ in it, or both with "
-                f"{option('original')} and {option('edited')}.",
-            )
-    (originals, beside_originals), (edits, beside_edits) = _images(original), _images(edited)
-    pairs: list[PairFiles] = []
-    used: set[str] = set()
-    for key, file in edits.items():
-        match = next((name for name in (key, *_outside(key)) if name in originals), None)
-        used.add(match or key)
-        source = original / f"{key}{file.suffix}" if match is None else originals[match]
-        pairs.append(PairFiles(key, source, file, _folder_of(key)))
-    for key, file in originals.items():
-        if key not in used:
-            pairs.append(PairFiles(key, file, edited / f"{key}{file.suffix}", _folder_of(key)))
-    if not pairs:
-        raise UsageError(f"No images in {original} and {edited}")
-    ordered = sorted(pairs, key=lambda pair: pair.id)
-    return PairSet(tuple(ordered), (original, edited), beside_originals + beside_edits)
+    files, skipped = paired_files(original, edited)
+    pairs = (PairFiles(each.key, each.original, each.edited, each.folder) for each in files)
+    return PairSet(tuple(pairs), (original, edited), skipped)
 
 
 def scene_pairs() -> PairSet:
@@ -251,60 +230,3 @@ def _pairs_of_program(pairs: Sequence[PairFiles]) -> PairSet:
         for pair in pairs
     )
     return PairSet(tuple(files))
-
-
-class HasId(Protocol):
-    """What is called by an id of its own."""
-
-    @property
-    def id(self) -> str: ...
-
-
-WithId = TypeVar("WithId", bound=HasId)
-
-
-def repeated_ids(lines: Sequence[tuple[int | None, WithId]], advice: str) -> list[Problem]:
-    """A problem for every record whose id another one had before; lines are None where no file has them."""
-    seen: dict[str, int | None] = {}
-    problems = []
-    for line, record in lines:
-        if record.id in seen:
-            before = seen[record.id]
-            where = "" if before is None else f", at line {before}"
-            problems.append(Problem(record.id, "id", f"the id was used before{where}; {advice}", line=line))
-        seen.setdefault(record.id, line)
-    return problems
-
-
-def by_line(problem: Problem) -> int:
-    return problem.line or 0
-
-
-def _images(folder: Path) -> tuple[Mapping[str, Path], SkippedInputs]:
-    """Image files by their path within the folder, without suffix, and what else is there.
-
-    Raises ItemsError where two share a name.
-    """
-    inputs = discover([folder])
-    images: dict[str, Path] = {}
-    problems: list[Problem] = []
-    for file in inputs.files:
-        key = display_path(file.relative_to(folder).with_suffix(""))
-        if key in images:
-            message = f"{images[key].name} and {file.name} have the same name; keep one of them"
-            problems.append(Problem(key, None, message))
-        images.setdefault(key, file)
-    if problems:
-        raise ItemsError(str(folder), problems)
-    return images, inputs.skipped
-
-
-def _outside(key: str) -> Iterator[str]:
-    _, slash, rest = key.partition("/")
-    while slash:
-        yield rest
-        _, slash, rest = rest.partition("/")
-
-
-def _folder_of(key: str) -> str | None:
-    return key.rpartition("/")[0] or None

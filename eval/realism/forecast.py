@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from uncanny.client.prices import PriceTable
-from uncanny.client.tokens import image_tokens, text_tokens
 from uncanny.eval.realism.data import PairSource, load, pairs_of_run
 from uncanny.eval.realism.run import RealismConfig, RealismOptions, RealismTask
 from uncanny.images import stored_size
+from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.prompts.folders import read_prompts
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import check_options, read_limits, read_models, read_sampling

@@ -18,10 +18,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from uncanny.errors import ItemsError, UsageError
 from uncanny.eval.common.estimates import Share, interval_json
-from uncanny.eval.common.problems import parse_records
+from uncanny.eval.common.problems import NonEmpty, parse_records
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Ratio, ratio_intervals, share_intervals
-from uncanny.eval.realism.data import NonEmpty
 from uncanny.eval.realism.verdicts import Verdict
 from uncanny.parameters import check_records
 from uncanny.schema import Record

@@ -17,11 +17,11 @@ from jinja2 import Environment
 
 from uncanny.agents.realism_judge import CheckName
 from uncanny.errors import UncannyError
+from uncanny.eval.common.difference import AMPLIFIED, difference
 from uncanny.eval.common.estimates import interval_words, p_words
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import Layer, PageViews, PicturesMode, Shot, Shown, View
 from uncanny.eval.common.published import CAVEATS
-from uncanny.eval.realism.difference import AMPLIFIED, difference
 from uncanny.eval.realism.humans import HUMAN_LABELS, published_humans
 from uncanny.eval.realism.plots import label_plot, plot_rows, position_plot
 from uncanny.eval.realism.result import CASE_WORDS, RealismScore, SetScore
@@ -89,7 +89,7 @@ def _about(score: RealismScore) -> dict[str, Any]:
 @cache
 def _environment() -> Environment:
     filters: dict[str, Callable[..., Any]] = {"p": p_words, "ends": interval_words}
-    environment = score_page("uncanny.eval.realism", ("realism.css",), filters)
+    environment = score_page("uncanny.eval.realism", ("pairs.css", "realism.css"), filters)
     environment.globals |= {
         "all_cases": CASE_WORDS,
         "human_labels": HUMAN_LABELS,

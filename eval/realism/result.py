@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.published import CAVEATS
-from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.eval.common.tables import MISSING, RowsResult, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.significance import PositionBias
@@ -26,8 +24,6 @@ from uncanny.schema import stand_ins
 from uncanny.wording import either
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from uncanny.eval.common.pictures import PicturesMode
 
 Place = Literal["first", "second", "both"]
@@ -150,12 +146,14 @@ class SetScore:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RealismScore(TableResult):
+class RealismScore(RowsResult):
     """All sets side by side, by name, in the order given; `score[name]` is one of them.
 
     `resamples` and `seed` are what the intervals were made with; 0 resamples is none. `published` shows the
     published scores of people beside those here, in tables and on the page.
     """
+
+    columns: ClassVar = COLUMNS
 
     sets: Mapping[str, SetScore]
     resamples: int
@@ -197,18 +195,6 @@ class RealismScore(TableResult):
                     chosen = {"count": getattr(bias, place), "out_of": bias.checks}
                     yield {**row, "table": "position", "name": place, "value": bias.share(place), **chosen}
                 yield {**row, "table": "position", "name": "p_value", "value": bias.p_value}
-
-    def to_csv(self) -> str:
-        """The rows, as `uncanny realism score --csv` writes them; what was not measured is empty."""
-        out = io.StringIO()
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows())
-        return out.getvalue()
-
-    def to_pandas(self) -> DataFrame:
-        """The rows as a data frame. Raises UsageError where pandas is not installed."""
-        return data_frame(COLUMNS, self.rows())
 
     def report(
         self,

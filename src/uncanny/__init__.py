@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from uncanny import artifacts as artifacts
+    from uncanny import edits as edits
     from uncanny import errors as errors
     from uncanny import mcq as mcq
     from uncanny import realism as realism
@@ -90,7 +92,7 @@ def lazy_names(
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "uncanny": "errors mcq realism semantic",
+        "uncanny": "artifacts edits errors mcq realism semantic",
         "uncanny.agents": "AnnotateConfig",
         "uncanny.client.calls": "CallRecord",
         "uncanny.errors": "UncannyError",

@@ -7,7 +7,7 @@ door, in words: else it would be a TypeError from deep inside, or, as `cache="no
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
@@ -61,6 +61,9 @@ _KINDS: Mapping[str, Kind] = {
     "top_p": _NUMBER,
     "max_output_tokens": _NEEDED_NUMBER,
     "control": _YES_OR_NO,
+    "joint": _YES_OR_NO,
+    "likelihood": _YES_OR_NO,
+    "show_images": _YES_OR_NO,
     "schedule": _TEXT,
     "repeats": _WHOLE_NUMBER,
     "max_objects": _WHOLE_NUMBER,
@@ -79,6 +82,7 @@ _KINDS: Mapping[str, Kind] = {
     "folder": _PATH,
     "original": _PATH,
     "edited": _PATH,
+    "masks": _PATH,
     "name": _TEXT,
     "max_side": _WHOLE_NUMBER,
     "jpeg_quality": _NEEDED_NUMBER,
@@ -98,6 +102,8 @@ _KINDS: Mapping[str, Kind] = {
     "pair_by": _TEXT,
     "allow_mixed": _YES_OR_NO,
     "published": _YES_OR_NO,
+    "preserved": _YES_OR_NO,
+    "resize_maps": _YES_OR_NO,
     "baselines": _YES_OR_NO,
     "require_complete": _YES_OR_NO,
     "backbone": _PATH,
@@ -152,6 +158,20 @@ def _check_text(name: str, text: str) -> None:
         )
 
 
+def check_choices(name: str, value: object, known: Sequence[T]) -> tuple[T, ...]:
+    """Those of `known` that are in `value`, a list of some of them, each once and in the order of `known`.
+
+    Raises UsageError that names the parameter, for anything else and for none.
+    """
+    wrong: list[object] = [value]
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        wrong = [each for each in value if each not in known]
+    if wrong or not value:
+        what = f"must be a list of some of these, not {shown(value)}" if wrong else "names none"
+        raise UsageError(f"{option(name)} {what}", remedy=f"There are {', '.join(map(str, known))}.")
+    return tuple(each for each in known if each in cast("Sequence[object]", value))
+
+
 def check_needed(**values: object) -> None:
     """`check_parameters` for what must be there: a name is no path, and neither is None."""
     for name, value in values.items():
@@ -180,6 +200,12 @@ def check_callback(name: str, value: object, arguments: int = 1) -> None:
         raise UsageError(
             f"{option(name)} is called with {number}, and {shown(value)} takes others"
         ) from error
+
+
+def check_kind(name: str, value: object, kind: type) -> None:
+    """Raises UsageError where `value` is neither None nor a `kind`."""
+    if value is not None and not isinstance(value, kind):
+        raise UsageError(f"{option(name)} must be {kind.__name__}, not {shown(value)}")
 
 
 def check_records(values: Iterable[T], kinds: type | tuple[type, ...], *, what: str) -> tuple[T, ...]:

@@ -31,6 +31,12 @@ Kind = Literal[
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
+# What sort of artifact a region shows, from its surface to what one has to know (X-AIGD, figure 1).
+ArtifactCategory = Literal[
+    "textures", "edges_shapes", "symbols", "color", "semantics", "commonsense", "physics"
+]
+ARTIFACT_CATEGORIES: tuple[ArtifactCategory, ...] = get_args(ArtifactCategory)
+
 # Figures beyond these are no measurements, whoever reports them; their sums stay within 64 bits.
 MOST_COUNTED = 10**15
 MOST_USD = 1e9

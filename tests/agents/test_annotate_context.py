@@ -171,6 +171,23 @@ async def test_a_part_is_enlarged_where_two_answers_agree(file: Path, scan: list
     assert [row["findings"] for row in shown] == ([[1, 2]] if parts else [])
 
 
+@pytest.mark.parametrize(
+    ("model", "side"),
+    [
+        ("demo", 900),  # of 600 pixels, which are seen as 600, one and a half times
+        ("anthropic/claude-sonnet-4-5", 600),  # sees 271 of them
+    ],
+)
+async def test_a_part_is_as_large_as_what_its_model_sees_asks_for(
+    tmp_path: Path, model: str, side: int
+) -> None:
+    path = tmp_path / "large.png"
+    Image.new("RGB", (2400, 2400), "white").save(path)
+    whole = replace(context(model, (2400, 2400)), source=path)
+    (part,) = await whole.enlarged([(1000, 1000, 1100, 1100)], "AnomalyIntegrator")
+    assert (part.width, part.height) == (side, side)
+
+
 async def test_at_most_four_parts_are_shown_the_smallest_first(file: Path) -> None:
     boxes = [[100 * n, 100 * n, 100 * n + 20 + n, 100 * n + 20 + n] for n in range(1, 8)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from inspect import signature
 from pathlib import Path
+from typing import get_args
 
 import click
 import pytest
@@ -12,7 +13,10 @@ import pytest
 import uncanny as package
 from tests.runs.e2e import check_no_traceback, uncanny, uncanny_here
 from uncanny import cli, errors
-from uncanny.schema import StepError
+from uncanny.answers import captions
+from uncanny.cli import artifacts, edits_writing
+from uncanny.eval.edits.run.prompts import Mode
+from uncanny.schema import ARTIFACT_CATEGORIES, StepError
 
 
 def kinds(base: type[errors.UncannyError] = errors.UncannyError) -> Iterator[type[errors.UncannyError]]:
@@ -81,7 +85,7 @@ def test_wrong_words_are_exit_code_2(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["anotate"], ["No such command 'anotate'", "Did you mean annotate?"]),
+        (["anotate"], ["No such command 'anotate'", "Did you mean annotate or artifacts?"]),
         (["mcq", "rn"], ["No such command 'rn'", "Did you mean run?"]),
         (["zzz"], ["There are demo, annotate, detect"]),
         (["annotate", "x", "--modle", "demo"], ["No such option '--modle'", "--model"]),
@@ -139,3 +143,10 @@ def test_demo_finishes_with_a_report(tmp_path: Path) -> None:
 def test_report_of_what_is_no_run(tmp_path: Path) -> None:
     done = uncanny_here("report", tmp_path)
     assert (done.code, done.out, len(done.told.splitlines())) == (2, "", 1)
+
+
+def test_words_that_commands_list_themselves_are_those_of_the_code() -> None:
+    assert artifacts.CATEGORIES == ARTIFACT_CATEGORIES
+    assert get_args(captions.TextKind) == edits_writing.KINDS
+    assert edits_writing.MAGNITUDES == captions.MAGNITUDES
+    assert get_args(Mode) == edits_writing.MODES

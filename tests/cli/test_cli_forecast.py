@@ -18,6 +18,8 @@ FORECASTS: dict[str, Callable[..., Forecast]] = {
     "detect": uncanny.detect_forecast,
     "mcq run": uncanny.mcq.forecast,
     "realism run": uncanny.realism.forecast,
+    "artifacts run": uncanny.artifacts.forecast,
+    "edits prompts": uncanny.edits.prompts_forecast,
 }
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uncanny.client.tokens import image_tokens, input_tokens, text_tokens
 from uncanny.models.base import Detail, Message, ModelRequest, Sampling, encode_image
+from uncanny.models.tokens import image_tokens, input_tokens, text_tokens
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from tests.client.scripted import make_request, picture
 from uncanny.agents.context import schema_of
 from uncanny.client.budget import worst_case
-from uncanny.client.tokens import image_tokens, input_tokens
 from uncanny.models.base import Sampling
+from uncanny.models.tokens import image_tokens, input_tokens
 from uncanny.prompts import prompt_set
 
 MODELS = ["openai/gpt-4o", "openai/gpt-5", "anthropic/claude-sonnet-4-5", "vllm/Qwen/Qwen3-VL-8B-Instruct"]

@@ -8,13 +8,15 @@ import orjson
 import pytest
 
 from tests.growth import check_linear
+from uncanny.answers.captions import MAGNITUDES
 from uncanny.demo.model import ANSWERERS
 from uncanny.demo.recognition import TASKS, RecognizedPrompt, Turn, prompt_patterns, recognize
 from uncanny.prompts import Prompt, PromptSet, prompt_set, prompt_sets
+from uncanny.schema import ARTIFACT_CATEGORIES
 
 ANNOTATE = prompt_set("annotate")
 SETS = [prompts for task in TASKS for prompts in prompt_sets(task)]
-NOT_ASKED = {"system", "relation_context", "open", "strict", "parts"}
+NOT_ASKED = {"system", "relation_context", "open", "strict", "parts", *ARTIFACT_CATEGORIES, *MAGNITUDES}
 REPAIRS = {"repair", "repair_text"}
 ASKED = [
     pytest.param(prompts, prompt, id=f"{prompts.id}/{prompt.name}")

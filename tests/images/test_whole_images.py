@@ -18,7 +18,7 @@ from PIL import Image
 
 from tests.images.odd_files import encoded, picture
 from uncanny.images import PixelPolicy
-from uncanny.images.decode import _PixelLimit, check_png_rows, check_whole, decode, read_header
+from uncanny.images.decode import PixelLimit, check_png_rows, check_whole, decode, read_header
 
 MOST = PixelPolicy().max_pixels
 CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
@@ -146,7 +146,7 @@ class Watched:
     """Threads that hold pixels of a limit, and the most they ever held together."""
 
     def __init__(self, most: int) -> None:
-        self.limit, self.most, self.now, self.alone = _PixelLimit(most), 0, 0, True
+        self.limit, self.most, self.now, self.alone = PixelLimit(most), 0, 0, True
         self.lock, self.order = threading.Lock(), list[int]()
 
     def work(self, pixels: int, number: int) -> None:
@@ -172,7 +172,7 @@ def test_pixels_of_all_threads_together_stay_below_the_limit() -> None:
 
 
 def test_a_picture_above_the_limit_goes_alone_and_in_its_turn() -> None:
-    limit, order = _PixelLimit(10), list[str]()
+    limit, order = PixelLimit(10), list[str]()
 
     def work(name: str, pixels: int) -> None:
         with limit.hold(pixels):
@@ -192,7 +192,7 @@ def test_a_picture_above_the_limit_goes_alone_and_in_its_turn() -> None:
 
 
 def test_a_limit_is_given_back_after_an_error() -> None:
-    limit = _PixelLimit(10)
+    limit = PixelLimit(10)
     with pytest.raises(ZeroDivisionError), limit.hold(10):
         raise ZeroDivisionError
     with limit.hold(10):

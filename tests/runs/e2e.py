@@ -202,11 +202,11 @@ def edit_answers(folder: Path, change: Callable[[dict[str, Any]], object]) -> No
     asyncio.run(edit())
 
 
-def pictures(folder: Path, number: int, first: int = 0) -> Path:
+def pictures(folder: Path, number: int, first: int = 0, size: tuple[int, int] = (32, 24)) -> Path:
     """`number` small PNG files, each different, `p00.png` and so on."""
     folder.mkdir(parents=True, exist_ok=True)
     for index in range(first, first + number):
-        picture = Image.new("RGB", (32, 24), (index % 256, 90, 160))
+        picture = Image.new("RGB", size, (index % 256, 90, 160))
         picture.putpixel((index % 32, index % 24), (255, 255, index % 256))
         picture.save(folder / f"p{index:02d}.png")
     return folder

@@ -22,6 +22,9 @@ RUNS: dict[str, tuple[str, str]] = {
     "detect": ("detect", "annotations.jsonl"),
     "mcq run": ("mcq", "answers.jsonl"),
     "realism run": ("realism", "verdicts.jsonl"),
+    "artifacts run": ("artifacts", "artifacts.jsonl"),
+    "edits perturb": ("edits", "perturbations.jsonl"),
+    "edits prompts": ("edits", "prompts.jsonl"),
 }
 
 

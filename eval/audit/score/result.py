@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uncanny.eval.audit.data.aggregate import AuditedImage, NameCount
 from uncanny.eval.audit.score import tables
 from uncanny.eval.common.alike import Mismatch, Provenance
 from uncanny.eval.common.estimates import Estimate, interval_json
 from uncanny.eval.common.sources import LeftOut, SourceKind
-from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.audit import METRICS, RANKED, Metric
 from uncanny.parameters import check_needed
 from uncanny.records.run_folder import Unfinished
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from uncanny.eval.audit.data.prompts import PromptRows
     from uncanny.eval.common.pictures import PicturesMode
 
@@ -282,7 +278,7 @@ class PublishedTable:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AuditResult(TableResult):
+class AuditResult(RowsResult):
     """A whole audit. Lower is better, 0 is flawless.
 
     `against` is the same generators by a second assessor, and `agreement` compares the two. `pair_by` is
@@ -291,6 +287,8 @@ class AuditResult(TableResult):
 
     It prints as a table, and shows as one in a notebook; `result[name]` is a generator's score.
     """
+
+    columns: ClassVar = COLUMNS
 
     leaderboard: Leaderboard
     resamples: int
@@ -340,21 +338,6 @@ class AuditResult(TableResult):
             yield from leaderboard.rows()
         for row in () if self.published is None else self.published.rows:
             yield {"source": "published", **asdict(row)}
-
-    def to_csv(self) -> str:
-        """What `uncanny audit --csv` prints: `rows` with a head line, in full precision.
-
-        A cell without a measured value is empty.
-        """
-        text = io.StringIO()
-        table = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-        table.writeheader()
-        table.writerows(self.rows())
-        return text.getvalue()
-
-    def to_pandas(self) -> DataFrame:
-        """`rows` as a data frame. Raises UsageError where pandas is not installed (the extra `frames`)."""
-        return data_frame(COLUMNS, self.rows())
 
     def tables(self) -> tuple[Table, ...]:
         return tables.audit_tables(self)

@@ -175,8 +175,10 @@ const chosen = (mark) => (mark.n === look.chosen ? " chosen" : "");
 function drawBoxes() {
   on.boxes.setAttribute("aria-pressed", look.boxes);
   on.drawn.replaceChildren(...drawnMarks().map((mark) => {
-    const [x, y, right, bottom] = mark.box, size = { x, y, width: right - x, height: bottom - y };
-    return svg("g", { class: tone(mark) + chosen(mark) }, svg("rect", { ...size, class: "v-edge" }), svg("rect", { ...size, class: "v-line" }));
+    const [x, y, right, bottom] = mark.box, rings = mark.outline || [];
+    const d = rings.map((ring) => `M${ring.map((corner) => corner.join(" ")).join("L")}Z`).join("");
+    const [shape, size] = d ? ["path", { d }] : ["rect", { x, y, width: right - x, height: bottom - y }];
+    return svg("g", { class: tone(mark) + chosen(mark) }, svg(shape, { ...size, class: "v-edge" }), svg(shape, { ...size, class: "v-line" }));
   }));
   on.labels.replaceChildren(...drawnMarks().map((mark) => prose("div", `v-label ${tone(mark)}${chosen(mark)}`, mark.name)));
   if (look.width) placeLabels();

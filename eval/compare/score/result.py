@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from uncanny.eval.common.alike import Mismatch
 from uncanny.eval.common.estimates import Estimate, interval_json
 from uncanny.eval.common.matching import Rule
-from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.common.tables import RowsResult, Table, TableResult
 from uncanny.eval.compare.data import By, ComparedRun, ImagePair, PromptRule
 from uncanny.eval.compare.score import tables
 from uncanny.eval.compare.score.cost import MEASURED, Cost
@@ -23,8 +21,6 @@ from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.parameters import check_needed, check_parameters
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from uncanny.eval.common.pictures import PicturesMode
 
 Change = Literal["found_to_none", "none_to_found", "more", "fewer", "same"]
@@ -270,11 +266,13 @@ class Comparison(TableResult):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CompareResult(TableResult):
+class CompareResult(RowsResult):
     """One comparison for each run but the first, which all others are compared with.
 
     It prints as tables, and shows as such in a notebook.
     """
+
+    columns: ClassVar = COLUMNS
 
     comparisons: tuple[Comparison, ...]
     settings: Settings
@@ -293,18 +291,6 @@ class CompareResult(TableResult):
     def rows(self) -> Iterator[dict[str, object]]:
         for comparison in self.comparisons:
             yield from comparison.rows()
-
-    def to_csv(self) -> str:
-        """`rows` with a head line, in full precision; a cell without a measured value is empty."""
-        text = io.StringIO()
-        table = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
-        table.writeheader()
-        table.writerows(self.rows())
-        return text.getvalue()
-
-    def to_pandas(self) -> DataFrame:
-        """`rows` as a data frame. Raises UsageError where pandas is not installed (the extra `frames`)."""
-        return data_frame(COLUMNS, self.rows())
 
     def tables(self) -> tuple[Table, ...]:
         return tuple(table for comparison in self.comparisons for table in comparison.tables())

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.problems import of_validation
+from uncanny.eval.common.table_files import ImageFolder, columns, rows, table_files
 from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.items import Item, ItemSet, Split
 from uncanny.eval.mcq.data.load import ITEMS_FILE, write_items
@@ -35,7 +36,6 @@ from uncanny.eval.mcq.data.released_rows import (
     problem_of,
     text,
 )
-from uncanny.eval.mcq.data.table_files import ImageFolder, columns, rows, table_files
 from uncanny.parameters import check_needed
 from uncanny.wording import shown
 

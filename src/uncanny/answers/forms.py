@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, create_model
@@ -115,6 +115,15 @@ def make_form(
         wrapped=TypeAdapter(wrapped),
         by_label=by_label,
     )
+
+
+def with_box_key(form: ListForm[T], key: str) -> ListForm[T]:
+    """The form with its boxes asked for under `key`, as a model knows them."""
+    fields = tuple(
+        replace(each, key=None if key == each.name else key) if each.kind == "box" else each
+        for each in form.fields
+    )
+    return replace(form, fields=fields)
 
 
 _PARENTHESES = re.compile(r"[(（][^()（）]*[)）]")

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from uncanny.answers.boxes import BOX_FORMATS, BOX_KEYS, AnyBox, BoxFormatName, GivenBox
-from uncanny.answers.forms import MAX_NAMES, ItemField, ListForm, Names, make_form
+from uncanny.answers.forms import MAX_NAMES, ItemField, ListForm, Names, make_form, with_box_key
 from uncanny.answers.lists import InvalidItem, read_each, read_numbers, values_of
 from uncanny.errors import AnswerError
 from uncanny.schema import KINDS, Kind, Name, Severity, Text
@@ -189,13 +189,7 @@ def asked_in(form: ListForm[T], box: BoxFormatName) -> ListForm[T]:
 
 @cache
 def _asked_in(key: str, box: BoxFormatName) -> ListForm[Any]:
-    form = next(form for form in PACKED_FORMS if form.key == key)
-    name = BOX_FORMATS[box].key
-    fields = tuple(
-        replace(each, key=None if name == each.name else name) if each.kind == "box" else each
-        for each in form.fields
-    )
-    return replace(form, fields=fields)
+    return with_box_key(next(form for form in PACKED_FORMS if form.key == key), BOX_FORMATS[box].key)
 
 
 def given_by(item: T, model: str) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import click
 
@@ -40,8 +40,8 @@ from uncanny.errors import UsageError
 if TYPE_CHECKING:
     from uncanny.eval.annotate.run import AnnotateRun
     from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.run_result import RunResult
     from uncanny.runs.run import RunEnd
-    from uncanny.schema import Annotation
 
 MOST_SHOWN = 12
 
@@ -180,7 +180,14 @@ class AnnotateSummary:
         return [*shown, "", *failure_lines(heading, failures, total=failed, where=f", in {file}")]
 
 
-def place_of(record: Annotation, run: AnnotateRun, root: Path | None) -> str:
+class OfImage(Protocol):
+    """A record of a run over images, as far as it says which."""
+
+    @property
+    def image(self) -> str: ...
+
+
+def place_of(record: OfImage, run: RunResult[Any], root: Path | None) -> str:
     """Where the image of a record is for people; records name it from the run folder or the root."""
     return os.path.relpath((run.path if root is None else root) / record.image)
 

@@ -13,7 +13,7 @@ from uncanny.cli.options import (
     FOLDER,
     PATH,
     Real,
-    Whole,
+    backbone_options,
     force_option,
     json_file_option,
     no_page_option,
@@ -69,10 +69,7 @@ class CompareKeywords(TypedDict):
     show_default=True,
     help="How texts are compared. bertscore needs weights.",
 )
-@click.option("--backbone", help="Name or folder of BERTScore's model. [default: distilbert-base-uncased]")
-@click.option("--num-layers", type=Whole(1, 1_000), help="Layer of the backbone. [default: the usual one]")
-@click.option("--device", help="cpu, cuda, cuda:1, mps. [default: the fastest there is]")
-@click.option("--batch-tokens", type=Whole(1, 10**9), help="Tokens a forward pass. [default: by device]")
+@backbone_options
 @click.option(
     "--threshold",
     type=Real(0, 1, above=True),

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from uncanny.agents.config import Strictness
     from uncanny.agents.steps import ScheduleName
     from uncanny.answers.boxes import BoxFormatName
-    from uncanny.eval.annotate.run import AnnotateOptions, ImageOptions
+    from uncanny.eval.annotate.run import AnnotateOptions
     from uncanny.runs.config import AskOptions
+    from uncanny.runs.image_options import ImageOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 LONGEST_SHOWN = 40
@@ -232,6 +233,19 @@ model_options = together(_MODEL, _ASKING, json_option, quiet_option)
 models_options = together(_MODELS, _ASKING, json_option, quiet_option)
 
 
+# Of the model that BERTScore compares texts with.
+backbone_options = together(
+    click.option(
+        "--backbone", help="Name or folder of BERTScore's model. [default: distilbert-base-uncased]"
+    ),
+    click.option(
+        "--num-layers", type=Whole(1, 1_000), help="Layer of the backbone. [default: the usual one]"
+    ),
+    click.option("--device", help="cpu, cuda, cuda:1, mps. [default: the fastest there is]"),
+    click.option("--batch-tokens", type=Whole(1, 10**9), help="Tokens a forward pass. [default: by device]"),
+)
+
+
 def options_where_asked(when: str) -> Callable[[F], F]:
     """The same for a command that asks a model only at times, and whose `--json` is another one."""
     model = click.option("--model", "-m", metavar="PROVIDER/NAME", help=f"The model to ask, {when}.")
@@ -265,6 +279,12 @@ pixel_options = together(
         show_default=True,
         help="Larger images are not opened.",
     ),
+)
+box_format_option = click.option(
+    "--box-format",
+    type=click.Choice(BOX_FORMAT_NAMES),
+    default=None,
+    help="How models are asked for boxes.  [default: as each was trained, by its name]",
 )
 annotate_options = together(
     click.option(
@@ -308,12 +328,7 @@ annotate_options = together(
     click.option(
         "--language", default="English", show_default=True, help="Language of the answers, by its name."
     ),
-    click.option(
-        "--box-format",
-        type=click.Choice(BOX_FORMAT_NAMES),
-        default=None,
-        help="How models are asked for boxes.  [default: as each was trained, by its name]",
-    ),
+    box_format_option,
     sampling_options(temperature=0.3, top_p=0.95, max_output_tokens=2000),
     click.option(
         "--formatter-output-tokens",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from uncanny.prompts.folders import Protocol
 
 # As in `uncanny.prompts.folders`, which `--help` has no need of.
-_PROTOCOLS = ("packed", "annotate", "single", "detect", "mcq", "realism")
+_PROTOCOLS = ("packed", "annotate", "single", "detect", "mcq", "realism", "artifacts", "edits")
 
 
 @click.command("prompts", cls=Command)

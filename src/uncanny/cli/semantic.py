@@ -16,7 +16,7 @@ from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, name_and_path,
 from uncanny.cli.options import (
     PATH,
     Real,
-    Whole,
+    backbone_options,
     force_option,
     json_file_option,
     no_page_option,
@@ -75,10 +75,7 @@ class ScoreKeywords(TypedDict):
     show_default=True,
     help="How texts are compared. chrf needs no weights and compares with no published figure.",
 )
-@click.option("--backbone", help="Name or folder of BERTScore's model. [default: distilbert-base-uncased]")
-@click.option("--num-layers", type=Whole(1, 1_000), help="Layer of the backbone. [default: the usual one]")
-@click.option("--device", help="cpu, cuda, cuda:1, mps. [default: the fastest there is]")
-@click.option("--batch-tokens", type=Whole(1, 10**9), help="Tokens a forward pass. [default: by device]")
+@backbone_options
 @click.option("--keep-all", is_flag=True, help="Keep embeddings of predicted texts on disk too.")
 @click.option(
     "--thresholds",

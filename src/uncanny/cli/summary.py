@@ -6,15 +6,24 @@ A protocol's command puts these lines together with what is its own; `uncanny.cl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from uncanny.cli.terminal import cost, count, duration, share
 
 if TYPE_CHECKING:
     from uncanny.runs.run import RunEnd
-    from uncanny.schema import Annotation
+    from uncanny.schema import Status, StepError
 
 MOST_FAILURES = 10
+
+
+class FailedRecord(Protocol):
+    """What a record of any run over images says of its failures."""
+
+    @property
+    def status(self) -> Status: ...
+    @property
+    def errors(self) -> tuple[StepError, ...]: ...
 
 
 def status_line(label: str, end: RunEnd, *, zeros: bool = False) -> str:
@@ -89,12 +98,12 @@ def failure_lines(
     return [heading, *(f"  {failure}" for failure in failures[:MOST_FAILURES]), *more, ""]
 
 
-def failure_line(record: Annotation, place: str) -> str:
+def failure_line(record: FailedRecord, place: str) -> str:
     """Status and first error of a record in words; `place` is where its image is."""
     return f"{record.status:<10}  {_why(record, place)}"
 
 
-def _why(record: Annotation, place: str) -> str:
+def _why(record: FailedRecord, place: str) -> str:
     if not record.errors:
         return place
     first = record.errors[0]

@@ -9,10 +9,10 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 
-from uncanny.client.tokens import image_tokens
 from uncanny.client.waiting import Ticket, WaitingQueue
 from uncanny.errors import BudgetError
 from uncanny.models.base import ModelRequest, Tokens
+from uncanny.models.tokens import image_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from uncanny.schema import ArtifactCategory
+
 MistakeKind = Literal["misses", "invents", "mislocates", "misjudges", "overlooks-once", "names-twice"]
 MISTAKE_KINDS: tuple[MistakeKind, ...] = get_args(MistakeKind)
 
@@ -105,3 +107,22 @@ REALISM_MISTAKES: dict[str, dict[str, str]] = {
     "r05-spoon-through-glass": {"first": "Yes", "edited_first": "no verdict"},
 }
 """Edited scene → question → the wrong verdict given about it."""
+
+
+ARTIFACT_CATEGORY_MISTAKES: dict[str, ArtifactCategory] = {
+    "Wrong numerals on the clock": "symbols",
+    "Pier of the viaduct ends in the air": "physics",
+    "Ball hangs in the air": "physics",
+    "Two lemons grow into each other": "edges_shapes",
+}
+"""Anomaly, by its name → the wrong category it is located under; of the invented ones any is wrong."""
+
+ARTIFACT_BOX_MISTAKES: frozenset[str] = frozenset(
+    {
+        "Raised hand has six fingers",
+        "Front wheel is not joined to the bicycle",
+        "Ball hangs in the air",
+        "Two lemons grow into each other",
+    }
+)
+"""Anomalies whose box is that of the whole thing they are about."""

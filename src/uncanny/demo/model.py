@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from uncanny.demo import annotate, detect, mcq, packed, realism
+from uncanny.demo import annotate, artifacts, detect, edits, mcq, packed, realism
 from uncanny.demo.recognition import RecognizedPrompt, Turn, prompt_patterns, recognize
 from uncanny.demo.scenes import scenes
 from uncanny.demo.views import SYNTHETIC_MARK, View, known_view, overlay_view, synthetic_view
@@ -33,6 +33,8 @@ ANSWERERS: Final[Mapping[str, Mapping[str, Answerer]]] = {
     "detect": detect.ANSWERERS,
     "mcq": mcq.ANSWERERS,
     "realism": realism.ANSWERERS,
+    "artifacts": artifacts.ANSWERERS,
+    "edits": edits.ANSWERERS,
 }
 """Prompt set → prompt → who answers it."""
 
@@ -41,6 +43,7 @@ WITHOUT_IMAGE: Final = {
     ("annotate", "integrate_list"),
     ("packed", "format"),
     ("mcq", mcq.NO_IMAGE),
+    *(("edits", name) for name in edits.ANSWERERS),
 }
 """Prompts, with their sets, that are asked without an image."""
 

@@ -24,7 +24,7 @@ def perceive(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
     draft = 2 if prompt.name.endswith("2") else 1
     return {
         "objects": [
-            {"name": each.name, "description": each.description, **_box(prompt, each.place)}
+            {"name": each.name, "description": each.description, **box_as_asked(prompt, each.place)}
             for each in views[0].objects
             if each.listed_in(draft)
         ]
@@ -42,7 +42,7 @@ def scan(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
                 "objects": list(each.objects) or ["the scene"],
                 "observed": each.phenomenon,
                 "explanation": each.reasoning,
-                **_box(prompt, each.place),
+                **box_as_asked(prompt, each.place),
             }
             for each in striking
         ]
@@ -57,7 +57,7 @@ def attributes(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
                 "objects": [str(row.get("id"))],
                 "observed": anomaly.phenomenon,
                 "explanation": anomaly.reasoning,
-                **_box(prompt, anomaly.place),
+                **box_as_asked(prompt, anomaly.place),
             }
             for row in prompt.lines("objects")
             for anomaly in views[0].at(str(row.get("name", "")), "attribute")
@@ -77,7 +77,7 @@ def relations(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
                     "objects": [*map(str, dict.fromkeys([row.get("id"), *others]))],
                     "observed": anomaly.phenomenon,
                     "explanation": anomaly.reasoning,
-                    **_box(prompt, anomaly.place),
+                    **box_as_asked(prompt, anomaly.place),
                 }
             )
     return {"findings": entries}
@@ -98,7 +98,7 @@ def integrate(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
                     "decision": "drop",
                     "phenomenon": "",
                     "reasoning": "",
-                    **_box(prompt, None),
+                    **box_as_asked(prompt, None),
                 }
             )
         else:
@@ -110,7 +110,7 @@ def integrate(prompt: RecognizedPrompt, views: Sequence[View]) -> Json:
             "decision": "keep",
             "phenomenon": anomaly.phenomenon,
             "reasoning": anomaly.reasoning,
-            **_box(prompt, anomaly.place),
+            **box_as_asked(prompt, anomaly.place),
         }
         for anomaly, numbers in seen.items()
     ]
@@ -148,7 +148,7 @@ def list_all(_prompt: RecognizedPrompt, views: Sequence[View]) -> str:
     return "\n\n".join(entries) or "No anomalies."
 
 
-def _box(prompt: RecognizedPrompt, place: Place | None) -> dict[str, list[float]]:
+def box_as_asked(prompt: RecognizedPrompt, place: Place | None) -> dict[str, list[float]]:
     """A box under the key and in the numbers that the prompt asks for; empty where there is none."""
     key, rule = prompt.text("box_key") or "box", prompt.text("box_rule")
     if place is None:

@@ -18,8 +18,9 @@ from typing import Any, Final, Literal
 import orjson
 
 from uncanny.prompts import prompt_sets
+from uncanny.schema import ARTIFACT_CATEGORIES
 
-TASKS: Final = ("annotate", "packed", "single", "detect", "mcq", "realism")
+TASKS: Final = ("annotate", "packed", "single", "detect", "mcq", "realism", "artifacts", "edits")
 
 # (task, prompt) → the prompt whose text may stand ahead of it in the same message.
 _PRECEDED_BY: Final = {
@@ -29,7 +30,11 @@ _PRECEDED_BY: Final = {
 # They are about an answer that could not be read, and the prompt before them is meant.
 _REPAIRS: Final = ("repair", "repair_text")
 # System texts are not read, and the others are parts of other prompts.
-_NOT_ASKED: Final = ("system", "relation_context", "open", "strict", "parts")
+_NOT_ASKED: Final = (
+    *("system", "relation_context", "open", "strict", "parts"),
+    *("small", "medium", "large"),
+    *ARTIFACT_CATEGORIES,
+)
 
 
 @dataclass(frozen=True, slots=True)

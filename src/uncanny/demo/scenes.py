@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from uncanny.schema import Anomaly, Name, Severity, Text
+from uncanny.schema import Anomaly, ArtifactCategory, Name, Severity, Text
 
 DATA = Path(str(files("uncanny.demo"))) / "data"
 # The word by which a command or function takes the bundled set, where no file is called so.
@@ -29,6 +29,29 @@ Style = Literal["rendered", "drawn"]
 Role = Literal["anomalous", "clean"]
 Split = Literal["art_dg", "art_pg", "ref_real", "ref_pg"]
 ArtifactType = Literal["count", "topology", "local_render", "anatomy", "plausibility", "other"]
+
+# What each anomaly is among the artifacts of X-AIGD, by its name. None is one of textures, edges or colour.
+_CATEGORIES: Final[dict[str, ArtifactCategory]] = {
+    "Raised hand has six fingers": "semantics",
+    "Waiter has three arms": "semantics",
+    "Sign spells nonsense": "symbols",
+    "Dog stands on five legs": "semantics",
+    "Front wheel is not joined to the bicycle": "semantics",
+    "Reflection of the swan faces the wrong way": "physics",
+    "Tilted book leans on nothing": "physics",
+    "Calendar has a date twice": "commonsense",
+    "House has another gable in the water": "physics",
+    "Painting grows with distance": "physics",
+    "Pier of the viaduct ends in the air": "semantics",
+    "Teacup floats above its saucer": "physics",
+    "Mirror shows a candlestick in place of the vase": "physics",
+    "Shadow of the egg cup points towards the light": "physics",
+    "Table stands level with one leg missing": "semantics",
+    "Lamp hangs from nothing": "physics",
+    "Spoon passes through the wall of the glass": "physics",
+    "Wrong numerals on the clock": "commonsense",
+    "Pawn casts no shadow": "physics",
+}
 
 PARTNER_SPLIT: dict[Split, Split] = {"art_dg": "ref_real", "art_pg": "ref_pg"}
 
@@ -65,6 +88,11 @@ class AnomalyTruth(_Truth):
     def mask_path(self) -> Path:
         """The 1-bit PNG of the picture's size; white is the anomaly."""
         return DATA / self.mask
+
+    @property
+    def category(self) -> ArtifactCategory:
+        """What it is among the artifacts of X-AIGD."""
+        return _CATEGORIES[self.name]
 
     def quadruple(self) -> Anomaly:
         """The record an annotation of this picture ought to hold."""

@@ -17,6 +17,7 @@ from typing import Literal, assert_never
 from uncanny.demo.mistakes import Mistake, mistakes_in
 from uncanny.demo.scenes import Box, Scene, scene_by_sha256, scenes
 from uncanny.images.overlay import draw_boxes
+from uncanny.schema import ArtifactCategory
 
 Kind = Literal["attribute", "relation"]
 # x0, y0, x1, y1 as shares of width and height.
@@ -72,6 +73,7 @@ class SeenAnomaly:
     kind: Kind
     place: Place | None = None
     sort: str | None = None
+    category: ArtifactCategory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +234,7 @@ def scene_view(scene: Scene, mistakes: tuple[Mistake, ...]) -> View:
                 a.kind,
                 _place(a.box, scene),
                 "contact" if a.kind == "relation" else _SORTS.get(scene.artifact_type or ""),
+                a.category,
             )
             for a in scene.anomalies
         ),

@@ -3,7 +3,7 @@
 from uncanny.images.discover import Discovered, Skipped, SkippedInputs, SkipReason, discover, display_path
 from uncanny.images.encode import PixelPolicy, SendLimits
 from uncanny.images.file_bytes import RecordedFile, changed_files
-from uncanny.images.prepared import PreparedImage, prepare, shrunk, stored_size, thumbnail
+from uncanny.images.prepared import PreparedImage, prepare, read_rgb, shrunk, stored_size, thumbnail
 
 __all__ = [
     "Discovered",
@@ -18,6 +18,7 @@ __all__ = [
     "discover",
     "display_path",
     "prepare",
+    "read_rgb",
     "shrunk",
     "stored_size",
     "thumbnail",

@@ -114,7 +114,7 @@ class Decoded:
     white_is_zero: bool
 
 
-class _PixelLimit:
+class PixelLimit:
     """At most so many pixels are worked on by all threads at a time; first come, first served."""
 
     def __init__(self, most: int) -> None:
@@ -142,7 +142,7 @@ class _PixelLimit:
                 self._changed.notify_all()
 
 
-PIXELS = _PixelLimit(MOST_PIXELS_AT_ONCE)
+PIXELS = PixelLimit(MOST_PIXELS_AT_ONCE)
 
 
 class _IgnoredWarnings:

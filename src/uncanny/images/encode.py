@@ -224,7 +224,7 @@ def _write(
         image = image.resize(size, Image.Resampling.LANCZOS)
     if target == "JPEG" and image.mode in ("LA", "RGBA"):
         changes.append("alpha:flattened-white")
-        image = _on_white(image)
+        image = on_white(image)
     if target == "WEBP" and image.mode in ("L", "LA"):
         # WebP has no gray; Pillow would convert in silence.
         wide = "RGB" if image.mode == "L" else "RGBA"
@@ -251,7 +251,8 @@ def _bytes_of(image: Image.Image, target: Target, profile: bytes | None, quality
     return out.getvalue()
 
 
-def _on_white(image: Image.Image) -> Image.Image:
+def on_white(image: Image.Image) -> Image.Image:
+    """The picture without alpha: what is transparent shows white."""
     gray = image.mode == "LA"
     white = Image.new("RGBA", image.size, "white")
     flat = Image.alpha_composite(white, image.convert("RGBA"))

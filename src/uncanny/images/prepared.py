@@ -24,7 +24,7 @@ from uncanny.images.decode import (
     without_warnings,
 )
 from uncanny.images.discover import short_path
-from uncanny.images.encode import PixelPolicy, SendLimits, encode, plain
+from uncanny.images.encode import PixelPolicy, SendLimits, encode, on_white, plain
 from uncanny.images.file_bytes import open_image_file, read_image_file, read_stamped
 from uncanny.images.signature import MEDIA_TYPES, RAW_SUFFIXES
 
@@ -96,6 +96,41 @@ def stored_size(path: Path, policy: PixelPolicy | None = None) -> tuple[int, int
     except Exception:  # decoders raise all kinds of errors on hostile files
         return None
     return size if size[0] * size[1] <= policy.max_pixels else None
+
+
+@without_warnings()
+def read_rgb(path: Path, policy: PixelPolicy | None = None) -> tuple[Image.Image, tuple[str, ...]]:
+    """The pixels of a picture, upright, 8 bits, RGB, and every change made to what the file holds.
+
+    To be measured: nothing is reduced, grey is the same in all channels, transparent parts are white, and
+    colours are as stored, whatever profile they have. Changes are called as in `PreparedImage`. Of `policy`
+    only the limits count. Raises `ImageError` and nothing else, whatever the file holds; `StorageError`
+    where no file can be opened any more.
+    """
+    policy = policy or PixelPolicy()
+    data = b""
+    try:
+        if path.suffix.lower() in RAW_SUFFIXES:
+            remedy = "Export it as JPEG, PNG or TIFF."
+            raise ImageError("a camera's raw file is not read", kind="unsupported", remedy=remedy)
+        data = read_image_file(path, policy.max_file_bytes)
+        header = read_header(data, policy.max_pixels)
+        with PIXELS.hold(header.pixels):
+            image, _, changes = plain(decode(data, header))
+            if image.mode in ("LA", "RGBA"):
+                changes.append("alpha:flattened-white")
+                image = on_white(image)
+            if image.mode != "RGB":
+                changes.append(f"mode:{image.mode}->RGB")
+                image = image.convert("RGB")
+        image.info = {}
+        return image, tuple(changes)
+    except StorageError:
+        raise
+    except Exception as error:  # decoders raise all kinds of errors on hostile files
+        explained = explain(error, data, path.suffix.lower())
+        message = f"{short_path(path)}: {explained.message}"
+        raise ImageError(message, kind=explained.kind, remedy=explained.remedy) from error
 
 
 @without_warnings()

@@ -23,7 +23,13 @@ from uncanny.wording import either, option
 MOST_SHOWN = 60
 MOST_DIFFERENCES = 4
 # What the task of a run is called on the command line.
-COMMANDS = {"mcq": "mcq run", "realism": "realism run"}
+COMMANDS = {
+    "mcq": "mcq run",
+    "realism": "realism run",
+    "artifacts": "artifacts run",
+    "perturb": "edits perturb",
+    "prompts": "edits prompts",
+}
 LOCK = ".lock"
 # The run folders that this process holds.
 _HELD_HERE: set[Path] = set()

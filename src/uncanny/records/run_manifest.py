@@ -113,6 +113,7 @@ class Totals(Record):
     images: Count = None
     questions: Count = None
     pairs: Count = None
+    texts: Count = None
     ok: Count = None
     partial: Count = None
     refused: Count = None
@@ -120,9 +121,11 @@ class Totals(Record):
     failed: Count = None
     unreadable: Count = None
     unusable: Count = None
+    invalid: Count = None
     pending: Count = None
     duplicates: Count = None
     anomalies: Count = None
+    regions: Count = None
     objects: Count = None
     without_findings: Count = None
     calls: Count = None
@@ -155,7 +158,7 @@ class RunSettings(Record):
 
     `plan` has the parameters of the task that change its outcome. `root` is where image paths start, None for
     the run folder. `items` is the item file of `mcq run`, `pairs` where the pairs of `realism run` come from,
-    both from the run folder.
+    `texts` where those of `edits perturb` and `edits prompts` do, all from the run folder.
     """
 
     task: str | None = None
@@ -167,6 +170,7 @@ class RunSettings(Record):
     root: str | None = None
     items: str | None = None
     pairs: str | None = None
+    texts: str | None = None
 
     def written(self) -> dict[str, Any]:
         """What stands in the file, key by key."""

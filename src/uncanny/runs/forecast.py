@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypedDict, TypeVar
 
+from pydantic import BaseModel
+
 from uncanny.client.prices import PriceTable
 from uncanny.images import SkippedInputs, SkipReason
 from uncanny.models.base import Tokens
@@ -20,7 +22,6 @@ from uncanny.models.registry import ModelId, missing_addresses
 from uncanny.runs.config import ModelOptions
 from uncanny.runs.image_task import ImageTask, still_pending
 from uncanny.runs.inputs import mean_size, sample_sizes, skipped_line, unreadable_warning
-from uncanny.schema import Annotation
 from uncanny.wording import layout, option
 
 # Where no run folder is named; a forecast leaves nothing there.
@@ -28,7 +29,7 @@ UNNAMED: Final = Path("runs/unnamed")
 # Providers whose prefix cache lowers the price, and their `Capabilities.schema_in_prefix`: a forecast opens
 # no model that could be asked.
 CACHED_PREFIX: Final[Mapping[str, bool]] = {"openai": True, "anthropic": True, "vllm": False}
-A = TypeVar("A", bound=Annotation)
+A = TypeVar("A", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,10 +312,10 @@ class PendingImages:
     fields: ForecastInputs
 
 
-def pending_images(task: ImageTask[A], record_type: type[A]) -> PendingImages:
+def pending_images(task: ImageTask[A]) -> PendingImages:
     """What of the images of `task` is left to do. Raises UsageError."""
     inputs = task.inputs()
-    pending = still_pending(task.folder, inputs.files, task.options, record_type)
+    pending = still_pending(task, inputs.files)
     sizes, unreadable = sample_sizes(pending)
     fields = forecast_inputs(
         task.models,

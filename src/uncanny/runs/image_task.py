@@ -8,14 +8,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
+
+from pydantic import BaseModel
 
 from uncanny.client.calls import usage
 from uncanny.errors import ImageError
 from uncanny.images import PreparedImage, RecordedFile, changed_files, prepare
 from uncanny.models.base import SentImage, encode_image
 from uncanny.records.record_file import RecordFile
-from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.config import RunOptions
 from uncanny.runs.inputs import ImageFile, Inputs, find_inputs, note_skipped
@@ -35,18 +36,38 @@ if TYPE_CHECKING:
     from uncanny.client.calls import CallRecord
     from uncanny.runs.engine import Engine
 
-A = TypeVar("A", bound=Annotation)
+A = TypeVar("A", bound=BaseModel)
 MOST_IMAGES_AT_ONCE = 64
+
+
+class ImageRecord(Protocol):
+    """What the record of any run over images has, as `Annotation` has it; pydantic models all of them."""
+
+    @property
+    def image(self) -> str: ...
+    @property
+    def sha256(self) -> str | None: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def pixels(self) -> Pixels | None: ...
+    @property
+    def file_stamp(self) -> str | None: ...
+    @property
+    def model_extra(self) -> dict[str, Any] | None: ...
 
 
 @dataclass(kw_only=True)
 class ImageTask(Task[ImageFile, A]):
-    """A run with one record an image. `paths` are image files and folders, `files` what they were found to
-    hold when the run began."""
+    """A run with one record an image: `Annotation`, or another that has all of `ImageRecord`.
+
+    `paths` are image files and folders, `files` what they were found to hold when the run began. `found` is
+    the field of a record whose entries are counted as found."""
 
     unit = "images"
     statuses = STATUSES
     record_file = "annotations.jsonl"
+    found: ClassVar[str] = "anomalies"
 
     paths: Sequence[Path]
     files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
@@ -80,17 +101,18 @@ class ImageTask(Task[ImageFile, A]):
         return self.prompts["system"].fill()
 
     def key(self, record: A) -> str:
-        return record.image
+        return about(record).image
 
     def note(self, progress: Progress, record: A) -> None:
-        _count(progress, _counted(record))
+        _count(progress, _counted(record, self.found))
 
     def load_pending(self, records: RecordFile[A], progress: Progress) -> Sequence[ImageFile]:
         inputs = self.inputs()
         self.files = inputs.files
+        progress.items = self.found
         progress.total = len(inputs.files)
         note_skipped(progress, inputs.skipped)
-        standing = load_standing(inputs.files, records, self.options, progress)
+        standing = load_standing(inputs.files, records, self.options, progress, self.found)
         self._records, self._by_digest = records, standing.by_digest
         return standing.pending
 
@@ -146,6 +168,11 @@ class ImageTask(Task[ImageFile, A]):
         )
 
 
+def about(record: BaseModel) -> ImageRecord:
+    """A record of a run over images, as what is known of all of them."""
+    return cast("ImageRecord", record)
+
+
 def other_models(calls: Sequence[CallRecord], model: str) -> dict[str, Any]:
     """Calls by model, for a record, where not all of them went to `model`; else nothing."""
     models = Counter(call.model for call in calls)
@@ -186,24 +213,29 @@ class Standing:
 
 
 def load_standing(
-    files: Sequence[ImageFile], records: RecordFile[A], options: RunOptions, progress: Progress
+    files: Sequence[ImageFile],
+    records: RecordFile[A],
+    options: RunOptions,
+    progress: Progress,
+    found: str = "anomalies",
 ) -> Standing:
     """Pending are files without a record, whose record is not `ok` (with `retry_failed`), or that changed.
 
-    Loads `records` and counts into `progress` what stands. A file counts as changed when it holds other
-    bytes than those the record is about, however old it looks.
+    Loads `records` and counts into `progress` what stands, with the entries of the field `found`. A file
+    counts as changed when it holds other bytes than those the record is about, however old it looks.
     """
     wanted = {file.image: file for file in files}
     standing: dict[str, _Counted] = {}
     read: dict[str, RecordedFile] = {}
-    for record in records.load():
+    for line in records.load():
+        record = about(line)
         file = wanted.get(record.image)
         if file is None:
             continue
         standing.pop(record.image, None)
         read.pop(record.image, None)
         if record.status == "ok" or not options.retry_failed:
-            standing[record.image] = _counted(record)
+            standing[record.image] = _counted(line, found)
             if record.sha256 is not None:
                 read[record.image] = RecordedFile(file.path, record.sha256, record.file_stamp)
     changed = changed_files(read.values())
@@ -217,13 +249,10 @@ def load_standing(
     return Standing([file for file in files if file.image not in standing], by_digest)
 
 
-def still_pending(
-    folder: RunFolder, files: Sequence[ImageFile], options: RunOptions, model: type[A]
-) -> list[ImageFile]:
+def still_pending(task: ImageTask[A], files: Sequence[ImageFile]) -> list[ImageFile]:
     """What of `files` is left to do, for a forecast: nothing is changed. Raises UsageError."""
-    folder.read_manifest()  # a run that this version cannot go on with is refused
-    records = RecordFile(folder.annotations, model, lambda record: record.image)
-    return load_standing(files, records, options, Progress()).pending
+    task.folder.read_manifest()  # a run that this version cannot go on with is refused
+    return load_standing(files, task.records(), task.options, Progress(), task.found).pending
 
 
 class _Counted(NamedTuple):
@@ -231,7 +260,7 @@ class _Counted(NamedTuple):
 
     status: str
     sha256: str | None
-    anomalies: int
+    found: int
     without_objects: bool
     objects: int
     without_findings: bool
@@ -239,23 +268,26 @@ class _Counted(NamedTuple):
     changes: tuple[str, ...]
 
 
-def _counted(record: Annotation) -> _Counted:
-    judged = record.status in ("ok", "partial")
+def _counted(record: BaseModel, found: str) -> _Counted:
+    of_image = about(record)
+    annotation = record if isinstance(record, Annotation) else None
+    extra = of_image.model_extra or {}
+    judged = annotation is not None and annotation.status in ("ok", "partial")
     return _Counted(
-        record.status,
-        record.sha256,
-        len(record.anomalies),
-        names_nothing(record),
-        len(record.objects) if judged else 0,
-        judged and not record.anomalies and not (record.model_extra or {}).get("candidates"),
-        bool(record.model_extra and "duplicate_of" in record.model_extra),
-        record.pixels.changes if record.pixels else (),
+        of_image.status,
+        of_image.sha256,
+        len(getattr(record, found) or ()),
+        annotation is not None and names_nothing(annotation),
+        len(annotation.objects) if annotation is not None and judged else 0,
+        annotation is not None and judged and not annotation.anomalies and not extra.get("candidates"),
+        "duplicate_of" in extra,
+        of_image.pixels.changes if of_image.pixels else (),
     )
 
 
 def _count(progress: Progress, counted: _Counted) -> None:
     progress.statuses[counted.status] += 1
-    progress.items_found += counted.anomalies
+    progress.items_found += counted.found
     progress.without_objects += counted.without_objects
     progress.objects += counted.objects
     progress.without_findings += counted.without_findings

@@ -123,7 +123,7 @@ class Manifest:
             "pending": progress.total - progress.done,
         }
         if progress.unit == "images":
-            counts |= {"duplicates": progress.duplicates, "anomalies": progress.items_found}
+            counts |= {"duplicates": progress.duplicates, progress.items: progress.items_found}
         if self._manifest.forecast is not None:
             counts |= {"objects": progress.objects, "without_findings": progress.without_findings}
         seconds = round(self.seconds_before + progress.seconds(), 3)

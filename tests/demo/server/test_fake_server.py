@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import io
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import orjson
 import pytest
+from PIL import Image
 
 from uncanny.demo.model import DemoRequest, SchemaForm, answer
 from uncanny.demo.recognition import Turn
 from uncanny.demo.server.app import FakeServerOptions, running
 from uncanny.errors import UsageError
+from uncanny.models.tokens import image_tokens
 from uncanny.prompts import prompt_set
 
 IMAGE = b"no real image, and nobody looks"
@@ -149,15 +152,42 @@ async def test_anthropic_usage_writes_then_reads_where_the_client_asks_for_it(
     client: httpx.AsyncClient,
 ) -> None:
     counts = []
+    body = anthropic_body(LOOK, system="Look." * 400)
     for _ in range(2):
-        usage = (await client.post("/v1/messages", json=anthropic_body(LOOK))).json()["usage"]
+        usage = (await client.post("/v1/messages", json=body)).json()["usage"]
         counts.append((usage["cache_creation_input_tokens"], usage["cache_read_input_tokens"]))
         assert usage["input_tokens"] == -(-len(LOOK) // 4)
-    assert counts == [(767, 0), (0, 767)]
-    body = anthropic_body(LOOK)
+    assert counts == [(765 + 500, 0), (0, 765 + 500)]
     del body["messages"][0]["content"][0]["cache_control"]
     usage = (await client.post("/v1/messages", json=body)).json()["usage"]
     assert (usage["cache_creation_input_tokens"], usage["cache_read_input_tokens"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "kept"),
+    [
+        ("claude-3-5-sonnet", 1_023, False),
+        ("claude-3-5-sonnet", 1_024, True),
+        ("claude-opus-4-7", 2_047, False),
+        ("claude-opus-4-7", 2_048, True),
+        ("claude-haiku-4-5", 4_095, False),
+        ("claude-haiku-4-5", 4_096, True),
+    ],
+)
+async def test_anthropic_keeps_no_prefix_that_is_too_short(
+    model: str, tokens: int, kept: bool, client: httpx.AsyncClient
+) -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (512, 512)).save(file, "PNG")
+    small = base64.b64encode(file.getvalue()).decode()
+    image = image_tokens(f"anthropic/{model}", 512, 512)
+    assert image is not None
+    body = anthropic_body(LOOK, image=small, system="Look" * (tokens - image)) | {"model": model}
+    counts = []
+    for _ in range(2):
+        usage = (await client.post("/v1/messages", json=body)).json()["usage"]
+        counts.append((usage["cache_creation_input_tokens"], usage["cache_read_input_tokens"]))
+    assert counts == ([(tokens, 0), (0, tokens)] if kept else [(0, 0), (0, 0)])
 
 
 async def test_lists_models_in_the_shape_of_the_protocol_asked_in(client: httpx.AsyncClient) -> None:

@@ -19,13 +19,13 @@ from PIL import Image
 
 from uncanny.demo.scenes import scenes
 from uncanny.errors import ItemsError, UsageError
+from uncanny.eval.common.table_files import rows
 from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.export import export_table
 from uncanny.eval.mcq.data.items import Item
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.data.released import Outline, Place, import_table, places
 from uncanny.eval.mcq.data.released_rows import IMAGE_COLUMNS
-from uncanny.eval.mcq.data.table_files import rows
 
 Row = dict[str, Any]
 

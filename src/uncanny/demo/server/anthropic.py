@@ -21,6 +21,7 @@ from uncanny.demo.server.api import (
     read_body,
     schema_form,
 )
+from uncanny.models.tokens import least_cached
 
 MODEL = "fake-model"
 
@@ -88,6 +89,7 @@ class AnthropicApi:
             request.model,
             size,
             writes_cache=_asks_for_cache(request),
+            least_cached=least_cached(f"{self.name}/{request.model}"),
             stream=bool(request.stream),
         )
 
@@ -155,7 +157,8 @@ def _stop_reason(answer: ApiAnswer) -> str:
 
 def _usage(request: ApiRequest, answer: ApiAnswer) -> dict[str, int]:
     read = (answer.cached or 0) if request.writes_cache else 0
-    written = request.size.prefix_tokens if request.writes_cache and not read else 0
+    size = request.size.prefix_tokens
+    written = size if request.writes_cache and size >= request.least_cached and not read else 0
     return {
         "input_tokens": request.size.input_tokens - read - written,
         "cache_creation_input_tokens": written,

@@ -17,6 +17,7 @@ from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uncanny.demo.model import DemoAnswer, DemoRequest, SchemaForm, image_tokens, text_tokens
+from uncanny.models.tokens import image_tokens as model_image_tokens
 
 
 class BadRequestError(Exception):
@@ -64,15 +65,23 @@ class PromptSize:
         """Tokens of the longest start that is among those that are `finished`."""
         return next((tokens for start, tokens in reversed(self.starts) if start in finished), None)
 
+    def kept(self, least: int) -> list[bytes]:
+        """The starts that are long enough to be kept for further requests."""
+        return [start for start, tokens in self.starts if tokens >= least]
+
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request as read. `writes_cache`: its prefix is to be cached, as asked or as the API always does."""
+    """A request as read. `writes_cache`: its prefix is to be cached, as asked or as the API always does.
+
+    A prefix of fewer than `least_cached` tokens is not, whatever is asked.
+    """
 
     demo: DemoRequest
     model: str
     size: PromptSize
     writes_cache: bool = True
+    least_cached: int = 0
     stream: bool = False
     stream_usage: bool = False
 
@@ -125,11 +134,16 @@ class ImageDigests:
 
     def __init__(self) -> None:
         self._known: dict[bytes, str] = {}
-        self._tokens: dict[str, int] = {}
+        self._sizes: dict[str, tuple[int, int]] = {}
 
-    def tokens(self, digest: str) -> int:
-        """What an image counts as, by its size; as one of 1024² where its header says none."""
-        return self._tokens.get(digest, image_tokens(1024, 1024))
+    def tokens(self, digest: str, model: str) -> int:
+        """What an image counts as for `provider/model`, by its size; 1024² where its header says none.
+
+        For models that nothing is known of it is what GPT-4o takes.
+        """
+        size = self._sizes.get(digest, (1024, 1024))
+        tokens = model_image_tokens(model, *size) if model.startswith("anthropic/") else None
+        return image_tokens(*size) if tokens is None else tokens
 
     def digest(self, text: str) -> str:
         """Raises `BadRequestError` where the text is no base64."""
@@ -140,7 +154,7 @@ class ImageDigests:
                 decoded = binascii.a2b_base64(raw, strict_mode=True)
                 digest = self._known[key] = hashlib.sha256(decoded).hexdigest()
                 if (size := _size(decoded)) is not None:
-                    self._tokens[digest] = image_tokens(*size)
+                    self._sizes[digest] = size
         except ValueError as error:
             raise BadRequestError(f"an image is not valid base64: {error}") from None
         return self._known[key]
@@ -181,14 +195,16 @@ def prompt_size(
         raise BadRequestError(f"the schema is no JSON that can be written: {error}") from None
     fixed = text_tokens(system) + (text_tokens(schema_json) if schema else 0)
 
+    def tokens(parts: Iterable[Part]) -> int:
+        return sum(
+            images.tokens(text, f"{api}/{model}") if kind == "image" else text_tokens(text)
+            for _, kind, text in parts
+        )
+
     def start(end: int) -> tuple[bytes, int]:
         head = [api, model, schema_json, system, list(parts[:end])]
-        return hashlib.sha256(orjson.dumps(head)).digest(), fixed + _tokens(parts[:end], images)
+        return hashlib.sha256(orjson.dumps(head)).digest(), fixed + tokens(parts[:end])
 
     ends = [index + 1 for index, part in enumerate(parts) if part[1] == "image"]
     starts = tuple(start(end) for end in ends or [0])
-    return PromptSize(*starts[-1], fixed + _tokens(parts, images), starts)
-
-
-def _tokens(parts: Iterable[Part], images: ImageDigests) -> int:
-    return sum(images.tokens(text) if kind == "image" else text_tokens(text) for _, kind, text in parts)
+    return PromptSize(*starts[-1], fixed + tokens(parts), starts)

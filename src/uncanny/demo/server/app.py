@@ -106,7 +106,8 @@ class FakeServer:
         except RequestRejectedError as error:
             return _error(api, 400, str(error), number)
         cached = api_request.size.known(self._finished)
-        self._finished.update(start for start, _ in api_request.size.starts)
+        if api_request.writes_cache:
+            self._finished.update(api_request.size.kept(api_request.least_cached))
         body = api.write(api_request, plan.spoil(ApiAnswer(demo_answer, number, cached)))
         kind = "text/event-stream" if api_request.stream else "application/json"
         if plan.fault == "cut":

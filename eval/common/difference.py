@@ -1,12 +1,16 @@
-"""Where an edit differs from its original, as a small picture: dark where they are alike."""
+"""Small pictures beside an edit: where it differs from its original, dark where alike; masks, heat maps."""
 
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from uncanny.eval.common.pictures import Shot
 from uncanny.images import shrunk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SIDE: Final = 640
 # So many times the difference of a channel: one step in twenty of the range is seen well.
@@ -20,7 +24,6 @@ def difference(original: Shot | None, edited: Shot | None) -> bytes | None:
     white. Of two sizes the edited one is brought to that of the original.
     """
     import numpy as np
-    from PIL import Image
 
     if original is None or edited is None:
         return None
@@ -31,6 +34,17 @@ def difference(original: Shot | None, edited: Shot | None) -> bytes | None:
     left = np.asarray(first.convert("RGB"), dtype=np.int16)
     right = np.asarray(second.convert("RGB").resize(first.size), dtype=np.int16)
     apart = np.minimum(np.abs(left - right).max(axis=2) * AMPLIFIED, 255).astype(np.uint8)
+    return grey_picture(apart)
+
+
+def grey_picture(pixels: NDArray[np.uint8]) -> bytes | None:
+    """Grey pixels, shape (height, width), as WebP, at most `SIDE` pixels long; None where there are none."""
+    from PIL import Image
+
+    if not pixels.size:
+        return None
+    image = Image.fromarray(pixels)
+    image.thumbnail((SIDE, SIDE))
     out = BytesIO()
-    Image.fromarray(apart).save(out, "WEBP", quality=80, method=2)
+    image.save(out, "WEBP", quality=80, method=2)
     return out.getvalue()

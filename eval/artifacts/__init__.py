@@ -1,0 +1,1 @@
+"""Where artifacts are, and of which kind: the protocol of X-AIGD."""

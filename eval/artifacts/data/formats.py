@@ -1,0 +1,325 @@
+"""Other people's formats as records: labelme, COCO instances, folders of masks, annotations with boxes.
+
+What a format cannot say stays unsaid: a mask by its file name alone has no category and its image no source.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from uncanny.errors import Problem, UncannyError
+from uncanny.eval.artifacts.data.records import (
+    CATEGORY_OF_KIND,
+    ArtifactImage,
+    ArtifactRecord,
+    Region,
+    read_category,
+)
+from uncanny.eval.common.masks import encode_rle, polygon_crop, union
+from uncanny.eval.common.problems import of_validation
+from uncanny.schema import ARTIFACT_CATEGORIES, Box, Kind, Record, Source, Status
+from uncanny.wording import shown
+
+NO_BOX: Final = "anomaly without a box: no place to score"
+NO_KIND: Final = "anomaly without a kind: in category-agnostic figures only"
+_CATEGORIES = ", ".join(ARTIFACT_CATEGORIES)
+_FLAGS: Final[Mapping[str, Source]] = {"real": "real", "generated": "generated", "fake": "generated"}
+# What labelme and COCO keep of an image that is a key of ours, or no statement about the image.
+_NOT_KEPT: Final = frozenset(
+    {"version", "flags", "shapes", "imagePath", "imageData", "imageHeight", "imageWidth", "lineColor"}
+    | {"fillColor", "id", "file_name", "regions", "image", "license", "coco_url", "flickr_url"}
+)
+
+
+class LocatedAnomaly(Record):
+    """What of an anomaly says where and of which kind it is; other keys are kept and not looked at."""
+
+    name: str | None = None
+    phenomenon: str | None = None
+    box: Box | None = None
+    kind: Kind | None = None
+
+
+class AnnotatedImage(Record):
+    """What of an annotation is scored here."""
+
+    image: str
+    sha256: str | None = None
+    width: int | None = None
+    height: int | None = None
+    status: Status = "ok"
+    source: Source | None = None
+    anomalies: tuple[LocatedAnomaly, ...] = ()
+
+
+def of_annotation(record: AnnotatedImage, notes: Counter[str]) -> ArtifactRecord:
+    """An annotation as a record: anomalies with a box, of the category that their kind stands for.
+
+    `notes` counts those that have no box or no kind.
+    """
+    regions = []
+    for anomaly in record.anomalies:
+        if anomaly.box is None:
+            notes[NO_BOX] += 1
+            continue
+        notes[NO_KIND] += anomaly.kind is None
+        category = None if anomaly.kind is None else CATEGORY_OF_KIND[anomaly.kind]
+        regions.append(Region(category=category, box=anomaly.box, note=anomaly.name or anomaly.phenomenon))
+    return ArtifactRecord(
+        image=record.image,
+        sha256=record.sha256,
+        width=record.width,
+        height=record.height,
+        status=record.status,
+        source=record.source,
+        regions=tuple(regions),
+    )
+
+
+def is_labelme(document: object) -> bool:
+    return isinstance(document, dict) and isinstance(document.get("shapes"), list)
+
+
+def of_labelme(
+    document: Mapping[str, Any], file: Path, problems: list[Problem], notes: Counter[str]
+) -> ArtifactRecord | None:
+    """A labelme document as a record; None where it cannot be one. `file` is its path in the folder read.
+
+    Labels are categories. The image is called as `imagePath` says, in the folder of the file. An image with
+    artifacts is generated, unless a flag (`real`, `generated`, `fake`) or a key `source` says otherwise;
+    `generator` is the key of this name, else the folder that the file is in. Other keys are kept.
+    """
+    name, before = str(file), len(problems)
+    flags = document.get("flags")
+    flagged = [word for word, is_set in flags.items() if is_set] if isinstance(flags, dict) else []
+    source = next((_FLAGS[word.casefold()] for word in flagged if word.casefold() in _FLAGS), None)
+    regions = [
+        region
+        for number, shape in enumerate(document["shapes"])
+        if (region := _shape(shape, number, name, problems)) is not None
+    ]
+    path = document.get("imagePath")
+    image = path.replace("\\", "/").rpartition("/")[2] if isinstance(path, str) and path else file.stem
+    values = {
+        **{key: value for key, value in document.items() if key not in _NOT_KEPT},
+        "image": (file.parent / image).as_posix(),
+        "width": document.get("imageWidth"),
+        "height": document.get("imageHeight"),
+        "source": document.get("source") or source or ("generated" if regions else None),
+        "generator": document.get("generator") or (file.parts[0] if len(file.parts) > 1 else None),
+        "regions": regions,
+    }
+    notes["image without shapes and without a source"] += values["source"] is None
+    if len(problems) > before:
+        return None
+    return _record(values, name, problems)
+
+
+def _shape(shape: object, number: int, name: str, problems: list[Problem]) -> Region | None:
+    field = f"shapes.{number}"
+    if not isinstance(shape, dict):
+        problems.append(Problem(name, field, f"must be an object, not {shown(shape)}"))
+        return None
+    label = shape.get("label")
+    category = read_category(label) if isinstance(label, str) else None
+    if category is None:
+        problems.append(
+            Problem(name, f"{field}.label", f"{shown(label)} is no category; categories are {_CATEGORIES}")
+        )
+        return None
+    values: dict[str, Any] = {
+        "category": category,
+        "confidence": shape.get("confidence"),
+        "note": shape.get("description") or None,
+    }
+    points, kind = shape.get("points"), shape.get("shape_type") or "polygon"
+    try:
+        values |= _geometry(kind, points)
+    except (TypeError, ValueError, IndexError):
+        problems.append(Problem(name, f"{field}.points", f"do not make a {shown(kind)}: {shown(points)}"))
+        return None
+    except KeyError:
+        known = "polygon, rectangle, circle or point"
+        problems.append(Problem(name, f"{field}.shape_type", f"is {shown(kind)}; draw a {known}"))
+        return None
+    try:
+        return Region.model_validate(values)
+    except ValidationError as error:
+        problems += [
+            Problem(name, f"{field}.{each.field}", each.message)
+            for each in of_validation(error, item=name, line=None)
+        ]
+        return None
+
+
+def _geometry(kind: str, points: Any) -> dict[str, Any]:
+    """Raises KeyError for a kind that is no region, ValueError and others for points that do not fit."""
+    places = [(float(x), float(y)) for x, y in points]
+    if kind == "polygon":
+        return {"polygon": places}
+    if kind == "point":
+        (place,) = places
+        return {"point": place}
+    if kind == "rectangle":
+        (x0, y0), (x1, y1) = places
+        left, right, top, bottom = min(x0, x1), max(x0, x1), min(y0, y1), max(y0, y1)
+        return {"polygon": [(left, top), (right, top), (right, bottom), (left, bottom)]}
+    if kind == "circle":
+        return {"polygon": _circle(*places)}
+    raise KeyError(kind)
+
+
+def _circle(middle: tuple[float, float], edge: tuple[float, float]) -> list[tuple[float, float]]:
+    """A circle through `edge` as a polygon whose corners are a pixel and less apart."""
+    from math import ceil, cos, hypot, pi, sin
+
+    radius = hypot(edge[0] - middle[0], edge[1] - middle[1])
+    corners = max(8, min(720, ceil(2 * pi * radius)))
+    turns = (2 * pi * corner / corners for corner in range(corners))
+    return [(middle[0] + radius * cos(turn), middle[1] + radius * sin(turn)) for turn in turns]
+
+
+def is_coco(document: object) -> bool:
+    return (
+        isinstance(document, dict) and isinstance(document.get("images"), list) and "annotations" in document
+    )
+
+
+def of_coco(
+    document: Mapping[str, Any], problems: list[Problem], notes: Counter[str]
+) -> list[ArtifactRecord]:
+    """COCO instances as records: every image, those without an instance too.
+
+    A category is one of the seven by its name. Of an instance the segmentation counts, else its box. An
+    instance of several polygons is one region. `score` of an instance is its confidence. Other keys of an
+    image are kept, such as `source` and `generator`.
+    """
+    names = {_key(each, "id"): each.get("name") for each in _objects(document, "categories", problems)}
+    images = {_key(each, "id"): each for each in _objects(document, "images", problems)}
+    images.pop(None, None)
+    regions: defaultdict[object, list[Region]] = defaultdict(list)
+    for number, instance in enumerate(_objects(document, "annotations", problems)):
+        image = images.get(_key(instance, "image_id"))
+        if image is None:
+            problems.append(Problem(None, f"annotations.{number}.image_id", "is of no image of the file"))
+            continue
+        region = _instance(instance, image, names, f"annotations.{number}", problems)
+        if region is not None:
+            regions[_key(image, "id")].append(region)
+    records = []
+    for number, each in enumerate(_objects(document, "images", [])):
+        if not isinstance(each.get("file_name"), str):
+            problems.append(Problem(None, f"images.{number}.file_name", "is missing"))
+            continue
+        kept = {key: value for key, value in each.items() if key not in _NOT_KEPT}
+        record = _record(
+            {**kept, "image": each["file_name"], "regions": regions[_key(each, "id")]},
+            each["file_name"],
+            problems,
+        )
+        if record is not None:
+            records.append(record)
+    notes["image without instances"] += sum(not record.regions for record in records)
+    return records
+
+
+def _objects(document: Mapping[str, Any], name: str, problems: list[Problem]) -> Sequence[Mapping[str, Any]]:
+    """The objects of a list; what else stands in it, or in its place, is a problem."""
+    values = document.get(name)
+    if not isinstance(values, list):
+        problems.append(Problem(None, name, f"must be a list, not {shown(values)}"))
+        return ()
+    problems += [
+        Problem(None, f"{name}.{number}", f"must be an object, not {shown(value)}")
+        for number, value in enumerate(values)
+        if not isinstance(value, dict)
+    ]
+    return [value for value in values if isinstance(value, dict)]
+
+
+def _key(value: Mapping[str, Any], name: str) -> int | str | None:
+    """What others refer to it by; None for what nothing can refer to."""
+    key = value.get(name)
+    return key if isinstance(key, int | str) else None
+
+
+def _instance(
+    instance: Mapping[str, Any],
+    image: Mapping[str, Any],
+    names: Mapping[int | str | None, Any],
+    field: str,
+    problems: list[Problem],
+) -> Region | None:
+    item = image.get("file_name")
+    item = item if isinstance(item, str) else None
+    label = names.get(_key(instance, "category_id"))
+    category = read_category(label) if isinstance(label, str) else None
+    if category is None:
+        problems.append(
+            Problem(
+                item, f"{field}.category_id", f"{shown(label)} is no category; categories are {_CATEGORIES}"
+            )
+        )
+        return None
+    values: dict[str, Any] = {"category": category}
+    values["confidence"] = instance.get("confidence", instance.get("score"))
+    try:
+        values |= _segmentation(instance, image)
+        return Region.model_validate(values)
+    except ValidationError as error:
+        problems += [
+            Problem(item, f"{field}.{each.field}", each.message)
+            for each in of_validation(error, item=item, line=None)
+        ]
+    except (TypeError, ValueError, KeyError, IndexError):
+        problems.append(Problem(item, field, "has neither a segmentation nor a bbox that can be read"))
+    except UncannyError as error:
+        problems.append(Problem(item, f"{field}.segmentation", error.message))
+    return None
+
+
+def _segmentation(instance: Mapping[str, Any], image: Mapping[str, Any]) -> dict[str, Any]:
+    drawn = instance.get("segmentation")
+    if isinstance(drawn, dict):
+        return {"mask": drawn}
+    if drawn:
+        polygons = [
+            [(float(x), float(y)) for x, y in zip(each[::2], each[1::2], strict=True)] for each in drawn
+        ]
+        if len(polygons) == 1:
+            return {"polygon": polygons[0]}
+        size = int(image["width"]), int(image["height"])
+        whole = union([polygon_crop(each, size) for each in polygons])
+        return {"mask": encode_rle(whole.on(size))}
+    x, y, width, height = map(float, instance["bbox"])
+    return {"box": (x, y, x + width, y + height)}
+
+
+def of_masks(files: Iterable[Path], folder: Path, heat: float | None) -> list[ArtifactImage]:
+    """A record an image of masks in `folder`: `[CATEGORY/]…/NAME.png` is a mask of the image `…/NAME`.
+
+    Each connected part of a mask is a region.
+    """
+    regions: defaultdict[str, list[Region]] = defaultdict(list)
+    for file in files:
+        parts: Sequence[str] = file.relative_to(folder).with_suffix("").parts
+        category = read_category(parts[0]) if len(parts) > 1 else None
+        image = "/".join(parts if category is None else parts[1:])
+        regions[image].append(Region(category=category, mask=file.relative_to(folder).as_posix()))
+    return [
+        ArtifactImage(ArtifactRecord(image=image, regions=tuple(each)), folder, parts=True, heat=heat)
+        for image, each in regions.items()
+    ]
+
+
+def _record(values: Mapping[str, Any], name: str, problems: list[Problem]) -> ArtifactRecord | None:
+    try:
+        return ArtifactRecord.model_validate(values)
+    except ValidationError as error:
+        problems += of_validation(error, item=name, line=None)
+        return None

@@ -1,0 +1,148 @@
+"""The regions of a record as pixels of its image, with what was mended on the way and what cannot be read.
+
+Regions are drawn when an image is scored, one image at a time: a set of masks need not fit into memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from uncanny.errors import Problem, UncannyError, UsageError
+from uncanny.eval.artifacts.data.records import ArtifactImage, Region, RunLengths
+from uncanny.eval.common.masks import (
+    Crop,
+    Mask,
+    Size,
+    box_crop,
+    component_crops,
+    crop,
+    crosses_itself,
+    decode_rle,
+    point_crop,
+    polygon_crop,
+    read_heat_map,
+    read_mask,
+)
+from uncanny.images import stored_size
+
+CROSSING = "polygon crosses itself: what it encloses an even number of times is outside"
+CLIPPED = "region reaches outside the image: cut off"
+OUTSIDE = "region lies outside the image"
+NO_PIXELS = "mask is empty: no artifact"
+
+
+class DrawnRegion(NamedTuple):
+    """A region and its pixels. A mask of several artifacts has been taken apart into several of these."""
+
+    region: Region
+    pixels: Crop
+
+
+@dataclass(slots=True)
+class Drawing:
+    """Draws the regions of one set. `notes` counts what was mended, by what it was; `problems` are errors."""
+
+    notes: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+
+    def regions(self, image: ArtifactImage, size: Size) -> list[DrawnRegion]:
+        """All regions of an image of this width and height; those that cannot be read become problems.
+
+        A region outside the image has no pixels and stays. An empty mask is no region.
+        """
+        drawn: list[DrawnRegion] = []
+        for number, region in enumerate(image.regions):
+            try:
+                crops = self._crops(region, image, size)
+            except UncannyError as error:
+                self.problems.append(
+                    Problem(image.image, f"regions.{number}.{region.kind}", error.message, line=image.line)
+                )
+                continue
+            drawn += [DrawnRegion(region, each) for each in crops]
+        return drawn
+
+    def _crops(self, region: Region, image: ArtifactImage, size: Size) -> Sequence[Crop]:
+        if region.mask is not None:
+            mask = crop(_mask(region.mask, image, size))
+            if not mask.pixels.size:
+                self.notes[NO_PIXELS] += 1
+                return ()
+            return component_crops(mask) if image.parts else (mask,)
+        return (self._drawn(region, size),)
+
+    def _drawn(self, region: Region, size: Size) -> Crop:
+        width, height = size
+        if region.polygon is not None:
+            self.notes[CROSSING] += crosses_itself(region.polygon)
+            pixels = polygon_crop(region.polygon, size)
+            # An outline on the far edge, as annotation tools draw it, is not outside.
+            corners = [
+                (min(x, width), min(y, height)) == (x, y) and min(x, y) >= 0 for x, y in region.polygon
+            ]
+            within = all(corners)
+        elif region.box is not None:
+            x0, y0, x1, y1 = region.box
+            pixels, within = box_crop(region.box, size), min(x0, y0) >= 0 and x1 <= width and y1 <= height
+        else:
+            assert region.point is not None
+            pixels = point_crop(region.point, size)
+            within = bool(pixels.pixels.size)
+        if not pixels.pixels.size:
+            self.notes[OUTSIDE] += 1
+        elif not within:
+            self.notes[CLIPPED] += 1
+        return pixels
+
+
+def image_size(image: ArtifactImage, predicted: ArtifactImage, pictures: Sequence[Path]) -> Size:
+    """Width and height of an image: as its true or predicted record says, else its file in one of the folders
+    `pictures`, else its first mask.
+
+    Raises UsageError where the two records differ, and where nobody says it.
+    """
+    ours, theirs = image.record.size, predicted.record.size
+    if ours is not None and theirs is not None and ours != theirs:
+        raise UsageError(
+            f"is of {theirs[0]} × {theirs[1]} pixels in the predictions, and of {ours[0]} × {ours[1]} in the "
+            "truth"
+        )
+    files = (folder / each.image for folder in pictures for each in (image, predicted))
+    sizes = (stored_size(file) for file in files if file.is_file())
+    size = ours or theirs or next(filter(None, sizes), None) or _mask_size(image) or _mask_size(predicted)
+    if size is None:
+        raise UsageError("has no width and height, and its file is not there to look at")
+    return size
+
+
+def _mask_size(image: ArtifactImage) -> Size | None:
+    """That of its first mask, where nothing else says it."""
+    for region in image.regions:
+        if isinstance(region.mask, RunLengths):
+            return region.mask.size[1], region.mask.size[0]
+        if isinstance(region.mask, str):
+            try:
+                height, width = _file(region.mask, image, None).shape
+            except UncannyError:  # said when it is drawn
+                return None
+            return width, height
+    return None
+
+
+def _mask(mask: str | RunLengths, image: ArtifactImage, size: Size) -> Mask:
+    if isinstance(mask, RunLengths):
+        return decode_rle({"size": list(mask.size), "counts": mask.counts}, size)
+    return _file(mask, image, size)
+
+
+def _file(name: str, image: ArtifactImage, size: Size | None) -> Mask:
+    path = image.folder / name
+    if image.heat is not None:
+        return np.asarray(read_heat_map(path, size) >= image.heat)
+    return read_mask(path, size)

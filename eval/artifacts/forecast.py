@@ -1,0 +1,106 @@
+"""What locating artifacts would ask and roughly cost, without opening a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Unpack
+
+from uncanny.agents.artifact_locator import ESTIMATE, LOCATE, LOCATE_ALL
+from uncanny.agents.boxes import asked_box_format
+from uncanny.client.prices import PriceTable
+from uncanny.eval.artifacts.run import ArtifactsOptions, LocatedArtifacts, artifacts_task
+from uncanny.models.tokens import image_tokens, least_cached, text_tokens
+from uncanny.runs.forecast import UNNAMED, ImagesForecast, UsageCounter, input_words, pending_images
+from uncanny.runs.image_options import Images
+from uncanny.runs.resume import prompts_of
+from uncanny.wording import cost, count, counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactsForecast(ImagesForecast):
+    """What is left of a run that locates artifacts: the same number of calls for each image."""
+
+    calls_an_image: int
+
+    def lines(self) -> list[str]:
+        uncached = cost(self.cost_usd_uncached)
+        return [
+            self.images_line(),
+            *self.skipped_lines(),
+            f"Calls    {self.calls_usual:,}, {counted(self.calls_an_image, 'call')} an image",
+            f"Tokens   about {input_words(count, self.usage)}, {count(self.output_tokens)} out "
+            "without reasoning",
+            f"Cost     {cost(self.cost_usd)}, {uncached} without the prefix cache",
+        ]
+
+
+class ArtifactsForecastOptions(ArtifactsOptions, total=False):
+    """The parameters of `run`; a forecast has no use for callbacks."""
+
+    on_image: Callable[[LocatedArtifacts], None] | None
+
+
+def forecast(
+    images: Images,
+    *,
+    model: str,
+    out: str | Path | None = None,
+    root: str | Path | None = None,
+    **options: Unpack[ArtifactsForecastOptions],
+) -> ArtifactsForecast:
+    """What `run` would ask and roughly cost, with the same parameters.
+
+    Without `out` nothing is done yet; with it, what is done there already is not counted. Nothing is written,
+    no model is opened, no key needed; callbacks and `stop` have nothing to do here.
+
+    Returns an `ArtifactsForecast`, with `cost_usd` and the number of calls; printed, it is what `--dry-run`
+    prints. Tokens and cost are None where a model's image tokens are not known, the cost also where its price
+    is not. Raises UsageError.
+
+    >>> uncanny.artifacts.forecast(images, model="openai/gpt-4o").calls_usual
+    7
+    >>> uncanny.artifacts.forecast(images, model="openai/gpt-4o", joint=True).calls_usual
+    1
+    """
+    folder = UNNAMED if out is None else out
+    # A forecast leaves nothing behind, so the bundled images stay where they are.
+    task = artifacts_task(images, model, folder, root, options, ArtifactsForecastOptions, copy=False)
+    config = task.config
+    prices = PriceTable.load(task.models.prices)
+    pending = pending_images(task)
+    asked = task.models.roles.get("locator", task.models.model)
+    image = image_tokens(str(asked), *pending.size)
+    texts = prompts_of(task.folder, task.prompts)
+
+    def length(*names: str) -> int:
+        return sum(text_tokens(texts[name].template.template) for name in names)
+
+    rule = f"box_{asked_box_format(str(asked), config).name}"
+    step, asks = (
+        (LOCATE_ALL, [config.categories])
+        if config.joint
+        else (
+            LOCATE,
+            [(category,) for category in config.categories],
+        )
+    )
+    system = length("system")
+    questions = [(length(step.prompt, rule, *categories), step.answer.fixed) for categories in asks]
+    if config.likelihood:
+        questions.append((length(ESTIMATE.prompt), ESTIMATE.answer.fixed))
+    prefix = system + (image or 0)
+    counter = UsageCounter(asked)
+    for number, (text, output) in enumerate(questions):
+        # The first question about an image fills the prefix cache for the others.
+        cached = pending.readable * prefix if number and prefix >= least_cached(str(asked)) else 0
+        counter.add(system + text, image, output=output, calls=pending.readable, cached=cached)
+    return ArtifactsForecast(
+        **pending.fields,
+        calls_least=counter.calls,
+        calls_usual=counter.calls,
+        calls_most=counter.calls,
+        usage=counter.usage(prices),
+        calls_an_image=config.calls,
+    )

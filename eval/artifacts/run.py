@@ -1,0 +1,309 @@
+"""Locating artifacts with a model: the public functions, the run they return, and its task.
+
+`run` takes images to a finished, or resumable, run with a record each: what the ArtifactLocator found, in the
+form that `uncanny artifacts score` reads. Source: X-AIGD, section 3.2 and appendix C.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack, cast
+
+from uncanny.agents.artifact_locator import ROLES, Answered, ArtifactContext
+from uncanny.agents.config import ArtifactsConfig
+from uncanny.answers.boxes import BoxFormatName
+from uncanny.client.calls import usage
+from uncanny.eval.artifacts.data.records import RECORD_FILE, ArtifactRecord, Region
+from uncanny.eval.common.named_images import name_images
+from uncanny.eval.common.run_result import Records, RunResult
+from uncanny.images import PreparedImage
+from uncanny.models.base import Sampling
+from uncanny.parameters import check_callback, check_choices
+from uncanny.prompts import PromptSet, prompt_set
+from uncanny.runs.config import AskOptions
+from uncanny.runs.image_options import ImageOptions, Images, image_run, read_config
+from uncanny.runs.image_task import MOST_IMAGES_AT_ONCE, ImageTask, other_models, sent_image
+from uncanny.runs.inputs import ImageFile
+from uncanny.runs.run import run_with
+from uncanny.runs.sync import blocking
+from uncanny.runs.task import asking
+from uncanny.schema import ARTIFACT_CATEGORIES, STATUSES, ArtifactCategory, Status, Usage
+from uncanny.schema import Pixels as SentAs
+
+if TYPE_CHECKING:
+    from uncanny.client.calls import CallRecord
+    from uncanny.graphs.artifacts import ArtifactState
+    from uncanny.runs.engine import Engine
+
+# From which likelihood on an image is taken for generated.
+GENERATED_FROM: Final = 0.5
+
+
+class LocatedArtifacts(ArtifactRecord):
+    """One image's record in the `artifacts.jsonl` of a run.
+
+    Regions are boxes in pixels of the image file, with what is wrong there in the model's words; `regions` is
+    None where nothing is known of any category. `unmeasured` are the categories of which nothing is known:
+    those that were not asked about, and those whose answer could not be had, which `errors` say. Of any other
+    category without a region none was found. `score` is how likely the image is generated, 0–1, and `source`
+    what that makes of it, from 0.5 on; both None unless it was asked. A further key `boxes` counts those that
+    were given, and those among them that could not be one. Of a file that could not be read `sha256`, `width`
+    and `height` are None.
+    """
+
+    model: str
+    prompts: str
+    usage: Usage = Usage()
+    pixels: SentAs | None = None
+    file_stamp: str | None = None
+
+
+class ArtifactsRun(RunResult[LocatedArtifacts]):
+    """A run of `uncanny.artifacts.run`: a record an image, and a row a region as a data frame."""
+
+    task = "artifacts"
+    record_file = RECORD_FILE
+    record_type = LocatedArtifacts
+    record_key = ("image",)
+    statuses = STATUSES
+    columns: ClassVar[tuple[str, ...]] = ("image", "status", "model", "score", "category", "box", "note")
+
+    def regions(self) -> Mapping[ArtifactCategory, int]:
+        """How many regions of each category there are in all images."""
+        counts = Counter(region.category for record in self.records for region in record.regions or ())
+        return {category: counts[category] for category in ARTIFACT_CATEGORIES}
+
+    @property
+    def artifacts(self) -> Records[LocatedArtifacts]:
+        """One for each image, in order of their names when the run is finished."""
+        return self.records
+
+    def to_json(self) -> dict[str, Any]:
+        """What `uncanny artifacts run --json` prints. There is no page: it belongs to the scores."""
+        end = self.end
+        content = self.manifest.written() if end is None else end.manifest
+        return {
+            "run": str(self.path),
+            "state": content.get("state"),
+            "artifacts": str(self.path / self.record_file),
+            "report": None,
+            "totals": content.get("totals"),
+            "regions": self.regions(),
+            "failures": [
+                {
+                    "image": record.image,
+                    "status": record.status,
+                    "errors": [error.model_dump() for error in record.errors],
+                }
+                for record in self.records
+                if record.status != "ok"
+            ],
+            "skipped": dict(end.progress.skipped.counts) if end and end.progress.skipped else {},
+            "warnings": end.progress.warnings if end else [],
+            "error": None if end is None or end.error is None else str(end.error),
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One a region; an image without any has one row, whose category is None."""
+        for record in self.records:
+            image = {
+                "image": record.image,
+                "status": record.status,
+                "model": record.model,
+                "score": record.score,
+            }
+            for region in record.regions or (None,):
+                yield image | {
+                    name: None if region is None else getattr(region, name) for name in self.columns[4:]
+                }
+
+
+class ArtifactsOptions(ImageOptions, total=False):
+    """The parameters of `run` that say how artifacts are located, for functions that hand them on."""
+
+    categories: Sequence[ArtifactCategory]
+    joint: bool
+    likelihood: bool
+    box_format: BoxFormatName | None
+
+
+async def run_async(
+    images: Images,
+    *,
+    model: str,
+    out: str | Path,
+    root: str | Path | None = None,
+    categories: Sequence[ArtifactCategory] = ARTIFACT_CATEGORIES,
+    joint: bool = False,
+    likelihood: bool = False,
+    box_format: BoxFormatName | None = None,
+    temperature: float | None = 0.0,
+    top_p: float | None = None,
+    max_output_tokens: int = 2_000,
+    max_side: int | None = None,
+    image_format: Literal["keep", "png", "jpeg"] = "keep",
+    jpeg_quality: int = 95,
+    max_pixels: int = 100_000_000,
+    on_image: Callable[[LocatedArtifacts], None] | None = None,
+    **options: Unpack[AskOptions],
+) -> ArtifactsRun:
+    """Ask a model where the artifacts of images are, and of which category. One model.
+
+    Each of the `categories` is asked about by a call of its own, all seven by default, or with `joint` all
+    by one call. With `likelihood` one call more asks how likely the image is generated, which is the `score`
+    of a record. `box_format` is how models are asked for boxes; None goes by their names. Records have boxes
+    in pixels of the image file.
+
+    `images`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of `annotate`; the word
+    `scenes` stands for the bundled images, which are copied into `out`.
+
+    Returns the run, also where it ended early or some images failed: see its `summary` and the records'
+    `status` and `unmeasured`. Raises UsageError for what cannot be done, ModelUnusableError where the model
+    could not be asked at all.
+
+    `run_async` is the same for programs with an event loop.
+
+    >>> run = uncanny.artifacts.run(images, model="demo", out=out)
+    >>> run.artifacts[0].regions[0].category
+    'semantics'
+    >>> again = asyncio.run(uncanny.artifacts.run_async(images, model="demo", out=out))
+    >>> again.summary.state
+    'finished'
+
+    Source: X-AIGD, section 3.2 and appendix C.1.
+    """
+    check_callback("on_image", on_image)
+    all_options: ArtifactsOptions = {
+        **options,
+        "categories": categories,
+        "joint": joint,
+        "likelihood": likelihood,
+        "box_format": box_format,
+        "temperature": temperature,
+        "top_p": top_p,
+        "max_output_tokens": max_output_tokens,
+        "max_side": max_side,
+        "image_format": image_format,
+        "jpeg_quality": jpeg_quality,
+        "max_pixels": max_pixels,
+    }
+    task = await asyncio.to_thread(artifacts_task, images, model, out, root, all_options, ArtifactsOptions)
+    end = await run_with(task, options, on_image)
+    return ArtifactsRun(out, end, task.names)
+
+
+run = blocking(run_async)
+
+
+def artifacts_task(
+    images: Images,
+    model: str,
+    out: str | Path,
+    root: str | Path | None,
+    options: ArtifactsOptions,
+    known: type[ArtifactsOptions],
+    *,
+    copy: bool = True,
+) -> ArtifactsTask:
+    """The task of a run; `copy` False leaves the bundled images where they are. Raises UsageError."""
+    settings = image_run("artifacts", images, model, out, root, options, known)
+    config = read_artifacts_config(options)
+    settings["paths"] = name_images(settings["paths"], Path(out), copy=copy).paths
+    return ArtifactsTask(**settings, config=config)
+
+
+def read_artifacts_config(options: ArtifactsOptions) -> ArtifactsConfig:
+    """The parameters of locating in `options`. Raises UsageError that names what is out of range."""
+    named = options.get("categories", ARTIFACT_CATEGORIES)
+    categories = check_choices("categories", named, ARTIFACT_CATEGORIES)
+    chosen: ArtifactsOptions = {**options, "categories": categories}
+    return read_config(ArtifactsConfig, chosen)
+
+
+@dataclass(kw_only=True)
+class ArtifactsTask(ImageTask[LocatedArtifacts]):
+    """The task of locating artifacts."""
+
+    name = "artifacts"
+    record_file = RECORD_FILE
+    record_type = LocatedArtifacts
+    found = "regions"
+
+    config: ArtifactsConfig = field(default_factory=ArtifactsConfig)
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("artifacts"))
+
+    @property
+    def roles(self) -> Mapping[str, str]:
+        return ROLES
+
+    @property
+    def sampling(self) -> Sampling:
+        return Sampling(self.config.temperature, self.config.top_p, self.config.max_output_tokens)
+
+    @property
+    def inputs_at_once(self) -> int:
+        # The questions about an image go side by side.
+        return min(MOST_IMAGES_AT_ONCE, -(-self.options.concurrency // self.config.calls) + 2)
+
+    @property
+    def calls_per_input(self) -> int:
+        return self.config.calls
+
+    def config_json(self) -> dict[str, Any]:
+        return self.config.model_dump(mode="json")
+
+    def record(
+        self, file: ImageFile, image: PreparedImage | None, status: Status, **more: Any
+    ) -> LocatedArtifacts:
+        # Of a file that cannot be read, or an image that a defect ended, nothing is known.
+        return super().record(file, image, status, **{"unmeasured": ARTIFACT_CATEGORIES, **more})
+
+    async def examine(
+        self, file: ImageFile, image: PreparedImage, engine: Engine, calls: list[CallRecord]
+    ) -> LocatedArtifacts:
+        from uncanny.graphs.artifacts import artifact_graph  # LangGraph takes half a second to import
+
+        with asking(engine, file.image, calls) as scope:
+            context = ArtifactContext(
+                engine.model_client,
+                scope,
+                self.config,
+                self.prompts,
+                sent_image(image),
+                size=(image.width, image.height),
+            )
+            state = await artifact_graph().ainvoke({"image": file.image}, context=context)
+        return self._record(file, image, cast("ArtifactState", state), context)
+
+    def _record(
+        self, file: ImageFile, image: PreparedImage, state: ArtifactState, context: ArtifactContext
+    ) -> LocatedArtifacts:
+        answers = sorted(state["answers"], key=lambda each: ARTIFACT_CATEGORIES.index(each.categories[0]))
+        failures = [each.failure for each in answers if each.failure is not None]
+        failures += [state["failure"]] if "failure" in state else []
+        score = state.get("likelihood")
+        answered = {category for each in answers if each.located is not None for category in each.categories}
+        boxes = context.boxes
+        return self.record(
+            file,
+            image,
+            "ok" if not failures else "partial" if answered or score is not None else "failed",
+            source=None if score is None else "generated" if score >= GENERATED_FROM else "real",
+            score=score,
+            regions=tuple(_regions(answers)) if answered else None,
+            unmeasured=tuple(each for each in ARTIFACT_CATEGORIES if each not in answered),
+            errors=tuple(failures),
+            usage=usage(context.scope.calls),
+            **({"boxes": boxes.as_recorded()} if boxes.given else {}),
+            **other_models(context.scope.calls, str(self.models.model)),
+        )
+
+
+def _regions(answers: Sequence[Answered]) -> Iterator[Region]:
+    for answer in answers:
+        for each in answer.located or ():
+            yield Region(category=each.category, box=each.box, note=each.note)

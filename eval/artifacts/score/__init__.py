@@ -1,0 +1,1 @@
+"""From predicted and true artifacts to a result with intervals: counting, result, tables."""

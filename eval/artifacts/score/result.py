@@ -1,0 +1,395 @@
+"""What the score of predicted artifacts is, as values to compute, print or plot with.
+
+`ArtifactScore` prints as the tables of `uncanny artifacts score`, `to_json()` is what the command writes with
+`--json`, `to_pandas()` has a row a figure, and `images_to_pandas()` one an image.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from uncanny.eval.artifacts.data.records import ArtifactImage
+from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.matching import Rule
+from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.metrics.intervals import LEVEL
+from uncanny.eval.metrics.regions import RegionProtocol
+from uncanny.records.run_folder import Unfinished
+from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory, Source
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from uncanny.eval.common.masks import Size
+    from uncanny.eval.common.pictures import PicturesMode
+
+# A category, or all of them together: the union of their regions, whatever they are called.
+Scope = ArtifactCategory | Literal["agnostic"]
+SCOPES: Final[tuple[Scope, ...]] = (*ARTIFACT_CATEGORIES, "agnostic")
+PIXEL: Final = ("iou", "precision", "recall", "f1")
+INSTANCE: Final = ("precision", "recall", "f1")
+JUDGED: Final = ("balanced_accuracy", "precision", "recall", "f1")
+COLUMNS: Final = ("prediction", "part", "of", "figure", "value", "low", "high")
+IMAGE_COLUMNS: Final = (
+    *("prediction", "image", "predicted", "source", "judged", "generator", "par"),
+    *("scope", "both", "predicted_pixels", "true_pixels", *PIXEL),
+    *("right_regions", "predicted_regions", "found_regions", "true_regions"),
+)
+PAGE: Final = "artifacts.html"
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeScore:
+    """The figures of one category, or of all together. Each is None where there is nothing to count out of.
+
+    `pixel` and `instance` are of sums over all images, `pixel_mean` is the mean over the images where the
+    figure is something. `images` are those measured; `with_true` and `with_predicted` how many of them have a
+    region on that side. Of `pixels` and `regions` the counts are there, weighed where they were.
+    """
+
+    images: int
+    pixel: Mapping[str, Estimate]
+    pixel_mean: Mapping[str, Estimate]
+    instance: Mapping[str, Estimate]
+    presence: Estimate
+    with_true: int
+    with_predicted: int
+    pixels: Mapping[str, float]
+    regions: Mapping[str, float]
+
+    @property
+    def groups(self) -> Iterator[tuple[str, str, Estimate]]:
+        """Group, figure, value; in the order in which they are shown."""
+        for group, figures in (
+            ("pixel", self.pixel),
+            ("pixel_mean", self.pixel_mean),
+            ("instance", self.instance),
+        ):
+            for name, estimate in figures.items():
+                yield group, name, estimate
+        yield "presence", "f1", self.presence
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticity:
+    """How well generated images are told from real ones, generated as positive.
+
+    `figures` are by the names of `JUDGED`; None where a class is missing. `counts` are images by what they
+    are and what they were taken for. `without_verdict` are predictions that say neither, in no figure.
+    """
+
+    figures: Mapping[str, Estimate]
+    counts: Mapping[Source, Mapping[Source, int]]
+    without_verdict: int
+
+    @property
+    def images(self) -> int:
+        return sum(sum(judged.values()) for judged in self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyBin:
+    """Generated images whose value is from `lo` to `hi`, and how many of them were taken for generated."""
+
+    lo: float
+    hi: float
+    accuracy: Share
+
+    @property
+    def n(self) -> int:
+        return self.accuracy.out_of
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Names of images that are in no figure, or not in all.
+
+    `only_truth`: without a prediction. `only_predictions`: the truth does not have them. `unfinished`: whose
+    prediction failed, or was not finished. `real`: in no figure about regions. `not_annotated`: of which the
+    truth has no regions, not even none. `not_located`: the same of the prediction. `unmeasured`: by category,
+    asked about without an answer. `without_value`: generated and judged, in no bin.
+    """
+
+    only_truth: tuple[str, ...] = ()
+    only_predictions: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
+    real: tuple[str, ...] = ()
+    not_annotated: tuple[str, ...] = ()
+    not_located: tuple[str, ...] = ()
+    unmeasured: Mapping[ArtifactCategory, tuple[str, ...]] = field(default_factory=dict)
+    without_value: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An image to look at, with its regions in both sets, and how well they fit as one."""
+
+    true: ArtifactImage
+    predicted: ArtifactImage
+    size: Size
+    iou: float | None
+    regions: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionScore:
+    """One set of predictions against the truth.
+
+    `notes` counts what was read or drawn with allowances. `examples` are those that fit worst and best,
+    `per_image` is a row an image and scope. `has_failures` says that predictions failed, and count nowhere.
+    """
+
+    name: str
+    path: str
+    pictures: Path
+    aj: Authenticity
+    by_generator: Mapping[str, Authenticity]
+    scopes: Mapping[Scope, ScopeScore]
+    has_categories: bool
+    bins: tuple[AccuracyBin, ...]
+    left_out: LeftOut
+    notes: Mapping[str, int]
+    paired_by: Mapping[Rule, int]
+    unfinished: Unfinished | None
+    texts: tuple[str, ...]
+    examples: tuple[Example, ...]
+    per_image: tuple[Mapping[str, Any], ...] = field(repr=False)
+
+    @property
+    def has_failures(self) -> bool:
+        return bool(self.left_out.unfinished)
+
+    @property
+    def categories(self) -> Mapping[ArtifactCategory, ScopeScore]:
+        """Without the figures of all categories together."""
+        return {name: self.scopes[name] for name in ARTIFACT_CATEGORIES}
+
+    @property
+    def agnostic(self) -> ScopeScore:
+        return self.scopes["agnostic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How regions were compared; see `score` for each."""
+
+    protocol: RegionProtocol
+    t: float
+    min_confidence: float | None
+    weight_confidence: bool
+    bins: str
+    n_bins: int
+    real_images: bool
+    score_threshold: float
+    resamples: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class TruthInfo:
+    """Where the truth came from, how many images and regions it has, and what was mended of it."""
+
+    path: str
+    pictures: Path
+    images: int
+    regions: int
+    notes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ArtifactScore(TableResult, Mapping[str, PredictionScore]):
+    """The scores of all predictions, by their names."""
+
+    predictions: Mapping[str, PredictionScore]
+    settings: Settings
+    truth: TruthInfo
+    published: bool = False
+
+    def __getitem__(self, name: str) -> PredictionScore:
+        return self.predictions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.predictions)
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+    def tables(self) -> tuple[Table, ...]:
+        """The overview, then categories and bins of each set of predictions."""
+        from uncanny.eval.artifacts.score.tables import tables
+
+        return tables(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Every figure, 0–1, None where of nothing. Of several predictions it is `{"models": {NAME: …}}`."""
+        each = {name: prediction_json(one, self) for name, one in self.predictions.items()}
+        return next(iter(each.values())) if len(each) == 1 else {"models": each}
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One a figure: the prediction, `aj`, `generator`, `pad` or `bin`, what it is of, name and value."""
+        for name, prediction in self.predictions.items():
+            for part, of, figure, estimate in _figures(prediction):
+                low, high = estimate.interval or (None, None)
+                yield {
+                    "prediction": name,
+                    "part": part,
+                    "of": of,
+                    "figure": figure,
+                    "value": estimate.value,
+                    "low": low,
+                    "high": high,
+                }
+
+    def to_csv(self) -> str:
+        """The same rows as CSV."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows())
+        return text.getvalue()
+
+    def to_pandas(self) -> DataFrame:
+        """The figures as a data frame with a row each. Raises UsageError where pandas is not installed."""
+        return data_frame(COLUMNS, self.rows())
+
+    def images_to_pandas(self) -> DataFrame:
+        """A row an image and scope, with its counts and pixel metrics. Raises UsageError as `to_pandas`."""
+        rows = (
+            {"prediction": name, **row} for name, each in self.predictions.items() for row in each.per_image
+        )
+        return data_frame(IMAGE_COLUMNS, rows)
+
+    def report(self, path: str | Path, *, pictures: PicturesMode = "link") -> Path:
+        """Write the page to `path` and return it; pictures are linked or embedded. Raises OSError."""
+        from uncanny.eval.artifacts.report import write_artifacts_page
+
+        return write_artifacts_page(self, Path(path), pictures=pictures)
+
+
+def _figures(prediction: PredictionScore) -> Iterator[tuple[str, str, str, Estimate | Share]]:
+    for figure, estimate in prediction.aj.figures.items():
+        yield "aj", "all", figure, estimate
+    for generator, authenticity in prediction.by_generator.items():
+        for figure, estimate in authenticity.figures.items():
+            yield "generator", generator, figure, estimate
+    for scope, score in prediction.scopes.items():
+        for group, figure, estimate in score.groups:
+            yield "pad", scope, f"{group}_{figure}", estimate
+    for each in prediction.bins:
+        yield "bin", f"{each.lo:g}–{each.hi:g}", "accuracy", each.accuracy
+
+
+def prediction_json(prediction: PredictionScore, score: ArtifactScore) -> dict[str, Any]:
+    """The figures of one set; beside the keys of the format `images`, `counts`, `left_out`, `notes`, `path`,
+    `settings`, and in `pad` `agnostic.instance` and `agnostic.presence`."""
+    settings = score.settings
+    aj, scopes = prediction.aj, prediction.scopes
+    generators = prediction.by_generator
+    return {
+        "aj": {
+            **_values(aj.figures),
+            "by_generator": {
+                name: {**_values(each.figures), "n": sum(each.counts["generated"].values())}
+                for name, each in generators.items()
+            },
+            "images": aj.images,
+            "counts": {source: dict(judged) for source, judged in aj.counts.items()},
+            "without_verdict": aj.without_verdict,
+        },
+        "pad": {
+            "protocol": settings.protocol,
+            "categories": {name: _scope(each, settings.t) for name, each in prediction.categories.items()},
+            "agnostic": _scope(scopes["agnostic"], settings.t),
+            "has_categories": prediction.has_categories,
+        },
+        "par": {
+            "by": settings.bins,
+            "bins": [
+                {
+                    "lo": each.lo,
+                    "hi": each.hi,
+                    "n": each.n,
+                    "accuracy": each.accuracy.value,
+                    "ci": interval_json(each.accuracy),
+                }
+                for each in prediction.bins
+            ],
+        },
+        "ci": {
+            "aj": _intervals(aj.figures),
+            "by_generator": {name: _intervals(each.figures) for name, each in generators.items()},
+            "categories": {name: _scope_intervals(each) for name, each in prediction.categories.items()},
+            "agnostic": _scope_intervals(scopes["agnostic"]),
+            "level": LEVEL,
+            "resamples": settings.resamples,
+            "seed": settings.seed,
+            "over": "images",
+        },
+        "path": prediction.path,
+        "truth": {
+            "path": score.truth.path,
+            "images": score.truth.images,
+            "regions": score.truth.regions,
+            "notes": dict(score.truth.notes),
+        },
+        "left_out": _left_out(prediction.left_out),
+        "notes": dict(prediction.notes),
+        "paired_by": dict(prediction.paired_by),
+        "settings": {
+            "t": settings.t,
+            "min_confidence": settings.min_confidence,
+            "weight_confidence": settings.weight_confidence,
+            "real_images": settings.real_images,
+            "score_threshold": settings.score_threshold,
+        },
+    }
+
+
+def _values(figures: Mapping[str, Estimate]) -> dict[str, float | None]:
+    return {name: estimate.value for name, estimate in figures.items()}
+
+
+def _intervals(figures: Mapping[str, Estimate]) -> dict[str, list[float] | None]:
+    return {name: interval_json(estimate) for name, estimate in figures.items()}
+
+
+def _scope(score: ScopeScore, t: float) -> dict[str, Any]:
+    return {
+        "pixel": _values(score.pixel),
+        "pixel_mean": _values(score.pixel_mean),
+        "instance": {**_values(score.instance), "t": t},
+        "presence": {
+            "f1": score.presence.value,
+            "n_true": score.with_true,
+            "n_pred": score.with_predicted,
+        },
+        "images": score.images,
+        "counts": {"pixels": dict(score.pixels), "regions": dict(score.regions)},
+    }
+
+
+def _scope_intervals(score: ScopeScore) -> dict[str, Any]:
+    return {
+        "pixel": _intervals(score.pixel),
+        "pixel_mean": _intervals(score.pixel_mean),
+        "instance": _intervals(score.instance),
+        "presence": {"f1": interval_json(score.presence)},
+    }
+
+
+def _left_out(left: LeftOut) -> dict[str, Any]:
+    return {
+        "only_truth": list(left.only_truth),
+        "only_predictions": list(left.only_predictions),
+        "unfinished": list(left.unfinished),
+        "real": list(left.real),
+        "not_annotated": list(left.not_annotated),
+        "not_located": list(left.not_located),
+        "unmeasured": {name: list(images) for name, images in left.unmeasured.items()},
+        "without_value": list(left.without_value),
+    }

@@ -1,0 +1,232 @@
+"""Artifact scores as tables, for the terminal, notebooks and the page: overview, categories, bins.
+
+Cells are percent. Published rows stand below one's own where they are wanted, marked as published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from uncanny.eval.artifacts.score.result import (
+    INSTANCE,
+    JUDGED,
+    PIXEL,
+    AccuracyBin,
+    ArtifactScore,
+    PredictionScore,
+    ScopeScore,
+)
+from uncanny.eval.common.estimates import Estimate, interval_words
+from uncanny.eval.common.published import CAVEATS, published
+from uncanny.eval.common.tables import MISSING, Table
+from uncanny.eval.common.texts import texts_notes
+from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory
+from uncanny.wording import counted
+
+CATEGORY_NAMES: Final[Mapping[ArtifactCategory, str]] = {
+    "textures": "Textures",
+    "edges_shapes": "Edges & shapes",
+    "symbols": "Symbols",
+    "color": "Color",
+    "semantics": "Semantics",
+    "commonsense": "Commonsense",
+    "physics": "Physics",
+}
+PIXEL_NAMES: Final = ("IoU", "PixP", "PixR", "PixF1")
+JUDGED_NAMES: Final = ("Acc", "P", "R", "F1")
+PUBLISHED: Final = "published"
+_JUDGED_KEYS: Final = ("acc", "p", "r", "f1")
+_PIXEL_KEYS: Final = ("iou", "pix_p", "pix_r", "pix_f1")
+
+
+def tables(score: ArtifactScore) -> tuple[Table, ...]:
+    """The overview of all predictions, then what each has by category, generator and bin."""
+    several = len(score.predictions) > 1
+    each: list[Table] = []
+    for name, prediction in score.predictions.items():
+        of = f"{name}: " if several else ""
+        if prediction.has_categories and prediction.agnostic.images:
+            each += [category_table(prediction, of), instance_table(prediction, score, of)]
+        if prediction.by_generator and prediction.aj.images:
+            each.append(generator_table(prediction, of))
+        if prediction.bins:
+            each.append(bin_table(prediction, score, of))
+    return (overview(score), *each, *(published_tables() if score.published else ()))
+
+
+def overview(score: ArtifactScore) -> Table:
+    """Authenticity and category-agnostic pixel figures, a line a set, as in the paper's table 2."""
+    rows = [
+        (
+            name,
+            *(_cell(each.aj.figures[figure]) for figure in JUDGED),
+            *(_cell(each.agnostic.pixel[figure]) for figure in PIXEL),
+        )
+        for name, each in score.predictions.items()
+    ]
+    if score.published:
+        rows += [
+            (f"{row['model']} ({PUBLISHED})", *(_points(row[key]) for key in (*_JUDGED_KEYS, *_PIXEL_KEYS)))
+            for row in published("artifact_scores")["authenticity_and_category_agnostic"]
+        ]
+    notes = (*_overview_notes(score), *([CAVEATS["artifact_scores"]] if score.published else []))
+    return Table(
+        ("Predictions", *JUDGED_NAMES, *PIXEL_NAMES),
+        tuple(rows),
+        title="Authenticity (Acc, P, R, F1), all artifacts together (IoU, PixP, PixR, PixF1)",
+        notes=notes,
+    )
+
+
+def category_table(prediction: PredictionScore, of: str = "") -> Table:
+    """A line a category: pixels and presence."""
+    rows = [
+        (
+            name,
+            *(_cell(each.pixel[figure]) for figure in PIXEL),
+            _cell(each.presence),
+            f"{each.with_true:,} / {each.with_predicted:,}" if each.images else MISSING,
+        )
+        for name, each in _scopes(prediction)
+    ]
+    return Table(
+        ("Category", *PIXEL_NAMES, "Presence", "images"),
+        tuple(rows),
+        title=f"{of}Pixels by category",
+        notes=(
+            "Pixels are summed over images; the means over images are in the JSON. Presence: F1 of images "
+            "that have the category at all. Images with the category: true / predicted.",
+        ),
+    )
+
+
+def instance_table(prediction: PredictionScore, score: ArtifactScore, of: str = "") -> Table:
+    """A line a category: instances."""
+    t = f"@{score.settings.t:g}"
+    rows = [
+        (
+            name,
+            *(_cell(each.instance[figure]) for figure in INSTANCE),
+            f"{each.regions['true']:,.4g} / {each.regions['predicted']:,.4g}" if each.images else MISSING,
+        )
+        for name, each in _scopes(prediction)
+    ]
+    return Table(
+        ("Category", f"P{t}", f"R{t}", f"F1{t}", "regions"),
+        tuple(rows),
+        title=f"{of}Instances by category, protocol {score.settings.protocol}",
+        notes=("Regions: true / predicted, as the protocol counts them.",),
+    )
+
+
+def _scopes(prediction: PredictionScore) -> Iterator[tuple[str, ScopeScore]]:
+    for name, each in prediction.categories.items():
+        yield CATEGORY_NAMES[name], each
+    yield "All together", prediction.agnostic
+
+
+def generator_table(prediction: PredictionScore, of: str = "") -> Table:
+    """A line a generator: its images beside all real ones that belong to no other."""
+    rows = tuple(
+        (
+            name,
+            f"{sum(each.counts['generated'].values()):,}",
+            *(_cell(each.figures[figure]) for figure in JUDGED),
+        )
+        for name, each in prediction.by_generator.items()
+    )
+    return Table(
+        ("Generator", "images", *JUDGED_NAMES),
+        rows,
+        title=f"{of}Authenticity by generator",
+        notes=("R is the share of the generator's images that were recognised.",),
+    )
+
+
+def bin_table(prediction: PredictionScore, score: ArtifactScore, of: str = "") -> Table:
+    """A line a bin: how many generated images in it were taken for generated."""
+    by = bins_name(score)
+    rows = tuple(
+        (
+            bin_words(each),
+            f"{each.n:,}",
+            _percent(each.accuracy.value),
+            interval_words(each.accuracy) or MISSING,
+        )
+        for each in prediction.bins
+    )
+    return Table((by, "images", "accuracy", "95 %"), rows, title=f"{of}Accuracy on generated images, by {by}")
+
+
+def bin_words(each: AccuracyBin) -> str:
+    """From where to where a bin goes."""
+    return f"{each.lo:.4g}" if each.lo == each.hi else f"{each.lo:.4g} to {each.hi:.4g}"
+
+
+def bins_name(score: ArtifactScore) -> str:
+    """What the bins are of, in words."""
+    return "artifact ratio (PAR)" if score.settings.bins == "par" else score.settings.bins
+
+
+def published_tables() -> tuple[Table, ...]:
+    """What the paper has by category: presence and instance F1 of models asked for boxes."""
+    rows = published("artifact_scores")
+    columns = ("Model (published)", *CATEGORY_NAMES.values())
+    return tuple(
+        Table(
+            columns,
+            tuple((row["model"], *(_points(row[name]) for name in ARTIFACT_CATEGORIES)) for row in rows[key]),
+            title=title,
+            notes=(rows["source"],),
+        )
+        for key, title in (
+            ("vlm_presence_f1", "Published: presence F1 (table 9)"),
+            ("vlm_instance_f1_at_0.5", "Published: instance F1@0.5 (table 12)"),
+        )
+    )
+
+
+def _overview_notes(score: ArtifactScore) -> Iterator[str]:
+    for name, prediction in score.predictions.items():
+        for reason, images in left_out_lists(prediction):
+            yield f"{name}: {counted(len(images), 'image')} {reason}."
+        if prediction.aj.without_verdict:
+            number = counted(prediction.aj.without_verdict, "prediction")
+            yield f"{name}: {number} without a verdict or score, in no figure of authenticity."
+        for note, count in prediction.notes.items():
+            yield f"{name}: {count:,} × {note}."
+        if prediction.unfinished:
+            yield f"{name}: {prediction.unfinished}."
+    for note, count in score.truth.notes.items():
+        yield f"truth: {count:,} × {note}."
+    yield from texts_notes({name: each.texts for name, each in score.predictions.items()})
+
+
+def left_out_lists(prediction: PredictionScore) -> Iterator[tuple[str, Sequence[str]]]:
+    """Why images are in no figure or not in all, and which."""
+    left = prediction.left_out
+    reasons: Sequence[tuple[str, Sequence[str]]] = (
+        ("of the truth without a prediction, in no figure", left.only_truth),
+        ("that the truth does not have, in no figure", left.only_predictions),
+        ("whose prediction failed or is partial, in no figure about regions", left.unfinished),
+        ("of the truth without annotated regions, in no figure about regions", left.not_annotated),
+        ("whose prediction says nothing of regions, in no figure about them", left.not_located),
+        ("that are real, in no figure about regions", left.real),
+        ("without a value, in no bin", left.without_value),
+    )
+    yield from ((reason, images) for reason, images in reasons if images)
+    for category, images in left.unmeasured.items():
+        yield f"not measured for {CATEGORY_NAMES[category]}", images
+
+
+def _cell(estimate: Estimate) -> str:
+    return _percent(estimate.value)
+
+
+def _percent(value: float | None) -> str:
+    return MISSING if value is None else f"{100 * value:.1f}"
+
+
+def _points(value: float | None) -> str:
+    return MISSING if value is None else f"{value:.1f}"

@@ -1,0 +1,282 @@
+"""Flat tables read as columns, a hundred thousand rows in a second: JSON Lines, CSV, Parquet, data frames.
+
+What a row does not have is None. A column is looked at as a whole where it is sound, and cell by cell only to
+say what is wrong with it: file, line, item and field.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from uncanny.errors import Problem, UsageError
+from uncanny.eval.common.image_files import read_bytes
+from uncanny.eval.common.table_files import pyarrow
+from uncanny.eval.metrics.intervals import Floats
+from uncanny.wording import shown
+
+_KINDS = "a CSV, Parquet or JSON Lines file, a data frame, or a sequence of mappings"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a table, all of one length.
+
+    `place` is what the table is called in messages, `root` where paths in it start. `lines` are those of the
+    file, counted from 1, None where rows have none. `texts` says that all cells are text, as in CSV.
+    `problems` are lines that are no rows; checks of columns add to them.
+    """
+
+    place: str
+    root: Path
+    values: Mapping[str, list[Any]]
+    length: int
+    lines: Sequence[int] | None = None
+    texts: bool = False
+    problems: list[Problem] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def get(self, name: str) -> list[Any]:
+        """The cells of a column; all None where there is none of that name."""
+        return self.values.get(name) or [None] * self.length
+
+    def line(self, row: int) -> int | None:
+        return None if self.lines is None else self.lines[row]
+
+    def problem(self, row: int, item: str | None, name: str, message: str) -> None:
+        """Say that a cell is wrong. Of a table without lines, and an unnamed item, the row is named."""
+        if self.lines is None and item is None:
+            message = f"row {row + 1}: {message}"
+        self.problems.append(Problem(item, name, message, line=self.line(row)))
+
+    def strings(self, name: str, items: Sequence[Any]) -> list[str | None]:
+        """A column of texts, None where there is none. Numbers become texts: a label may be one."""
+        cells = self.get(name)
+        if set(map(type, cells)) <= {str, type(None)}:
+            return [cell or None for cell in cells]
+        texts: list[str | None] = []
+        for row, cell in enumerate(cells):
+            if cell is None or isinstance(cell, str):
+                texts.append(cell or None)
+            elif isinstance(cell, int | float | bool):
+                texts.append(str(cell))
+            else:
+                texts.append(None)
+                self.problem(row, items[row], name, f"must be a text, not {shown(cell)}")
+        return texts
+
+    def numbers(
+        self, name: str, items: Sequence[Any], *, low: float = -math.inf, high: float = math.inf
+    ) -> Floats:
+        """A column of numbers, NaN where there is none; what is no number, or outside `low` to `high`, is a
+        problem."""
+        cells = self.get(name)
+        kinds = set(map(type, cells))
+        if kinds == {type(None)}:
+            return np.full(self.length, np.nan)
+        if kinds <= {int, float, type(None)} or (self.texts and kinds <= {str, type(None)}):
+            try:
+                values = np.array(cells, dtype=object).astype(np.float64)
+            except (ValueError, OverflowError):
+                values = None
+            if values is not None:
+                missing = np.fromiter((cell is None for cell in cells), dtype=np.bool_, count=self.length)
+                if bool((missing | (np.isfinite(values) & (values >= low) & (values <= high))).all()):
+                    return values
+        within = "" if math.isinf(low) and math.isinf(high) else f" from {low:g} to {high:g}"
+        numbers = np.full(self.length, np.nan)
+        for row, cell in enumerate(cells):
+            number = _number(cell, text=self.texts)
+            if cell is not None and (number is None or not low <= number <= high):
+                self.problem(row, items[row], name, f"must be a number{within}, not {shown(cell)}")
+            elif number is not None:
+                numbers[row] = number
+        return numbers
+
+    def checked(self, name: str, items: Sequence[Any], allowed: Mapping[str, int]) -> list[int | None]:
+        """A column of words as what `allowed` has for them, None where there is none."""
+        cells = self.get(name)
+        try:
+            return [None if cell is None else allowed[cell] for cell in cells]
+        except (KeyError, TypeError):
+            pass
+        codes: list[int | None] = []
+        for row, cell in enumerate(cells):
+            code = allowed.get(cell) if isinstance(cell, str) else None
+            if cell is not None and code is None:
+                self.problem(row, items[row], name, f"must be {' or '.join(allowed)}, not {shown(cell)}")
+            codes.append(code)
+        return codes
+
+    def names(self, name: str) -> list[str]:
+        """A column of names that every row has once: of images, or ids."""
+        cells = self.get(name)
+        if set(map(type, cells)) <= {str} and all(cells) and len(set(cells)) == len(cells):
+            return cells
+        names: list[str] = []
+        first: dict[str, int] = {}
+        for row, cell in enumerate(cells):
+            if not isinstance(cell, str) or not cell:
+                wrong = "is missing" if cell is None else f"must be a text, not {shown(cell)}"
+                self.problem(row, None, name, wrong)
+                names.append("")
+                continue
+            names.append(cell)
+            before = first.setdefault(cell, row)
+            if before != row:
+                where = f"row {before + 1}" if self.lines is None else f"line {self.lines[before]}"
+                self.problem(row, cell, name, f"was there before, at {where}; keep one of them")
+        return names
+
+
+def _number(cell: object, *, text: bool) -> float | None:
+    if isinstance(cell, str) and text:
+        try:
+            number = float(cell)
+        except ValueError:
+            return None
+    elif isinstance(cell, int | float) and not isinstance(cell, bool):
+        try:
+            number = float(cell)
+        except OverflowError:
+            return None
+    else:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def read_columns(source: object, what: str, *, root: Path | None = None) -> Columns:
+    """The columns of a file, a data frame, or rows of a program; `what` they are says the errors.
+
+    A file is CSV or Parquet by its suffix, else JSON Lines with an object a line. Paths start at `root`, else
+    at the file's folder. Raises UsageError for what cannot be read, holds no rows, or is nothing of that.
+    """
+    if isinstance(source, str | PathLike):
+        path = Path(source)
+        base = path.parent if root is None else root
+        kind = path.suffix.lower()
+        if kind == ".parquet":
+            columns = _of_parquet(path, base)
+        elif kind == ".csv":
+            columns = _of_csv(path, base)
+        else:
+            columns = _of_json_lines(path, base)
+    elif hasattr(source, "to_dict") and hasattr(source, "columns"):
+        columns = _of_frame(source, what, root or Path())
+    elif isinstance(source, Iterable) and not isinstance(source, bytes | Mapping):
+        columns = _of_rows(what, root or Path(), list(source), None, [])
+    else:
+        raise UsageError(f"{what} are {_KINDS}, not {shown(source)}")
+    if not len(columns) and not columns.problems:
+        raise UsageError(f"{columns.place} holds no rows", remedy="Give a file with a row an image.")
+    return columns
+
+
+def _of_json_lines(path: Path, root: Path) -> Columns:
+    rows: list[Any] = []
+    lines: list[int] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(read_bytes(path).split(b"\n"), start=1):
+        if not line or line.isspace():
+            continue
+        try:
+            rows.append(orjson.loads(line))
+            lines.append(number)
+        except orjson.JSONDecodeError as error:
+            problems.append(Problem(None, None, f"not valid JSON ({error.msg})", line=number))
+    return _of_rows(str(path), root, rows, lines, problems)
+
+
+def _of_rows(
+    place: str, root: Path, rows: list[Any], lines: list[int] | None, problems: list[Problem]
+) -> Columns:
+    if not set(map(type, rows)) <= {dict}:
+        kept = []
+        for row, value in enumerate(rows):
+            if isinstance(value, Mapping):
+                kept.append(row)
+            else:
+                line = None if lines is None else lines[row]
+                problems.append(Problem(None, None, f"must be an object, not {shown(value)}", line=line))
+        rows = [dict(rows[row]) for row in kept]
+        lines = None if lines is None else [lines[row] for row in kept]
+    names = dict.fromkeys(name for row in rows for name in row)
+    values = {name: [row.get(name) for row in rows] for name in names}
+    return Columns(place, root, values, len(rows), lines, problems=problems)
+
+
+def _of_csv(path: Path, root: Path) -> Columns:
+    try:
+        text = read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8", remedy="Save it as UTF-8.") from error
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    problems: list[Problem] = []
+    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    try:
+        head = next(reader, [])
+        for row in reader:
+            if not row:
+                continue
+            if len(row) == len(head):
+                rows.append(row)
+                lines.append(reader.line_num)
+            else:
+                message = f"has {len(row)} cells, and the head of the table {len(head)}"
+                problems.append(Problem(None, None, message, line=reader.line_num))
+    except csv.Error as error:
+        problems.append(Problem(None, None, f"is no CSV: {error}", line=reader.line_num))
+        head = head if rows else []
+    twice = sorted({name for name in head if head.count(name) > 1})
+    if twice:
+        problems.append(Problem(None, None, f"columns of the same name: {', '.join(twice)}", line=1))
+    cells = zip(*rows, strict=True) if rows else ([] for _ in head)
+    values = {
+        name: [cell or None for cell in column] if "" in column else list(column)
+        for name, column in zip(head, cells, strict=True)
+    }
+    return Columns(str(path), root, values, len(rows), lines, texts=True, problems=problems)
+
+
+def _of_parquet(path: Path, root: Path) -> Columns:
+    arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
+    try:
+        table = parquet.read_table(path)
+    except (arrow.ArrowException, OSError) as error:
+        raise UsageError(f"{path} cannot be read as Parquet: {error}") from error
+    values = {name: table.column(name).to_pylist() for name in table.column_names}
+    return Columns(str(path), root, {n: _without_nan(v) for n, v in values.items()}, table.num_rows)
+
+
+def _of_frame(frame: Any, what: str, root: Path) -> Columns:
+    values = {str(name): _without_nan(frame[name].tolist()) for name in frame.columns}
+    return Columns(what, root, values, len(frame))
+
+
+def _without_nan(cells: list[Any]) -> list[Any]:
+    """What pandas has for nothing becomes None: its marks are unequal to themselves or not comparable."""
+    plain: Callable[[type], bool] = {str, int, bool, type(None), dict, list}.__contains__
+    if all(map(plain, set(map(type, cells)))):
+        return cells
+    return [None if _is_missing(cell) else cell for cell in cells]
+
+
+def _is_missing(cell: object) -> bool:
+    try:
+        return bool(cell != cell)
+    except (TypeError, ValueError):
+        return type(cell).__name__ == "NAType"

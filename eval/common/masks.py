@@ -1,0 +1,377 @@
+"""Regions of images as pixels: masks from PNG, NumPy and COCO RLE; polygons, boxes and points drawn as masks.
+
+A mask is a bool array of shape (height, width); sizes are (width, height), as records and Pillow have them.
+Most regions are a small part of their image: a `Crop` is a mask without what is empty around it, and what is
+counted over many regions is counted on crops.
+
+Everything here is done with NumPy, SciPy and Pillow. COCO's run lengths are decoded by code of our own, as
+pycocotools takes run lengths that do not fit their image without a word and returns pixels from nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uncanny.errors import UsageError
+from uncanny.wording import shown
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+Mask = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+# Width and height.
+Size = tuple[int, int]
+Point = tuple[float, float]
+
+# A file of a few bytes can declare any number of pixels.
+MOST_PIXELS: Final = 200_000_000
+HEAT_MAP_THRESHOLD: Final = 0.5
+_FULL_BY_MODE: Final = {"1": 1.0, "L": 255.0, "I;16": 65535.0}
+_LOSSY: Final = frozenset({"JPEG", "MPO"})
+# Segments compared with one another at once.
+_SEGMENTS_AT_ONCE = 1 << 22
+
+
+class Crop(NamedTuple):
+    """The part of a mask that holds all of its pixels: `pixels[0, 0]` is row `y`, column `x` of the image.
+
+    An empty mask is a crop of no pixels. Coordinates are never negative.
+    """
+
+    x: int
+    y: int
+    pixels: Mask
+
+    @property
+    def area(self) -> int:
+        """How many pixels are set."""
+        return int(np.count_nonzero(self.pixels))
+
+    @property
+    def box(self) -> tuple[int, int, int, int]:
+        """x0, y0, x1, y1; x1 and y1 are the first column and row outside."""
+        height, width = self.pixels.shape
+        return self.x, self.y, self.x + width, self.y + height
+
+    def on(self, size: Size) -> Mask:
+        """The same as a mask of the whole image. Raises UsageError where it does not fit in."""
+        x0, y0, x1, y1 = self.box
+        if x1 > size[0] or y1 > size[1]:
+            raise UsageError(f"A region of {self.box} does not fit into {size[0]} × {size[1]} pixels")
+        mask = np.zeros((size[1], size[0]), dtype=np.bool_)
+        mask[y0:y1, x0:x1] = self.pixels
+        return mask
+
+
+EMPTY: Final = Crop(0, 0, np.zeros((0, 0), dtype=np.bool_))
+
+
+def crop(mask: Mask, x: int = 0, y: int = 0) -> Crop:
+    """What is set of `mask`, without empty rows and columns around it. `x`, `y` is where the mask begins."""
+    rows = np.flatnonzero(mask.any(axis=1))
+    if not len(rows):
+        return EMPTY
+    top, bottom = int(rows[0]), int(rows[-1]) + 1
+    columns = np.flatnonzero(mask[top:bottom].any(axis=0))
+    left, right = int(columns[0]), int(columns[-1]) + 1
+    return Crop(x + left, y + top, mask[top:bottom, left:right])
+
+
+def intersection_area(first: Crop, second: Crop) -> int:
+    """How many pixels both have."""
+    (ax0, ay0, ax1, ay1), (bx0, by0, bx1, by1) = first.box, second.box
+    x0, y0, x1, y1 = max(ax0, bx0), max(ay0, by0), min(ax1, bx1), min(ay1, by1)
+    if x0 >= x1 or y0 >= y1:
+        return 0
+    ours = first.pixels[y0 - ay0 : y1 - ay0, x0 - ax0 : x1 - ax0]
+    theirs = second.pixels[y0 - by0 : y1 - by0, x0 - bx0 : x1 - bx0]
+    return int(np.count_nonzero(ours & theirs))
+
+
+def union(crops: Sequence[Crop]) -> Crop:
+    """The pixels that any of them has; of none an empty crop."""
+    filled = [each for each in crops if each.pixels.size]
+    if len(filled) < 2:
+        return filled[0] if filled else EMPTY
+    boxes = np.array([each.box for each in filled])
+    x0, y0 = boxes[:, :2].min(axis=0).tolist()
+    x1, y1 = boxes[:, 2:].max(axis=0).tolist()
+    pixels = np.zeros((y1 - y0, x1 - x0), dtype=np.bool_)
+    for each in filled:
+        height, width = each.pixels.shape
+        pixels[each.y - y0 : each.y - y0 + height, each.x - x0 : each.x - x0 + width] |= each.pixels
+    return Crop(x0, y0, pixels)
+
+
+def read_mask(path: Path, size: Size | None = None) -> Mask:
+    """A mask from an image file or `.npy`: what is not 0 in some colour channel is set.
+
+    Alpha does not count. Of JPEG, which leaves traces around every edge, it is half of white and more; of
+    floats in NumPy files more than 0. Raises UsageError where the file cannot be read, is of another kind or
+    shape, or is not of `size`.
+    """
+    if path.suffix.lower() == ".npy":
+        array = _read_array(path, size)
+        return np.ascontiguousarray(array > 0 if array.dtype.kind == "f" else array != 0)
+    image, lossy = _read_image(path, size)
+    pixels = np.asarray(image)
+    values = pixels.max(axis=2) if pixels.ndim == 3 else pixels
+    return np.asarray(values >= 128 if lossy else values != 0)
+
+
+def read_heat_map(path: Path, size: Size | None = None) -> Floats:
+    """A detector's heat map, 0–1, from a grey image of 8 or 16 bits or `.npy`; shape (height, width).
+
+    White is 1. NumPy files hold floats in 0–1, or whole numbers whose type's largest is 1. Raises UsageError
+    as `read_mask` does, and for floats that are not in 0–1 or no numbers.
+    """
+    if path.suffix.lower() == ".npy":
+        array = _read_array(path, size)
+        values = np.asarray(array, dtype=np.float64)
+        if array.dtype.kind in "iu":
+            values = values / np.iinfo(array.dtype).max
+        if values.size and not (values.min() >= 0 and values.max() <= 1):
+            raise UsageError(
+                f"{path}: a heat map is in 0–1, and this one from {values.min():g} to {values.max():g}",
+                remedy="Scale it to 0–1.",
+            )
+        return values
+    image, _ = _read_image(path, size)
+    if image.mode not in _FULL_BY_MODE:
+        raise UsageError(
+            f"{path}: a heat map is a grey image, and this one has the mode {image.mode}",
+            remedy="Save it as grey values, 0 to white, or as a .npy file.",
+        )
+    return np.asarray(image, dtype=np.float64) / _FULL_BY_MODE[image.mode]
+
+
+def polygon_crop(points: Sequence[Point], size: Size) -> Crop:
+    """The pixels inside a polygon and on its outline, as labelme fills it; what lies outside is cut off.
+
+    A corner is the pixel of its coordinates rounded down. What an outline that crosses itself encloses an
+    even number of times is outside, as in labelme and OpenCV. One or two corners are a point or a line.
+    """
+    from PIL import Image, ImageDraw
+
+    box = _visible(points, size)
+    if box is None:
+        return EMPTY
+    x0, y0, x1, y1 = box
+    image = Image.new("1", (x1 - x0, y1 - y0))
+    corners = np.floor(np.asarray(points, dtype=np.float64)) - (x0, y0)
+    moved = list(map(tuple, corners.tolist()))
+    draw = ImageDraw.Draw(image)
+    if len(moved) == 1:
+        draw.point(moved, fill=1)
+    elif len(moved) == 2:
+        draw.line(moved, fill=1)
+    else:
+        draw.polygon(moved, outline=1, fill=1)
+    return crop(np.asarray(image), x0, y0)
+
+
+def box_crop(box: Sequence[float], size: Size) -> Crop:
+    """The pixels of a box; x1 and y1 are the first column and row outside. What lies outside is cut off.
+
+    Of broken numbers every pixel that the box touches is in.
+    """
+    x0, y0 = (max(0, int(np.floor(value))) for value in box[:2])
+    x1, y1 = (min(most, int(np.ceil(value))) for value, most in zip(box[2:], size, strict=True))
+    return EMPTY if x0 >= x1 or y0 >= y1 else Crop(x0, y0, np.ones((y1 - y0, x1 - x0), dtype=np.bool_))
+
+
+def point_crop(point: Point, size: Size) -> Crop:
+    """The one pixel a point lies in; empty where that is outside."""
+    x, y = (int(np.floor(value)) for value in point)
+    inside = 0 <= x < size[0] and 0 <= y < size[1]
+    return Crop(x, y, np.ones((1, 1), dtype=np.bool_)) if inside else EMPTY
+
+
+def crosses_itself(points: Sequence[Point]) -> bool:
+    """Whether two edges of the polygon cross in their inside. Edges that only touch do not cross."""
+    corners = np.asarray(points, dtype=np.float64)
+    if len(corners) < 4:
+        return False
+    closed = np.concatenate([corners, corners[:1]])
+    step = max(1, _SEGMENTS_AT_ONCE // len(corners))
+    return any(
+        bool(
+            (
+                _apart(closed[first : first + step + 1], closed)
+                & _apart(closed, closed[first : first + step + 1]).T
+            ).any()
+        )
+        for first in range(0, len(corners), step)
+    )
+
+
+def _apart(edges: Floats, path: Floats) -> Mask:
+    """For each edge along `edges` and each along `path`: whether the ends of the second lie on both sides of
+    the line through the first."""
+    x, y = edges[:-1, 0, None], edges[:-1, 1, None]
+    along_x, along_y = np.diff(edges[:, 0])[:, None], np.diff(edges[:, 1])[:, None]
+    sides = np.sign(along_x * (path[:, 1] - y) - along_y * (path[:, 0] - x))
+    return np.asarray(sides[:, :-1] * sides[:, 1:] < 0)
+
+
+def components(mask: Mask, connectivity: Literal[4, 8] = 8) -> tuple[NDArray[np.int32], int]:
+    """The connected parts of a mask: 0 outside and 1 to n inside, in the order of reading, and n."""
+    from scipy import ndimage  # type: ignore[import-untyped]  # slow to import
+
+    structure = np.ones((3, 3)) if connectivity == 8 else None
+    labels, number = ndimage.label(mask, structure=structure)
+    return labels, int(number)
+
+
+def component_crops(mask: Crop, connectivity: Literal[4, 8] = 8) -> list[Crop]:
+    """Every connected part as a crop of its own, in the order of reading."""
+    from scipy import ndimage  # slow to import
+
+    if not mask.pixels.size:
+        return []
+    labels, _ = components(mask.pixels, connectivity)
+    return [
+        Crop(mask.x + place[1].start, mask.y + place[0].start, labels[place] == number)
+        for number, place in enumerate(ndimage.find_objects(labels), start=1)
+    ]
+
+
+def decode_rle(rle: Mapping[str, Any], size: Size | None = None) -> Mask:
+    """The mask of COCO run lengths: `size` is [height, width], `counts` a list or the compressed text.
+
+    Raises UsageError where they cannot be decoded, do not add up to the pixels of the image, or are not of
+    `size`.
+    """
+    shape = rle.get("size")
+    if not (isinstance(shape, list | tuple) and len(shape) == 2 and all(_is_count(each) for each in shape)):
+        raise UsageError(f"the size of a run-length mask is [height, width], not {shown(shape)}")
+    height, width = shape
+    if not height or not width or height * width > MOST_PIXELS:
+        raise UsageError(f"a run-length mask of {width:,} × {height:,} pixels cannot be read")
+    _check_size((width, height), size, "the run-length mask")
+    runs = _runs(rle.get("counts"))
+    total = int(runs.sum())
+    if total != height * width or (runs < 0).any():
+        raise UsageError(
+            f"run lengths do not decode: they are of {total:,} pixels, and the image has {height * width:,}"
+        )
+    values = np.arange(len(runs)) % 2 == 1
+    return np.ascontiguousarray(np.repeat(values, runs).reshape(width, height).T)
+
+
+def encode_rle(mask: Mask) -> dict[str, Any]:
+    """COCO run lengths of a mask, with `counts` as compressed text."""
+    height, width = mask.shape
+    flat = np.concatenate([[False], mask.T.ravel(), [False]])
+    edges = np.flatnonzero(flat[1:] != flat[:-1])
+    stops = edges if len(edges) and edges[-1] == mask.size else np.append(edges, mask.size)
+    runs = np.diff(stops, prepend=0).tolist()
+    text = bytearray()
+    for place, run in enumerate(runs):
+        value = run - runs[place - 2] if place > 2 else run
+        while True:
+            bits, value = value & 0x1F, value >> 5
+            more = value != (-1 if bits & 0x10 else 0)
+            text.append((bits | 0x20 * more) + 48)
+            if not more:
+                break
+    return {"size": [height, width], "counts": text.decode("ascii")}
+
+
+def _runs(counts: object) -> NDArray[np.int64]:
+    if isinstance(counts, list):
+        if not all(_is_count(each) for each in counts):
+            raise UsageError("run lengths are whole numbers from 0")
+        return np.array(counts, dtype=np.int64)
+    if not isinstance(counts, str):
+        raise UsageError(f"`counts` is a list of run lengths or compressed text, not {shown(counts)}")
+    codes = np.frombuffer(counts.encode("utf-8", "replace"), dtype=np.uint8).astype(np.int64) - 48
+    if ((codes < 0) | (codes > 63)).any() or (len(codes) and codes[-1] & 0x20):
+        raise UsageError(f"run lengths do not decode: {shown(counts)} is no compressed text of COCO")
+    return _sums_of_steps(_numbers(codes))
+
+
+def _numbers(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers of five bits a character, low ones first. 0x20: more follow; 0x10 in the last one: negative."""
+    last = np.flatnonzero((codes & 0x20) == 0)
+    first = np.concatenate([[0], last[:-1] + 1]) if len(last) else last
+    lengths = last - first + 1
+    if len(lengths) and lengths.max() > 10:
+        raise UsageError("run lengths do not decode: a number of more than 50 bits")
+    place = np.arange(len(codes)) - np.repeat(first, lengths)
+    bits = (codes & 0x1F) << (5 * place)
+    values = np.add.reduceat(bits, first) if len(first) else bits
+    return np.where(codes[last] & 0x10, values - (np.int64(1) << (5 * lengths)), values)
+
+
+def _sums_of_steps(steps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """From the fourth on a number is the difference from the one two before it."""
+    runs = steps.copy()
+    runs[1::2] = np.cumsum(steps[1::2])
+    runs[2::2] = np.cumsum(steps[2::2])
+    return runs
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_PIXELS
+
+
+def _visible(points: Sequence[Point], size: Size) -> tuple[int, int, int, int] | None:
+    corners = np.floor(np.asarray(points, dtype=np.float64))
+    if not len(corners):
+        return None
+    low = np.maximum(corners.min(axis=0), 0)
+    high = np.minimum(corners.max(axis=0) + 1, size)
+    if (low >= high).any():
+        return None
+    return int(low[0]), int(low[1]), int(high[0]), int(high[1])
+
+
+def _check_size(found: Size, wanted: Size | None, what: str) -> None:
+    if wanted is not None and found != wanted:
+        raise UsageError(
+            f"{what} is of {found[0]} × {found[1]} pixels, and its image of {wanted[0]} × {wanted[1]}",
+            remedy="A mask has the size of its image; none is resized.",
+        )
+    if found[0] * found[1] > MOST_PIXELS:
+        raise UsageError(f"{what} is of {found[0]:,} × {found[1]:,} pixels, more than can be read")
+
+
+def _read_image(path: Path, size: Size | None) -> tuple[Image.Image, bool]:
+    """The pixels of the first frame, and whether their format changes them."""
+    from PIL import Image, UnidentifiedImageError
+
+    from uncanny.images.decode import without_warnings
+
+    try:
+        with without_warnings(), Image.open(path) as image:
+            _check_size(image.size, size, str(path))
+            if image.mode in ("LA", "PA", "RGBA", "La", "RGBa"):
+                return image.convert("L" if image.mode in ("LA", "La") else "RGB"), False
+            image.load()
+            return image.copy(), image.format in _LOSSY
+    except UnidentifiedImageError as error:
+        raise UsageError(f"{path} is no image", remedy="Give masks as PNG or .npy files.") from error
+    except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path} cannot be read: {reason}") from error
+
+
+def _read_array(path: Path, size: Size | None) -> NDArray[Any]:
+    try:
+        # Mapped: the size is known before anything is read.
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError, SyntaxError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path} cannot be read: {reason}") from error
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
+        shape = getattr(array, "shape", None)
+        raise UsageError(f"{path}: a mask is an array of (height, width), and this one is {shape}")
+    _check_size((array.shape[1], array.shape[0]), size, str(path))
+    return array

@@ -1,0 +1,83 @@
+"""Originals and their edits in two folders, paired by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.images import SkippedInputs, discover, display_path
+from uncanny.wording import option
+
+
+@dataclass(frozen=True, slots=True)
+class PairedFiles:
+    """One pair; either file may be missing.
+
+    `key` is the path within the folder without its suffix, `folder` where in there it is, None for its top.
+    """
+
+    key: str
+    original: Path
+    edited: Path
+
+    @property
+    def folder(self) -> str | None:
+        return self.key.rpartition("/")[0] or None
+
+
+def paired_files(original: Path, edited: Path) -> tuple[list[PairedFiles], SkippedInputs]:
+    """Images of the same name in both folders, in order of names, and what else lies there.
+
+    Suffixes may differ. An original may also lie further up than its edits, so that it serves several folders
+    of them. A name that only one side has is a pair with a missing file. Raises UsageError where a folder is
+    missing or there is no image, ItemsError where two images of a folder share a name.
+    """
+    for folder in (original, edited):
+        if not folder.is_dir():
+            raise UsageError(
+                f"{folder} is no folder",
+                remedy="Give a pair file, a folder with original/ and edited/ in it, or both with "
+                f"{option('original')} and {option('edited')}.",
+            )
+    (originals, beside_originals), (edits, beside_edits) = images_by_name(original), images_by_name(edited)
+    pairs: list[PairedFiles] = []
+    used: set[str] = set()
+    for key, file in edits.items():
+        match = next((name for name in (key, *_outside(key)) if name in originals), None)
+        used.add(match or key)
+        source = original / f"{key}{file.suffix}" if match is None else originals[match]
+        pairs.append(PairedFiles(key, source, file))
+    for key, file in originals.items():
+        if key not in used:
+            pairs.append(PairedFiles(key, file, edited / f"{key}{file.suffix}"))
+    if not pairs:
+        raise UsageError(f"No images in {original} and {edited}")
+    return sorted(pairs, key=lambda pair: pair.key), beside_originals + beside_edits
+
+
+def images_by_name(folder: Path) -> tuple[Mapping[str, Path], SkippedInputs]:
+    """Image files by their path within the folder, without suffix, and what else is there.
+
+    Raises ItemsError where two share a name.
+    """
+    inputs = discover([folder])
+    images: dict[str, Path] = {}
+    problems: list[Problem] = []
+    for file in inputs.files:
+        key = display_path(file.relative_to(folder).with_suffix(""))
+        if key in images:
+            message = f"{images[key].name} and {file.name} have the same name; keep one of them"
+            problems.append(Problem(key, None, message))
+        images.setdefault(key, file)
+    if problems:
+        raise ItemsError(str(folder), problems)
+    return images, inputs.skipped
+
+
+def _outside(key: str) -> Iterator[str]:
+    _, slash, rest = key.partition("/")
+    while slash:
+        yield rest
+        _, slash, rest = rest.partition("/")

@@ -1,0 +1,352 @@
+"""The edits to measure: an original and its edit each, with a mask and words where there are some.
+
+They come from a file (JSON Lines, CSV or Parquet), from folders with equal names, from a data frame, from the
+bundled scenes, or from a program, and are read whole or refused with everything that is wrong with them.
+Images and masks are looked at only when they are measured: one that is missing costs its own pair alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from uncanny.demo.scenes import SCENES, Scene, scenes
+from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.masks import Mask, Size, decode_rle, read_mask
+from uncanny.eval.common.pair_folders import images_by_name, paired_files
+from uncanny.eval.common.problems import NonEmpty, by_line, of_validation, parse_records, repeated_ids
+from uncanny.eval.common.table_files import rows
+from uncanny.images import SkippedInputs
+from uncanny.parameters import check_parameters, check_records
+from uncanny.schema import Record
+from uncanny.wording import counted, harmless, option, shown
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TABLE_SUFFIXES = (".csv", ".parquet")
+_PAIRS = "Pairs are a file, a folder, the word `scenes`, a data frame or uncanny.edits.EditPair records"
+
+
+def _text(value: object) -> object:
+    """Tables have numbers where a name is one: of a method, or an id."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def from_cell(value: object) -> object:
+    """A cell of a table holds lists and masks as JSON."""
+    if isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+Text = Annotated[NonEmpty, BeforeValidator(_text)]
+Rle = Mapping[str, Any]
+MaskSource = NonEmpty | Rle
+Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class EditPair(Record):
+    """One edit. `original`, `edited` and `mask` are paths relative to the file or to a root.
+
+    `mask` is where the edit was meant to be, a PNG or `.npy` file or COCO run lengths, or several, which
+    count together. `label` and `edited_label` name what was there and what is there now, `caption` and
+    `edited_caption` describe the whole image. `objects` are the classes of the original's instances, one
+    each, from which `scene_diversity` (classes) and `scene_complexity` (instances) are counted unless they
+    are given. All but the first three may be None. Further keys are kept.
+    """
+
+    id: Text
+    original: NonEmpty
+    edited: NonEmpty
+    mask: Annotated[MaskSource | tuple[MaskSource, ...] | None, BeforeValidator(from_cell)] = None
+    label: Text | None = None
+    edited_label: Text | None = None
+    caption: Text | None = None
+    edited_caption: Text | None = None
+    method: Text | None = None
+    model: Text | None = None
+    dataset: Text | None = None
+    objects: Annotated[tuple[Text, ...] | None, BeforeValidator(from_cell)] = None
+    scene_diversity: Number | None = None
+    scene_complexity: Number | None = None
+
+    @property
+    def diversity(self) -> float | None:
+        """How many classes the original shows; None where nobody said."""
+        if self.scene_diversity is not None or self.objects is None:
+            return self.scene_diversity
+        return float(len(set(self.objects)))
+
+    @property
+    def complexity(self) -> float | None:
+        """How many instances the original shows; None where nobody said."""
+        if self.scene_complexity is not None or self.objects is None:
+            return self.scene_complexity
+        return float(len(self.objects))
+
+    @property
+    def texts(self) -> tuple[str, str] | None:
+        """The words before and after the edit: captions, else labels; None where one side has none."""
+        for before, after in ((self.caption, self.edited_caption), (self.label, self.edited_label)):
+            if before is not None and after is not None:
+                return before, after
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class EditFiles:
+    """One edit with the places of its files, which may be missing. `masks` are files or COCO run lengths."""
+
+    pair: EditPair
+    original: Path
+    edited: Path
+    masks: tuple[Path | Rle, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.pair.id
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class EditSet:
+    """Edits with unique ids, and where they came from: files, the scenes, or a program.
+
+    `skipped` is what else lay in the folders.
+    """
+
+    pairs: tuple[EditFiles, ...]
+    source: tuple[Path, ...] | Literal["scenes", "program"] = "program"
+    skipped: SkippedInputs | None = None
+
+    def __repr__(self) -> str:
+        if isinstance(self.source, str):
+            origin = {"scenes": "the bundled scenes", "program": "a program"}[self.source]
+        else:
+            origin = harmless(", ".join(map(str, self.source)))
+        return f"<{counted(len(self), 'edit')} of {origin}>"
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __iter__(self) -> Iterator[EditFiles]:
+        return iter(self.pairs)
+
+
+EditSource: TypeAlias = "str | os.PathLike[str] | EditSet | Sequence[EditPair] | DataFrame"
+
+
+def load(
+    source: EditSource | None = None,
+    *,
+    original: str | os.PathLike[str] | None = None,
+    edited: str | os.PathLike[str] | None = None,
+    masks: str | os.PathLike[str] | None = None,
+    root: str | os.PathLike[str] | None = None,
+) -> EditSet:
+    """The edits to measure, as `uncanny edits measure` takes them.
+
+    `source` is a file with an `EditPair` a line (JSON Lines) or row (CSV, Parquet), as the file of an earlier
+    measurement is, a folder that holds the folders `original`, `edited` and perhaps `masks`, the word
+    `scenes` for the bundled pairs, a data frame, or records that a program has made. In its place `original`,
+    `edited` and `masks` name folders. `root` is where the paths of records start: unless it is given the
+    file's own folder, and for records and data frames the current one. Images are not looked at.
+
+    Raises ItemsError with every invalid record and repeated id, UsageError for what cannot be read or holds
+    no pairs, and for sources that do not go together.
+
+    >>> len(uncanny.edits.load("scenes"))
+    16
+    """
+    check_parameters(original=original, edited=edited, masks=masks, root=root)
+    if (original is None) != (edited is None):
+        raise UsageError(
+            f"{option('original')} and {option('edited')} go together", remedy="Name both folders."
+        )
+    if (source is None) == (original is None):
+        raise UsageError(
+            "No pairs are named" if source is None else "Pairs are named twice",
+            remedy=f"Give a source, or both {option('original')} and {option('edited')}.",
+        )
+    if original is not None and edited is not None:
+        return _of_folders(Path(original), Path(edited), None if masks is None else Path(masks))
+    if masks is not None:
+        raise UsageError(
+            f"{option('masks')} goes with {option('original')} and {option('edited')}",
+            remedy="Name masks in the records.",
+        )
+    base = None if root is None else Path(root)
+    if isinstance(source, EditSet):
+        return source
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if source != SCENES or path.exists():
+            return _of_path(path, base)
+        if base is not None:
+            raise UsageError(f"{option('root')} does not go with the bundled pairs", remedy="Leave it out.")
+        return _of_scenes()
+    assert source is not None
+    if hasattr(source, "to_dict") and hasattr(source, "columns"):
+        numbered, problems = _validated(enumerate(_cells(source.to_dict("records")), start=1))
+        return _checked([(None, pair) for _, pair in numbered], problems, base or Path.cwd(), None)
+    records = check_records(source, EditPair, what=_PAIRS)
+    return _checked([(None, pair) for pair in records], [], base or Path.cwd(), None)
+
+
+def _of_path(path: Path, root: Path | None) -> EditSet:
+    if path.is_dir():
+        masks = next((path / name for name in ("masks", "mask") if (path / name).is_dir()), None)
+        return _of_folders(path / "original", path / "edited", masks)
+    if path.suffix.lower() in TABLE_SUFFIXES:
+        # The head of a CSV file is its first line.
+        lines, problems = _validated(enumerate(_cells(rows(path)), start=2))
+    else:
+        lines, problems = parse_records(path, EditPair)
+    return _checked(lines, problems, root if root is not None else path.parent, path)
+
+
+def _validated(
+    numbered: Iterable[tuple[int, Mapping[str, Any]]],
+) -> tuple[list[tuple[int, EditPair]], list[Problem]]:
+    valid: list[tuple[int, EditPair]] = []
+    problems: list[Problem] = []
+    for number, row in numbered:
+        try:
+            valid.append((number, EditPair.model_validate(row)))
+        except ValidationError as error:
+            name = row.get("id")
+            problems += of_validation(error, item=None if name is None else str(name), line=number)
+    return valid, problems
+
+
+def _cells(table: Iterable[Mapping[Any, Any]]) -> Iterator[dict[str, Any]]:
+    """Rows as records: an empty cell, which is NaN in a data frame, is a key that is not there."""
+    for row in table:
+        yield {str(key): _plain(value) for key, value in row.items() if not _is_missing(value)}
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value)) or str(value) == "<NA>"
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, which data frames hold, as Python has them."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _checked(
+    lines: Sequence[tuple[int | None, EditPair]], problems: list[Problem], root: Path, path: Path | None
+) -> EditSet:
+    """Raises ItemsError, UsageError."""
+    what = "the pairs" if path is None else str(path)
+    problems += repeated_ids(lines, "give every pair its own")
+    if problems:
+        ordered = sorted(problems, key=by_line)
+        raise ItemsError(what, ordered, remedy="Correct these records; nothing was started.")
+    if not lines:
+        raise UsageError(f"{what} holds no pairs" if path else "There are no pairs", remedy="Give one.")
+    pairs = tuple(_located(pair, root) for _, pair in lines)
+    return EditSet(pairs, "program" if path is None else (path,))
+
+
+def _located(pair: EditPair, root: Path) -> EditFiles:
+    masks = () if pair.mask is None else mask_sources(pair.mask, root)
+    return EditFiles(pair, root / pair.original, root / pair.edited, masks)
+
+
+def mask_sources(mask: object, root: Path) -> tuple[Path | Rle, ...]:
+    """What a record names as its mask: a file, COCO run lengths, or several of them, which count together.
+
+    Raises UsageError for anything else.
+    """
+    sources = mask if isinstance(mask, list | tuple) and mask else (mask,)
+    return tuple(_mask_source(each, root) for each in sources)
+
+
+def _mask_source(source: object, root: Path) -> Path | Rle:
+    if isinstance(source, str) and source:
+        return root / source
+    if isinstance(source, Mapping):
+        return source
+    raise UsageError(f"a mask is a file or COCO run lengths, not {shown(source)}")
+
+
+def read_masks(sources: Sequence[Path | Rle], size: Size | None = None) -> Mask:
+    """The masks of an edit, one at least, as one: what any of them has.
+
+    Raises UsageError where one cannot be read or is not of `size`, or they are of different sizes.
+    """
+    masks = [read_mask(each, size) if isinstance(each, Path) else decode_rle(each, size) for each in sources]
+    first, *others = masks
+    for other in others:
+        if other.shape != first.shape:
+            raise UsageError("the masks of the edit are of different sizes")
+        first = first | other
+    return first
+
+
+def _of_folders(original: Path, edited: Path, masks: Path | None) -> EditSet:
+    """Images of the same name; the id is that name, the method the folder that the edit is in, if any."""
+    files, skipped = paired_files(original, edited)
+    by_name: dict[str, Path] = {}
+    if masks is not None:
+        if not masks.is_dir():
+            raise UsageError(f"{masks} is no folder", remedy="Name the folder of the masks, or leave it out.")
+        by_name = dict(images_by_name(masks)[0])
+        by_name |= {file.relative_to(masks).with_suffix("").as_posix(): file for file in masks.rglob("*.npy")}
+    pairs = []
+    for each in files:
+        mask = by_name.get(each.key)
+        pair = EditPair(
+            id=each.key,
+            original=str(each.original),
+            edited=str(each.edited),
+            mask=None if mask is None else str(mask),
+            method=each.folder,
+        )
+        pairs.append(EditFiles(pair, each.original, each.edited, () if mask is None else (mask,)))
+    source = (original, edited) if masks is None else (original, edited, masks)
+    return EditSet(tuple(pairs), source, skipped)
+
+
+def _of_scenes() -> EditSet:
+    """The bundled pairs: `edited` has the anomaly, and the captions are what is said of its object."""
+    clean = {scene.pair_id: scene for scene in scenes() if scene.role == "clean"}
+    pairs = [
+        _scene_pair(clean[scene.pair_id], scene)
+        for scene in scenes()
+        if scene.role == "anomalous" and scene.pair_id is not None
+    ]
+    return EditSet(tuple(sorted(pairs, key=lambda each: each.id)), SCENES)
+
+
+def _scene_pair(before: Scene, after: Scene) -> EditFiles:
+    masks = tuple(anomaly.mask_path for anomaly in after.anomalies)
+    name = after.anomalies[0].objects[0]
+    words = [
+        {entry.name: entry.description for entry in scene.objects}.get(name) for scene in (before, after)
+    ]
+    pair = EditPair(
+        id=str(after.pair_id),
+        original=str(before.image_path),
+        edited=str(after.image_path),
+        mask=tuple(str(mask) for mask in masks),
+        label=name if words[0] is not None else None,
+        edited_label=name,
+        caption=words[0],
+        edited_caption=words[1],
+        method=after.style,
+        dataset=SCENES,
+        objects=tuple(entry.name for entry in before.objects),
+    )
+    return EditFiles(pair, before.image_path, after.image_path, masks)

@@ -1,0 +1,433 @@
+"""What was measured of a set of edits: records as files have them, the set's cut-offs, tables, frames."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
+
+import numpy as np
+from pydantic import BeforeValidator
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.published import published
+from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.eval.edits.columns import (
+    BINNED,
+    COLUMNS,
+    FIGURES,
+    PRESERVED,
+    SCENE,
+    check_suffix,
+    places_of,
+    write_rows,
+)
+from uncanny.eval.edits.data import EditSet, from_cell
+from uncanny.eval.metrics import edits as metrics
+from uncanny.eval.metrics.edits import BINS, Bin, Cutoffs, Shape, ShapeRule
+from uncanny.parameters import check_parameters
+from uncanny.schema import Record
+from uncanny.wording import counted, shown
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from uncanny.eval.common.pictures import PicturesMode
+
+Status = Literal["ok", "partial", "failed"]
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+PAGE: Final = "edits.html"
+# Why a figure was not measured, where nobody wanted it.
+NOT_ASKED: Final = "not asked for"
+_LISTED = 20
+
+
+def _as_mapping(value: object) -> object:
+    """Parquet gives mappings of any keys as pairs."""
+    value = from_cell(value)
+    return dict(value) if isinstance(value, list) else value
+
+
+class EditMeasure(Record):
+    """One edit as measured. A figure that was not measured is None, and `unmeasured` says why, by name.
+
+    `status` is `failed` where nothing could be measured, then `problem` says why, and `partial` where
+    something that was given or asked for could not. `bins` has the bin of every figure that has one. `notes`
+    say what was done to the files to read them, and what is odd about them. `preserved_…` are of the area
+    outside the mask. The keys of the pair follow, further ones too.
+    """
+
+    id: str
+    mask_ratio: float | None = None
+    ssim: float | None = None
+    mse: float | None = None
+    post_edit_ratio: float | None = None
+    largest_component_ratio: float | None = None
+    largest_centroid_distance: float | None = None
+    components: int | None = None
+    clusters: int | None = None
+    shape: Shape | None = None
+    lpips: float | None = None
+    dreamsim: float | None = None
+    text_similarity: float | None = None
+    bins: Annotated[Mapping[str, Bin | None], BeforeValidator(from_cell)] = {}
+    status: Status = "ok"
+    problem: str | None = None
+    unmeasured: Annotated[Mapping[str, str], BeforeValidator(_as_mapping)] = {}
+    notes: Annotated[tuple[str, ...], BeforeValidator(from_cell)] = ()
+    all_black: bool | None = None
+    width: int | None = None
+    height: int | None = None
+    preserved_psnr: float | None = None
+    preserved_mse: float | None = None
+    preserved_mae: float | None = None
+    preserved_ssim: float | None = None
+    preserved_lpips: float | None = None
+    scene_diversity: float | None = None
+    scene_complexity: float | None = None
+
+    def figure(self, name: str) -> float | None:
+        """A figure by the name of its column."""
+        value: float | None = getattr(self, name)
+        return value
+
+    @property
+    def counts(self) -> bool:
+        """Whether it has a part in what is typical of the set: measured, and not all black."""
+        return self.status != "failed" and not self.all_black
+
+
+@dataclass(frozen=True, slots=True)
+class EditParameters:
+    """The constants of the measures, with the defaults decided on; `docs/edits.md` says what each does."""
+
+    window: int = metrics.WINDOW
+    threshold: float = metrics.THRESHOLD
+    least_object: int = metrics.LEAST_OBJECT
+    dilation: int = metrics.DILATION
+    least_component: int = metrics.LEAST_COMPONENT
+    neighbours: float = metrics.NEIGHBOURS
+    diffused_ratio: float = metrics.DIFFUSED_RATIO
+    low_percentile: float = metrics.LOW_PERCENTILE
+    high_percentile: float = metrics.HIGH_PERCENTILE
+    deviations: float = metrics.DEVIATIONS
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for what has no meaning."""
+        for name, least in (("window", 3), ("dilation", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value % 2 == 0 or not least <= value <= 999:
+                raise UsageError(f"{name} must be odd, from {least} to 999, not {shown(value)}")
+        for name, low, high in (
+            ("threshold", 0, 1),
+            ("diffused_ratio", 0, 1),
+            ("least_object", 0, 10**9),
+            ("least_component", 0, 10**9),
+            ("neighbours", 0, 10**9),
+            ("deviations", 0, 10**9),
+            ("low_percentile", 0, 100),
+            ("high_percentile", 0, 100),
+        ):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+                raise UsageError(f"{name} must be from {low} to {high:,}, not {shown(value)}")
+        if self.low_percentile > self.high_percentile:
+            raise UsageError("low_percentile is above high_percentile", remedy="Swap them.")
+
+
+@dataclass(frozen=True, slots=True)
+class SetCutoffs:
+    """What is typical of a set, from which bins and shapes follow: to be taken from one set to another."""
+
+    bins: Mapping[str, Cutoffs] = field(default_factory=dict)
+    clusters: float | None = None
+    distance: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "bins": {name: list(cutoffs) for name, cutoffs in self.bins.items()},
+            "clusters": self.clusters,
+            "distance": self.distance,
+        }
+
+    @classmethod
+    def from_json(cls, content: object) -> SetCutoffs:
+        """From what `to_json` gives, or the JSON of a measured set, which has it under `cutoffs`.
+
+        Raises UsageError.
+        """
+        if isinstance(content, Mapping) and isinstance(content.get("cutoffs"), Mapping):
+            content = content["cutoffs"]
+        try:
+            assert isinstance(content, Mapping)
+            pairs = {str(name): Cutoffs(*map(float, ends)) for name, ends in content["bins"].items()}
+            numbers = [content.get("clusters"), content.get("distance")]
+            clusters, distance = (None if number is None else float(number) for number in numbers)
+        except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UsageError(
+                f"These are no cut-offs: {shown(content)}",
+                remedy='Give {"bins": {"ssim": [0.5, 0.9]}, "clusters": 1.5, "distance": 40} or the JSON of '
+                "a measured set.",
+            ) from error
+        unknown = sorted(set(pairs) - {*BINNED, *SCENE})
+        if unknown or any(not ends.low <= ends.high for ends in pairs.values()):
+            what = f"there is no metric {unknown[0]!r}" if unknown else "a lower end is above its upper end"
+            raise UsageError(f"Cut-offs: {what}", remedy=f"Metrics are {', '.join((*BINNED, *SCENE))}.")
+        return cls(pairs, clusters, distance)
+
+
+def of_set(measures: Sequence[EditMeasure], parameters: EditParameters, given: SetCutoffs) -> SetCutoffs:
+    """The set's own cut-offs, but for those that are given."""
+    typical = [each for each in measures if each.counts]
+    bins: dict[str, Cutoffs] = {}
+    for name in BINNED:
+        own = metrics.percentile_cutoffs(
+            (each.figure(name) for each in typical),
+            low=parameters.low_percentile,
+            high=parameters.high_percentile,
+        )
+        if (ends := given.bins.get(name, own)) is not None:
+            bins[name] = ends
+    for name in SCENE:
+        own = metrics.deviation_cutoffs(
+            (each.figure(name) for each in typical), deviations=parameters.deviations
+        )
+        if (ends := given.bins.get(name, own)) is not None:
+            bins[name] = ends
+    placed = [each for each in typical if each.clusters is not None]
+    rule = metrics.shape_rule(
+        [each.clusters or 0 for each in placed], [each.largest_centroid_distance or 0.0 for each in placed]
+    )
+    return SetCutoffs(
+        bins,
+        rule.clusters if given.clusters is None else given.clusters,
+        rule.distance if given.distance is None else given.distance,
+    )
+
+
+def with_set(measure: EditMeasure, cutoffs: SetCutoffs, parameters: EditParameters) -> EditMeasure:
+    """The same record with what depends on the set: bins and shape."""
+    bins = {
+        name: metrics.bin_of(measure.figure(name), ends)
+        for name, ends in cutoffs.bins.items()
+        if measure.figure(name) is not None
+    }
+    shape: Shape | None = None
+    unmeasured = dict(measure.unmeasured)
+    if measure.clusters is not None:
+        shape = metrics.edit_shape(
+            measure.largest_component_ratio or 0.0,
+            measure.clusters,
+            measure.largest_centroid_distance or 0.0,
+            ShapeRule(parameters.diffused_ratio, cutoffs.clusters, cutoffs.distance),
+        )
+        if shape is None:
+            unmeasured["shape"] = "no part of the image changed enough"
+    return measure.model_copy(update={"bins": bins, "shape": shape, "unmeasured": unmeasured})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MeasuredEdits(TableResult):
+    """All edits of a set as measured, in the order given, and what is typical of it.
+
+    `described` says which perceptual measures were taken, with their weights. `files` are the edits' files,
+    in the same order.
+    """
+
+    measures: tuple[EditMeasure, ...]
+    files: EditSet
+    cutoffs: SetCutoffs
+    parameters: EditParameters
+    described: Mapping[str, Any] = field(default_factory=dict)
+    published: bool = False
+
+    def __len__(self) -> int:
+        return len(self.measures)
+
+    def __iter__(self) -> Iterator[EditMeasure]:
+        return iter(self.measures)
+
+    def __getitem__(self, edit: str) -> EditMeasure:
+        """The edit of this id."""
+        return next(each for each in self.measures if each.id == edit)
+
+    @property
+    def statuses(self) -> Mapping[Status, int]:
+        counts = Counter(each.status for each in self.measures)
+        return {status: counts[status] for status in STATUSES}
+
+    def records(self, folder: Path | None = None) -> Iterator[dict[str, Any]]:
+        """A record an edit, the contract's keys first; paths from `folder` on, absolute without one."""
+        for measure, files in zip(self.measures, self.files, strict=True):
+            record = measure.model_dump(mode="json")
+            extra = {**files.pair.model_dump(mode="json", exclude_none=True), **places_of(files, folder)}
+            yield {**record, **{key: value for key, value in extra.items() if key not in record}}
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """`records`, each with all `columns`, None where it has none."""
+        columns = self.columns
+        for record in self.records():
+            yield {column: record.get(column) for column in columns}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The keys of all records: the contract's first, in order."""
+        keys = dict.fromkeys(COLUMNS)
+        for record in self.records():
+            keys |= dict.fromkeys(record)
+        return tuple(keys)
+
+    def to_pandas(self) -> DataFrame:
+        """A row an edit. Raises UsageError where pandas is not installed (the extra `frames`)."""
+        return data_frame(self.columns, self.rows())
+
+    def to_json(self) -> dict[str, Any]:
+        """What `uncanny edits measure --json` writes: the set, without a line an edit."""
+        counted_edits = [each for each in self.measures if each.counts]
+        return {
+            "edits": len(self.measures),
+            "statuses": dict(self.statuses),
+            "all_black": sum(bool(each.all_black) for each in self.measures),
+            "figures": {name: self.spread(name) for name in (*BINNED, *PRESERVED, *SCENE, *_COUNTS)},
+            "shapes": Counter(each.shape or "unmeasured" for each in counted_edits),
+            "bins": {
+                name: {each: sum(edit.bins.get(name) == each for edit in self.measures) for each in BINS}
+                for name in self.cutoffs.bins
+            },
+            "cutoffs": self.cutoffs.to_json(),
+            "unmeasured": self.reasons(),
+            "parameters": asdict(self.parameters),
+            "perceptual": dict(self.described),
+        }
+
+    def spread(self, name: str) -> dict[str, float | int | None]:
+        """How many edits a figure was measured of, and how it is spread; all-black edits are left out."""
+        values = [value for each in self.measures if each.counts and (value := each.figure(name)) is not None]
+        if not values:
+            return {"n": 0, "mean": None, **dict.fromkeys(_QUANTILES)}
+        quantiles = np.percentile(np.array(values, dtype=np.float64), list(_QUANTILES.values()))
+        return {
+            "n": len(values),
+            "mean": float(np.mean(values)),
+            **dict(zip(_QUANTILES, quantiles.tolist(), strict=True)),
+        }
+
+    def reasons(self) -> dict[str, dict[str, int]]:
+        """Why figures were not measured, by figure, with how often; `pair` where nothing was."""
+        reasons: dict[str, Counter[str]] = {}
+        for each in self.measures:
+            if each.status == "failed":
+                reasons.setdefault("pair", Counter())[each.problem or "unknown"] += 1
+                continue
+            for name, why in each.unmeasured.items():
+                reasons.setdefault(name, Counter())[why] += 1
+        return {name: dict(counts.most_common()) for name, counts in reasons.items()}
+
+    @property
+    def not_asked(self) -> tuple[str, ...]:
+        """The figures that were not asked for of any edit."""
+        return tuple(name for name, reasons in self.reasons().items() if list(reasons) == [NOT_ASKED])
+
+    def tables(self) -> tuple[Table, ...]:
+        rows = []
+        for name in (*BINNED, "largest_centroid_distance", "components", "clusters", *PRESERVED, *SCENE):
+            spread = self.spread(name)
+            if spread["n"] or name in FIGURES:
+                rows.append(
+                    (name, f"{spread['n']:,}", *(_number(spread[key]) for key in ("mean", *_QUANTILES)))
+                )
+        heads = ("figure", "edits", "mean", "least", "25 %", "median", "75 %", "most")
+        tables = [Table(heads, tuple(rows))]
+        if self.published and any(each.preserved_mse is not None for each in self.measures):
+            tables.append(self._fidelity())
+        last = tables.pop()
+        return (*tables, Table(last.columns, last.rows, last.title, tuple(self._notes())))
+
+    def _fidelity(self) -> Table:
+        """The area outside the masks beside the published figures of two sets."""
+        papers = published("inpainting_scores")["fidelity_fully_regenerated"]
+        rows = []
+        for words, name, key, times in _FIDELITY:
+            mean = self.spread(name)["mean"]
+            ours = MISSING if mean is None else f"{times * mean:.4g}"
+            rows.append((words, ours, *(f"{paper[key]:g}" for paper in papers)))
+        heads = ("outside the mask", "these", *(f"{paper['dataset']} (published)" for paper in papers))
+        return Table(heads, tuple(rows))
+
+    def _notes(self) -> Iterator[str]:
+        shapes = Counter(each.shape for each in self.measures if each.counts)
+        yield (
+            f"{counted(len(self.measures), 'edit')}: "
+            + ", ".join(f"{count:,} {status}" for status, count in self.statuses.items() if count)
+            + f". Shape: {shapes['localized']:,} localized, {shapes['diffused']:,} diffused."
+        )
+        black = sum(bool(each.all_black) for each in self.measures)
+        if black:
+            yield f"{counted(black, 'edit')} all black: measured, and in no figure or cut-off of the set."
+        if self.not_asked:
+            yield f"Not asked for: {', '.join(self.not_asked)}."
+        for name, reasons in self.reasons().items():
+            if name == "pair" or name in self.not_asked:
+                continue
+            most = [f"{why} ({count:,})" for why, count in list(reasons.items())[:2]]
+            more = f" and {len(reasons) - 2} other reasons" if len(reasons) > 2 else ""
+            yield f"Not measured, {name}: {'; '.join(most)}{more}."
+        failed = [each for each in self.measures if each.status == "failed"]
+        for each in failed[:_LISTED]:
+            yield f"Failed: {each.id}: {each.problem}"
+        if len(failed) > _LISTED:
+            yield f"and {len(failed) - _LISTED:,} more that failed."
+        if self.published:
+            yield FIDELITY_CAVEAT
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write a line or row an edit, as the suffix of `path` says, and return the path.
+
+        `.jsonl`, `.parquet` (needs the extra `parquet`) or `.csv`, where lists and mappings are JSON in their
+        cell. Paths of images start at the folder of the file. The file appears whole or not at all. Raises
+        UsageError for another suffix, OSError where it cannot be written.
+        """
+        check_parameters(path=path)
+        target = Path(path)
+        check_suffix(target)
+        write_rows(list(self.records(target.parent)), target)
+        return target
+
+    def report(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        pictures: PicturesMode = "link",
+    ) -> Path:
+        """Write the page to `out` and return its path: figures, bins, and examples with their difference.
+
+        Full-size `pictures` are linked from their files, or embedded. Raises OSError where it cannot be
+        written.
+        """
+        from uncanny.eval.edits.report import write_edits_page
+
+        check_parameters(out=out)
+        return write_edits_page(self, Path(out), title=title, pictures=pictures)
+
+
+_COUNTS = ("largest_centroid_distance", "components", "clusters")
+_QUANTILES = {"min": 0.0, "p25": 25.0, "median": 50.0, "p75": 75.0, "max": 100.0}
+_FIDELITY = (
+    ("PSNR, dB", "preserved_psnr", "psnr", 1),
+    ("LPIPS × 1000", "preserved_lpips", "lpips_x1000", 1000),
+    ("MSE × 1000", "preserved_mse", "mse_x1000", 1000),
+    ("MAE × 1000", "preserved_mae", "mae_x1000", 1000),
+    ("SSIM", "preserved_ssim", "ssim", 1),
+)
+FIDELITY_CAVEAT = (
+    "Published figures are of fully regenerated images of the authors' own sets, and their SSIM does not say "
+    "its window: for orientation only."
+)
+
+
+def _number(value: float | int | None) -> str:
+    return MISSING if value is None else f"{value:.4g}"

@@ -1,0 +1,1 @@
+"""Agents that write for image models, asked about every text of a set."""

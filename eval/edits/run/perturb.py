@@ -1,0 +1,310 @@
+"""Changing captions and labels with a model: the public functions, the run they return, and its task.
+
+Each text is asked about once for every magnitude. Source: Semi-Truths, section 3.1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast, get_args
+
+from uncanny.agents.caption_perturber import ROLES
+from uncanny.answers.captions import MAGNITUDES, Magnitude, TextKind
+from uncanny.client.calls import usage
+from uncanny.errors import ImageError
+from uncanny.eval.common.run_result import Records, RunResult
+from uncanny.eval.edits.run.texts import (
+    STATUSES,
+    DescribedImage,
+    TextSource,
+    TextTask,
+    WriteOutcome,
+    Written,
+    failure,
+    load_texts,
+    nothing_to_ask,
+    texts_of_run,
+    unreadable,
+)
+from uncanny.images import PreparedImage, prepare
+from uncanny.parameters import check_choices, check_parameters
+from uncanny.prompts.folders import read_prompts
+from uncanny.records.run_folder import RunFolder
+from uncanny.runs.config import AskOptions, SamplingConfig, check_options, read_limits, read_models
+from uncanny.runs.image_task import other_models, sent_image
+from uncanny.runs.run import run_with
+from uncanny.runs.sync import blocking
+from uncanny.runs.task import asking
+
+if TYPE_CHECKING:
+    from uncanny.client.calls import CallRecord
+    from uncanny.graphs.edits import PerturbState
+    from uncanny.runs.engine import Engine
+
+PERTURBATIONS: Final = "perturbations.jsonl"
+KINDS: Final[tuple[TextKind, ...]] = get_args(TextKind)
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbConfig(SamplingConfig):
+    """How texts are changed: which `kinds` of them, by which `magnitudes`, and whether the image is shown.
+
+    The paper does not say how its models are sampled; 0.7 leaves room for more than one answer.
+    """
+
+    temperature: float | None = 0.7
+    top_p: float | None = None
+    max_output_tokens: int = 200
+    kinds: tuple[TextKind, ...] = KINDS
+    magnitudes: tuple[Magnitude, ...] = MAGNITUDES
+    show_images: bool = True
+
+
+class Perturbation(Written):
+    """One line of `perturbations.jsonl`: a label or caption and what became of it.
+
+    Of `label` and `caption` the one of this `kind` is given, and its `edited_…` is the new text, None where
+    there is none: as in an `edits.jsonl`, to which the edited image is still to be added. `image_shown` says
+    whether the model saw the picture.
+    """
+
+    kind: TextKind
+    magnitude: Magnitude
+    label: str | None = None
+    edited_label: str | None = None
+    caption: str | None = None
+    edited_caption: str | None = None
+    image_shown: bool = False
+
+    @property
+    def text(self) -> str:
+        """What was there before."""
+        return (self.label if self.kind == "label" else self.caption) or ""
+
+    @property
+    def perturbed(self) -> str | None:
+        """What it became."""
+        return self.edited_label if self.kind == "label" else self.edited_caption
+
+
+class PerturbRun(RunResult[Perturbation]):
+    """A run of `uncanny.edits.perturb`: a record, and a row, for each text and magnitude."""
+
+    task = "perturb"
+    record_file = PERTURBATIONS
+    record_type = Perturbation
+    record_key = ("id", "kind", "magnitude")
+    statuses = STATUSES
+    columns: ClassVar[tuple[str, ...]] = ("id", "kind", "magnitude", "text", "perturbed", "outcome", "model")
+
+    @property
+    def perturbations(self) -> Records[Perturbation]:
+        """In order of ids, kinds and magnitudes when the run is finished."""
+        return self.records
+
+
+class PerturbOptions(AskOptions, total=False):
+    """The keyword options of `perturb`: those of every function that asks models, and its own."""
+
+    root: str | os.PathLike[str] | None
+    kinds: Sequence[TextKind]
+    magnitudes: Sequence[Magnitude]
+    show_images: bool
+    temperature: float | None
+    top_p: float | None
+    max_output_tokens: int
+
+
+async def perturb_async(
+    texts: TextSource,
+    *,
+    model: str,
+    out: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None = None,
+    kinds: Sequence[TextKind] = KINDS,
+    magnitudes: Sequence[Magnitude] = MAGNITUDES,
+    show_images: bool = True,
+    temperature: float | None = 0.7,
+    top_p: float | None = None,
+    max_output_tokens: int = 200,
+    **options: Unpack[AskOptions],
+) -> PerturbRun:
+    """Have a model change the labels and captions of pictures a little, more, or much.
+
+    `texts` are a JSON Lines file with a `DescribedImage` a line, such as an `edits.jsonl`, the word `scenes`
+    for the bundled set, or records. Of each the `kinds` that it has, `label` and `caption`, are changed once
+    for each of the `magnitudes`, `small`, `medium` and `large`. With `show_images` the model sees the picture
+    where there is one. A new text that fails the gates of a label or caption (5 or 30
+    words, no special characters) is asked for again, twice at most.
+
+    Records go to the folder `out` as they come; the same call goes on where it stopped. `root` is where
+    paths of pictures start, in the file and in records. Sampling is sent where the model takes it, None
+    leaves the model's own; `max_output_tokens` are doubled when an answer is cut off. `options`: see
+    `AskOptions`.
+
+    Returns the run, also where it ended early or some texts failed: see its `summary` and the records'
+    `outcome`. Raises UsageError for what cannot be done, ModelUnusableError where the model could not be
+    asked at all.
+
+    `perturb_async` is the same for programs with an event loop.
+
+    >>> run = uncanny.edits.perturb("scenes", model="demo", out=out, magnitudes=["small"])
+    >>> len(run.perturbations), run.perturbations[0].outcome
+    (32, 'ok')
+    >>> asked = uncanny.edits.perturb_async("scenes", model="demo", out=out, magnitudes=["small"])
+    >>> asyncio.run(asked).summary.state
+    'finished'
+
+    Source: Semi-Truths, section 3.1, table 2 and appendix B.1.
+    """
+    own: PerturbOptions = {
+        "root": root,
+        "kinds": kinds,
+        "magnitudes": magnitudes,
+        "show_images": show_images,
+        "temperature": temperature,
+        "top_p": top_p,
+        "max_output_tokens": max_output_tokens,
+    }
+    task = await asyncio.to_thread(perturb_task, texts, model, out, {**own, **options})
+    return PerturbRun(Path(out), await run_with(task, options))
+
+
+perturb = blocking(perturb_async)
+
+
+def perturb_config(options: PerturbOptions) -> PerturbConfig:
+    """The parameters in `options`. Raises UsageError."""
+    values = {name: value for name, value in options.items() if name in PerturbConfig.__dataclass_fields__}
+    check_parameters(root=options.get("root"), **values)
+    values["kinds"] = check_choices("kinds", values.get("kinds", KINDS), KINDS)
+    values["magnitudes"] = check_choices("magnitudes", values.get("magnitudes", MAGNITUDES), MAGNITUDES)
+    return PerturbConfig(**cast("dict[str, Any]", values))
+
+
+def perturb_task(
+    texts: TextSource,
+    model: str,
+    out: str | os.PathLike[str],
+    options: PerturbOptions,
+    *,
+    copy: bool = True,
+) -> PerturbTask:
+    """The task of a run; `copy` False leaves bundled pictures where they are. Raises UsageError."""
+    config = perturb_config(options)
+    check_options(options, PerturbOptions, out=out)
+    root, folder = options.get("root"), Path(out)
+    # What is wrong with the parameters is said before anything is written.
+    prompt_texts = read_prompts("edits", options.get("prompts"))
+    models, limits = read_models(model, options), read_limits(options)
+    text_set = load_texts(texts, root=root)
+    task = PerturbTask(
+        folder=RunFolder(folder),
+        texts=text_set,
+        models=models,
+        options=limits,
+        root=None if root is None else Path(root),
+        config=config,
+        prompts=prompt_texts,
+    )
+    if not task.asked():
+        raise nothing_to_ask(text_set, " or ".join(f"a {kind} (`{kind}`)" for kind in config.kinds))
+    task.texts = texts_of_run(text_set, folder, copy=copy)
+    return task
+
+
+@dataclass(frozen=True, slots=True)
+class AskedChange:
+    """One text and the magnitude of its change."""
+
+    image: DescribedImage
+    kind: TextKind
+    magnitude: Magnitude
+
+    @property
+    def key(self) -> str:
+        return f"{self.image.id}/{self.kind}/{self.magnitude}"
+
+    @property
+    def text(self) -> str:
+        return (self.image.label if self.kind == "label" else self.image.caption) or ""
+
+
+@dataclass(kw_only=True)
+class PerturbTask(TextTask[AskedChange, Perturbation]):
+    """The task of changing texts."""
+
+    name = "perturb"
+    record_file = PERTURBATIONS
+    record_type = Perturbation
+    roles = ROLES
+    calls_per_input = 1
+
+    config: PerturbConfig = field(default_factory=PerturbConfig)
+
+    def config_json(self) -> dict[str, Any]:
+        # As `run.json` has it when it is read again.
+        return {
+            **asdict(self.config),
+            "kinds": list(self.config.kinds),
+            "magnitudes": list(self.config.magnitudes),
+        }
+
+    def key(self, record: Perturbation) -> str:
+        return f"{record.id}/{record.kind}/{record.magnitude}"
+
+    def asked(self) -> Sequence[AskedChange]:
+        return [
+            AskedChange(image, kind, magnitude)
+            for image in self.texts.images
+            for kind in self.config.kinds
+            if (image.label if kind == "label" else image.caption) is not None
+            for magnitude in self.config.magnitudes
+        ]
+
+    def about(self, item: AskedChange) -> Sequence[object]:
+        return (item.text,)
+
+    async def process(
+        self, item: AskedChange, engine: Engine, calls: list[CallRecord]
+    ) -> Sequence[Perturbation]:
+        image: PreparedImage | None = None
+        file = self.file(item) if self.config.show_images else None
+        if file is not None:
+            try:
+                image = await asyncio.to_thread(prepare, file, self.policy, engine.limits)
+            except ImageError as error:
+                return (self.record(item, "unusable", errors=(unreadable(error),)),)
+        from uncanny.graphs.edits import (
+            WriterContext,
+            perturb_graph,
+        )  # LangGraph takes half a second to import
+
+        with asking(engine, item.key, calls) as scope:
+            sent = None if image is None else sent_image(image)
+            context = WriterContext(engine.model_client, scope, self.config, self.prompts, sent)
+            given: PerturbState = {"text": item.text, "kind": item.kind, "magnitude": item.magnitude}
+            state = cast("PerturbState", await perturb_graph().ainvoke(given, context=context))
+        fields: Mapping[str, Any] = (
+            failure(state["failure"])
+            if "failure" in state
+            else {"outcome": "ok", f"edited_{item.kind}": state["perturbed"]}
+        )
+        more = other_models(calls, str(self.models.model))
+        return (self.record(item, image=image, usage=usage(calls), **fields, **more),)
+
+    def record(
+        self, item: AskedChange, outcome: WriteOutcome, *, image: PreparedImage | None = None, **more: Any
+    ) -> Perturbation:
+        fields: dict[str, Any] = {**self.common(item, image), item.kind: item.text, **more}
+        return Perturbation(
+            outcome=outcome,
+            kind=item.kind,
+            magnitude=item.magnitude,
+            image_shown=image is not None,
+            **fields,
+        )

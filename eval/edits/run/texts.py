@@ -1,0 +1,271 @@
+"""What agents that write for image models are asked about, and the task that both of them are.
+
+An input is a picture in words: its caption, the label of a mask, the objects in it, and perhaps its file.
+They come from a JSON Lines file, from the bundled scenes, or from a program, and are read whole or refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Protocol, TypeVar
+
+import orjson
+from pydantic import Field
+
+from uncanny.agents.context import FailureKind, failure_kind
+from uncanny.demo.scenes import SCENES, scenes
+from uncanny.errors import ImageError, ItemsError, StepFailedError, UsageError
+from uncanny.eval.common.problems import NonEmpty, by_line, parse_records, repeated_ids
+from uncanny.images import PreparedImage, RecordedFile
+from uncanny.models.base import Sampling
+from uncanny.parameters import check_records
+from uncanny.prompts import PromptSet, prompt_set
+from uncanny.records.record_file import RecordFile
+from uncanny.records.run_folder import copy_into
+from uncanny.records.run_manifest import RunSettings
+from uncanny.runs.config import SamplingConfig
+from uncanny.runs.inputs import Names
+from uncanny.runs.progress import Progress
+from uncanny.runs.task import Task
+from uncanny.schema import Record, StepError, Usage
+from uncanny.wording import counted
+
+if TYPE_CHECKING:
+    from uncanny.client.calls import CallRecord
+
+WriteOutcome = Literal["ok", "refused", "invalid", "failed", "unusable"]
+STATUSES: Final = ("ok", "refused", "invalid", "failed", "unusable")
+# What is asked again when a run goes on: a refusal would come again.
+AGAIN: Final = frozenset({"invalid", "failed", "unusable"})
+_OUTCOMES: Final[Mapping[FailureKind, WriteOutcome]] = {"unparseable": "invalid", "refused": "refused"}
+
+
+class DescribedImage(Record):
+    """One line of a file of texts: a picture in words. A line of an `edits.jsonl` is one, too.
+
+    `original` is the picture's file, relative to the file or to a root. `label` names what a mask covers,
+    `caption` describes the whole picture, `objects` are the things in it. Each may be None; further keys are
+    kept out of the records.
+    """
+
+    id: NonEmpty
+    original: NonEmpty | None = None
+    label: NonEmpty | None = None
+    caption: NonEmpty | None = None
+    objects: tuple[Annotated[NonEmpty, Field(max_length=200)], ...] | None = None
+
+
+TextSource = str | os.PathLike[str] | Sequence[DescribedImage]
+_TEXTS: Final = "Texts are a file, the word `scenes` or uncanny.edits.DescribedImage records"
+_REMEDY: Final = 'Write lines like {"id": "1", "caption": "A dog on a lawn.", "objects": ["dog", "lawn"]}.'
+
+
+@dataclass(frozen=True, slots=True)
+class TextSet:
+    """Pictures in words with unique ids, and where they came from: a file, the scenes, or a program.
+
+    `folder` is where paths of files start.
+    """
+
+    images: tuple[DescribedImage, ...]
+    source: Path | Literal["scenes", "program"]
+    folder: Path
+
+    def source_from(self, folder: Path) -> str:
+        """The source as a run's manifest has it, from `folder`, so that both can be moved together."""
+        return self.source if isinstance(self.source, str) else os.path.relpath(self.source, folder)
+
+
+def load_texts(source: TextSource, *, root: str | os.PathLike[str] | None = None) -> TextSet:
+    """The pictures in words of a JSON Lines file, the word `scenes`, or of a program.
+
+    `root` is where paths of pictures start, the file's own folder unless it is given, and the working
+    directory for those of a program. Pictures are not looked at.
+
+    Raises ItemsError with every invalid line and repeated id, UsageError for what cannot be read or is empty.
+    """
+    base = None if root is None else Path(root)
+    if not isinstance(source, str | os.PathLike):
+        records = check_records(source, DescribedImage, what=_TEXTS)
+        problems = repeated_ids([(None, each) for each in records], "give every text its own")
+        name, folder = "the texts", base or Path.cwd()
+    elif source == SCENES and not Path(source).exists():
+        return TextSet(tuple(_described_scenes()), SCENES, scenes()[0].image_path.parent)
+    else:
+        path = Path(source)
+        lines, problems = parse_records(path, DescribedImage)
+        problems += repeated_ids(lines, "give every text its own")
+        records = tuple(record for _, record in lines)
+        name, folder = str(path), base or path.parent
+    if problems:
+        raise ItemsError(name, sorted(problems, key=by_line), remedy="Correct these; nothing was started.")
+    if not records:
+        raise UsageError(f"{name} holds no texts", remedy=_REMEDY)
+    return TextSet(
+        tuple(records), Path(source) if isinstance(source, str | os.PathLike) else "program", folder
+    )
+
+
+def _described_scenes() -> Iterator[DescribedImage]:
+    """The clean picture of each bundled pair; the label is the thing that its partner is wrong about."""
+    wrong = {scene.pair_id: scene.anomalies[0].objects[0] for scene in scenes() if scene.anomalies}
+    for scene in scenes():
+        if scene.pair_id is None or scene.role != "clean":
+            continue
+        names = [entry.name for entry in scene.objects]
+        label = wrong[scene.pair_id] if wrong[scene.pair_id] in names else names[0]
+        yield DescribedImage(
+            id=scene.pair_id,
+            original=scene.image_path.name,
+            label=label,
+            caption=f"A picture of {', '.join(names[:4])}",
+            objects=tuple(names),
+        )
+
+
+def texts_of_run(texts: TextSet, run: Path, *, copy: bool) -> TextSet:
+    """`texts` as the run in the folder `run` asks about them: pictures of the bundled set are copied into it.
+
+    Raises UsageError where they cannot be copied.
+    """
+    if texts.source != SCENES or not copy:
+        return texts
+    files = (texts.folder / image.original for image in texts.images if image.original)
+    return replace(texts, folder=copy_into(run / "images", files))
+
+
+def nothing_to_ask(texts: TextSet, what: str) -> UsageError:
+    """No picture of a set has what is asked about."""
+    return UsageError(f"None of {counted(len(texts.images), 'picture')} has {what}", remedy=_REMEDY)
+
+
+class Written(Record):
+    """What the records of both agents have in common.
+
+    `outcome` is `ok`; `refused`; `invalid` where no answer passed the checks; `failed` where there was none;
+    `unusable` where nothing could be asked. `errors` say why. `asked` changes with what was asked about.
+    """
+
+    id: str
+    original: str | None
+    outcome: WriteOutcome
+    errors: tuple[StepError, ...] = ()
+    model: str
+    prompts: str
+    asked: str
+    usage: Usage = Usage()
+    sha256: str | None = None
+    file_stamp: str | None = None
+
+
+class Asked(Protocol):
+    """One input: the picture in words, and what its calls and record are known by."""
+
+    @property
+    def image(self) -> DescribedImage: ...
+    @property
+    def key(self) -> str: ...
+
+
+I = TypeVar("I", bound=Asked)  # noqa: E741
+W = TypeVar("W", bound=Written)
+
+
+@dataclass(kw_only=True)
+class TextTask(Task[I, W]):
+    """A run with a record for each text, about the pictures of `texts`."""
+
+    unit = "texts"
+    statuses = STATUSES
+    answered_statuses: ClassVar[tuple[str, ...]] = ("ok", "refused")
+
+    texts: TextSet
+    config: SamplingConfig
+    prompts: PromptSet = field(default_factory=lambda: prompt_set("edits"))
+
+    @abstractmethod
+    def asked(self) -> Sequence[I]:
+        """All inputs."""
+
+    @abstractmethod
+    def record(self, item: I, outcome: WriteOutcome, **more: Any) -> W:
+        """A record of an input."""
+
+    @abstractmethod
+    def about(self, item: I) -> Sequence[object]:
+        """What an input is about, besides its file: another one makes another question."""
+
+    @property
+    def sampling(self) -> Sampling:
+        return self.config.sampling
+
+    def config_json(self) -> dict[str, Any]:
+        return asdict(self.config)
+
+    def settings(self) -> RunSettings:
+        return super().settings().model_copy(update={"texts": self.texts.source_from(self.folder.path)})
+
+    def note(self, progress: Progress, record: W) -> None:
+        progress.statuses[record.outcome] += 1
+
+    def load_pending(self, records: RecordFile[W], progress: Progress) -> Sequence[I]:
+        # The limit is one on pictures: all that is asked about one belongs together.
+        first = {image.id for image in self.texts.images[: self.options.limit]}
+        items = {item.key: item for item in self.asked() if item.image.id in first}
+        return self.standing(items, records, progress, stands=self._stands, files=self._files)
+
+    def failed(self, item: I, error: StepError, calls: Sequence[CallRecord]) -> Sequence[W]:  # noqa: ARG002
+        return (self.record(item, "failed", errors=(error,)),)
+
+    def file(self, item: I) -> Path | None:
+        """The picture's file; None where there is none."""
+        return None if item.image.original is None else self.texts.folder / item.image.original
+
+    def common(self, item: I, image: PreparedImage | None = None) -> dict[str, Any]:
+        """The fields that all records have."""
+        file = self.file(item)
+        names = Names(self.folder.path if self.root is None else self.root)
+        return {
+            "id": item.image.id,
+            "original": None if file is None else names.of(file),
+            "model": str(self.models.model),
+            "prompts": self.prompts.id,
+            "asked": self._digest(item),
+            "sha256": None if image is None else image.source_sha256,
+            "file_stamp": None if image is None else image.stamp,
+        }
+
+    def _stands(self, item: I, record: W) -> bool:
+        if record.asked != self._digest(item):
+            return False
+        return not (self.options.retry_failed and record.outcome in AGAIN)
+
+    def _files(self, item: I, record: W) -> Iterator[RecordedFile]:
+        file = self.file(item)
+        if file is not None and record.sha256 is not None:
+            yield RecordedFile(file, record.sha256, record.file_stamp)
+
+    def _digest(self, item: I) -> str:
+        content = orjson.dumps([item.image.original, *self.about(item)])
+        return hashlib.sha256(content).hexdigest()[:8]
+
+
+def failure(failed: StepFailedError) -> dict[str, Any]:
+    """The fields of a record that say why there is no text."""
+    outcome = _OUTCOMES.get(failure_kind(failed.error), "failed")
+    return {"outcome": outcome, "errors": (failed.record,)}
+
+
+def unreadable(error: ImageError) -> StepError:
+    """Why a picture could not be shown."""
+    return StepError(agent="image", step=0, kind=error.kind, message=str(error))
+
+
+def unusable(message: str) -> StepError:
+    """Why nothing could be asked about an input."""
+    return StepError(agent="input", step=0, kind="unusable", message=message)

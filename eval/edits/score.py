@@ -1,0 +1,463 @@
+"""Measuring a set of edits: each pair by itself, on all cores, then what depends on the set.
+
+Sources: Semi-Truths, sections 3.1 and C.2, algorithm 2; the area outside the mask: SAGI, supplementary,
+section 3. Where this differs: pairs of two sizes are not resized but recorded as failed; all-black edits are
+measured and are in no cut-off.
+
+Threads and not processes: NumPy, SciPy and Pillow give up the interpreter lock while they work on an image,
+and perceptual measures are in memory once. What was measured is kept beside the output until that is
+written, so that the same call goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from io import FileIO
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import numpy as np
+import orjson
+from pydantic import ValidationError
+
+from uncanny.errors import ImageError, UsageError
+from uncanny.eval.edits.columns import PRESERVED, check_suffix
+from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, load, read_masks
+from uncanny.eval.edits.result import (
+    NOT_ASKED,
+    EditMeasure,
+    EditParameters,
+    MeasuredEdits,
+    SetCutoffs,
+    of_set,
+    with_set,
+)
+from uncanny.eval.metrics import edits as metrics
+from uncanny.eval.metrics.edits import Mask, Pixels
+from uncanny.images import read_rgb, stored_size
+from uncanny.images.decode import PixelLimit
+from uncanny.parameters import check_callback, check_kind, check_parameters
+from uncanny.records.jsonl import append_whole, open_to_append
+from uncanny.wording import option, shown
+
+OnEdit = Callable[[EditMeasure], None]
+# Of both images of all pairs at a time: the arrays of a pair take about 30 bytes a pixel.
+_PIXELS: Final = PixelLimit(100_000_000)
+_AHEAD: Final = 4
+_FORMAT: Final = "edits/1"
+
+
+class ImageDistance(Protocol):
+    """How far apart two images are to an eye, 0 for the same; called from several threads."""
+
+    @property
+    def described(self) -> Mapping[str, Any]:
+        """What values depend on: package, backbone, weights."""
+        ...
+
+    def distance(self, original: Pixels, edited: Pixels) -> float: ...
+
+
+class TextLikeness(Protocol):
+    """How alike two texts are in meaning, 1 for the same; called from several threads."""
+
+    @property
+    def described(self) -> Mapping[str, Any]: ...
+
+    def likeness(self, before: str, after: str) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Perceptual:
+    """Measures by learned models, each None where it is not wanted."""
+
+    lpips: ImageDistance | None = None
+    dreamsim: ImageDistance | None = None
+    text_similarity: TextLikeness | None = None
+
+    @property
+    def described(self) -> dict[str, Any]:
+        measures = {"lpips": self.lpips, "dreamsim": self.dreamsim, "text_similarity": self.text_similarity}
+        return {name: dict(each.described) for name, each in measures.items() if each is not None}
+
+
+NOTHING: Final = Perceptual()
+
+
+def measure(
+    pairs: EditSource,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    preserved: bool = False,
+    perceptual: Perceptual | None = None,
+    parameters: EditParameters | None = None,
+    cutoffs: SetCutoffs | Mapping[str, Any] | None = None,
+    published: bool = False,
+    threads: int | None = None,
+    on_edit: OnEdit | None = None,
+) -> MeasuredEdits:
+    """Measure how much every edit of a set changed and where; what `uncanny edits measure` does.
+
+    `pairs` and `root` are as in `load`. With `out` (`.jsonl`, `.parquet`, `.csv`) the records are written to
+    that file, and an interrupted call goes on where it stopped. `preserved` adds the area outside the mask,
+    `perceptual` LPIPS, DreamSim and text similarity (see `uncanny.edits.open_perceptual`). `cutoffs` are
+    those of another set, as its `cutoffs` or their JSON, in place of this set's own. `published` shows
+    published figures of the area outside the mask. `threads` is the number of cores unless it is given;
+    `on_edit` is called with each record as it comes, without bins and shape, which depend on the set.
+
+    A pair that cannot be measured is a record that says why, and never an error. Raises what `load` raises,
+    and UsageError for parameters without a meaning.
+
+    >>> edits = uncanny.edits.measure("scenes")
+    >>> edits["r06"].shape
+    'localized'
+    """
+    check_parameters(root=root, out=out, preserved=preserved, published=published)
+    check_callback("on_edit", on_edit)
+    check_kind("perceptual", perceptual, Perceptual)
+    check_kind("parameters", parameters, EditParameters)
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise UsageError(f"{option('threads')} must be a whole number from 1, not {shown(threads)}")
+    target = None if out is None else Path(out)
+    if target is not None:
+        check_suffix(target)
+    constants = parameters or EditParameters()
+    given = cutoffs if isinstance(cutoffs, SetCutoffs) else SetCutoffs.from_json(cutoffs or {"bins": {}})
+    files = load(pairs, root=root)
+    models = perceptual or NOTHING
+    work = _Work(constants, preserved, models)
+    with _kept(target, work) as kept:
+        measures = list(_measured(files, work, kept, threads or _cores(), on_edit))
+        typical = of_set(measures, constants, given)
+        result = MeasuredEdits(
+            tuple(with_set(each, typical, constants) for each in measures),
+            files,
+            typical,
+            constants,
+            models.described,
+            published,
+        )
+        if target is not None:
+            result.write(target)
+            kept.finish()
+    return result
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is measured of a pair."""
+
+    parameters: EditParameters
+    preserved: bool
+    perceptual: Perceptual
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {
+            "format": _FORMAT,
+            "parameters": asdict(self.parameters),
+            "preserved": self.preserved,
+            "perceptual": self.perceptual.described,
+        }
+
+
+def _measured(
+    files: EditSet, work: _Work, kept: _Kept, threads: int, on_edit: OnEdit | None
+) -> Iterator[EditMeasure]:
+    """In the order given; so many pairs ahead at a time that memory stays small."""
+    with ThreadPoolExecutor(threads, thread_name_prefix="edits") as pool:
+        rest = iter(files)
+        waiting: dict[Future[EditMeasure], int] = {}
+        done: dict[int, EditMeasure] = {}
+        placed, given = 0, 0
+        try:
+            while True:
+                for each in islice(rest, threads * _AHEAD - len(waiting)):
+                    waiting[pool.submit(_kept_or_new, each, work, kept)] = placed
+                    placed += 1
+                if not waiting:
+                    return
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    place = waiting.pop(future)
+                    done[place] = future.result()
+                    if on_edit is not None:
+                        on_edit(done[place])
+                while given in done:
+                    yield done.pop(given)
+                    given += 1
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def _kept_or_new(files: EditFiles, work: _Work, kept: _Kept) -> EditMeasure:
+    key = kept.key(files)
+    record = kept.get(key)
+    if record is None or record.id != files.id:
+        record = measure_edit(files, work.parameters, preserved=work.preserved, perceptual=work.perceptual)
+        kept.put(key, record)
+    return record
+
+
+def measure_edit(
+    files: EditFiles,
+    parameters: EditParameters,
+    *,
+    preserved: bool = False,
+    perceptual: Perceptual = NOTHING,
+) -> EditMeasure:
+    """One edit by itself: everything but bins and shape. Never raises for what is wrong with the files."""
+    words: dict[str, Any] = {
+        "scene_diversity": files.pair.diversity,
+        "scene_complexity": files.pair.complexity,
+    }
+    try:
+        size = stored_size(files.original)
+        with _PIXELS.hold(2 * size[0] * size[1] if size else 0):
+            figures = _figures(files, parameters, preserved, perceptual)
+    except ImageError as error:
+        return EditMeasure(id=files.id, status="failed", problem=str(error), **words)
+    except MemoryError:
+        return EditMeasure(id=files.id, status="failed", problem="there is no memory left for it", **words)
+    return EditMeasure(id=files.id, **words, **figures)
+
+
+def _figures(
+    files: EditFiles, parameters: EditParameters, preserved: bool, perceptual: Perceptual
+) -> dict[str, Any]:
+    original, changes = _read(files.original, "original")
+    edited, more = _read(files.edited, "edited")
+    if original.shape != edited.shape:
+        (height, width, _), (other_height, other_width, _) = original.shape, edited.shape
+        raise ImageError(
+            f"the original is of {width} × {height} pixels and the edited image of "
+            f"{other_width} × {other_height}; nothing is resized",
+            kind="unsupported",
+        )
+    unmeasured: dict[str, str] = {}
+    wrong = False
+    mask, why = mask_of(files, original)
+    if why is not None:
+        unmeasured["mask_ratio"] = why
+        wrong = bool(files.masks)
+    squares = metrics.squared_difference(original, edited)
+    edit = metrics.post_edit(
+        squares,
+        threshold=parameters.threshold,
+        least_object=parameters.least_object,
+        dilation=parameters.dilation,
+        least_component=parameters.least_component,
+        neighbours=parameters.neighbours,
+    )
+    ssim = metrics.ssim(original, edited, window=parameters.window)
+    if ssim is None:
+        unmeasured["ssim"] = "the image is smaller than the window"
+    black = not edited.any()
+    notes = [*changes, *more]
+    if black:
+        notes.append("the edited image is all black")
+    if not squares.any():
+        notes.append("the edited image is the same, pixel by pixel")
+    figures: dict[str, Any] = {
+        "mask_ratio": None if mask is None else metrics.mask_ratio(mask),
+        "ssim": ssim,
+        "mse": metrics.mse(squares),
+        "post_edit_ratio": edit.ratio,
+        "largest_component_ratio": edit.largest_component_ratio,
+        "largest_centroid_distance": edit.largest_centroid_distance,
+        "components": len(edit.components),
+        "clusters": edit.clusters,
+        "all_black": black,
+        "width": original.shape[1],
+        "height": original.shape[0],
+    }
+    del squares, edit
+    if preserved:
+        figures |= _preserved(original, edited, mask, why, parameters, perceptual, unmeasured)
+    failed = _perceptual(files, original, edited, perceptual, figures, unmeasured)
+    return {
+        **figures,
+        "unmeasured": unmeasured,
+        "notes": tuple(notes),
+        "status": "partial" if wrong or failed else "ok",
+    }
+
+
+def _read(path: Path, side: str) -> tuple[Pixels, list[str]]:
+    try:
+        image, changes = read_rgb(path)
+    except ImageError as error:
+        raise ImageError(f"{side}: {error.message}", kind=error.kind, remedy=error.remedy) from error
+    return np.asarray(image), [f"{side} {change}" for change in changes]
+
+
+def mask_of(files: EditFiles, image: Pixels) -> tuple[Mask | None, str | None]:
+    """The masks of an edit as one, or why there is none."""
+    if not files.masks:
+        return None, "no mask is given"
+    try:
+        mask = read_masks(files.masks, (image.shape[1], image.shape[0]))
+    except UsageError as error:
+        return None, error.message
+    return (mask, None) if mask.any() else (None, "the mask is empty")
+
+
+def _preserved(
+    original: Pixels,
+    edited: Pixels,
+    mask: Mask | None,
+    why: str | None,
+    parameters: EditParameters,
+    perceptual: Perceptual,
+    unmeasured: dict[str, str],
+) -> dict[str, Any]:
+    kept = None if mask is None else metrics.preserved(original, edited, mask, window=parameters.window)
+    if mask is None or kept is None:
+        unmeasured |= dict.fromkeys(PRESERVED, why or "the mask covers the whole image")
+        return {}
+    if math.isinf(kept.psnr):
+        unmeasured["preserved_psnr"] = "infinite: nothing changed outside the mask"
+    if kept.ssim is None:
+        unmeasured["preserved_ssim"] = "no window lies outside the mask"
+    figures: dict[str, Any] = {
+        "preserved_psnr": None if math.isinf(kept.psnr) else kept.psnr,
+        "preserved_mse": kept.mse,
+        "preserved_mae": kept.mae,
+        "preserved_ssim": kept.ssim,
+    }
+    if perceptual.lpips is None:
+        unmeasured["preserved_lpips"] = NOT_ASKED
+    else:
+        # Inside the mask both are the original: what is left differs outside alone, without made-up edges.
+        outside = np.where(mask[..., None], original, edited)
+        figures["preserved_lpips"], reason = _tried(perceptual.lpips.distance, original, outside)
+        if reason is not None:
+            unmeasured["preserved_lpips"] = reason
+    return figures
+
+
+def _perceptual(
+    files: EditFiles,
+    original: Pixels,
+    edited: Pixels,
+    perceptual: Perceptual,
+    figures: dict[str, Any],
+    unmeasured: dict[str, str],
+) -> bool:
+    """Fills in what learned models measure; whether one of them failed."""
+    failed = False
+    for name, distance in (("lpips", perceptual.lpips), ("dreamsim", perceptual.dreamsim)):
+        if distance is None:
+            unmeasured[name] = NOT_ASKED
+            continue
+        figures[name], reason = _tried(distance.distance, original, edited)
+        if reason is not None:
+            unmeasured[name], failed = reason, True
+    texts, likeness = files.pair.texts, perceptual.text_similarity
+    if likeness is None or texts is None:
+        unmeasured["text_similarity"] = NOT_ASKED if likeness is None else "no words for both sides"
+        return failed
+    figures["text_similarity"], reason = _tried(likeness.likeness, *texts)
+    if reason is not None:
+        unmeasured["text_similarity"], failed = reason, True
+    return failed
+
+
+def _tried(function: Callable[..., float], *arguments: Any) -> tuple[float | None, str | None]:
+    """A model's value, or why it gave none: models refuse small images in their own ways."""
+    try:
+        value = float(function(*arguments))
+    except Exception as error:
+        return None, f"the model failed ({type(error).__name__}: {error})"[:200]
+    return (value, None) if math.isfinite(value) else (None, "the model gave no finite number")
+
+
+class _Kept:
+    """What was measured by an interrupted call, by the files and all that figures depend on.
+
+    A line an edit in a file beside the output, which goes when that is written. Lines that cannot be read,
+    as the last one after a kill, are measured again.
+    """
+
+    def __init__(self, path: Path | None, work: _Work) -> None:
+        self._path = path
+        self._identity = orjson.dumps(work.identity, option=orjson.OPT_SORT_KEYS)
+        self._records: dict[str, EditMeasure] = {}
+        self._file: FileIO | None = None
+        self._writing = threading.Lock()
+        if path is None:
+            return
+        if path.is_file():
+            for line in path.read_bytes().splitlines():
+                try:
+                    content = orjson.loads(line)
+                    self._records[content["key"]] = EditMeasure.model_validate(content["record"])
+                except (orjson.JSONDecodeError, ValidationError, KeyError, TypeError):
+                    continue
+        self._file = open_to_append(path)
+        if path.stat().st_size:
+            append_whole(self._file, b"\n")
+
+    def key(self, files: EditFiles) -> str:
+        """Changes when a file does, by its size, times and inode."""
+        digest = hashlib.sha256(self._identity)
+        for each in (files.original, files.edited, *files.masks):
+            if isinstance(each, Path):
+                digest.update(repr((os.fspath(each), _stamp(each))).encode("utf-8", "backslashreplace"))
+            else:
+                digest.update(repr(each).encode("utf-8", "backslashreplace"))
+        words = (files.id, files.pair.texts, files.pair.diversity, files.pair.complexity)
+        digest.update(repr(words).encode("utf-8", "backslashreplace"))
+        return digest.hexdigest()
+
+    def get(self, key: str) -> EditMeasure | None:
+        return self._records.get(key)
+
+    def put(self, key: str, record: EditMeasure) -> None:
+        """Failed ones are tried again: a file may be there next time."""
+        if self._file is not None and record.status != "failed":
+            line = orjson.dumps({"key": key, "record": record.model_dump(mode="json")}) + b"\n"
+            with self._writing:
+                append_whole(self._file, line)
+
+    def finish(self) -> None:
+        self.close()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return ()
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+@contextmanager
+def _kept(target: Path | None, work: _Work) -> Iterator[_Kept]:
+    kept = _Kept(None if target is None else target.with_name(f".{target.name}.unfinished"), work)
+    try:
+        yield kept
+    finally:
+        kept.close()

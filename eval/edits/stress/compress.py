@@ -1,0 +1,239 @@
+"""Compressed copies of images, for detectors to be run on: JPEG and WebP at the qualities of SAGI's test.
+
+A copy lies at `DIR/jpeg-85/NAME.jpg`, with the image's own path in place of NAME: predictions on it are
+joined with the metadata of its image by the end of that path. Source: SAGI, supplementary, section 3.2
+(qualities 85, 70, 50); the encoder is not named there, here it is Pillow's with its defaults, 4:2:0 for
+JPEG.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from uncanny.demo.scenes import SCENES, scenes
+from uncanny.errors import ImageError, ItemsError, Problem, UsageError
+from uncanny.eval.common.tables import Table, TableResult
+from uncanny.images import SkippedInputs, discover, display_path, read_rgb
+from uncanny.parameters import check_needed, check_parameters, check_records
+from uncanny.records.jsonl import write_atomically
+from uncanny.records.run_folder import check_no_links
+from uncanny.wording import counted, shown
+
+Codec = Literal["jpeg", "webp"]
+CODECS: Final[tuple[Codec, ...]] = get_args(Codec)
+QUALITIES: Final = (85, 70, 50)
+_SUFFIXES: Final = {"jpeg": ".jpg", "webp": ".webp"}
+_THREADS: Final = 2
+
+
+class Condition(NamedTuple):
+    """A codec at a quality from 1 to 100; its name is that of the folder of its copies."""
+
+    codec: Codec
+    quality: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.codec}-{self.quality}"
+
+
+CONDITIONS: Final = tuple(Condition(codec, quality) for codec in CODECS for quality in QUALITIES)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CompressResult(TableResult):
+    """What was written: folders by condition, with the number of copies and their bytes.
+
+    `images` were read, of `bytes` together. `failed` says by image why there is no copy of it, `existing` how
+    many copies were there before and stayed. `skipped` is what else lay in the folders.
+    """
+
+    out: Path
+    images: int
+    bytes: int
+    written: dict[str, tuple[int, int]]
+    existing: int
+    failed: dict[str, str]
+    skipped: SkippedInputs
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "out": str(self.out),
+            "images": self.images,
+            "bytes": self.bytes,
+            "conditions": {
+                name: {"folder": str(self.out / name), "written": n, "bytes": size}
+                for name, (n, size) in self.written.items()
+            },
+            "existing": self.existing,
+            "failed": self.failed,
+            "skipped": dict(self.skipped.counts),
+        }
+
+    def tables(self) -> tuple[Table, ...]:
+        """A line a condition."""
+        rows = tuple(
+            (
+                name,
+                f"{n:,}",
+                f"{size / 1e6:.1f}",
+                f"{100 * size / self.bytes:.0f} %" if self.bytes and n else "–",
+            )
+            for name, (n, size) in self.written.items()
+        )
+        notes = [f"{counted(self.images, 'image')} of {self.bytes / 1e6:.1f} MB, copies in {self.out}."]
+        if self.existing:
+            notes.append(f"{self.existing:,} copies were there already and stayed.")
+        notes += [f"No copy of {image}: {why}." for image, why in list(self.failed.items())[:20]]
+        if len(self.failed) > 20:
+            notes.append(f"And none of {len(self.failed) - 20:,} more.")
+        return (Table(("", "written", "MB", "of the originals"), rows, notes=tuple(notes)),)
+
+
+def compress(
+    images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    conditions: Sequence[str] | None = None,
+    on_image: Callable[[str], None] | None = None,
+) -> CompressResult:
+    """Write compressed copies of images for every condition; what `uncanny edits compress` does.
+
+    `images` are folders or files, one or several, or the word `scenes` for the bundled ones. `conditions`
+    are names like `jpeg-85`; JPEG and WebP at 85, 70 and 50 unless they are given. Copies are upright and
+    RGB, without EXIF and profile, on white where the image is transparent; of an animation the first frame.
+    Copies that are there stay. An image that cannot be read costs its own copies alone. `on_image` is called
+    after each.
+
+    Raises UsageError for images that are not there, and a condition that is none, ItemsError where two images
+    would have the same copy.
+
+    >>> result = uncanny.edits.compress("scenes", out / "copies", conditions=["webp-50"])
+    >>> result.written["webp-50"][0]
+    34
+    """
+    check_needed(out=out)
+    check_parameters(on_image=on_image)
+    wanted = CONDITIONS
+    if conditions is not None:
+        names = check_records(conditions, str, what="Conditions are names such as jpeg-85")
+        wanted = tuple(dict.fromkeys(map(_condition, names)))
+    target = Path(out)
+    named, skipped = _images(images)
+    _check_names(named)
+    check_no_links(target)
+    written = {condition.name: (0, 0) for condition in wanted}
+    failed: dict[str, str] = {}
+    existing = total = 0
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for (name, _), result in zip(
+            named, pool.map(lambda each: _copies(each[0], each[1], target, wanted), named), strict=True
+        ):
+            if isinstance(result, str):
+                failed[name] = result
+            else:
+                total += result.bytes
+                existing += len(wanted) - len(result.written)
+                for condition, size in result.written.items():
+                    n, before = written[condition]
+                    written[condition] = (n + 1, before + size)
+            if on_image is not None:
+                on_image(name)
+    return CompressResult(target, len(named) - len(failed), total, written, existing, failed, skipped)
+
+
+def _condition(name: str) -> Condition:
+    text, _, quality = str(name).partition("-")
+    codec = next((each for each in CODECS if each == text), None)
+    if codec is None or not re.fullmatch(r"[1-9]\d?|100", quality, re.ASCII):
+        raise UsageError(
+            f"{shown(name)} is no condition", remedy="Write jpeg-85 or webp-50, with a quality from 1 to 100."
+        )
+    return Condition(codec, int(quality))
+
+
+def _images(
+    images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+) -> tuple[list[tuple[str, Path]], SkippedInputs]:
+    """Files with their names: the path within the folder that was given, of a file its own name."""
+    if isinstance(images, str | os.PathLike):
+        given: Sequence[str | os.PathLike[str]] = [images]
+    else:
+        given = check_records(images, (str, os.PathLike), what="Images are folders or files")
+    if not given:
+        raise UsageError("No images are named", remedy="Give a folder or image files.")
+    named: list[tuple[str, Path]] = []
+    skipped = SkippedInputs()
+    for each in given:
+        path = Path(each)
+        if str(each) == SCENES and not path.exists():
+            named += [(scene.image_path.name, scene.image_path) for scene in scenes()]
+            continue
+        found = discover([path])
+        skipped += found.skipped
+        named += [
+            (display_path(file.relative_to(path)) if path.is_dir() else file.name, file)
+            for file in found.files
+        ]
+    if not named:
+        raise UsageError(f"There are no images in {', '.join(map(str, given))}")
+    return named, skipped
+
+
+def _check_names(named: Sequence[tuple[str, Path]]) -> None:
+    problems = []
+    first: dict[str, str] = {}
+    for name, _ in named:
+        before = first.setdefault(str(Path(name).with_suffix("")), name)
+        if before is not name:
+            problems.append(Problem(name, None, f"would have the same copy as {before}; rename one of them"))
+    if problems:
+        raise ItemsError("the images", problems, remedy="Nothing was written.")
+
+
+class _Written(NamedTuple):
+    bytes: int
+    written: dict[str, int]
+
+
+def _copies(name: str, path: Path, out: Path, conditions: Sequence[Condition]) -> _Written | str:
+    """The copies of one image that are not there yet, or why there can be none."""
+    targets = {
+        condition: out / condition.name / Path(name).with_suffix(_SUFFIXES[condition.codec])
+        for condition in conditions
+    }
+    missing = {condition: target for condition, target in targets.items() if not target.exists()}
+    written: dict[str, int] = {}
+    try:
+        size = path.stat().st_size
+        if not missing:
+            return _Written(size, written)
+        image, _ = read_rgb(path)
+        for condition, target in missing.items():
+            data = _encoded(image, condition)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(target, [data])
+            written[condition.name] = len(data)
+    except ImageError as error:
+        return error.message
+    except OSError as error:
+        return str(error.strerror or error)
+    return _Written(size, written)
+
+
+def _encoded(image: Any, condition: Condition) -> bytes:
+    out = BytesIO()
+    image.save(out, condition.codec.upper(), quality=condition.quality)
+    return out.getvalue()
+
+
+def condition_names() -> Iterator[str]:
+    """The six conditions of the paper, by name."""
+    return (condition.name for condition in CONDITIONS)

@@ -1,0 +1,380 @@
+"""What a stress table is made of: a detector's predictions, what is known of each edit, and both together.
+
+Predictions have a row an image: what it is taken for (`source`), how likely it is generated (`score`, 0–1),
+or both, and where there is one a heat map or a mask. Metadata have a row an edit, as `uncanny edits measure`
+writes them, or a row an image with its true `source`. Several metadata tables are joined by `id` or image.
+All tables are read whole, or refused with everything that is wrong with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.columns import Columns, read_columns
+from uncanny.eval.common.matching import pair_images
+from uncanny.eval.common.problems import by_line
+from uncanny.eval.edits.data import from_cell
+from uncanny.eval.edits.result import MeasuredEdits
+from uncanny.eval.metrics.intervals import Floats
+from uncanny.records.run_folder import RunFolder
+from uncanny.wording import counted
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Codes: TypeAlias = NDArray[np.int64]
+# A file, a data frame, or rows of a program.
+Source: TypeAlias = "str | PathLike[str] | DataFrame | Sequence[Mapping[str, Any]]"
+# And what `edits.measure` has returned.
+MetaSource: TypeAlias = "Source | MeasuredEdits"
+
+REAL, GENERATED, UNCLEAR, NONE = 0, 1, 2, -1
+SOURCES: Final[Mapping[str, int]] = {"generated": GENERATED, "real": REAL}
+THRESHOLD: Final = 0.5
+# Images as they were given, as against compressed copies.
+AS_GIVEN: Final = "as given"
+_CONDITION = re.compile(r"(jpe?g|webp)[-_ ]?(\d{1,3})", re.IGNORECASE)
+
+# Sizes of an edit, as `uncanny edits measure` writes them, and of the scene it was made in.
+METRICS: Final = (
+    *("mask_ratio", "ssim", "mse", "post_edit_ratio", "largest_component_ratio"),
+    *("largest_centroid_distance", "components", "clusters", "lpips", "dreamsim", "text_similarity"),
+)
+SCENE_METRICS: Final = ("scene_diversity", "scene_complexity")
+# Of which the smallest values are the largest changes.
+SIMILARITIES: Final = frozenset({"ssim", "text_similarity"})
+LEVELS: Final = ("shape", "dataset", "method", "model")
+_TRUTHS: Final[Mapping[str, bool]] = {"true": True, "1": True, "false": False, "0": False}
+_TEXTS: Final = ("label", "edited_label", "caption", "edited_caption", *LEVELS)
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions:
+    """One detector on one set of files, an entry an image.
+
+    `verdicts` are codes: `GENERATED`, `REAL`, `UNCLEAR` for an answer that says neither, `NONE` without one.
+    `scores` are NaN where there is none. `by_score` verdicts come from the score alone, `contradicted` are
+    those of the file that its score at `threshold` does not bear out. `heat_maps` and `masks` are as the file
+    has them, None where it has none.
+    """
+
+    place: str
+    root: Path
+    images: Sequence[str]
+    sha256: Sequence[str | None]
+    verdicts: Codes
+    scores: Floats
+    heat_maps: Sequence[str | None]
+    masks: Sequence[Any]
+    threshold: float
+    by_score: int
+    contradicted: int
+
+
+def read_predictions(
+    source: Source, threshold: float | None, root: Path | None = None, *, what: str = "predictions"
+) -> tuple[Predictions, list[Problem]]:
+    """The predictions of a file, a run folder of `uncanny detect`, a data frame, or rows, and all problems.
+
+    With a `threshold` a score rules over a verdict beside it: it is for generated from the threshold on.
+    Without one the verdict rules, and a score alone is read at 0.5. Raises UsageError for what cannot be
+    read.
+    """
+    if isinstance(source, str | PathLike):
+        path = Path(source)
+        source = RunFolder(path).annotations if path.is_dir() else path
+    table = read_columns(source, what, root=root)
+    images = table.names("image")
+    words = table.checked("source", images, SOURCES)
+    scores = table.numbers("score", images, low=0, high=1)
+    stated = np.array([NONE if word is None else word for word in words], dtype=np.int64).reshape(-1)
+    measured = ~np.isnan(scores)
+    at = THRESHOLD if threshold is None else threshold
+    scored = np.where(scores >= at, GENERATED, REAL)
+    rules = measured & ((stated == NONE) | (threshold is not None))
+    verdicts = np.where(rules, scored, stated)
+    if "verdict" in table:
+        # The words of a detection run's answer: it was given, and says neither.
+        answered = np.array([cell is not None for cell in table.get("verdict")], dtype=np.bool_)
+        verdicts[answered & (verdicts == NONE)] = UNCLEAR
+    contradicted = measured & (stated != NONE) & (stated != scored)
+    return Predictions(
+        table.place,
+        table.root,
+        images,
+        table.strings("sha256", images),
+        verdicts,
+        scores,
+        table.strings("heat_map", images),
+        [from_cell(cell) for cell in table.get("mask")],
+        at,
+        int((rules & (stated == NONE)).sum()),
+        int(contradicted.sum()),
+    ), _of_place(table)
+
+
+def name_condition(name: str) -> tuple[str | None, str]:
+    """Detector and condition of `DETECTOR@CONDITION`, `@CONDITION`, `jpeg-85`, or a detector's name alone."""
+    detector, at, condition = name.rpartition("@")
+    codec = _CONDITION.fullmatch(condition)
+    if codec is not None:
+        condition = f"{codec[1].lower().replace('jpg', 'jpeg')}-{int(codec[2])}"
+    if at or codec is not None:
+        return detector.strip() or None, condition.strip()
+    return name, AS_GIVEN
+
+
+def by_detector(named: Mapping[str, Source]) -> dict[str, dict[str, Source]]:
+    """Sources by detector and condition, in their order; conditions without a detector are the only one's.
+
+    Raises UsageError where it is not clear whose a condition is, or one is there twice.
+    """
+    parsed = [(*name_condition(name), name) for name in named]
+    detectors = list(dict.fromkeys(detector for detector, _, _ in parsed if detector is not None))
+    if len(detectors) > 1 and any(detector is None for detector, _, _ in parsed):
+        name = next(name for detector, _, name in parsed if detector is None)
+        raise UsageError(
+            f"Whose predictions {name!r} are is not clear: there are {' and '.join(detectors)}",
+            remedy=f"Write {detectors[0]}@{name.lstrip('@')}=FILE.",
+        )
+    grouped: dict[str, dict[str, Source]] = {}
+    for detector, condition, name in parsed:
+        conditions = grouped.setdefault(detector or (detectors[0] if detectors else "detector"), {})
+        if condition in conditions:
+            raise UsageError(
+                f"{name!r}: there are two files of the condition {condition}", remedy="Name each once."
+            )
+        conditions[condition] = named[name]
+    return {name: _as_given_first(conditions) for name, conditions in grouped.items()}
+
+
+def _as_given_first(conditions: Mapping[str, Source]) -> dict[str, Source]:
+    return {name: conditions[name] for name in sorted(conditions, key=lambda each: each != AS_GIVEN)}
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """What is known: a row an edit or image, and every image by name with its true class and row.
+
+    `images` are those of the rows first, then the originals they name, which are real and have no row (−1).
+    `truth` is `GENERATED`, `REAL`, or `NONE` where no table says it. `columns` have an entry a row, None
+    where a table does not say. `without_image` counts rows of further tables that belong to no image.
+    """
+
+    places: tuple[str, ...]
+    root: Path
+    columns: Mapping[str, list[Any]]
+    images: Sequence[str]
+    truth: Codes
+    rows: Codes
+    n_rows: int
+    without_image: int
+
+    def column(self, name: str) -> list[Any]:
+        return self.columns.get(name) or [None] * self.n_rows
+
+    def numbers(self, name: str) -> Floats | None:
+        """A column as numbers, NaN where there is none; None where some are none, or all are missing."""
+        cells = self.column(name)
+        kinds = set(map(type, cells))
+        if kinds == {type(None)} or bool in kinds or not kinds <= {int, float, str, type(None)}:
+            return None
+        try:
+            values = np.array(cells, dtype=object).astype(np.float64)
+        except (ValueError, OverflowError):
+            return None
+        return None if np.isinf(values).any() else values
+
+
+def read_edits(
+    sources: Sequence[MetaSource], by: Sequence[str] = (), root: Path | None = None
+) -> tuple[Edits, list[Problem]]:
+    """Metadata tables as one, and all problems of them. Raises UsageError for what cannot be read.
+
+    The tables that name images (`edited`, or `image`) are put together by image, the others are joined to
+    them by `id`. A table adds what the earlier ones leave open; two that differ are a problem.
+    """
+    records = [list(each.records()) if isinstance(each, MeasuredEdits) else each for each in sources]
+    tables = [_MetaTable(read_columns(source, "metadata", root=root), by) for source in records]
+    if not any(table.has_images for table in tables):
+        raise UsageError(
+            f"{', '.join(table.columns.place for table in tables)}: no column names images",
+            remedy="Give a table with the column `edited` or `image`, such as the file of the pairs, too.",
+        )
+    tables.sort(key=lambda table: not table.has_images)
+    first, *others = tables
+    cells, names, ids = dict(first.cells), list(first.names), list(first.ids)
+    without_image = 0
+    for other in others:
+        without_image += _merge(cells, names, ids, other)
+    problems = [problem for table in tables for problem in _of_place(table.columns)]
+    n = len(names)
+    truth = np.array([NONE if each is None else each for each in cells.get("source") or [None] * n])
+    edited = np.array([each is not None for each in cells.get("edited") or [None] * n], dtype=np.bool_)
+    truth = np.where((truth == NONE) & edited, GENERATED, truth).astype(np.int64)
+    known = set(names)
+    originals = [
+        each for each in dict.fromkeys(cells.get("original") or ()) if each is not None and each not in known
+    ]
+    edits = Edits(
+        tuple(table.columns.place for table in tables),
+        first.columns.root,
+        cells,
+        [*names, *originals],
+        np.concatenate([truth, np.full(len(originals), REAL)]).astype(np.int64),
+        np.concatenate([np.arange(n), np.full(len(originals), -1)]).astype(np.int64),
+        n,
+        without_image,
+    )
+    return edits, problems
+
+
+class _MetaTable:
+    """One table, with what is known of its columns checked; problems go to `columns`."""
+
+    def __init__(self, columns: Columns, by: Sequence[str]) -> None:
+        self.columns = columns
+        self.has_images = "edited" in columns or "image" in columns
+        n = len(columns)
+        edited, image = columns.get("edited"), columns.get("image")
+        named = [first or second for first, second in zip(edited, image, strict=True)]
+        key = "edited" if "edited" in columns else "image"
+        view = replace(columns, values={**columns.values, key: named})
+        self.names = view.names(key) if self.has_images else [""] * n
+        items = self.names if self.has_images else columns.get("id")
+        ids = columns.strings("id", items)
+        self.ids: list[str | None] = ids
+        cells: dict[str, list[Any]] = {"id": list(ids)}
+        for name in METRICS + SCENE_METRICS:
+            if name in columns:
+                values = columns.numbers(name, items)
+                cells[name] = [None if number != number else number for number in values.tolist()]
+        for name in (*_TEXTS, "edited", "original"):
+            if name in columns:
+                cells[name] = list(columns.strings(name, items))
+        if "source" in columns:
+            cells["source"] = list(columns.checked("source", items, SOURCES))
+            for row, (truth, edit) in enumerate(zip(cells["source"], edited, strict=True)):
+                if truth == REAL and edit is not None:
+                    columns.problem(row, edit, "source", "says real of an edit; correct either")
+        if "all_black" in columns:
+            # CSV has words for it.
+            cells["all_black"] = [_TRUTHS.get(str(c).casefold(), c) for c in columns.get("all_black")]
+        if "mask" in columns:
+            cells["mask"] = [from_cell(cell) for cell in columns.get("mask")]
+        for name in by:
+            if name in columns and name not in cells:
+                cells[name] = list(columns.get(name))
+        self.cells = cells
+
+
+def _merge(cells: dict[str, list[Any]], names: list[str], ids: list[str | None], other: _MetaTable) -> int:
+    """Add a table to those before it; returns how many of its rows belong to no image."""
+    n = len(names)
+    by_name = {name: row for row, name in enumerate(names)}
+    by_id = {each: row for row, each in enumerate(ids) if each is not None}
+    for name in other.cells:
+        cells.setdefault(name, [None] * n)
+    columns = other.columns
+    without = 0
+    for row, (name, identifier) in enumerate(zip(other.names, other.ids, strict=True)):
+        place = by_name.get(name) if other.has_images else by_id.get(identifier or "")
+        if place is None and other.has_images:
+            place = len(names)
+            names.append(name)
+            ids.append(identifier)
+            for column in cells.values():
+                column.append(None)
+        if place is None:
+            without += 1
+            continue
+        for key, column in other.cells.items():
+            value, before = column[row], cells[key][place]
+            if value is None or before == value:
+                continue
+            if before is None:
+                cells[key][place] = value
+            else:
+                columns.problem(
+                    row,
+                    names[place],
+                    key,
+                    f"is {value!r}, and an earlier table says {before!r}; correct either",
+                )
+    return without
+
+
+def _of_place(table: Columns) -> list[Problem]:
+    return [
+        replace(problem, message=f"{table.place}: {problem.message}")
+        for problem in sorted(table.problems, key=by_line)
+    ]
+
+
+def refuse(problems: Sequence[Problem], places: Iterable[str]) -> None:
+    """Raises ItemsError with all problems, if there are any."""
+    if problems:
+        where = list(dict.fromkeys(places))
+        what = where[0] if len(where) == 1 else counted(len(where), "table")
+        raise ItemsError(what, problems, remedy="Correct these rows; nothing was scored.")
+
+
+class _Named(NamedTuple):
+    image: str
+    sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Predictions with what is known of their images, both as places: of the same length, in metadata order.
+
+    `only_predicted` are images without metadata, `only_known` edits and images without a prediction,
+    `unpredicted_originals` originals without one, `unknown_class` images that no table calls real or edited,
+    `unanswered` images that the detector gave no verdict on. None of them is in any figure.
+    """
+
+    predicted: Codes
+    known: Codes
+    only_predicted: tuple[str, ...]
+    only_known: tuple[str, ...]
+    unpredicted_originals: tuple[str, ...]
+    unknown_class: tuple[str, ...]
+    unanswered: tuple[str, ...]
+
+
+def join(predictions: Predictions, edits: Edits) -> Joined:
+    """Pair images by `pair_images`. Raises UsageError where none is in both, or it is not clear which is
+    which."""
+    ours = [_Named(*each) for each in zip(predictions.images, predictions.sha256, strict=True)]
+    theirs = [_Named(image, None) for image in edits.images]
+    if not ours or not theirs:
+        raise UsageError(f"{predictions.place} and the metadata have no image in common")
+    pairing = pair_images(ours, theirs, labels=(predictions.place, " and ".join(edits.places)))
+    places = np.array([-1 if each is None else each for each in pairing.predicted], dtype=np.int64)
+    paired = places >= 0
+    known = edits.truth != NONE
+    answered = np.zeros(len(places), dtype=np.bool_)
+    answered[paired] = predictions.verdicts[places[paired]] != NONE
+
+    def named(which: NDArray[np.bool_]) -> tuple[str, ...]:
+        return tuple(edits.images[place] for place in np.flatnonzero(which).tolist())
+
+    scored = paired & known & answered
+    return Joined(
+        places[scored],
+        np.flatnonzero(scored),
+        tuple(predictions.images[place] for place in pairing.surplus),
+        named(~paired & (edits.rows >= 0)),
+        named(~paired & (edits.rows < 0)),
+        named(paired & ~known),
+        named(paired & known & ~answered),
+    )

@@ -1,0 +1,195 @@
+"""Recall of edits by one thing that is known of them: groups, tests between them, and how they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from uncanny.eval.common.estimates import Estimate, Share, interval_json, interval_words, p_words
+from uncanny.eval.common.tables import MISSING, Table
+from uncanny.eval.edits.stress.data import SIMILARITIES
+from uncanny.eval.metrics.association import Association
+from uncanny.eval.metrics.edits import Cutoffs
+
+FactorKind = Literal["bins", "levels", "phrases"]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The edits of one bin, level or phrase: how many of them are taken for generated.
+
+    `auc` is that of these edits against all real images: it does not depend on a threshold, and a group that
+    is low in it cannot be found by moving the threshold. None without scores or real images. `iou` is the
+    mean of those with a map, None where none has one. `p_value` is that of its recall against that of all
+    other edits of the factor, corrected by Holm for their number; None for a group of nothing, or of
+    everything.
+    """
+
+    name: str
+    recall: Share
+    auc: float | None
+    iou: Estimate | None
+    p_value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairTest:
+    """Two bins against each other; `adjusted_p` is corrected by Holm for the pairs of the metric."""
+
+    first: str
+    second: str
+    test: Association
+    adjusted_p: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Edits by one thing that is known of them.
+
+    `test` is whether recall differs at all between the groups, `adjusted_p` its p-value corrected by Holm
+    for the number of factors; both are None for phrases, and for very many groups, which are compared with
+    the rest one by one. `unknown` are edits for which it is not known: in no group and no test. Phrases are
+    sorted, the blindest spot first, and `rare` counts edits whose phrase too few share.
+    """
+
+    name: str
+    kind: FactorKind
+    groups: tuple[Group, ...]
+    cutoffs: Cutoffs | None
+    test: Association | None
+    adjusted_p: float | None
+    pairs: tuple[PairTest, ...]
+    unknown: Share
+    rare: int
+
+    def __getitem__(self, name: str) -> Group:
+        """A group by its name. Raises KeyError."""
+        for group in self.groups:
+            if group.name == name:
+                return group
+        raise KeyError(name)
+
+    def with_adjusted(self, p_value: float | None) -> Factor:
+        return replace(self, adjusted_p=p_value)
+
+    def label(self, group: Group) -> str:
+        """A bin with its ends, another group by its name."""
+        if self.cutoffs is None:
+            return group.name
+        low, high = (f"{end:.4g}" for end in self.cutoffs)
+        ends = {"small": f"< {low}", "medium": f"{low} to {high}", "large": f"> {high}"}
+        return f"{group.name}, {ends[group.name]}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "cutoffs": None if self.cutoffs is None else list(self.cutoffs),
+            "groups": {each.name: _group_json(each) for each in self.groups},
+            "unknown": {"n": self.unknown.out_of, "recall": self.unknown.value},
+            "rare": self.rare,
+            "test": _test_json(self.test, self.adjusted_p),
+            "pairs": [
+                {"bins": [each.first, each.second], **(_test_json(each.test, each.adjusted_p) or {})}
+                for each in self.pairs
+            ],
+        }
+
+
+def percent(share: float | None) -> str:
+    """A share in percent without the sign, as tables have it."""
+    return MISSING if share is None else f"{100 * share:.1f}"
+
+
+GROUP_HEAD: Final = ("", "edits", "found", "recall", "interval", "AUC", "IoU", "against the rest")
+_OPTIONAL: Final = (5, 6)
+
+
+def group_cells(name: str, group: Group) -> tuple[str, ...]:
+    """A line of a table under `GROUP_HEAD`."""
+    return (
+        name,
+        f"{group.recall.out_of:,}",
+        f"{group.recall.counts:,}",
+        percent(group.recall.value),
+        interval_words(group.recall) or MISSING,
+        percent(group.auc),
+        percent(None if group.iou is None else group.iou.value),
+        MISSING if group.p_value is None else p_words(group.p_value),
+    )
+
+
+def group_table(rows: Sequence[tuple[str, ...]], title: str | None, factors: Sequence[Factor]) -> Table:
+    """Without the columns of AUC and IoU where nothing was measured."""
+    groups = [group for factor in factors for group in factor.groups]
+    empty = (
+        all(group.auc is None for group in groups),
+        all(group.iou is None for group in groups),
+    )
+    left_out = {column for column, nothing in zip(_OPTIONAL, empty, strict=True) if nothing}
+    cells = [[cell for place, cell in enumerate(row) if place not in left_out] for row in (GROUP_HEAD, *rows)]
+    head, *lines = map(tuple, cells)
+    return Table(head, tuple(lines), title, tuple(hints(factors)))
+
+
+def factor_rows(factors: Sequence[Factor]) -> Iterator[tuple[str, ...]]:
+    """A line a factor, with the strength and the p-value of the whole, and below it a line a group."""
+    for factor in factors:
+        test = factor.test
+        says = "" if factor.adjusted_p is None else p_words(factor.adjusted_p)
+        v = "" if test is None or test.cramers_v is None else f"V {test.cramers_v:.2f}"
+        yield (factor.name, "", "", "", v, "", "", says)
+        for group in factor.groups:
+            yield group_cells(f"  {factor.label(group)}", group)
+        if factor.unknown.out_of:
+            yield group_cells("  unknown", Group("", factor.unknown, None, None, None))
+
+
+def hints(factors: Sequence[Factor]) -> Iterator[str]:
+    """What a reader of these factors has to know."""
+    similar = [each.name for each in factors if each.name in SIMILARITIES and each.kind == "bins"]
+    if similar:
+        yield f"Of {' and '.join(similar)} small is the most changed."
+    rare = sum(each.rare for each in factors)
+    if rare:
+        yield f"{rare:,} edits are of rarer phrases, in no line."
+
+
+def group_row(group: Group) -> dict[str, Any]:
+    low, high = group.recall.interval or (None, None)
+    return {
+        "group": group.name,
+        "n": group.recall.out_of,
+        "detected": group.recall.counts,
+        "recall": group.recall.value,
+        "low": low,
+        "high": high,
+        "auc": group.auc,
+        "iou": None if group.iou is None else group.iou.value,
+        "p_value": group.p_value,
+    }
+
+
+def _group_json(group: Group) -> dict[str, Any]:
+    return {
+        "n": group.recall.out_of,
+        "detected": group.recall.counts,
+        "recall": group.recall.value,
+        "ci": interval_json(group.recall),
+        "auc": group.auc,
+        "iou": None if group.iou is None else group.iou.value,
+        "p_value": group.p_value,
+    }
+
+
+def _test_json(test: Association | None, adjusted: float | None) -> dict[str, Any] | None:
+    if test is None:
+        return None
+    return {
+        "test": test.test,
+        "chi2": test.chi2,
+        "df": test.df,
+        "p_value": test.p_value,
+        "adjusted_p": adjusted,
+        "cramers_v": test.cramers_v,
+    }

@@ -1,0 +1,157 @@
+"""How well a detector says where an edit is: IoU of masks, AUC of the pixels of heat maps.
+
+Source: SAGI, supplementary, section 3.1. IoU is per image and its mean over the edits with a mask; a heat map
+is taken for a mask from a threshold on. The AUC needs none: the pixels of all edits are put together, each
+counting the same. What the paper does silently is an option here: a map of another size than its mask is left
+out and said, or resized where that is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.masks import Size, read_heat_map
+from uncanny.eval.edits.data import mask_sources, read_masks
+from uncanny.eval.metrics.auc import COARSE, LEVELS, coarse, pixel_auc, pixel_auc_interval, pixel_counts
+from uncanny.eval.metrics.intervals import Floats, Mean, mean_intervals
+
+_THREADS = 2
+_AT_ONCE = 32
+
+
+class Located(NamedTuple):
+    """One edit: its true mask and what the detector has for it, a heat map or a mask, as their tables have
+    them, with where their paths start."""
+
+    edit: str
+    truth: Any
+    heat_map: str | None
+    mask: Any
+    truth_root: Path
+    root: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Localization:
+    """Over the edits with a true mask and a map or mask of the detector.
+
+    `iou` is the mean over `n` edits, `pooled_iou` that of all their pixels together, 0–1, higher is better.
+    `pixel_auc` is over the pixels of the `n_maps` edits with a heat map; None without one. `threshold` is
+    from where on a heat map is a mask. `left_out` says by edit why it is in no figure here.
+    """
+
+    n: int
+    iou: Estimate
+    pooled_iou: float | None
+    n_maps: int
+    pixel_auc: Estimate
+    threshold: float
+    resized: int
+    left_out: Mapping[str, str]
+
+
+class _Measured(NamedTuple):
+    intersection: int
+    union: int
+    counts: NDArray[np.int64] | None
+    resized: bool
+
+
+def localize(
+    edits: Sequence[Located], *, threshold: float, resize: bool, resamples: int, seed: int
+) -> tuple[Localization | None, Floats]:
+    """The figures, and the IoU of each edit, NaN where it was not measured; None where no edit has a map."""
+    ious = np.full(len(edits), np.nan)
+    located = [
+        place for place, each in enumerate(edits) if each.heat_map is not None or each.mask is not None
+    ]
+    if not located:
+        return None, ious
+    left_out: dict[str, str] = {}
+    pooled = np.zeros((2, LEVELS), dtype=np.int64)
+    kept: list[NDArray[np.int32]] = []
+    intersections = unions = resized = 0
+    with ThreadPoolExecutor(_THREADS) as pool:
+        # Some at a time: a map of a megapixel is eight megabytes while it is worked on.
+        for start in range(0, len(located), _AT_ONCE):
+            some = located[start : start + _AT_ONCE]
+            results = pool.map(lambda place: _measure(edits[place], threshold, resize), some)
+            for place, result in zip(some, results, strict=True):
+                if isinstance(result, str):
+                    left_out[edits[place].edit] = result
+                    continue
+                ious[place] = result.intersection / result.union
+                intersections += result.intersection
+                unions += result.union
+                resized += result.resized
+                if result.counts is not None:
+                    pooled += result.counts
+                    kept.append(coarse(result.counts).astype(np.int32))
+    measured = ~np.isnan(ious)
+    mean = Mean(np.where(measured, ious, 0.0), measured)
+    interval = next(mean_intervals([mean], resamples=resamples, seed=seed))
+    counts: NDArray[np.int32] = np.stack(kept) if kept else np.zeros((0, 2, COARSE), dtype=np.int32)
+    return Localization(
+        int(measured.sum()),
+        Estimate(mean.value, interval),
+        intersections / unions if unions else None,
+        len(kept),
+        Estimate(pixel_auc(pooled), pixel_auc_interval(counts, resamples=resamples, seed=seed)),
+        threshold,
+        resized,
+        left_out,
+    ), ious
+
+
+def _measure(edit: Located, threshold: float, resize: bool) -> _Measured | str:
+    """What there is to count of one edit, or why there is nothing."""
+    if edit.truth is None:
+        return "the edit has no mask to compare with"
+    try:
+        truth = read_masks(mask_sources(edit.truth, edit.truth_root))
+        if not truth.any():
+            return "the mask of the edit is empty"
+        size = (truth.shape[1], truth.shape[0])
+        values = _predicted(edit, None if resize else size)
+        resized = values.shape != truth.shape
+        if resized:
+            values = _resized(values, size)
+    except UsageError as error:
+        return error.message
+    predicted = values >= threshold
+    intersection = int(np.count_nonzero(predicted & truth))
+    union = int(np.count_nonzero(predicted)) + int(np.count_nonzero(truth)) - intersection
+    counts = None if edit.heat_map is None else pixel_counts(values, truth)
+    return _Measured(intersection, union, counts, resized)
+
+
+def _predicted(edit: Located, size: Size | None) -> Floats:
+    if edit.heat_map is not None:
+        return read_heat_map(edit.root / edit.heat_map, size)
+    return read_masks(mask_sources(edit.mask, edit.root), size).astype(np.float64)
+
+
+def _resized(values: Floats, size: Size) -> Floats:
+    from PIL import Image
+
+    image = Image.fromarray(values.astype(np.float32), mode="F")
+    scaled = np.asarray(image.resize(size, Image.Resampling.BILINEAR), dtype=np.float64)
+    return np.clip(scaled, 0.0, 1.0)
+
+
+def mean_iou(ious: Iterable[float], *, resamples: int, seed: int) -> Estimate | None:
+    """The mean of the IoUs that were measured, with its interval; None where none was."""
+    values = np.array([iou for iou in ious if iou == iou])
+    if not len(values):
+        return None
+    mean = Mean(values, np.ones(len(values), dtype=np.bool_))
+    return Estimate(mean.value, next(mean_intervals([mean], resamples=resamples, seed=seed)))

@@ -1,0 +1,463 @@
+"""A stress table as values: for programs, as JSON, as rows, and as tables to read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.estimates import Estimate, Share, interval_json, p_words
+from uncanny.eval.common.published import CAVEATS, published
+from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.edits.stress.data import AS_GIVEN, Edits, Joined, Predictions
+from uncanny.eval.edits.stress.factors import (
+    GROUP_HEAD,
+    Factor,
+    Group,
+    factor_rows,
+    group_cells,
+    group_row,
+    group_table,
+    percent,
+)
+from uncanny.eval.edits.stress.localize import Localization
+from uncanny.eval.metrics.auc import Auc
+from uncanny.eval.metrics.detection import SOURCES, Accuracy
+from uncanny.parameters import check_parameters
+from uncanny.wording import counted
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from uncanny.eval.common.pictures import PicturesMode
+
+COLUMNS: Final = (
+    *("detector", "condition", "factor", "group", "n", "detected", "recall", "low", "high"),
+    *("precision", "f1", "auc", "iou", "p_value"),
+)
+KEYS: Final = ("detectors", "metadata")
+PAGE: Final = "stress.html"
+# Images that are in no figure: so many are named in JSON.
+MOST_NAMED: Final = 1_000
+_PHRASES_SHOWN: Final = 8
+_NAMES_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ClassScore:
+    """One class: `generated` or `real`, or for `all` the mean of both. Shares and F1 are in 0–1.
+
+    `n` are the images of the class. Precision is out of the images taken for it, None where there are none;
+    recall is out of its images, those without a clear answer included.
+    """
+
+    n: int
+    precision: Share | Estimate
+    recall: Share | Estimate
+    f1: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What is in the figures of one condition, and what is not, by name; nothing is left out in silence."""
+
+    images: int
+    with_score: int
+    by_score: int
+    contradicted: int
+    only_predicted: tuple[str, ...]
+    only_known: tuple[str, ...]
+    unpredicted_originals: tuple[str, ...]
+    unknown_class: tuple[str, ...]
+    unanswered: tuple[str, ...]
+
+    @classmethod
+    def of(cls, predictions: Predictions, joined: Joined) -> Coverage:
+        return cls(
+            len(joined.predicted),
+            int((~np.isnan(predictions.scores[joined.predicted])).sum()),
+            predictions.by_score,
+            predictions.contradicted,
+            joined.only_predicted,
+            joined.only_known,
+            joined.unpredicted_originals,
+            joined.unknown_class,
+            joined.unanswered,
+        )
+
+    def notes(self, threshold: float) -> Iterator[str]:
+        """In words: what is in no figure, and what was decided about the rest."""
+        for names, what in (
+            (self.only_predicted, "of the predictions without metadata"),
+            (self.only_known, "of the metadata without a prediction"),
+            (self.unpredicted_originals, "named as originals without a prediction"),
+            (self.unknown_class, "that no table calls real or edited"),
+            (self.unanswered, "without a verdict"),
+        ):
+            if names:
+                some = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
+                yield f"{counted(len(names), 'image')} {what}, in no figure: {some}"
+        if 0 < self.with_score < self.images:
+            without = self.images - self.with_score
+            yield f"{without:,} of {self.images:,} verdicts come without a score and are not in AUC"
+        if self.by_score:
+            yield f"{self.by_score:,} verdicts made from scores alone, at {threshold:g}"
+        if self.contradicted:
+            yield (
+                f"{self.contradicted:,} verdicts do not agree with their score at {threshold:g}: it says "
+                "how likely an image is generated, whatever the verdict"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        lists = {
+            "only_predicted": self.only_predicted,
+            "only_known": self.only_known,
+            "unpredicted_originals": self.unpredicted_originals,
+            "unknown_class": self.unknown_class,
+            "unanswered": self.unanswered,
+        }
+        counts = {
+            "images": self.images,
+            "with_score": self.with_score,
+            "by_score": self.by_score,
+            "contradicted": self.contradicted,
+        }
+        named = {name: {"n": len(each), "images": list(each[:MOST_NAMED])} for name, each in lists.items()}
+        return {**counts, **named}
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionScore:
+    """A detector's scores on one set of files: the images as given, or compressed copies.
+
+    `missed` are places of edits taken for real, in the metadata's images and in the predictions. `threshold`
+    is from which score on an image is taken for generated.
+    """
+
+    accuracy: Accuracy
+    classes: Mapping[str, ClassScore]
+    auc: Auc
+    localization: Localization | None
+    factors: Mapping[str, Factor]
+    coverage: Coverage
+    threshold: float
+    missed: NDArray[np.int64] = field(repr=False, compare=False)
+
+    def notes(self) -> Iterator[str]:
+        """What is in no figure, and what was decided, in words without a full stop."""
+        yield from self.coverage.notes(self.threshold)
+        if self.localization is not None and self.localization.left_out:
+            image, why = next(iter(self.localization.left_out.items()))
+            n = len(self.localization.left_out)
+            yield f"{counted(n, 'edit')} with a map in no IoU: {image} ({why}){', …' if n > 1 else ''}"
+        if not self.classes["real"].n:
+            yield "no real image has a prediction: precision says nothing, and there is no AUC"
+
+    def to_json(self) -> dict[str, Any]:
+        ends = self.accuracy.interval()
+        return {
+            "images": self.accuracy.images,
+            "threshold": self.threshold,
+            "classes": {name: _class_json(each) for name, each in self.classes.items()},
+            "accuracy": {
+                "value": self.accuracy.accuracy,
+                "ci": None if ends is None else list(ends),
+                "unparseable": self.accuracy.unparseable,
+            },
+            "auc": {
+                "value": self.auc.value,
+                "ci": None if self.auc.interval is None else list(self.auc.interval),
+                "generated": self.auc.positives,
+                "real": self.auc.negatives,
+            },
+            "localization": None if self.localization is None else _localization_json(self.localization),
+            "by": {name: each.to_json() for name, each in self.factors.items()},
+            "coverage": self.coverage.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The edits that both conditions have a verdict on: `lost` were found before and are missed now,
+    `gained` the other way round; McNemar's exact test, corrected by Holm for the number of conditions."""
+
+    n: int
+    lost: int
+    gained: int
+    p_value: float | None
+    adjusted_p: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DetectorScore:
+    """One detector: its conditions, the first of which the others are compared with (`paired`)."""
+
+    name: str
+    conditions: Mapping[str, ConditionScore]
+    paired: Mapping[str, Paired]
+
+    @property
+    def first(self) -> ConditionScore:
+        """The images as given, or where there are no predictions on them the first condition."""
+        return next(iter(self.conditions.values()))
+
+    def __getitem__(self, condition: str) -> ConditionScore:
+        return self.conditions[condition]
+
+    def factor(self, name: str) -> Factor:
+        """One factor of `first`. Raises KeyError."""
+        return self.first.factors[name]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "conditions": {name: each.to_json() for name, each in self.conditions.items()},
+            "paired": {
+                name: {
+                    "n": each.n,
+                    "lost": each.lost,
+                    "gained": each.gained,
+                    "p_value": each.p_value,
+                    "adjusted_p": each.adjusted_p,
+                }
+                for name, each in self.paired.items()
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StressResult(TableResult):
+    """All detectors side by side, by name; `result[name]` is one of them.
+
+    `edits` and `predictions` are what they were scored from. Intervals are Wilson's for shares, DeLong's for
+    AUC, and else percentile bootstraps with `resamples` and `seed`.
+    """
+
+    detectors: Mapping[str, DetectorScore]
+    edits: Edits = field(repr=False, compare=False)
+    predictions: Mapping[str, Mapping[str, Predictions]] = field(repr=False, compare=False)
+    min_edits: int
+    resamples: int
+    seed: int
+    published: bool = False
+
+    def __getitem__(self, name: str) -> DetectorScore:
+        return self.detectors[name]
+
+    def to_json(self) -> dict[str, Any]:
+        """What `uncanny edits stress --json` writes. Shares are in 0–1, None is what was not measured."""
+        return {
+            "detectors": {name: each.to_json() for name, each in self.detectors.items()},
+            "metadata": {
+                "tables": list(self.edits.places),
+                "rows": self.edits.n_rows,
+                "images": len(self.edits.images),
+                "without_image": self.edits.without_image,
+            },
+            "min_edits": self.min_edits,
+            "intervals": "Wilson for shares, DeLong for AUC, else percentile bootstrap over images",
+            "resamples": self.resamples,
+            "seed": self.seed,
+            **({"published": published("edit_scores")} if self.published else {}),
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """A row a group, with the keys `COLUMNS`; classes are the groups of the factor `class`."""
+        for name, detector in self.detectors.items():
+            for condition, score in detector.conditions.items():
+                row = {"detector": name, "condition": condition}
+                for each, scores in score.classes.items():
+                    low, high = scores.recall.interval or (None, None)
+                    yield {
+                        **row,
+                        "factor": "class",
+                        "group": each,
+                        "n": scores.n,
+                        "detected": scores.recall.counts if isinstance(scores.recall, Share) else None,
+                        "recall": scores.recall.value,
+                        "low": low,
+                        "high": high,
+                        "precision": scores.precision.value,
+                        "f1": scores.f1.value,
+                        "auc": score.auc.value if each == "all" else None,
+                        "iou": score.localization.iou.value if each == "all" and score.localization else None,
+                    }
+                for factor in score.factors.values():
+                    for group in factor.groups:
+                        yield {**row, "factor": factor.name, **group_row(group)}
+                    if factor.unknown.out_of:
+                        unknown = Group("(unknown)", factor.unknown, None, None, None)
+                        yield {**row, "factor": factor.name, **group_row(unknown)}
+
+    def to_csv(self) -> str:
+        """The rows, as `uncanny edits stress --csv` writes them; what was not measured is empty."""
+        out = io.StringIO()
+        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows())
+        return out.getvalue()
+
+    def to_pandas(self) -> DataFrame:
+        """The rows as a data frame. Raises UsageError where pandas is not installed."""
+        return data_frame(COLUMNS, self.rows())
+
+    def report(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        pictures: PicturesMode = "link",
+    ) -> Path:
+        """Write the page to `out` and return its path.
+
+        Pictures of missed edits come from the files that the metadata name; one that cannot be read is left
+        out. Full-size `pictures` are linked, or embedded. The file appears whole or not at all. Raises
+        OSError where it cannot be written.
+        """
+        from uncanny.eval.edits.stress.report import write_stress_page
+
+        check_parameters(out=out)
+        if out is None:
+            raise UsageError("The page has no place", remedy="Say where it goes.")
+        return write_stress_page(self, Path(out), title=title, pictures=pictures)
+
+    def tables(self) -> tuple[Table, ...]:
+        """All detectors and conditions; then what each is blind to; the published ones where wanted."""
+        tables = [self.overall()]
+        several = len(self.detectors) > 1
+        if any(detector.paired for detector in self.detectors.values()):
+            tables.append(self.paired())
+        for name, detector in self.detectors.items():
+            factors = [each for each in detector.first.factors.values() if each.kind != "phrases"]
+            title = f"Edits that {name} finds" if several else None
+            if factors:
+                tables.append(group_table(list(factor_rows(factors)), title, factors))
+            phrases = detector.first.factors.get("directional")
+            if phrases is not None and phrases.groups:
+                tables.append(self.phrases(phrases, name if several else None, most=_PHRASES_SHOWN))
+        if self.published:
+            tables.append(published_table())
+        last = tables.pop()
+        return (*tables, replace(last, notes=(*last.notes, *self.notes())))
+
+    def overall(self) -> Table:
+        """A line a detector and condition."""
+        located = any(
+            score.localization is not None
+            for each in self.detectors.values()
+            for score in each.conditions.values()
+        )
+        rows = []
+        for name, detector in self.detectors.items():
+            for condition, score in detector.conditions.items():
+                generated, real, both = (score.classes[each] for each in (*SOURCES, "all"))
+                rows.append(
+                    (
+                        _label(name, condition),
+                        f"{generated.n:,}",
+                        f"{real.n:,}",
+                        *(
+                            percent(each.value)
+                            for each in (generated.precision, generated.recall, generated.f1)
+                        ),
+                        *(percent(each.value) for each in (real.precision, real.recall, real.f1)),
+                        percent(both.f1.value),
+                        percent(score.auc.value),
+                        *(
+                            [percent(score.localization.iou.value if score.localization else None)]
+                            if located
+                            else ()
+                        ),
+                    )
+                )
+        head = ("", "edits", "real", "precision", "recall", "F1", "prec. real", "rec. real", "F1 real")
+        return Table((*head, "F1 both", "AUC", *(["IoU"] if located else [])), tuple(rows))
+
+    def paired(self) -> Table:
+        """A line a condition that is compared with the first one of its detector."""
+        rows = tuple(
+            (
+                _label(name, condition),
+                *(f"{number:,}" for number in (each.n, each.lost, each.gained)),
+                p_words(each.adjusted_p),
+            )
+            for name, detector in self.detectors.items()
+            for condition, each in detector.paired.items()
+        )
+        return Table(("", "edits of both", "no longer found", "found only now", "McNemar"), rows)
+
+    def phrases(self, factor: Factor, name: str | None, *, most: int) -> Table:
+        """Directional edits, those that are missed most first; of many the first and the last ones."""
+        groups: Sequence[Group] = factor.groups
+        rows = [group_cells(each.name, each) for each in groups[:most]]
+        if len(groups) > 2 * most:
+            rows.append((f"… {len(groups) - 2 * most:,} more", *("" for _ in GROUP_HEAD[1:])))
+        rows += [group_cells(each.name, each) for each in groups[most:][-most:]]
+        title = "Directional edits, the most missed ones first" + (f": {name}" if name else "")
+        return group_table(rows, title, [factor])
+
+    def notes(self) -> Iterator[str]:
+        """What is in no figure and what was decided, of every detector and condition, each once."""
+        whose: dict[str, list[str]] = {}
+        for name, detector in self.detectors.items():
+            for condition, score in detector.conditions.items():
+                for note in score.notes():
+                    whose.setdefault(note, []).append(_label(name, condition))
+        n = sum(len(each.conditions) for each in self.detectors.values())
+        for note, names in whose.items():
+            yield f"{note}." if len(names) == n else f"{', '.join(names)}: {note}."
+        if self.edits.without_image:
+            yield f"{counted(self.edits.without_image, 'row')} of metadata of no image, left out."
+        yield "Percent. Recall with 95 % intervals (Wilson); p-values corrected by Holm's method."
+
+
+def _label(detector: str, condition: str) -> str:
+    return detector if condition == AS_GIVEN else f"{detector} @ {condition}"
+
+
+def published_table() -> Table:
+    """Semi-Truths, table 3."""
+    rows = tuple(
+        (
+            each["model"],
+            *(
+                f"{each[f'{name}_{which}']:.2f}"
+                for name in ("precision", "recall")
+                for which in ("all", "real", "fake")
+            ),
+        )
+        for each in published("edit_scores")["detectors"]
+    )
+    head = ("published", "precision", "real", "generated", "recall", "real", "generated")
+    return Table(head, rows, None, (CAVEATS["edit_scores"],))
+
+
+def _class_json(scores: ClassScore) -> dict[str, Any]:
+    figures = {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
+    return {
+        "n": scores.n,
+        **{name: each.value for name, each in figures.items()},
+        "ci": {name: interval_json(each) for name, each in figures.items()},
+    }
+
+
+def _localization_json(located: Localization) -> dict[str, Any]:
+    return {
+        "n": located.n,
+        "iou": located.iou.value,
+        "pooled_iou": located.pooled_iou,
+        "pixel_auc": located.pixel_auc.value,
+        "n_maps": located.n_maps,
+        "ci": {"iou": interval_json(located.iou), "pixel_auc": interval_json(located.pixel_auc)},
+        "threshold": located.threshold,
+        "resized": located.resized,
+        "left_out": dict(list(located.left_out.items())[:MOST_NAMED]),
+        "n_left_out": len(located.left_out),
+    }

@@ -1,0 +1,404 @@
+"""From predictions and metadata to a stress table: where does a detector miss edits?
+
+Sources: Semi-Truths, section 4 and appendix F (precision, recall and F1 by class and, as `all`, their mean;
+recall of the edited images by size, source, method, model and directional edit), SAGI, supplementary, section
+3 (AUC, IoU, compression). Where this differs: shares come with intervals, differences with tests, a group is
+never without its size, and edits that no table describes are a group of their own, not left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.anomalies.load import name_paths
+from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.edits.stress.data import (
+    AS_GIVEN,
+    GENERATED,
+    UNCLEAR,
+    Edits,
+    Joined,
+    MetaSource,
+    Predictions,
+    Source,
+    by_detector,
+    join,
+    read_edits,
+    read_predictions,
+    refuse,
+)
+from uncanny.eval.edits.stress.factors import Factor, Group, PairTest
+from uncanny.eval.edits.stress.grouping import Grouping, groupings
+from uncanny.eval.edits.stress.localize import Located, localize, mean_iou
+from uncanny.eval.edits.stress.result import (
+    ClassScore,
+    ConditionScore,
+    Coverage,
+    DetectorScore,
+    Paired,
+    StressResult,
+)
+from uncanny.eval.metrics.association import against_the_rest, association, holm
+from uncanny.eval.metrics.auc import auc
+from uncanny.eval.metrics.detection import SOURCES, Accuracy, Judged
+from uncanny.eval.metrics.intervals import RESAMPLES, Bools, Floats, percentile_intervals, wilson_interval
+from uncanny.eval.metrics.significance import mcnemar_exact
+from uncanny.parameters import check_kind, check_parameters, check_records
+from uncanny.schema import Source as SourceName
+from uncanny.wording import option, shown
+
+MIN_EDITS: Final = 20
+MAP_THRESHOLD: Final = 0.5
+# Of more groups there is no common test: one of each against the rest says more.
+MOST_TESTED: Final = 50
+# IoU of a group is resampled so often: there may be hundreds of groups.
+_GROUP_RESAMPLES: Final = 1_000
+
+_CODES: Final[Mapping[int, Judged]] = {1: "generated", 0: "real", UNCLEAR: "unparseable"}
+
+
+def stress(
+    predictions: Source | Sequence[Source] | Mapping[str, Source],
+    *,
+    meta: MetaSource | Sequence[MetaSource],
+    threshold: float | None = None,
+    by: Sequence[str] = (),
+    cutoffs: Mapping[str, tuple[float, float]] | None = None,
+    min_edits: int = MIN_EDITS,
+    root: str | Path | None = None,
+    map_threshold: float = MAP_THRESHOLD,
+    resize_maps: bool = False,
+    published: bool = False,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> StressResult:
+    """Where detectors are blind to edits; what `uncanny edits stress` does.
+
+    `predictions` are files (JSON Lines, CSV, Parquet), run folders of `detect`, or data frames, one or
+    several; a mapping gives each a name. A name is that of a detector, `DETECTOR@CONDITION` for its
+    predictions on changed copies of the same images, or such a condition alone, as `jpeg-85`, where there is
+    one detector. `meta` is what is known of the edits: tables of the same kinds, such as `edits measure`
+    writes, or what `edits.measure` returns, one or several. With a `threshold` scores rule over verdicts
+    beside them. `by` names further columns to group by. `cutoffs` are the ends of the medium bin by metric;
+    without, they are the percentiles 25 and 75 of the edits in `meta`. Directional edits need `min_edits`.
+    Paths in the tables start at `root`, else at each file's folder. From `map_threshold` on a heat map is a
+    mask; maps of another size than their mask are left out, or scaled with `resize_maps`. `published` shows
+    the published detectors. The same `seed` gives the same intervals.
+
+    Raises ItemsError with all that is wrong in the tables, and UsageError for what cannot be read, or where
+    predictions and metadata have no image in common.
+
+    >>> meta = [{"original": "a.png", "edited": "b.png", "mask_ratio": 0.1, "method": "inpainting"}]
+    >>> seen = [{"image": "a.png", "score": 0.2}, {"image": "b.png", "score": 0.7}]
+    >>> scores = uncanny.edits.stress({"mine": seen}, meta=[meta])
+    >>> scores["mine"].factor("method")["inpainting"].recall.counts
+    1
+    """
+    check_parameters(root=root, resize_maps=resize_maps, published=published, resamples=resamples, seed=seed)
+    check_kind("cutoffs", cutoffs, Mapping)
+    columns = check_records(by, str, what=f"{option('by')} are names of columns")
+    _check(threshold, map_threshold, min_edits, cutoffs or {})
+    base = None if root is None else Path(root)
+    named = by_detector(_named(predictions))
+    tables = meta if isinstance(meta, list | tuple) and not _is_rows(meta) else [meta]
+    edits, problems = read_edits(tables, columns, base)
+    read: dict[str, dict[str, Predictions]] = {}
+    for detector, conditions in named.items():
+        read[detector] = {}
+        for condition, source in conditions.items():
+            what = detector if condition == AS_GIVEN else f"{detector}@{condition}"
+            read[detector][condition], wrong = read_predictions(source, threshold, base, what=what)
+            problems += wrong
+    refuse(problems, [*edits.places, *(each.place for some in read.values() for each in some.values())])
+    grouped = groupings(edits, columns, cutoffs or {}, min_edits)
+    task = _Task(edits, grouped, base, map_threshold, resize_maps, resamples, seed)
+    detectors = {name: task.detector(name, conditions) for name, conditions in read.items()}
+    return StressResult(
+        detectors,
+        edits,
+        read,
+        min_edits=min_edits,
+        resamples=resamples,
+        seed=seed,
+        published=published,
+    )
+
+
+def _check(
+    threshold: float | None, map_threshold: float, min_edits: int, cutoffs: Mapping[str, tuple[float, float]]
+) -> None:
+    for name, value in (("threshold", threshold), ("map_threshold", map_threshold)):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (number and 0 <= value <= 1):
+            raise UsageError(f"{option(name)} must be a number from 0 to 1, not {shown(value)}")
+    if not isinstance(min_edits, int) or isinstance(min_edits, bool) or min_edits < 1:
+        raise UsageError(f"{option('min_edits')} must be a whole number from 1, not {shown(min_edits)}")
+    for name, ends in cutoffs.items():
+        try:
+            low, high = map(float, ends)
+        except (TypeError, ValueError):
+            low = high = math.nan
+        if not low <= high:
+            raise UsageError(
+                f"{option('cutoffs')}: {name} has two numbers, the lower one first, not {shown(ends)}"
+            )
+
+
+def _is_rows(value: Sequence[Any]) -> bool:
+    """Whether a list holds the rows of one table, and not several tables."""
+    return bool(value) and all(isinstance(each, Mapping) for each in value)
+
+
+def _named(predictions: Source | Sequence[Source] | Mapping[str, Source]) -> dict[str, Source]:
+    if isinstance(predictions, Mapping):
+        if not predictions:
+            raise UsageError("There are no predictions", remedy="Give one file at least.")
+        return {str(name): source for name, source in predictions.items()}
+    sources: list[Any] = [predictions]
+    if isinstance(predictions, list | tuple) and not _is_rows(predictions):
+        sources = list(predictions)
+    if not sources:
+        raise UsageError("There are no predictions", remedy="Give one file at least.")
+    paths = [each for each in sources if isinstance(each, str | PathLike)]
+    if len(paths) == len(sources):
+        return dict(name_paths([(None, Path(path)) for path in paths]))
+    if len(sources) > 1:
+        raise UsageError(
+            "Several tables of predictions need names", remedy="Give a mapping from name to table."
+        )
+    return {"detector": sources[0]}
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """One condition's arrays: an entry an image that is in the figures."""
+
+    score: ConditionScore
+    known: NDArray[np.int64]
+    right: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What all detectors and conditions are scored with."""
+
+    edits: Edits
+    groupings: Sequence[Grouping]
+    root: Path | None
+    map_threshold: float
+    resize_maps: bool
+    resamples: int
+    seed: int
+
+    def detector(self, name: str, conditions: Mapping[str, Predictions]) -> DetectorScore:
+        scored = {condition: self.condition(each) for condition, each in conditions.items()}
+        first = next(iter(scored))
+        others = [condition for condition in scored if condition != first]
+        compared = [self._paired(scored[first], scored[other]) for other in others]
+        adjusted = holm([each.p_value for each in compared])
+        return DetectorScore(
+            name,
+            {condition: each.score for condition, each in scored.items()},
+            {
+                other: replace(each, adjusted_p=p)
+                for other, each, p in zip(others, compared, adjusted, strict=True)
+            },
+        )
+
+    def condition(self, predictions: Predictions) -> _Scored:
+        joined = join(predictions, self.edits)
+        truth = self.edits.truth[joined.known]
+        verdicts, scores = predictions.verdicts[joined.predicted], predictions.scores[joined.predicted]
+        generated = truth == GENERATED
+        cells = Counter(zip(truth.tolist(), verdicts.tolist(), strict=True))
+        accuracy = Accuracy(
+            Counter({(_source(true), _CODES[judged]): count for (true, judged), count in cells.items()})
+        )
+        scored = ~np.isnan(scores)
+        area = auc(scores[scored], generated[scored])
+        placements = np.full(len(truth), np.nan)
+        placements[scored & generated] = area.placements
+        localization, ious = self._localize(predictions, joined, generated)
+        hits = verdicts == GENERATED
+        rows = self.edits.rows[joined.known[generated]]
+        factors = self._factors(rows, hits[generated], placements[generated], ious)
+        return _Scored(
+            ConditionScore(
+                accuracy,
+                _class_scores(accuracy, self.resamples, self.seed),
+                area,
+                localization,
+                factors,
+                Coverage.of(predictions, joined),
+                predictions.threshold,
+                np.stack([joined.known, joined.predicted])[:, generated & (verdicts != GENERATED)],
+            ),
+            joined.known,
+            verdicts == truth,
+        )
+
+    def _localize(self, predictions: Predictions, joined: Joined, generated: Bools) -> tuple[Any, Floats]:
+        masks = self.edits.column("mask")
+        located = [
+            Located(
+                predictions.images[predicted],
+                masks[self.edits.rows[known]],
+                predictions.heat_maps[predicted],
+                predictions.masks[predicted],
+                self.edits.root,
+                predictions.root,
+            )
+            for predicted, known in zip(
+                joined.predicted[generated].tolist(), joined.known[generated].tolist(), strict=True
+            )
+            if predictions.heat_maps[predicted] is not None or predictions.masks[predicted] is not None
+        ]
+        localization, measured = localize(
+            located,
+            threshold=self.map_threshold,
+            resize=self.resize_maps,
+            resamples=self.resamples,
+            seed=self.seed,
+        )
+        ious = np.full(int(generated.sum()), np.nan)
+        if localization is not None:
+            by_image = dict(zip((each.edit for each in located), measured.tolist(), strict=True))
+            images = (predictions.images[place] for place in joined.predicted[generated].tolist())
+            ious = np.array([by_image.get(image, np.nan) for image in images], dtype=np.float64)
+        return localization, ious
+
+    def _factors(
+        self, rows: NDArray[np.int64], hits: Bools, placements: Floats, ious: Floats
+    ) -> dict[str, Factor]:
+        factors = {
+            grouping.name: self._factor(grouping, grouping.codes[rows], hits, placements, ious)
+            for grouping in self.groupings
+        }
+        adjusted = holm([None if each.test is None else each.test.p_value for each in factors.values()])
+        return {
+            name: each.with_adjusted(p) for (name, each), p in zip(factors.items(), adjusted, strict=True)
+        }
+
+    def _factor(
+        self, grouping: Grouping, codes: NDArray[np.int64], hits: Bools, placements: Floats, ious: Floats
+    ) -> Factor:
+        kept = codes >= 0
+        n = len(grouping.names)
+        sizes = np.bincount(codes[kept], minlength=n)
+        detected = np.bincount(codes[kept & hits], minlength=n)
+        ranked = kept & ~np.isnan(placements)
+        ranks = np.bincount(codes[ranked], minlength=n)
+        sums = np.bincount(codes[ranked], weights=placements[ranked], minlength=n)
+        p_values = holm([None if p != p else p for p in against_the_rest(detected, sizes).tolist()])
+        groups = tuple(
+            Group(
+                name,
+                _share(int(detected[place]), int(sizes[place])),
+                float(sums[place] / ranks[place]) if ranks[place] else None,
+                self._iou(ious[codes == place]),
+                p_values[place],
+            )
+            for place, name in enumerate(grouping.names)
+            if sizes[place] or grouping.kind == "bins"
+        )
+        if grouping.kind == "phrases":
+            groups = tuple(sorted(groups, key=lambda each: (each.recall.value or 0.0, -each.recall.out_of)))
+        table = np.stack([detected, sizes - detected], axis=1)
+        tested = grouping.kind != "phrases" and np.count_nonzero(sizes) <= MOST_TESTED
+        return Factor(
+            grouping.name,
+            grouping.kind,
+            groups,
+            grouping.cutoffs,
+            association(table, seed=self.seed) if tested else None,
+            None,
+            self._pairs(grouping, table) if grouping.kind == "bins" else (),
+            _share(int((hits & (codes == -1)).sum()), int((codes == -1).sum())),
+            int((codes == -2).sum()),
+        )
+
+    def _iou(self, ious: Floats) -> Estimate | None:
+        return mean_iou(ious.tolist(), resamples=min(self.resamples, _GROUP_RESAMPLES), seed=self.seed)
+
+    def _pairs(self, grouping: Grouping, table: NDArray[np.int64]) -> tuple[PairTest, ...]:
+        places = list(combinations(range(len(grouping.names)), 2))
+        tests = [association(table[list(pair)], seed=self.seed) for pair in places]
+        adjusted = holm([test.p_value for test in tests])
+        return tuple(
+            PairTest(grouping.names[first], grouping.names[second], test, p)
+            for (first, second), test, p in zip(places, tests, adjusted, strict=True)
+        )
+
+    def _paired(self, before: _Scored, after: _Scored) -> Paired:
+        """Of the edits that both have a verdict on: found in one and not in the other."""
+        _, ours, theirs = np.intersect1d(before.known, after.known, assume_unique=True, return_indices=True)
+        generated = self.edits.truth[before.known[ours]] == GENERATED
+        first, second = before.right[ours][generated], after.right[theirs][generated]
+        lost, gained = int((first & ~second).sum()), int((second & ~first).sum())
+        n = int(generated.sum())
+        return Paired(n, lost, gained, float(mcnemar_exact(lost, gained)) if n else None, None)
+
+
+def _source(code: int) -> SourceName:
+    return "generated" if code == GENERATED else "real"
+
+
+def _share(count: int, out_of: int) -> Share:
+    return Share(count / out_of if out_of else None, count, out_of, wilson_interval(count, out_of))
+
+
+def _class_scores(accuracy: Accuracy, resamples: int, seed: int) -> dict[str, ClassScore]:
+    """By class, and as `all` the mean of both; None where a class has none."""
+    drawn = _drawn(accuracy, resamples, seed)
+    scores: dict[str, ClassScore] = {}
+    for source in SOURCES:
+        hits = accuracy.counts[source, source]
+        true = sum(count for (each, _), count in accuracy.counts.items() if each == source)
+        judged = sum(count for (_, each), count in accuracy.counts.items() if each == source)
+        f1 = Estimate(accuracy.f1(source), drawn.get((source, "f1")))
+        scores[source] = ClassScore(true, _share(hits, judged), _share(hits, true), f1)
+
+    def mean(name: str) -> Estimate:
+        values = [getattr(accuracy, name)(source) for source in SOURCES]
+        if None in values:
+            return Estimate(None)
+        return Estimate(sum(values) / len(values), drawn.get(("all", name)))
+
+    scores["all"] = ClassScore(accuracy.images, mean("precision"), mean("recall"), mean("f1"))
+    return scores
+
+
+def _drawn(
+    accuracy: Accuracy, resamples: int, seed: int
+) -> dict[tuple[str, str], tuple[float, float] | None]:
+    """Percentile intervals by a bootstrap over images, which are as many kinds as the table has cells."""
+    images = accuracy.images
+    if not images or not resamples:
+        return {}
+    cells = [(true, judged) for true in SOURCES for judged in _CODES.values()]
+    chances = np.array([accuracy.counts[cell] for cell in cells]) / images
+    counts = np.random.default_rng(seed).multinomial(images, chances, size=resamples).astype(np.float64)
+    column = {cell: counts[:, place] for place, cell in enumerate(cells)}
+    values: dict[tuple[str, str], Floats] = {}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for source in SOURCES:
+            hits = column[source, source]
+            true = sum(column[source, judged] for judged in _CODES.values())
+            judged = sum(column[each, source] for each in SOURCES)
+            values[source, "precision"], values[source, "recall"] = hits / judged, hits / true
+            values[source, "f1"] = 2 * hits / (true + judged)
+        for name in ("precision", "recall", "f1"):
+            values["all", name] = (values["generated", name] + values["real", name]) / 2
+    ends = percentile_intervals(np.stack(list(values.values()), axis=1))
+    return dict(zip(values, ends, strict=True))

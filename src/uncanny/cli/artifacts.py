@@ -1,0 +1,350 @@
+"""`uncanny artifacts`: where the artifacts of images are, of which kind, and how well they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+
+import click
+
+from uncanny.cli.annotate import place_of
+from uncanny.cli.command import Group
+from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, check_run_folder, name_and_path
+from uncanny.cli.options import (
+    FOLDER,
+    PATH,
+    ImageKeywords,
+    Real,
+    Whole,
+    box_format_option,
+    force_option,
+    images_root_option,
+    json_file_option,
+    models_options,
+    no_page_option,
+    page_option,
+    pictures_option,
+    pixel_options,
+    quiet_option,
+    read_image_options,
+    resamples_option,
+    run_option,
+    sampling_options,
+    seed_option,
+)
+from uncanny.cli.summary import (
+    failure_line,
+    failure_lines,
+    skipped_lines,
+    spending_lines,
+    status_line,
+    texts_lines,
+)
+from uncanny.cli.terminal import layout, on_terminal
+
+if TYPE_CHECKING:
+    from uncanny.answers.boxes import BoxFormatName
+    from uncanny.cli.several import Scores
+    from uncanny.eval.artifacts.forecast import ArtifactsForecast
+    from uncanny.eval.artifacts.run import ArtifactsOptions, ArtifactsRun
+    from uncanny.eval.artifacts.score.tally import OnImage
+    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.runs.config import AskOptions
+    from uncanny.runs.run import RunEnd
+    from uncanny.schema import ArtifactCategory
+
+# As in `uncanny.schema`, which takes long to import.
+CATEGORIES: tuple[ArtifactCategory, ...] = (
+    "textures",
+    "edges_shapes",
+    "symbols",
+    "color",
+    "semantics",
+    "commonsense",
+    "physics",
+)
+
+
+@click.group("artifacts", cls=Group)
+def command() -> None:
+    """Locate the artifacts of images, each of one of seven categories, and score what locates them (X-AIGD).
+
+    \b
+    Out of the box:
+      uncanny artifacts run scenes --model demo -o runs/x
+      uncanny artifacts score runs/x --truth scenes
+    """
+
+
+@command.command("run")
+@click.argument("paths", nargs=-1, required=True, type=PATH)
+@run_option
+@models_options
+@images_root_option
+@click.option(
+    "--category",
+    "categories",
+    type=click.Choice(CATEGORIES),
+    multiple=True,
+    help="Ask about this one only; repeatable. [default: all seven]",
+)
+@click.option("--joint", is_flag=True, help="Ask about all categories in one call, not in one each.")
+@click.option("--likelihood", is_flag=True, help="Ask in one call more how likely each image is generated.")
+@box_format_option
+@sampling_options(temperature=0.0, top_p=None, max_output_tokens=2000)
+@pixel_options
+@force_option
+def run_command(
+    paths: tuple[Path, ...],
+    run: Path | None,
+    models: tuple[str, ...],
+    root: Path | None,
+    categories: tuple[ArtifactCategory, ...],
+    joint: bool,
+    likelihood: bool,
+    box_format: BoxFormatName | None,
+    force: bool,
+    as_json: bool,
+    **options: Unpack[ImageKeywords],
+) -> None:
+    """Ask a model where the artifacts of each image are: boxes of seven categories, a call each.
+
+    PATHS are image files and folders, or the word `scenes` for the bundled images. Results go to
+    RUN/artifacts.jsonl as they come; the same command goes on where it stopped. With several models each has
+    a run in a folder of its own in RUN, and a table of all follows. Exit code, of several models the worst:
+    0 all answered, 1 some failed, 2 wrong use, 3 budget spent, 130 interrupted.
+
+    Role: locator.
+    """
+    from uncanny.cli.several import Asking, ask_models
+    from uncanny.eval.artifacts.forecast import forecast
+    from uncanny.eval.artifacts.run import run_async
+
+    own: ArtifactsOptions = {
+        **read_image_options(options, models),
+        "categories": categories or CATEGORIES,
+        "joint": joint,
+        "likelihood": likelihood,
+        "box_format": box_format,
+    }
+
+    async def locate(*, model: str, out: Path, **asking: Unpack[AskOptions]) -> ArtifactsRun:
+        all_options: ArtifactsOptions = {**own, **asking}
+        return await run_async(paths, model=model, out=out, root=root, **all_options)
+
+    def foretell(*, model: str, out: Path | None, **asking: Unpack[AskOptions]) -> ArtifactsForecast:
+        all_options: ArtifactsOptions = {**own, **asking}
+        return forecast(paths, model=model, out=out, root=root, **all_options)
+
+    def summary(run: ArtifactsRun) -> ArtifactsSummary:
+        # The bundled set brings its own.
+        return ArtifactsSummary(
+            run, root, "scenes" if [str(path) for path in paths] == ["scenes"] else "TRUTH"
+        )
+
+    check = partial(check_run_folder, inputs=[], report=False, force=force)
+    asking = Asking(check, locate, foretell, summary, regions_of_runs)
+    raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactsSummary:
+    """Counts, images that failed, and what to do next. There is no page: it belongs to the scores.
+
+    `truth` is what the scores are had with.
+    """
+
+    run: ArtifactsRun
+    root: Path | None
+    truth: str = "TRUTH"
+
+    def page(self) -> Path | None:
+        return None
+
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  there is none
+        return self.run.to_json()
+
+    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002
+        file = self.run.path / self.run.record_file
+        regions = self.run.regions()
+        by_category = ", ".join(f"{number:,} {category}" for category, number in regions.items() if number)
+        failures = [
+            failure_line(record, place_of(record, self.run, self.root))
+            for record in self.run.artifacts
+            if record.status != "ok"
+        ]
+        return layout(
+            [
+                *failure_lines("Without an answer, or without a whole one:", failures, where=f", in {file}"),
+                status_line("Images", end),
+                *skipped_lines(end),
+                *texts_lines(end),
+                f"Found    {sum(regions.values()):,} artifacts" + (f": {by_category}" if by_category else ""),
+                *spending_lines(end),
+                "",
+                f"Records  {file}",
+                f"Score    uncanny artifacts score {self.run.path} --truth {self.truth}",
+            ]
+        )
+
+
+def regions_of_runs(runs: Mapping[str, ArtifactsRun]) -> Scores:
+    """How many artifacts of each category every model found; what is right of it only a truth tells."""
+    from uncanny.cli.several import Scores
+
+    width = max(len("model"), *map(len, runs))
+    lines = [f"{'model':<{width}}" + "".join(f"  {each:>12}" for each in CATEGORIES)]
+    for name, run in runs.items():
+        regions = run.regions()
+        lines.append(f"{name:<{width}}" + "".join(f"  {regions[each]:>12,}" for each in CATEGORIES))
+    return Scores(lines, {name: run.regions() for name, run in runs.items()})
+
+
+class ScoreKeywords(TypedDict):
+    """The options that are those of `uncanny.artifacts.score`."""
+
+    protocol: Literal["paper", "release"]
+    t: float
+    min_confidence: float | None
+    weight_confidence: bool
+    bins: str
+    n_bins: int
+    real_images: bool
+    score_threshold: float
+    heat_maps: bool
+    heat_map_threshold: float
+    root: Path | None
+    resamples: int
+    seed: int
+    published: bool
+
+
+@command.command("score")
+@click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PRED…")
+@click.option("--truth", required=True, metavar="TRUTH", help="The truth; `scenes` is the bundled set's.")
+@json_file_option
+@click.option(
+    "--csv", "csv_file", type=PATH, metavar="FILE", help="Write a row a figure; - for standard output."
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(["paper", "release"]),
+    default="paper",
+    show_default=True,
+    help="How instances are matched: as in the paper, or as in the authors' scorer.",
+)
+@click.option(
+    "--t",
+    type=Real(0, 1, above=True),
+    default=0.5,
+    show_default=True,
+    help="The share of a predicted region that has to lie in a true one.",
+)
+@click.option(
+    "--min-confidence",
+    type=Real(0, 1),
+    help="Leave true regions out whose annotators were less sure. [default: all]",
+)
+@click.option("--weight-confidence", is_flag=True, help="Weigh what is true by its annotators' confidence.")
+@click.option(
+    "--bins",
+    default="par",
+    show_default=True,
+    metavar="COLUMN",
+    help="What accuracy is binned by: par, or a key of the records with numbers, such as niqe.",
+)
+@click.option("--n-bins", type=Whole(1, 100), default=5, show_default=True, help="How many bins.")
+@click.option("--real-images", is_flag=True, help="Have real images in figures about regions too.")
+@click.option(
+    "--score-threshold",
+    type=Real(0, 1),
+    default=0.5,
+    show_default=True,
+    help="From which score on an image without a verdict is taken for generated.",
+)
+@click.option("--heat-maps", is_flag=True, help="Mask files of PRED are a detector's heat maps.")
+@click.option(
+    "--heat-map-threshold",
+    type=Real(0, 1, above=True),
+    default=0.5,
+    show_default=True,
+    help="From which share of white on a heat map is artifact.",
+)
+@click.option("--published", is_flag=True, help="Show the published rows too.")
+@page_option("artifacts.html beside the first PRED")
+@no_page_option
+@pictures_option
+@force_option
+@quiet_option
+@click.option(
+    "--root", type=FOLDER, help="Where paths of images and masks start. [default: the folder of each file]"
+)
+@resamples_option("Bootstrap resamples over images.")
+@seed_option
+def score_command(
+    predictions: tuple[str, ...],
+    truth: str,
+    json_file: Path | None,
+    csv_file: Path | None,
+    report: Path | None,
+    no_report: bool,
+    pictures: PicturesMode,
+    force: bool,
+    quiet: bool,
+    **options: Unpack[ScoreKeywords],
+) -> None:
+    """Score predicted artifacts against the true ones: authenticity, pixels, instances, presence, bins.
+
+    PRED and TRUTH are each artifacts.jsonl or a run folder, a detector's verdicts as JSON Lines or CSV,
+    annotations with boxes, a file or folder of labelme, COCO instances, or a folder of masks.
+
+    Exit code 1 if there are predictions that failed; they are in no figure.
+    """
+    from uncanny.artifacts import score
+    from uncanny.cli.session import RUN_CODES
+    from uncanny.eval.artifacts.score.result import COLUMNS, PAGE
+    from uncanny.eval.common.anomalies.load import name_paths
+
+    named = name_paths([name_and_path(argument) for argument in predictions])
+    paths = {name: at_rest(path) for name, path in named.items()}
+    first = next(iter(paths.values()))
+    files = ScoreFiles.chosen(
+        (first if first.is_dir() else first.parent) / PAGE,
+        json_file=json_file,
+        csv_file=csv_file,
+        report=report,
+        no_report=no_report,
+        quiet=quiet,
+    )
+    outputs = files.outputs(("aj", "pad", "par"), COLUMNS)
+    check_outputs(outputs, [*paths.values(), Path(truth)], force=force)
+    with ExitStack() as stack:
+        show = stack.enter_context(_progress(enabled=not quiet))
+        scores = score(paths, truth=truth, on_image=show, **options)
+    files.write(
+        to_json=scores.to_json,
+        to_csv=scores.to_csv,
+        text=lambda: str(scores),
+        report=partial(scores.report, pictures=pictures),
+    )
+    failures = any(each.has_failures for each in scores.values())
+    raise click.exceptions.Exit(RUN_CODES["failures"] if failures else 0)
+
+
+@contextmanager
+def _progress(*, enabled: bool) -> Iterator[OnImage | None]:
+    """What is to be called after each image; None where nobody watches."""
+    if not enabled or not on_terminal():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("images"), BarColumn(24), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("images", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,210 @@
+"""`uncanny edits perturb` and `uncanny edits prompts`: the words that edits are made after, from a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import click
+
+from uncanny.cli.command import Command
+from uncanny.cli.files import check_run_folder
+from uncanny.cli.options import (
+    FOLDER,
+    SampledKeywords,
+    force_option,
+    models_options,
+    run_option,
+    sampling_options,
+)
+from uncanny.cli.summary import failure_lines, spending_lines, status_line, texts_lines
+from uncanny.cli.terminal import layout
+
+if TYPE_CHECKING:
+    from uncanny.answers.captions import Magnitude, TextKind
+    from uncanny.cli.several import Scores
+    from uncanny.eval.edits.run.perturb import PerturbOptions, PerturbRun
+    from uncanny.eval.edits.run.prompts import Mode, PromptsOptions, PromptsRun
+    from uncanny.runs.run import RunEnd
+
+# As in `uncanny.answers.captions` and `graphs.edits`, which take long to import.
+KINDS: tuple[TextKind, ...] = ("label", "caption")
+MAGNITUDES: tuple[Magnitude, ...] = ("small", "medium", "large")
+MODES: tuple[Mode, ...] = ("inpaint", "double", "remove")
+
+_root_option = click.option(
+    "--root", type=FOLDER, help="Where paths of pictures start. [default: the folder of TEXTS]"
+)
+
+
+@click.command("perturb", cls=Command)
+@click.argument("texts")
+@run_option
+@models_options
+@click.option(
+    "--magnitude",
+    "magnitudes",
+    type=click.Choice(MAGNITUDES),
+    multiple=True,
+    help="How much is to change; repeatable. [default: each of the three]",
+)
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice(KINDS),
+    multiple=True,
+    help="What is changed; repeatable. [default: both, where they are there]",
+)
+@click.option(
+    "--images/--no-images",
+    "show_images",
+    default=True,
+    help="Show the model the picture, where there is one. [default: images]",
+)
+@_root_option
+@force_option
+@sampling_options(temperature=0.7, top_p=None, max_output_tokens=200)
+def perturb_command(
+    texts: str,
+    run: Path | None,
+    models: tuple[str, ...],
+    magnitudes: tuple[Magnitude, ...],
+    kinds: tuple[TextKind, ...],
+    show_images: bool,
+    root: Path | None,
+    force: bool,
+    as_json: bool,
+    **options: Unpack[SampledKeywords],
+) -> None:
+    """Have a model change captions and labels a little, more, or much.
+
+    TEXTS is a JSON Lines file with `id` and `caption`, `label` or both a line, and the picture as `original`
+    if there is one, such as an edits.jsonl; or the word `scenes` for the bundled set. Each text is changed
+    once for every magnitude; what fails the gates of `edits gate` is asked for again. Results go to
+    RUN/perturbations.jsonl as they come; the same command goes on where it stopped. With several models each
+    has a run in a folder of its own in RUN.
+
+    Role: perturber.
+    """
+    from uncanny.cli.several import Asking, ask_models
+    from uncanny.eval.edits.run.forecast import perturb_forecast
+    from uncanny.eval.edits.run.perturb import perturb_async
+
+    own: PerturbOptions = {
+        "root": root,
+        "kinds": kinds or KINDS,
+        "magnitudes": magnitudes or MAGNITUDES,
+        "show_images": show_images,
+        "temperature": options["temperature"],
+        "top_p": options["top_p"],
+        "max_output_tokens": options["max_output_tokens"],
+    }
+    asking = Asking(
+        partial(check_run_folder, inputs=[Path(texts)], report=False, force=force),
+        partial(perturb_async, texts, **own),
+        partial(perturb_forecast, texts, **own),
+        WritingSummary,
+        no_scores,
+    )
+    raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
+
+
+@click.command("prompts", cls=Command)
+@click.argument("texts")
+@run_option
+@models_options
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default="inpaint",
+    show_default=True,
+    help="Paint over one object, a second one after it, or choose one to remove.",
+)
+@_root_option
+@force_option
+@sampling_options(temperature=1.2, top_p=0.8, max_output_tokens=40)
+def prompts_command(
+    texts: str,
+    run: Path | None,
+    models: tuple[str, ...],
+    mode: Mode,
+    root: Path | None,
+    force: bool,
+    as_json: bool,
+    **options: Unpack[SampledKeywords],
+) -> None:
+    """Have a model choose what to paint over, and write the prompt for it (SAOR).
+
+    TEXTS is a JSON Lines file with `id`, `caption` and a list of `objects` a line, or the word `scenes` for
+    the bundled set. The object has to be one of the list; what fails the gates of a caption is asked for
+    again. Results go to RUN/prompts.jsonl as they come; the same command goes on where it stopped. With
+    several models each has a run in a folder of its own in RUN.
+
+    Role: writer.
+    """
+    from uncanny.cli.several import Asking, ask_models
+    from uncanny.eval.edits.run.forecast import prompts_forecast
+    from uncanny.eval.edits.run.prompts import prompts_async
+
+    own: PromptsOptions = {
+        "root": root,
+        "mode": mode,
+        "temperature": options["temperature"],
+        "top_p": options["top_p"],
+        "max_output_tokens": options["max_output_tokens"],
+    }
+    asking = Asking(
+        partial(check_run_folder, inputs=[Path(texts)], report=False, force=force),
+        partial(prompts_async, texts, **own),
+        partial(prompts_forecast, texts, **own),
+        WritingSummary,
+        no_scores,
+    )
+    raise click.exceptions.Exit(ask_models(asking, models, run, options, as_json=as_json))
+
+
+@dataclass(frozen=True, slots=True)
+class WritingSummary:
+    """Counts and texts that are missing. There is no page."""
+
+    run: PerturbRun | PromptsRun
+
+    def page(self) -> Path | None:
+        return None
+
+    def as_json(self, end: RunEnd, page: Path | None) -> dict[str, Any]:  # noqa: ARG002  there is none
+        return self.run.to_json()
+
+    def text(self, end: RunEnd, page: Path | None) -> str:  # noqa: ARG002
+        file = self.run.path / self.run.record_file
+        missing = [line for line in map(_why, self.run.records) if line is not None]
+        return layout(
+            [
+                *failure_lines("Without a text, or without a whole one:", missing, where=f", in {file}"),
+                status_line("Texts", end),
+                *texts_lines(end),
+                *spending_lines(end),
+                "",
+                f"Records  {file}",
+            ]
+        )
+
+
+def _why(record: Any) -> str | None:
+    """Why a record has no text; None where it has one."""
+    if record.outcome == "ok":
+        return None
+    name = "/".join(
+        str(getattr(record, each)) for each in ("id", "kind", "magnitude") if hasattr(record, each)
+    )
+    return f"{record.outcome:<9} {name}: {record.errors[0].message if record.errors else 'no reason given'}"
+
+
+def no_scores(runs: Mapping[str, Any]) -> Scores:  # noqa: ARG001
+    """What a model writes has no score of its own."""
+    from uncanny.cli.several import Scores
+
+    return Scores((), None)

@@ -1,0 +1,65 @@
+"""Edits of images, after Semi-Truths and SAGI: `uncanny.edits`.
+
+`load` gives the pairs, `measure` says how much each was changed and where, `gate` which are fit for use;
+`stress` says where a detector is blind to them, and `compress` makes copies for it; `perturb` and `prompts`
+have a model write the words that edits are made after. Nothing is imported before it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uncanny import lazy_names
+
+if TYPE_CHECKING:
+    from uncanny.eval.edits.data import EditFiles as EditFiles
+    from uncanny.eval.edits.data import EditPair as EditPair
+    from uncanny.eval.edits.data import EditSet as EditSet
+    from uncanny.eval.edits.data import load as load
+    from uncanny.eval.edits.gate import GatedEdit as GatedEdit
+    from uncanny.eval.edits.gate import GatedEdits as GatedEdits
+    from uncanny.eval.edits.gate import GateParameters as GateParameters
+    from uncanny.eval.edits.gate import gate as gate
+    from uncanny.eval.edits.perceptual import open_perceptual as open_perceptual
+    from uncanny.eval.edits.result import EditMeasure as EditMeasure
+    from uncanny.eval.edits.result import EditParameters as EditParameters
+    from uncanny.eval.edits.result import MeasuredEdits as MeasuredEdits
+    from uncanny.eval.edits.result import SetCutoffs as SetCutoffs
+    from uncanny.eval.edits.run.forecast import WritingForecast as WritingForecast
+    from uncanny.eval.edits.run.forecast import perturb_forecast as perturb_forecast
+    from uncanny.eval.edits.run.forecast import prompts_forecast as prompts_forecast
+    from uncanny.eval.edits.run.perturb import Perturbation as Perturbation
+    from uncanny.eval.edits.run.perturb import PerturbRun as PerturbRun
+    from uncanny.eval.edits.run.perturb import perturb as perturb
+    from uncanny.eval.edits.run.perturb import perturb_async as perturb_async
+    from uncanny.eval.edits.run.prompts import PromptsRun as PromptsRun
+    from uncanny.eval.edits.run.prompts import WrittenPrompts as WrittenPrompts
+    from uncanny.eval.edits.run.prompts import prompts as prompts
+    from uncanny.eval.edits.run.prompts import prompts_async as prompts_async
+    from uncanny.eval.edits.run.texts import DescribedImage as DescribedImage
+    from uncanny.eval.edits.score import Perceptual as Perceptual
+    from uncanny.eval.edits.score import measure as measure
+    from uncanny.eval.edits.stress.compress import CompressResult as CompressResult
+    from uncanny.eval.edits.stress.compress import compress as compress
+    from uncanny.eval.edits.stress.result import DetectorScore as DetectorScore
+    from uncanny.eval.edits.stress.result import StressResult as StressResult
+    from uncanny.eval.edits.stress.score import stress as stress
+
+# The same names as above, for Python: type checkers read no tables.
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "uncanny.eval.edits.data": "EditFiles EditPair EditSet load",
+        "uncanny.eval.edits.gate": "GateParameters GatedEdit GatedEdits gate",
+        "uncanny.eval.edits.perceptual": "open_perceptual",
+        "uncanny.eval.edits.result": "EditMeasure EditParameters MeasuredEdits SetCutoffs",
+        "uncanny.eval.edits.run.forecast": "WritingForecast perturb_forecast prompts_forecast",
+        "uncanny.eval.edits.run.perturb": "PerturbRun Perturbation perturb perturb_async",
+        "uncanny.eval.edits.run.prompts": "PromptsRun WrittenPrompts prompts prompts_async",
+        "uncanny.eval.edits.run.texts": "DescribedImage",
+        "uncanny.eval.edits.score": "Perceptual measure",
+        "uncanny.eval.edits.stress.compress": "CompressResult compress",
+        "uncanny.eval.edits.stress.result": "DetectorScore StressResult",
+        "uncanny.eval.edits.stress.score": "stress",
+    },
+)

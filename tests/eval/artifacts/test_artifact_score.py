@@ -1,0 +1,357 @@
+"""Scores against hand-worked cases: what counts, what is left out, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import uncanny.artifacts
+from tests.eval.artifacts.made_sets import box, image, polygon, write_lines
+from uncanny.errors import ItemsError, UsageError
+from uncanny.eval.artifacts.data.pixels import CLIPPED, CROSSING, NO_PIXELS, OUTSIDE
+from uncanny.eval.artifacts.score.tally import LOW_CONFIDENCE
+from uncanny.eval.common.masks import encode_rle
+from uncanny.schema import ARTIFACT_CATEGORIES
+
+HALVES = [
+    polygon(points=[[0, 0], [3, 0], [3, 7], [0, 7]]),
+    polygon("color", [[4, 0], [7, 0], [7, 7], [4, 7]]),
+]
+
+
+def scored(predicted: list[dict[str, Any]], true: list[dict[str, Any]], **options: Any) -> Any:
+    options.setdefault("resamples", 0)
+    return uncanny.artifacts.score(predicted, truth=true, **options)["predictions"]
+
+
+def values(figures: Any) -> list[float | None]:
+    return [each.value for each in figures.values()]
+
+
+def test_the_square_in_the_square() -> None:
+    score = scored([image("a.png", box())], [image("a.png", polygon())])
+    for scope in ("semantics", "agnostic"):
+        iou, precision, recall, f1 = values(score.scopes[scope].pixel)
+        assert (iou, precision, recall) == (0.36, 0.36, 1)
+        assert f1 == pytest.approx(0.5294, abs=5e-5)
+        assert values(score.scopes[scope].instance) == [0, 0, 0]
+        assert score.scopes[scope].presence.value == 1
+    assert values(score.scopes["color"].pixel) == [None] * 4
+    assert score.aj.figures["balanced_accuracy"].value is None
+
+
+def test_sums_over_images_and_means_over_images() -> None:
+    true = [image("a.png", polygon()), image("b.png", polygon()), image("c.png")]
+    predicted = [image("a.png", box()), image("b.png", polygon()), image("c.png")]
+    score = scored(predicted, true).scopes["semantics"]
+    assert score.pixel["iou"].value == 18 / 34
+    assert score.pixel_mean["iou"].value == pytest.approx((0.36 + 1) / 2)
+    assert score.images == 3
+    assert score.regions == {"right": 1, "predicted": 2, "found": 1, "true": 2}
+
+
+def test_categories_are_compared_with_their_own_and_all_together_with_all() -> None:
+    score = scored([image("a.png", box("color", (0, 0, 4, 8)))], [image("a.png", *HALVES)])
+    assert values(score.scopes["semantics"].pixel) == [0, None, 0, 0]
+    assert values(score.scopes["color"].pixel) == [0, 0, 0, 0]
+    assert values(score.scopes["agnostic"].pixel) == [0.5, 1, 0.5, pytest.approx(2 / 3)]
+    assert score.scopes["agnostic"].instance["precision"].value == 1
+    assert score.scopes["color"].presence.value == 1
+    assert score.scopes["semantics"].presence.value == 0
+    assert (score.scopes["semantics"].with_true, score.scopes["semantics"].with_predicted) == (1, 0)
+
+
+def test_authenticity_by_verdict_score_and_generator() -> None:
+    true = [
+        image("a.png", polygon(), source="generated", generator="one"),
+        image("b.png", source="generated", generator="two"),
+        image("c.png", source="real"),
+        image("d.png", source="real"),
+        image("e.png", source="generated", generator="two"),
+    ]
+    predicted: list[dict[str, Any]] = [
+        {"image": "a.png", "score": 0.9},
+        {"image": "b.png", "source": "real", "score": 0.9},
+        {"image": "c.png", "score": 0.4},
+        {"image": "d.png", "score": 0.6},
+        {"image": "e.png"},
+    ]
+    score = scored(predicted, true)
+    assert values(score.aj.figures) == [0.5, 0.5, 0.5, 0.5]
+    assert score.aj.without_verdict == 1
+    assert score.by_generator["one"].figures["recall"].value == 1
+    assert score.by_generator["two"].figures["balanced_accuracy"].value == 0.25
+    assert values(scored(predicted, true, score_threshold=0.65).aj.figures)[0] == 0.75
+    # Nobody has looked for artifacts.
+    assert score.scopes["agnostic"].images == 0
+    assert values(score.scopes["agnostic"].pixel) == [None] * 4
+    assert set(score.left_out.not_located) == {"a.png", "b.png", "e.png"}
+
+
+def test_accuracy_by_artifact_ratio_and_by_any_column() -> None:
+    true = [
+        image("a.png", source="generated", niqe=1),
+        image("b.png", polygon(), source="generated", niqe=2),
+        image("c.png", *HALVES, source="generated", niqe=3),
+        image("d.png", source="real", niqe=1),
+        image("e.png", *HALVES, source="generated"),
+    ]
+    predicted = [
+        {"image": f"{name}.png", "score": value} for name, value in zip("abcde", (0, 0, 1, 1, 1), strict=True)
+    ]
+    bins = scored(predicted, true, n_bins=2).bins
+    # Half of the ratios above 0 are the largest: they make one bin.
+    assert [(each.lo, each.hi, each.n) for each in bins] == [(0, 0, 1), (9 / 64, 1, 3)]
+    assert [each.accuracy.value for each in bins] == pytest.approx([0, 2 / 3])
+    by_niqe = scored(predicted, true, bins="niqe", n_bins=2)
+    assert [(each.lo, each.hi, each.n, each.accuracy.value) for each in by_niqe.bins] == [
+        (1, 2, 1, 0),
+        (2, 3, 2, 0.5),
+    ]
+    assert by_niqe.left_out.without_value == ("e.png",)
+    with pytest.raises(UsageError, match=r"no record has a number 'mdfs'.*niqe"):
+        scored(predicted, true, bins="mdfs")
+
+
+def test_real_images_are_left_out_unless_wanted() -> None:
+    true = [image("a.png", polygon(), source="generated"), image("r.png", source="real")]
+    predicted = [image("a.png", polygon()), image("r.png", box())]
+    without, within = scored(predicted, true), scored(predicted, true, real_images=True)
+    assert without.scopes["semantics"].pixel["precision"].value == 1
+    assert without.left_out.real == ("r.png",)
+    assert within.scopes["semantics"].pixel["precision"].value == 9 / 34
+    assert within.left_out.real == ()
+
+
+def test_confidence_filters_and_weighs() -> None:
+    sure, unsure = polygon(confidence=1), polygon(points=[[5, 5], [7, 5], [7, 7], [5, 7]], confidence=0.5)
+    true = [image("a.png", sure, unsure)]
+    predicted = [image("a.png", polygon())]
+    assert scored(predicted, true).agnostic.pixel["recall"].value == 0.5
+    kept = uncanny.artifacts.score(predicted, truth=true, min_confidence=0.75, resamples=0)
+    assert kept["predictions"].agnostic.pixel["recall"].value == 1
+    assert kept.truth.notes == {LOW_CONFIDENCE: 1}
+    weighed = scored(predicted, true, weight_confidence=True).agnostic
+    assert weighed.pixel["recall"].value == pytest.approx(2 / 3)
+    assert weighed.instance["recall"].value == pytest.approx(2 / 3)
+    nobody = scored(predicted, [image("a.png", polygon(confidence=0))], weight_confidence=True).agnostic
+    assert values(nobody.pixel) == [None] * 4
+    assert nobody.presence.value is None
+    assert (nobody.with_true, nobody.with_predicted) == (1, 1)
+
+
+def test_what_failed_is_in_no_figure() -> None:
+    true = [image(f"{name}.png", polygon(), source="generated") for name in "abcd"]
+    predicted = [
+        image("a.png", polygon(), source="generated"),
+        image("b.png", status="failed", source=None),
+        image("c.png", box(), status="partial", unmeasured=["color"]),
+        image("d.png", status="partial"),
+    ]
+    score = scored(predicted, true)
+    assert score.has_failures
+    assert score.left_out.unfinished == ("b.png", "c.png", "d.png")
+    assert score.scopes["semantics"].images == 2
+    assert score.scopes["color"].images == 1
+    assert score.scopes["agnostic"].images == 1
+    assert score.left_out.unmeasured == {"color": ("c.png",)}
+
+
+def test_images_that_only_one_side_has_are_listed() -> None:
+    true = [image("a.png", polygon()), image("b.png", polygon())]
+    score = scored([image("x/a.png", polygon()), image("z.png", polygon())], true)
+    assert score.left_out.only_truth == ("b.png",)
+    assert score.left_out.only_predictions == ("z.png",)
+    assert score.scopes["semantics"].pixel["iou"].value == 1
+    with pytest.raises(UsageError, match="no image of"):
+        scored([image("z.png")], true)
+
+
+def test_what_was_mended_is_counted() -> None:
+    true = [
+        image(
+            "a.png",
+            polygon(points=[[0, 0], [6, 6], [6, 0], [0, 6]]),
+            polygon(points=[[9, 9], [12, 9], [12, 12]]),
+        )
+    ]
+    empty = {"category": "color", "mask": encode_rle(np.zeros((8, 8), dtype=np.bool_))}
+    predicted = [image("a.png", box(corners=(5, 5, 20, 20)), box(corners=(20, 20, 30, 30)), empty)]
+    scores = uncanny.artifacts.score(predicted, truth=true, resamples=0)
+    assert scores.truth.notes == {CROSSING: 1, OUTSIDE: 1}
+    assert scores["predictions"].notes == {CLIPPED: 1, OUTSIDE: 1, NO_PIXELS: 1}
+    # A box outside is a prediction that is wrong; an empty mask is none.
+    assert scores["predictions"].agnostic.regions["predicted"] == 2
+    assert scores["predictions"].scopes["color"].with_predicted == 0
+
+
+def test_everything_wrong_with_masks_is_said_at_once(tmp_path: Path) -> None:
+    Image.new("1", (9, 8), 1).save(tmp_path / "large.png")
+    masks = [{"size": [8, 8], "counts": "zzz"}, "large.png", "none.png", {"size": [4, 4], "counts": [16]}]
+    file = write_lines(
+        tmp_path / "artifacts.jsonl",
+        [image("a.png", *({"category": "color", "mask": mask} for mask in masks)), image("b.png", width=9)],
+    )
+    truth = write_lines(tmp_path / "truth.jsonl", [image("a.png"), image("b.png", polygon())])
+    with pytest.raises(ItemsError) as caught:
+        uncanny.artifacts.score(file, truth=truth)
+    lines = [str(problem) for problem in caught.value.problems]
+    assert len(lines) == 5
+    for line, part in zip(
+        lines,
+        (
+            "line 1, item 'a.png', field regions.0.mask: run lengths do not decode",
+            "large.png is of 9 × 8 pixels, and its image of 8 × 8",
+            "none.png cannot be read",
+            "of 4 × 4 pixels, and its image of 8 × 8",
+            "item 'b.png': is of 9 × 8 pixels in the predictions, and of 8 × 8 in the truth",
+        ),
+        strict=True,
+    ):
+        assert part in line
+    truth = write_lines(tmp_path / "truth.jsonl", [{"image": "a.png", "regions": [polygon()]}])
+    bare = write_lines(tmp_path / "bare.jsonl", [{"image": "a.png", "regions": [box()]}])
+    with pytest.raises(ItemsError, match="has no width and height"):
+        uncanny.artifacts.score(bare, truth=truth)
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    assert uncanny.artifacts.score(bare, truth=truth)["bare"].agnostic.pixel["iou"].value == 0.36
+
+
+def test_wrong_in_truth_and_predictions_says_which() -> None:
+    wrong = {"category": "color", "mask": {"size": [1, 1], "counts": [1]}}
+    with pytest.raises(ItemsError, match="truth and predictions: 2 problems"):
+        scored([image("a.png", wrong)], [image("a.png", wrong)])
+
+
+def test_predictions_of_two_sizes_cannot_both_be_of_the_image() -> None:
+    both: dict[str, Any] = {"A": [image("a.png", box())], "B": [image("a.png", box(), width=9)]}
+    with pytest.raises(ItemsError, match="is of 9 × 8 pixels here, and of another size"):
+        uncanny.artifacts.score(both, truth=[{"image": "a.png", "regions": [polygon()]}])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"t": 0}, "`t` is 0"),
+        ({"t": 1.5}, "above 0 and up to 1"),
+        ({"t": True}, "`t` is True"),
+        ({"min_confidence": -1}, "min_confidence"),
+        ({"score_threshold": None}, "score_threshold"),
+        ({"protocol": "both"}, "paper or release"),
+        ({"bins": ""}, "bins"),
+        ({"n_bins": 0}, "1 to 100"),
+        ({"resamples": -1}, "resamples"),
+        ({"on_image": 3}, "on_image"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        scored([image("a.png", box())], [image("a.png", polygon())], **options)
+
+
+def test_protocols_differ_as_they_are_said_to() -> None:
+    true = [
+        image(
+            "a.png",
+            polygon(points=[[0, 0], [2, 0], [2, 2], [0, 2]]),
+            polygon(points=[[4, 0], [7, 0], [7, 2], [4, 2]]),
+        )
+    ]
+    predicted = [
+        image("a.png", box(corners=(0, 0, 3, 6)), box(corners=(4, 0, 6, 2)), box(corners=(5, 1, 7, 2)))
+    ]
+    paper = scored(predicted, true).scopes["semantics"]
+    release = scored(predicted, true, protocol="release").scopes["semantics"]
+    # The first lies in a true region by exactly one half; the true ones are one for the authors' scorer.
+    assert paper.regions == {"right": 3, "predicted": 3, "found": 2, "true": 2}
+    assert release.regions == {"right": 1, "predicted": 2, "found": 1, "true": 1}
+
+
+def test_intervals_are_of_images_and_the_same_again() -> None:
+    generator = np.random.default_rng(0)
+    true = [image(f"{n}.png", polygon(), source="generated" if n % 2 else "real") for n in range(40)]
+    predicted = [
+        image(
+            f"{n}.png",
+            box(corners=(1, 1, 3 + float(generator.random() * 5), 6)),
+            score=float(generator.random()),
+        )
+        for n in range(40)
+    ]
+    first = scored(predicted, true, resamples=500, seed=3)
+    again = scored(predicted, true, resamples=500, seed=3)
+    assert first.agnostic.pixel == again.agnostic.pixel
+    for figure in (
+        *first.agnostic.pixel.values(),
+        *first.agnostic.pixel_mean.values(),
+        *first.aj.figures.values(),
+    ):
+        low, high = figure.interval
+        assert low <= figure.value <= high
+    assert first.agnostic.pixel["recall"].value > 0
+    alone = scored(predicted[1:2], true[1:2], resamples=500)
+    assert alone.agnostic.pixel["iou"].interval is None
+
+
+def test_several_predictions_side_by_side(tmp_path: Path) -> None:
+    truth = [image("a.png", polygon())]
+    files = [
+        write_lines(tmp_path / f"{name}.jsonl", [image("a.png", region)])
+        for name, region in (("boxes", box()), ("polygons", polygon()))
+    ]
+    scores = uncanny.artifacts.score(files, truth=truth, published=True)
+    assert list(scores) == ["boxes", "polygons"]
+    assert set(scores.to_json()) == {"models"}
+    assert scores.to_json()["models"]["polygons"]["pad"]["agnostic"]["pixel"]["iou"] == 1
+    both: dict[str, Any] = {"A": files[0], "B": [image("a.png", polygon())]}
+    named = uncanny.artifacts.score(both, truth=truth)
+    assert named["B"].agnostic.pixel["iou"].value == 1
+    text = str(scores)
+    assert "Multi-task (published)" in text
+    assert "boxes: Pixels by category" in text
+    assert "<table>" in scores._repr_html_()
+    with pytest.raises(UsageError, match="no predictions"):
+        uncanny.artifacts.score({}, truth=truth)
+
+
+def test_json_has_the_keys_of_the_format() -> None:
+    scores = uncanny.artifacts.score(
+        [image("a.png", box(), source="generated")],
+        truth=[image("a.png", polygon(), source="generated", generator="SDXL")],
+    )
+    content = json.loads(json.dumps(scores.to_json()))
+    assert {"aj", "pad", "par", "ci"} <= content.keys()
+    assert {"balanced_accuracy", "precision", "recall", "f1", "by_generator"} <= content["aj"].keys()
+    assert content["aj"]["by_generator"]["SDXL"]["recall"] == 1
+    pad = content["pad"]
+    assert pad["protocol"] == "paper"
+    assert list(pad["categories"]) == list(ARTIFACT_CATEGORIES)
+    of = pad["categories"]["semantics"]
+    assert set(of["pixel"]) == set(of["pixel_mean"]) == {"iou", "precision", "recall", "f1"}
+    assert of["instance"] == {"precision": 0, "recall": 0, "f1": 0, "t": 0.5}
+    assert of["presence"] == {"f1": 1, "n_true": 1, "n_pred": 1}
+    assert {"pixel", "pixel_mean"} <= pad["agnostic"].keys()
+    assert {"lo", "hi", "n", "accuracy"} <= content["par"]["bins"][0].keys()
+
+
+def test_frames_have_a_row_a_figure_and_a_row_an_image() -> None:
+    scores = uncanny.artifacts.score("scenes", truth="scenes", resamples=0)
+    frame = scores.to_pandas()
+    row = frame[(frame.part == "pad") & (frame.of == "physics") & (frame.figure == "pixel_iou")]
+    assert row.value.tolist() == [1]
+    images = scores.images_to_pandas()
+    assert len(images) == 16 * 8
+    assert scores.to_csv().splitlines()[0] == "prediction,part,of,figure,value,low,high"
+
+
+def test_the_bundled_truth_against_itself_is_perfect_in_all_figures() -> None:
+    score = uncanny.artifacts.score("scenes", truth="scenes", resamples=50)["scenes"]
+    assert values(score.aj.figures) == [1, 1, 1, 1]
+    for scope in score.scopes.values():
+        assert set(values(scope.pixel) + values(scope.instance)) <= {1, None}
+    assert score.agnostic.with_true == 16

@@ -1,0 +1,229 @@
+"""Measures by learned models, with tiny weights made here, and what is said where something is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.eval.edits.made_pairs import known_cases, save, squares, write_pairs
+from uncanny.edits import gate, measure, open_perceptual
+from uncanny.errors import UsageError
+
+torch = pytest.importorskip("torch")
+
+
+def define_operators() -> Any:
+    """PyPI's torchvision is built for torch with CUDA: beside another one it lacks operators.
+
+    No network here uses them, but it cannot be imported without. They last as long as what is returned.
+    """
+    try:
+        import_module("torchvision")
+    except ImportError:
+        return None
+    except RuntimeError:
+        for name in [each for each in sys.modules if each.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
+    else:
+        return None
+    operators = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms"):
+        operators.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return operators
+
+
+OPERATORS = define_operators()
+transformers = pytest.importorskip("transformers")
+
+WORDS = ("wall", "with", "one", "two", "corner", "dog", "cat", "a")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+
+
+def write_tokenizer(folder: Path, *, end: str) -> None:
+    """Words of a few letters, for a model without a vocabulary of its own."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    vocabulary = {word: place for place, word in enumerate(("[PAD]", "[UNK]", "[START]", end, *WORDS))}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"[START] $A {end}", special_tokens=[("[START]", 2), (end, 3)]
+    )
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", model_max_length=16
+    )
+    fast.save_pretrained(folder)
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "tiny-clip"
+    layers = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = transformers.CLIPConfig(
+        text_config={**layers, "vocab_size": 16, "max_position_embeddings": 16, "eos_token_id": 3},
+        vision_config={**layers, "image_size": 32, "patch_size": 8},
+        projection_dim=8,
+    )
+    transformers.CLIPModel(config).save_pretrained(folder)
+    write_tokenizer(folder, end="[END]")
+    (folder / "preprocessor_config.json").write_text(
+        json.dumps({"image_mean": [0.5] * 3, "image_std": [0.5] * 3})
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    package = pytest.importorskip("sentence_transformers")
+    folder = tmp_path_factory.mktemp("models") / "bert"
+    config = transformers.BertConfig(
+        vocab_size=16, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    write_tokenizer(folder, end="[END]")
+    model = package.SentenceTransformer(str(folder), device="cpu")
+    target = folder.parent / "tiny-sentences"
+    model.save(str(target))
+    return target
+
+
+def test_text_similarity_of_labels(sentences: Path, tmp_path: Path) -> None:
+    pair = {"original": "black.png", "edited": "one.png"}
+    known_cases(tmp_path)
+    file = write_pairs(
+        tmp_path / "e.jsonl",
+        {"id": "same", **pair, "label": "a dog", "edited_label": "a dog"},
+        {"id": "other", **pair, "label": "a dog", "edited_label": "a cat"},
+        {"id": "caption", **pair, "label": "a dog", "caption": "one", "edited_caption": "two"},
+        {"id": "none", **pair, "label": "a dog"},
+    )
+    edits = measure(file, perceptual=open_perceptual(text_model=sentences))
+    values = {each.id: each.text_similarity for each in edits}
+    assert values["same"] == pytest.approx(1)
+    assert values["other"] is not None
+    assert -1 <= values["other"] < 1
+    assert values["caption"] is not None
+    assert values["none"] is None
+    assert edits["none"].unmeasured["text_similarity"] == "no words for both sides"
+    about = edits.to_json()["perceptual"]["text_similarity"]
+    assert about["model"] == "tiny-sentences"
+    assert len(about["weights"]) == 16
+    assert edits["other"].bins["text_similarity"] in ("small", "medium")
+
+
+def test_gates_by_clip_are_cosines_of_its_embeddings(clip: Path, tmp_path: Path) -> None:
+    edits = gate(known_cases(tmp_path), clip=clip)
+    assert set(edits.applied) >= {"clip_similarity", "directional_similarity", "text_similarity"}
+    model = transformers.CLIPModel.from_pretrained(clip).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(clip)
+
+    def image(name: str) -> Any:
+        from PIL import Image
+
+        small = Image.open(tmp_path / f"{name}.png").convert("RGB").resize((32, 32), Image.Resampling.BICUBIC)
+        values = torch.tensor(np.asarray(small)).permute(2, 0, 1)[None].float() / 255
+        vision = model.vision_model(pixel_values=(values - 0.5) / 0.5).pooler_output
+        return torch.nn.functional.normalize(model.visual_projection(vision))
+
+    def text(words: str) -> Any:
+        tokens = tokenizer([words], return_tensors="pt")
+        hidden = model.text_model(input_ids=tokens["input_ids"]).pooler_output
+        return torch.nn.functional.normalize(model.text_projection(hidden))
+
+    with torch.no_grad():
+        for name in ("one", "two"):
+            first, second = image("black"), image(name)
+            before, after = text("wall"), text(f"wall with {name}")
+            values = edits[name].values
+            cosine = torch.nn.functional.cosine_similarity
+            assert values["clip_similarity"] == pytest.approx(float(cosine(first, second)), abs=1e-4)
+            assert values["text_similarity"] == pytest.approx(float(cosine(before, after)), abs=1e-4)
+            way = float(cosine(first - second, before - after))
+            assert values["directional_similarity"] == pytest.approx(way, abs=1e-3)
+
+
+def test_an_edit_that_changed_nothing_has_no_direction(clip: Path, tmp_path: Path) -> None:
+    known_cases(tmp_path)
+    pair = {"original": "one.png", "edited": "one.png", "label": "dog", "edited_label": "cat"}
+    edit = gate(write_pairs(tmp_path / "e.jsonl", {"id": "same", **pair}), clip=clip)["same"]
+    assert edit.values["clip_similarity"] == pytest.approx(1)
+    assert edit.unmeasured["directional_similarity"] == "image or words did not change for the model"
+
+
+def lpips_packages() -> tuple[Any, Any]:
+    """`lpips` and `torchvision.models`; `.ci/run` installs them, and insists on them."""
+    try:
+        return import_module("lpips"), import_module("torchvision.models")
+    except ImportError as error:
+        if os.environ.get("UNCANNY_PERCEPTUAL"):
+            raise
+        pytest.skip(f"lpips or torchvision cannot be imported: {error}")
+
+
+def test_lpips_with_made_weights(tmp_path: Path) -> None:
+    lpips, models = lpips_packages()
+    torch.manual_seed(0)
+    net = models.squeezenet1_1()
+    torch.save(net.state_dict(), tmp_path / "squeeze.pth")
+    edits = measure(
+        known_cases(tmp_path),
+        preserved=True,
+        perceptual=open_perceptual(lpips="squeeze", lpips_weights=tmp_path / "squeeze.pth"),
+    )
+    model = lpips.LPIPS(net="squeeze", pnet_rand=True, verbose=False).eval()
+    for name, module in net.features.named_children():
+        for part in range(1, 8):
+            slices = dict(getattr(model.net, f"slice{part}").named_children())
+            if name in slices:
+                slices[name].load_state_dict(module.state_dict())
+
+    def tensor(pixels: Any) -> Any:
+        return torch.tensor(pixels).permute(2, 0, 1)[None].float() / 127.5 - 1
+
+    with torch.no_grad():
+        wanted = float(model(tensor(squares()), tensor(squares((100, 100, 40)))))
+    assert edits["one"].lpips == pytest.approx(wanted, rel=1e-4)
+    assert edits["one"].lpips != 0
+    assert edits["one"].preserved_lpips == 0, "nothing changed outside the mask"
+    assert edits.to_json()["perceptual"]["lpips"]["net"] == "squeeze"
+    save(tmp_path / "tiny.png", squares(side=4))
+    pair = {"id": "t", "original": "tiny.png", "edited": "tiny.png"}
+    models_of_lpips = open_perceptual(lpips="squeeze", lpips_weights=tmp_path / "squeeze.pth")
+    tiny = measure(write_pairs(tmp_path / "t.jsonl", pair), perceptual=models_of_lpips)["t"]
+    assert tiny.lpips is None
+    assert tiny.unmeasured["lpips"].startswith("the model failed")
+    (tmp_path / "torn.pth").write_bytes(b"no weights")
+    with pytest.raises(UsageError, match="holds no weights"):
+        open_perceptual(lpips="squeeze", lpips_weights=tmp_path / "torn.pth")
+
+
+def test_what_is_missing_is_named_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match=r"not installed|cannot be imported|is not there"):
+        open_perceptual(lpips="alex")
+    with pytest.raises(UsageError, match=r"missing|no folder"):
+        open_perceptual(dreamsim=tmp_path)
+    with pytest.raises(UsageError, match=r"not installed|no folder"):
+        open_perceptual(text_model=tmp_path / "nowhere")
+    with pytest.raises(UsageError, match=r"holds no CLIP model"):
+        gate("scenes", clip=tmp_path)
+    with pytest.raises(UsageError, match=r"no folder"):
+        gate("scenes", clip=tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="one of alex, vgg, squeeze"):
+        open_perceptual(lpips="resnet")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="goes with"):
+        open_perceptual(lpips_weights="x.pth")
