@@ -195,6 +195,8 @@ def review_app(
     _pages(app, site)
     _steps(app, site)
     _files(app, site)
+    for name in ("page.html.j2", "panel.html.j2", "agreement.html.j2"):
+        _templates().get_template(name)  # compiled now, so that the first page need not wait for it
     return app
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -82,6 +82,10 @@ class FindingView:
     doubt: Doubt | None
     history: tuple[Review, ...]
     next_image: str | None
+
+
+# Doubt, kind and agents of a finding.
+_Known = tuple[float, str | None, tuple[str, ...]]
 
 
 @dataclass(slots=True)
@@ -313,19 +317,22 @@ class ReviewRun:
         self._undone: dict[str, tuple[str, tuple[str, int, str]]] = {}
         self._end = 0
         rows: list[Row] = []
-        for image, record in self._records():
+        for image, findings in self._records():
             number = len(self._images)
             self._images.append(image)
             self._numbers[image.key] = number
-            for place, (anomaly, doubt) in enumerate(zip(record.anomalies, doubts(record), strict=True)):
+            for place, (doubt, kind, agents) in enumerate(findings):
                 self._rows[FindingId(image.key, place)] = len(rows)
-                rows.append(Row(number, place, doubt.value, anomaly.kind, anomaly.found_by or ()))
+                rows.append(Row(number, place, doubt, kind, agents))
         self._queue = ReviewQueue(rows, self._per_finding)
         self._catch_up()
 
-    def _records(self) -> list[tuple[_Image, Annotation]]:
-        """The last record of each image, in the order of the file; one still being written is left out."""
-        records: dict[str, tuple[_Image, Annotation]] = {}
+    def _records(self) -> Iterable[tuple[_Image, list[_Known]]]:
+        """What the queue knows of the last record of each image, in the order of the file.
+
+        One that is still being written is left out.
+        """
+        records: dict[str, tuple[_Image, list[_Known]]] = {}
         offset = 0
         with self._read.file.open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -338,9 +345,13 @@ class ReviewRun:
                         break
                     key = sha256(record.image.encode("utf-8", "surrogatepass")).hexdigest()[:16]
                     image = _Image(record.image, key, record.sha256, offset, len(line), [])
-                    records[record.image] = image, record
+                    known = zip(record.anomalies, doubts(record), strict=True)
+                    records[record.image] = (
+                        image,
+                        [(doubt.value, each.kind, each.found_by or ()) for each, doubt in known],
+                    )
                 offset += len(line)
-        return list(records.values())
+        return records.values()
 
     def _catch_up(self) -> None:
         """Take up what was added to the log, by whomever. Raises RecordError for an invalid line.
