@@ -450,5 +450,5 @@ def _format_of(file: Path) -> ReadName:
                 return "coco"
     raise UsageError(
         f"What form {file} has cannot be told",
-        remedy=f"Name it with {either(python='`format`', command_line='--from')}: {', '.join(READ_NAMES)}.",
+        remedy=f"Name it with {either(python='`format`', command_line=option('from'))}: {', '.join(READ_NAMES)}.",
     )
