@@ -112,7 +112,8 @@ class LeftOut:
     `only_truth`: without a prediction. `only_predictions`: the truth does not have them. `unfinished`: whose
     prediction failed, or was not finished. `real`: in no figure about regions. `not_annotated`: of which the
     truth has no regions, not even none. `not_located`: the same of the prediction. `unmeasured`: by category,
-    asked about without an answer. `without_value`: generated and judged, in no bin.
+    asked about without an answer. `without_value`: generated and judged, in no bin. `without_source`: judged,
+    and the truth does not say what they are.
     """
 
     only_truth: tuple[str, ...] = ()
@@ -123,6 +124,7 @@ class LeftOut:
     not_located: tuple[str, ...] = ()
     unmeasured: Mapping[ArtifactCategory, tuple[str, ...]] = field(default_factory=dict)
     without_value: tuple[str, ...] = ()
+    without_source: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,4 +394,5 @@ def _left_out(left: LeftOut) -> dict[str, Any]:
         "not_located": list(left.not_located),
         "unmeasured": {name: list(images) for name, images in left.unmeasured.items()},
         "without_value": list(left.without_value),
+        "without_source": list(left.without_source),
     }
