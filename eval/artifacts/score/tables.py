@@ -220,11 +220,11 @@ def left_out_lists(prediction: PredictionScore) -> Iterator[tuple[str, Sequence[
         ),
     )
     yield from ((reason, images) for reason, images in reasons if images)
-    alike: dict[Sequence[str], list[str]] = {}
+    alike: dict[tuple[str, ...], list[str]] = {}
     for category, images in left.unmeasured.items():
         alike.setdefault(images, []).append(CATEGORY_NAMES[category])
-    for images, names in alike.items():
-        yield f"not measured for {', '.join(names)}: in no figure of these and of all together", images
+    for same, names in alike.items():
+        yield f"not measured for {', '.join(names)}: in no figure of these and of all together", same
 
 
 def _cell(estimate: Estimate) -> str:

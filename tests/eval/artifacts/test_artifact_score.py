@@ -393,6 +393,6 @@ def test_heat_maps_and_photographs_taken_for_masks_are_counted(tmp_path: Path) -
     Image.fromarray(soft).save(tmp_path / "maps" / "c.png")
     np.save(tmp_path / "maps" / "d.npy", ramp > 100)
     truth = [image(name, polygon()) for name in ("a.png", "b.png", "c.png", "d.png")]
-    for options, notes in (({}, {SHADES: 2}), ({"heat_maps": True}, {})):
-        scores = uncanny.artifacts.score(tmp_path / "maps", truth=truth, resamples=0, **options)
+    for heat_maps, notes in ((False, {SHADES: 2}), (True, {})):
+        scores = uncanny.artifacts.score(tmp_path / "maps", truth=truth, resamples=0, heat_maps=heat_maps)
         assert {key: n for key, n in scores["maps"].notes.items() if key == SHADES} == notes
