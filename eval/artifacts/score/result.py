@@ -6,17 +6,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from uncanny.eval.artifacts.data.records import ArtifactImage
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.matching import Rule
-from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.common.tables import RowsResult, Table, data_frame
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.eval.metrics.regions import RegionProtocol
 from uncanny.records.run_folder import Unfinished
@@ -204,8 +202,10 @@ class TruthInfo:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ArtifactScore(TableResult, Mapping[str, PredictionScore]):
+class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
     """The scores of all predictions, by their names."""
+
+    columns: ClassVar = COLUMNS
 
     predictions: Mapping[str, PredictionScore]
     settings: Settings
@@ -246,18 +246,6 @@ class ArtifactScore(TableResult, Mapping[str, PredictionScore]):
                     "low": low,
                     "high": high,
                 }
-
-    def to_csv(self) -> str:
-        """The same rows as CSV."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows())
-        return text.getvalue()
-
-    def to_pandas(self) -> DataFrame:
-        """The figures as a data frame with a row each. Raises UsageError where pandas is not installed."""
-        return data_frame(COLUMNS, self.rows())
 
     def images_to_pandas(self) -> DataFrame:
         """A row an image and scope, with its counts and pixel metrics. Raises UsageError as `to_pandas`."""
