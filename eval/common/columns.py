@@ -126,6 +126,10 @@ class Columns:
         cells = self.get(name)
         if set(map(type, cells)) <= {str} and all(cells) and len(set(cells)) == len(cells):
             return cells
+        if self.length and name not in self:
+            there = ", ".join(sorted(map(str, self.values))) or "none"
+            self.problems.append(Problem(None, name, f"no row has this column; there are: {there}"))
+            return [""] * self.length
         names: list[str] = []
         first: dict[str, int] = {}
         for row, cell in enumerate(cells):

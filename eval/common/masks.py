@@ -36,6 +36,7 @@ _FULL_BY_MODE: Final = {"1": 1.0, "L": 255.0, "I;16": 65535.0}
 _LOSSY: Final = frozenset({"JPEG", "MPO"})
 # Segments compared with one another at once.
 _SEGMENTS_AT_ONCE = 1 << 22
+_MOST_SOFT = 0.1
 
 
 class Crop(NamedTuple):
@@ -119,10 +120,29 @@ def read_mask(path: Path, size: Size | None = None) -> Mask:
     if path.suffix.lower() == ".npy":
         array = _read_array(path, size)
         return np.ascontiguousarray(array > 0 if array.dtype.kind == "f" else array != 0)
+    values, lossy = _image_values(path, size)
+    return np.asarray(values >= 128 if lossy else values != 0)
+
+
+def has_shades(path: Path) -> bool:
+    """Whether a mask file looks like a heat map or a photograph: much of what is set is not the brightest.
+
+    Soft edges do not count: up to a tenth of what is set may be darker. False of JPEG, whose shades are
+    traces of the format, and of a mask without anything set. Raises UsageError where it cannot be read.
+    """
+    if path.suffix.lower() == ".npy":
+        values, lossy = _read_array(path, None), False
+    else:
+        values, lossy = _image_values(path, None)
+    some = values[values > 0]
+    return bool(not lossy and some.size and (some != some.max()).mean() > _MOST_SOFT)
+
+
+def _image_values(path: Path, size: Size | None) -> tuple[NDArray[Any], bool]:
+    """The highest of the colour channels, and whether the format leaves traces around edges."""
     image, lossy = _read_image(path, size)
     pixels = np.asarray(image)
-    values = pixels.max(axis=2) if pixels.ndim == 3 else pixels
-    return np.asarray(values >= 128 if lossy else values != 0)
+    return pixels.max(axis=2) if pixels.ndim == 3 else pixels, lossy
 
 
 def read_heat_map(path: Path, size: Size | None = None) -> Floats:

@@ -45,7 +45,7 @@ def paired_files(original: Path, edited: Path) -> tuple[list[PairedFiles], Skipp
     pairs: list[PairedFiles] = []
     used: set[str] = set()
     for key, file in edits.items():
-        match = next((name for name in (key, *_outside(key)) if name in originals), None)
+        match = next((name for name in names_outward(key) if name in originals), None)
         used.add(match or key)
         source = original / f"{key}{file.suffix}" if match is None else originals[match]
         pairs.append(PairedFiles(key, source, file))
@@ -76,7 +76,9 @@ def images_by_name(folder: Path) -> tuple[Mapping[str, Path], SkippedInputs]:
     return images, inputs.skipped
 
 
-def _outside(key: str) -> Iterator[str]:
+def names_outward(key: str) -> Iterator[str]:
+    """The name itself, then without one folder after the other: `a/b/c`, `b/c`, `c`."""
+    yield key
     _, slash, rest = key.partition("/")
     while slash:
         yield rest

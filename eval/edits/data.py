@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from uncanny.demo.scenes import SCENES, Scene, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.masks import Mask, Size, decode_rle, read_mask
-from uncanny.eval.common.pair_folders import images_by_name, paired_files
+from uncanny.eval.common.pair_folders import images_by_name, names_outward, paired_files
 from uncanny.eval.common.problems import NonEmpty, by_line, of_validation, parse_records, repeated_ids
 from uncanny.eval.common.table_files import rows
 from uncanny.images import SkippedInputs
@@ -296,7 +296,10 @@ def read_masks(sources: Sequence[Path | Rle], size: Size | None = None) -> Mask:
 
 
 def _of_folders(original: Path, edited: Path, masks: Path | None) -> EditSet:
-    """Images of the same name; the id is that name, the method the folder that the edit is in, if any."""
+    """Images of the same name; the id is that name, the method the folder that the edit is in, if any.
+
+    As originals do, a mask may serve the edits of several methods.
+    """
     files, skipped = paired_files(original, edited)
     by_name: dict[str, Path] = {}
     if masks is not None:
@@ -306,7 +309,7 @@ def _of_folders(original: Path, edited: Path, masks: Path | None) -> EditSet:
         by_name |= {file.relative_to(masks).with_suffix("").as_posix(): file for file in masks.rglob("*.npy")}
     pairs = []
     for each in files:
-        mask = by_name.get(each.key)
+        mask = next((by_name[name] for name in names_outward(each.key) if name in by_name), None)
         pair = EditPair(
             id=each.key,
             original=str(each.original),

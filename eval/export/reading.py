@@ -23,7 +23,7 @@ from uncanny.eval.common.runs import ReadRun, open_run, stream_annotations
 from uncanny.eval.common.tables import Table, TableResult
 from uncanny.eval.export.data import clipped_box
 from uncanny.eval.export.formats import FORMATS
-from uncanny.eval.export.formats.coco import SIDECAR
+from uncanny.eval.export.formats.coco import SIDECAR, form_option
 from uncanny.eval.export.formats.cvat import in_xml
 from uncanny.eval.export.returned import TEXTS, Returned
 from uncanny.parameters import check_needed, check_parameters
@@ -172,7 +172,7 @@ def import_annotations(
         if name == _REVIEWS:
             raise UsageError(
                 f"{file} is a log of reviews, which belongs to a run",
-                remedy=f"Name the run with {either(python='import_reviews', command_line='--run')}.",
+                remedy=f"Name the run with {either(python='import_reviews', command_line=option('run'))}.",
             )
         names.add(name)
         for entry in FORMATS[name].load_reader()(file):
@@ -450,5 +450,5 @@ def _format_of(file: Path) -> ReadName:
                 return "coco"
     raise UsageError(
         f"What form {file} has cannot be told",
-        remedy=f"Name it with {either(python='`format`', command_line=option('from'))}: {', '.join(READ_NAMES)}.",
+        remedy=f"Name it with {form_option()}: {', '.join(READ_NAMES)}.",
     )

@@ -26,7 +26,7 @@ from uncanny.parameters import check_needed, check_parameters
 from uncanny.records.jsonl import LinesByImage, write_atomically
 from uncanny.records.reviews import ReviewLog
 from uncanny.records.run_folder import unfinished
-from uncanny.wording import counted, either, option, shown
+from uncanny.wording import counted, option, shown
 
 MANIFEST: Final = "export.json"
 MAX_TOKENS: Final = 2048
@@ -165,8 +165,7 @@ def export(
     if not all and not log.path.is_file():
         raise UsageError(
             f"Nobody has reviewed {Path(run)}: none of its anomalies is verified",
-            remedy="Review it with `uncanny review`, or give "
-            f"{either(python='`all=True`', command_line='--all')} for what models said.",
+            remedy=f"Review it with `uncanny review`, or give {option('all', True)} for what models said.",
         )
     places = _places(names, Path(out), read, force=force)
     sources = read_sources(source if source is None else str(source))

@@ -35,7 +35,17 @@ def escaped(char: str) -> str:
 
 # Of the whole process and all its threads: the command line owns its process, programs never set it.
 _command_line = False
-_FLAGS = {"out": "-o", "roles": "--role", "timeout_s": "--timeout", "patience_s": "--patience"}
+_FLAGS = {
+    "out": "-o",
+    "roles": "--role",
+    "timeout_s": "--timeout",
+    "patience_s": "--patience",
+    # Given once for each.
+    "categories": "--category",
+    "kinds": "--kind",
+    "magnitudes": "--magnitude",
+    "show_images": "--images",
+}
 
 
 @contextmanager

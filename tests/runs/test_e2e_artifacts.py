@@ -223,7 +223,7 @@ def test_some_categories_leave_the_others_unknown(tmp_path: Path, run: Run) -> N
         assert uncanny_here(*command, *turned, "-q").code == 0
         other = uncanny_here(*command, "--category", "color", "-q")
     assert other.code == 2
-    assert "plan.categories" in other.err
+    assert "--category: ['textures', 'physics'] before, ['color'] now" in other.err
     for record in located(run):
         assert record.status == "ok"
         assert {*ARTIFACT_CATEGORIES} - {*record.unmeasured} == {"physics", "textures"}

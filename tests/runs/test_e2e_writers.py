@@ -124,7 +124,8 @@ def test_without_pictures_and_with_some_magnitudes_only(tmp_path: Path, run: Run
         assert server.requests() == 2
         other = uncanny_here(*command, "-q")
     assert other.code == 2
-    assert "plan." in other.err
+    for option in ("--kind: ['label'] before", "--magnitude: ['large'] before", "--images: False before"):
+        assert option in other.err
     assert not any(record.image_shown for record in perturbations(run))
     assert not any(call["sees_image"] for call in calls(run))
 

@@ -24,6 +24,7 @@ from uncanny.eval.common.masks import (
     crop,
     crosses_itself,
     decode_rle,
+    has_shades,
     point_crop,
     polygon_crop,
     read_heat_map,
@@ -35,6 +36,7 @@ CROSSING = "polygon crosses itself: what it encloses an even number of times is 
 CLIPPED = "region reaches outside the image: cut off"
 OUTSIDE = "region lies outside the image"
 NO_PIXELS = "mask is empty: no artifact"
+SHADES = "mask with shades of grey, taken for artifact where it is not black (heat maps need an option)"
 
 
 class DrawnRegion(NamedTuple):
@@ -71,6 +73,8 @@ class Drawing:
     def _crops(self, region: Region, image: ArtifactImage, size: Size) -> Sequence[Crop]:
         if region.mask is not None:
             mask = crop(_mask(region.mask, image, size))
+            if isinstance(region.mask, str) and image.heat is None:
+                self.notes[SHADES] += has_shades(image.folder / region.mask)
             if not mask.pixels.size:
                 self.notes[NO_PIXELS] += 1
                 return ()

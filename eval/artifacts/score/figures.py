@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -70,7 +70,7 @@ def scored(tally: Tally, values: Floats, settings: Settings) -> PredictionScore:
         {scope: estimates.scope(place, tally) for place, scope in enumerate(SCOPES)},
         tally.has_categories,
         bins,
-        _left_out(tally, settings, without_value),
+        _left_out(tally, settings, without_value, (true == "") & (judged != "")),
         dict(Counter(tally.predictions.notes) + tally.drawing.notes),
         dict(tally.pairing.by),
         tally.predictions.unfinished,
@@ -217,7 +217,9 @@ def _accuracy_bins(
     return tuple(scored), without
 
 
-def _left_out(tally: Tally, settings: Settings, without_value: tuple[str, ...]) -> LeftOut:
+def _left_out(
+    tally: Tally, settings: Settings, without_value: tuple[str, ...], without_source: Bools
+) -> LeftOut:
     def names(wanted: Callable[[ArtifactImage, ArtifactImage], bool]) -> tuple[str, ...]:
         return tuple(image.image for image, predicted in tally.rows if wanted(image, predicted))
 
@@ -231,14 +233,25 @@ def _left_out(tally: Tally, settings: Settings, without_value: tuple[str, ...]) 
         not_located=names(
             lambda image, predicted: predicted.record.regions is None and image.record.source != "real"
         ),
-        unmeasured={name: tuple(images) for name, images in tally.unmeasured.items()},
+        unmeasured={
+            name: tuple(tally.unmeasured[name]) for name in ARTIFACT_CATEGORIES if name in tally.unmeasured
+        },
         without_value=without_value,
+        without_source=tuple(tally.rows[row][0].image for row in np.flatnonzero(without_source)),
     )
 
 
 def _examples(tally: Tally) -> tuple[Example, ...]:
-    """Those images that fit worst, then best, with regions on either side."""
-    counts = tally.counts[:, _AGNOSTIC]
+    """Those images that fit worst, then best, with regions on either side.
+
+    Where not every category was asked about, by those that were, and with the regions of those.
+    """
+    asked = np.where(tally.measured[..., None], tally.counts, 0.0)
+    counts = np.where(
+        tally.measured[:, _AGNOSTIC, None],
+        tally.counts[:, _AGNOSTIC],
+        asked.sum(axis=1) - asked[:, _AGNOSTIC],
+    )
     fit = overlap(counts[:, 0], counts[:, 1], counts[:, 2]).iou
     rows = [int(row) for row in np.flatnonzero(~np.isnan(fit)) if tally.sizes[row] is not None]
     rows.sort(key=lambda row: fit[row])
@@ -248,8 +261,18 @@ def _examples(tally: Tally) -> tuple[Example, ...]:
         size = tally.sizes[row]
         assert size is not None
         regions = dict(zip(_REGION_NAMES, counts[row, REGIONS].tolist(), strict=True))
-        examples.append(Example(*tally.rows[row], size, float(fit[row]), regions))
+        true, predicted = tally.rows[row]
+        true = _of_asked(true, predicted.record.unmeasured)
+        examples.append(Example(true, predicted, size, float(fit[row]), regions))
     return tuple(examples)
+
+
+def _of_asked(true: ArtifactImage, unmeasured: Collection[str]) -> ArtifactImage:
+    """Without the regions that nobody looked for, which would look missed."""
+    if not unmeasured or not true.regions:
+        return true
+    kept = tuple(region for region in true.regions if region.category not in unmeasured)
+    return replace(true, record=true.record.model_copy(update={"regions": kept}))
 
 
 def _image_rows(tally: Tally, true: NDArray[np.str_], judged: NDArray[np.str_]) -> list[Mapping[str, object]]:

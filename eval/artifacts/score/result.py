@@ -6,17 +6,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from uncanny.eval.artifacts.data.records import ArtifactImage
 from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.matching import Rule
-from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.common.tables import RowsResult, Table, data_frame
 from uncanny.eval.metrics.intervals import LEVEL
 from uncanny.eval.metrics.regions import RegionProtocol
 from uncanny.records.run_folder import Unfinished
@@ -112,7 +110,8 @@ class LeftOut:
     `only_truth`: without a prediction. `only_predictions`: the truth does not have them. `unfinished`: whose
     prediction failed, or was not finished. `real`: in no figure about regions. `not_annotated`: of which the
     truth has no regions, not even none. `not_located`: the same of the prediction. `unmeasured`: by category,
-    asked about without an answer. `without_value`: generated and judged, in no bin.
+    asked about without an answer. `without_value`: generated and judged, in no bin. `without_source`: judged,
+    and the truth does not say what they are.
     """
 
     only_truth: tuple[str, ...] = ()
@@ -123,6 +122,7 @@ class LeftOut:
     not_located: tuple[str, ...] = ()
     unmeasured: Mapping[ArtifactCategory, tuple[str, ...]] = field(default_factory=dict)
     without_value: tuple[str, ...] = ()
+    without_source: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +202,10 @@ class TruthInfo:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ArtifactScore(TableResult, Mapping[str, PredictionScore]):
+class ArtifactScore(RowsResult, Mapping[str, PredictionScore]):
     """The scores of all predictions, by their names."""
+
+    columns: ClassVar = COLUMNS
 
     predictions: Mapping[str, PredictionScore]
     settings: Settings
@@ -244,18 +246,6 @@ class ArtifactScore(TableResult, Mapping[str, PredictionScore]):
                     "low": low,
                     "high": high,
                 }
-
-    def to_csv(self) -> str:
-        """The same rows as CSV."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows())
-        return text.getvalue()
-
-    def to_pandas(self) -> DataFrame:
-        """The figures as a data frame with a row each. Raises UsageError where pandas is not installed."""
-        return data_frame(COLUMNS, self.rows())
 
     def images_to_pandas(self) -> DataFrame:
         """A row an image and scope, with its counts and pixel metrics. Raises UsageError as `to_pandas`."""
@@ -392,4 +382,5 @@ def _left_out(left: LeftOut) -> dict[str, Any]:
         "not_located": list(left.not_located),
         "unmeasured": {name: list(images) for name, images in left.unmeasured.items()},
         "without_value": list(left.without_value),
+        "without_source": list(left.without_source),
     }

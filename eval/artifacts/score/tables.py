@@ -46,7 +46,7 @@ def tables(score: ArtifactScore) -> tuple[Table, ...]:
     each: list[Table] = []
     for name, prediction in score.predictions.items():
         of = f"{name}: " if several else ""
-        if prediction.has_categories and prediction.agnostic.images:
+        if prediction.has_categories and any(scope.images for scope in prediction.scopes.values()):
             each += [category_table(prediction, of), instance_table(prediction, score, of)]
         if prediction.by_generator and prediction.aj.images:
             each.append(generator_table(prediction, of))
@@ -214,10 +214,17 @@ def left_out_lists(prediction: PredictionScore) -> Iterator[tuple[str, Sequence[
         ("whose prediction says nothing of regions, in no figure about them", left.not_located),
         ("that are real, in no figure about regions", left.real),
         ("without a value, in no bin", left.without_value),
+        (
+            "of which the truth does not say whether they are generated, in no figure of authenticity",
+            left.without_source,
+        ),
     )
     yield from ((reason, images) for reason, images in reasons if images)
+    alike: dict[tuple[str, ...], list[str]] = {}
     for category, images in left.unmeasured.items():
-        yield f"not measured for {CATEGORY_NAMES[category]}", images
+        alike.setdefault(images, []).append(CATEGORY_NAMES[category])
+    for same, names in alike.items():
+        yield f"not measured for {', '.join(names)}: in no figure of these and of all together", same
 
 
 def _cell(estimate: Estimate) -> str:

@@ -25,16 +25,14 @@ from uncanny.eval.edits.run.texts import (
     WriteOutcome,
     Written,
     failure,
-    load_texts,
     nothing_to_ask,
+    text_run,
     texts_of_run,
     unreadable,
 )
 from uncanny.images import PreparedImage, prepare
 from uncanny.parameters import check_choices, check_parameters
-from uncanny.prompts.folders import read_prompts
-from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import AskOptions, SamplingConfig, check_options, read_limits, read_models
+from uncanny.runs.config import AskOptions, SamplingConfig
 from uncanny.runs.image_task import other_models, sent_image
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
@@ -196,24 +194,12 @@ def perturb_task(
 ) -> PerturbTask:
     """The task of a run; `copy` False leaves bundled pictures where they are. Raises UsageError."""
     config = perturb_config(options)
-    check_options(options, PerturbOptions, out=out)
-    root, folder = options.get("root"), Path(out)
-    # What is wrong with the parameters is said before anything is written.
-    prompt_texts = read_prompts("edits", options.get("prompts"))
-    models, limits = read_models(model, options), read_limits(options)
-    text_set = load_texts(texts, root=root)
     task = PerturbTask(
-        folder=RunFolder(folder),
-        texts=text_set,
-        models=models,
-        options=limits,
-        root=None if root is None else Path(root),
-        config=config,
-        prompts=prompt_texts,
+        **text_run(texts, model, out, options.get("root"), options, PerturbOptions), config=config
     )
     if not task.asked():
-        raise nothing_to_ask(text_set, " or ".join(f"a {kind} (`{kind}`)" for kind in config.kinds))
-    task.texts = texts_of_run(text_set, folder, copy=copy)
+        raise nothing_to_ask(task.texts, " or ".join(f"a {kind} (`{kind}`)" for kind in config.kinds))
+    task.texts = texts_of_run(task.texts, Path(out), copy=copy)
     return task
 
 

@@ -24,16 +24,14 @@ from uncanny.eval.edits.run.texts import (
     WriteOutcome,
     Written,
     failure,
-    load_texts,
     nothing_to_ask,
+    text_run,
     texts_of_run,
     unusable,
 )
 from uncanny.images import PreparedImage
 from uncanny.parameters import check_parameters
-from uncanny.prompts.folders import read_prompts
-from uncanny.records.run_folder import RunFolder
-from uncanny.runs.config import AskOptions, SamplingConfig, check_options, read_limits, read_models
+from uncanny.runs.config import AskOptions, SamplingConfig
 from uncanny.runs.image_task import other_models
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
@@ -196,23 +194,13 @@ def prompts_task(
 ) -> PromptsTask:
     """The task of a run; `copy` False leaves bundled pictures where they are. Raises UsageError."""
     config = prompts_config(options)
-    check_options(options, PromptsOptions, out=out)
-    root, folder = options.get("root"), Path(out)
-    # What is wrong with the parameters is said before anything is written.
-    prompt_texts = read_prompts("edits", options.get("prompts"))
-    models, limits = read_models(model, options), read_limits(options)
-    text_set = load_texts(texts, root=root)
-    if not any(image.objects for image in text_set.images):
-        raise nothing_to_ask(text_set, "a list of what is in it (`objects`)")
-    return PromptsTask(
-        folder=RunFolder(folder),
-        texts=texts_of_run(text_set, folder, copy=copy),
-        models=models,
-        options=limits,
-        root=None if root is None else Path(root),
-        config=config,
-        prompts=prompt_texts,
+    task = PromptsTask(
+        **text_run(texts, model, out, options.get("root"), options, PromptsOptions), config=config
     )
+    if not any(image.objects for image in task.texts.images):
+        raise nothing_to_ask(task.texts, "a list of what is in it (`objects`)")
+    task.texts = texts_of_run(task.texts, Path(out), copy=copy)
+    return task
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,11 @@ from uncanny.images import PreparedImage, RecordedFile
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_records
 from uncanny.prompts import PromptSet, prompt_set
+from uncanny.prompts.folders import read_prompts
 from uncanny.records.record_file import RecordFile
-from uncanny.records.run_folder import copy_into
+from uncanny.records.run_folder import RunFolder, copy_into
 from uncanny.records.run_manifest import RunSettings
-from uncanny.runs.config import SamplingConfig
+from uncanny.runs.config import AskOptions, SamplingConfig, check_options, read_limits, read_models
 from uncanny.runs.inputs import Names
 from uncanny.runs.progress import Progress
 from uncanny.runs.task import Task
@@ -126,6 +127,27 @@ def _described_scenes() -> Iterator[DescribedImage]:
             caption=f"A picture of {', '.join(names[:4])}",
             objects=tuple(names),
         )
+
+
+def text_run(
+    texts: TextSource,
+    model: str,
+    out: str | os.PathLike[str],
+    root: str | os.PathLike[str] | None,
+    options: AskOptions,
+    known: type[AskOptions],
+) -> dict[str, Any]:
+    """What a `TextTask` is made with but its configuration; nothing is written yet. `known` names what
+    `options` may hold. Raises UsageError."""
+    check_options(options, known, out=out)
+    return {
+        "folder": RunFolder(Path(out)),
+        "prompts": read_prompts("edits", options.get("prompts")),
+        "models": read_models(model, options),
+        "options": read_limits(options),
+        "texts": load_texts(texts, root=root),
+        "root": None if root is None else Path(root),
+    }
 
 
 def texts_of_run(texts: TextSet, run: Path, *, copy: bool) -> TextSet:

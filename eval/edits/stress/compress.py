@@ -31,6 +31,7 @@ CODECS: Final[tuple[Codec, ...]] = get_args(Codec)
 QUALITIES: Final = (85, 70, 50)
 _SUFFIXES: Final = {"jpeg": ".jpg", "webp": ".webp"}
 _THREADS: Final = 2
+_CONDITION: Final = re.compile(rf"({'|'.join(CODECS)})-([1-9]\d?|100)", re.ASCII)
 
 
 class Condition(NamedTuple):
@@ -126,7 +127,7 @@ def compress(
         names = check_records(conditions, str, what="Conditions are names such as jpeg-85")
         wanted = tuple(dict.fromkeys(map(_condition, names)))
     target = Path(out)
-    named, skipped = _images(images)
+    named, skipped = _images(images, target)
     _check_names(named)
     check_no_links(target)
     written = {condition.name: (0, 0) for condition in wanted}
@@ -152,7 +153,7 @@ def compress(
 def _condition(name: str) -> Condition:
     text, _, quality = str(name).partition("-")
     codec = next((each for each in CODECS if each == text), None)
-    if codec is None or not re.fullmatch(r"[1-9]\d?|100", quality, re.ASCII):
+    if codec is None or not _CONDITION.fullmatch(str(name)):
         raise UsageError(
             f"{shown(name)} is no condition", remedy="Write jpeg-85 or webp-50, with a quality from 1 to 100."
         )
@@ -160,9 +161,12 @@ def _condition(name: str) -> Condition:
 
 
 def _images(
-    images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    images: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], out: Path
 ) -> tuple[list[tuple[str, Path]], SkippedInputs]:
-    """Files with their names: the path within the folder that was given, of a file its own name."""
+    """Files with their names: the path within the folder that was given, of a file its own name.
+
+    Copies that an earlier call has written to `out` within such a folder are not copied again.
+    """
     if isinstance(images, str | os.PathLike):
         given: Sequence[str | os.PathLike[str]] = [images]
     else:
@@ -177,14 +181,24 @@ def _images(
             named += [(scene.image_path.name, scene.image_path) for scene in scenes()]
             continue
         found = discover([path])
+        written_within = out.resolve().is_relative_to(path.resolve())
         skipped += found.skipped
         named += [
             (display_path(file.relative_to(path)) if path.is_dir() else file.name, file)
             for file in found.files
+            if not (written_within and _is_copy(file, out))
         ]
     if not named:
         raise UsageError(f"There are no images in {', '.join(map(str, given))}")
     return named, skipped
+
+
+def _is_copy(file: Path, out: Path) -> bool:
+    try:
+        folder, *rest = file.resolve().relative_to(out.resolve()).parts
+    except ValueError:
+        return False
+    return bool(rest) and _CONDITION.fullmatch(folder) is not None
 
 
 def _check_names(named: Sequence[tuple[str, Path]]) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json, p_words
 from uncanny.eval.common.published import CAVEATS, published
-from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.edits.stress.data import AS_GIVEN, Edits, Joined, Predictions
 from uncanny.eval.edits.stress.factors import (
     GROUP_HEAD,
@@ -35,8 +33,6 @@ from uncanny.parameters import check_parameters
 from uncanny.wording import counted
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from uncanny.eval.common.pictures import PicturesMode
 
 COLUMNS: Final = (
@@ -233,12 +229,14 @@ class DetectorScore:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StressResult(TableResult):
+class StressResult(RowsResult):
     """All detectors side by side, by name; `result[name]` is one of them.
 
     `edits` and `predictions` are what they were scored from. Intervals are Wilson's for shares, DeLong's for
     AUC, and else percentile bootstraps with `resamples` and `seed`.
     """
+
+    columns: ClassVar = COLUMNS
 
     detectors: Mapping[str, DetectorScore]
     edits: Edits = field(repr=False, compare=False)
@@ -269,7 +267,7 @@ class StressResult(TableResult):
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """A row a group, with the keys `COLUMNS`; classes are the groups of the factor `class`."""
+        """A row a group, with the keys `columns`; classes are the groups of the factor `class`."""
         for name, detector in self.detectors.items():
             for condition, score in detector.conditions.items():
                 row = {"detector": name, "condition": condition}
@@ -295,18 +293,6 @@ class StressResult(TableResult):
                     if factor.unknown.out_of:
                         unknown = Group("(unknown)", factor.unknown, None, None, None)
                         yield {**row, "factor": factor.name, **group_row(unknown)}
-
-    def to_csv(self) -> str:
-        """The rows, as `uncanny edits stress --csv` writes them; what was not measured is empty."""
-        out = io.StringIO()
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.rows())
-        return out.getvalue()
-
-    def to_pandas(self) -> DataFrame:
-        """The rows as a data frame. Raises UsageError where pandas is not installed."""
-        return data_frame(COLUMNS, self.rows())
 
     def report(
         self,

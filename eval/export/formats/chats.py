@@ -20,6 +20,7 @@ from uncanny.eval.export.data import ExportImage
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.prompts import prompt_set
 from uncanny.schema import Anomaly
+from uncanny.wording import option
 
 NOTHING: Final = "No anomalies."
 VERDICTS: Final = {"generated": "Yes.", "real": "No."}
@@ -141,7 +142,7 @@ class DetectWriter(ChatWriter):
 
     def turns(self, image: ExportImage) -> Iterator[list[tuple[str, str]]]:
         if image.source is None:
-            self.note("images of unknown source, left out (--source)")
+            self.note(f"images of unknown source, left out ({option('source')})")
             return
         verdict = (self.asked("source"), VERDICTS[image.source])
         if image.source == "generated":

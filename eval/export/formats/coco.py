@@ -21,6 +21,7 @@ from uncanny.eval.export.returned import NO_KIND, Returned, pixel_box, returned_
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.records.reviews import quadruple_sha256
 from uncanny.schema import KINDS
+from uncanny.wording import either, option
 
 CATEGORIES: Final = (*KINDS, NO_KIND)
 FILE: Final = "annotations.json"
@@ -158,6 +159,11 @@ def _sidecar(file: Path) -> list[dict[str, Any]]:
     return objects({SIDECAR: lines}, SIDECAR, file)
 
 
+def form_option() -> str:
+    """How whoever imports a file names its form."""
+    return either(python="`format`", command_line=option("from"))
+
+
 def json_object(file: Path) -> Mapping[str, Any]:
     """Raises UsageError where the file holds none."""
     try:
@@ -165,7 +171,9 @@ def json_object(file: Path) -> Mapping[str, Any]:
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{file} is not valid JSON: {error}", remedy="Export it again.") from error
     if not isinstance(content, dict):
-        raise UsageError(f"{file} holds no JSON object", remedy="Name the file of another form with --from.")
+        raise UsageError(
+            f"{file} holds no JSON object", remedy=f"Name the file of another form with {form_option()}."
+        )
     return content
 
 

@@ -202,7 +202,7 @@ def measure_command(
         )
     files.write(
         to_json=measured.to_json,
-        text=lambda: str(measured),
+        text=lambda: _with_records(measured, out),
         report=partial(measured.report, pictures=pictures),
     )
     wrong = measured.statuses["failed"] + measured.statuses["partial"]
@@ -299,9 +299,14 @@ def gate_command(
             limits=given,
             on_edit=on_edit,
         )
-    files.write(to_json=gated.to_json, text=lambda: str(gated), report=lambda _: None)
+    files.write(to_json=gated.to_json, text=lambda: _with_records(gated, out), report=lambda _: None)
     undecided = any(each.passed is None for each in gated)
     raise click.exceptions.Exit(RUN_CODES["failures"] if undecided else 0)
+
+
+def _with_records(result: object, out: Path | None) -> str:
+    """What a command prints, and where its records went."""
+    return str(result) if out is None else f"{result}\n\nRecords  {harmless(str(out))}"
 
 
 def _source(pairs: str | None) -> str | Path | None:

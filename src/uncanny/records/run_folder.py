@@ -320,6 +320,7 @@ _NAMED: Final[Mapping[tuple[str, ...], str]] = {
     ("prompts", "whose"): "whose texts",
     ("items",): "item file",
     ("pairs",): "file of pairs",
+    ("texts",): "file of texts",
     ("pixels", "policy", "max_file_bytes"): "limit on bytes of a file",
 }
 

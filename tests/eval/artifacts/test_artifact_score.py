@@ -13,7 +13,7 @@ from PIL import Image
 import uncanny.artifacts
 from tests.eval.artifacts.made_sets import box, image, polygon, write_lines
 from uncanny.errors import ItemsError, UsageError
-from uncanny.eval.artifacts.data.pixels import CLIPPED, CROSSING, NO_PIXELS, OUTSIDE
+from uncanny.eval.artifacts.data.pixels import CLIPPED, CROSSING, NO_PIXELS, OUTSIDE, SHADES
 from uncanny.eval.artifacts.score.tally import LOW_CONFIDENCE
 from uncanny.eval.common.masks import encode_rle
 from uncanny.schema import ARTIFACT_CATEGORIES
@@ -355,3 +355,44 @@ def test_the_bundled_truth_against_itself_is_perfect_in_all_figures() -> None:
     for scope in score.scopes.values():
         assert set(values(scope.pixel) + values(scope.instance)) <= {1, None}
     assert score.agnostic.with_true == 16
+
+
+def test_a_run_about_one_category_has_its_tables_and_pictures() -> None:
+    others = [name for name in ARTIFACT_CATEGORIES if name != "semantics"]
+    predicted = image("a.png", box(), unmeasured=others)
+    scores = uncanny.artifacts.score(
+        [predicted], truth=[image("a.png", polygon(), box("color"))], resamples=0
+    )
+    assert "Pixels by category" in str(scores)
+    assert "Instances by category" in str(scores)
+    assert "Textures, Edges & shapes, Symbols, Color, Commonsense, Physics: in no figure" in " ".join(
+        str(scores).split()
+    )
+    score = scores["predictions"]
+    assert list(score.left_out.unmeasured) == others
+    (example,) = score.examples
+    assert example.iou == 0.36
+    assert [region.category for region in example.true.regions] == ["semantics"]
+
+
+def test_a_truth_that_says_no_source_is_said_to_be_why_nothing_is_judged() -> None:
+    score = scored(
+        [image("a.png", box(), score=0.9), image("b.png", box())], [image("a.png"), image("b.png")]
+    )
+    assert score.left_out.without_source == ("a.png",)
+    assert score.aj.images == 0
+
+
+def test_heat_maps_and_photographs_taken_for_masks_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "maps").mkdir()
+    ramp = np.linspace(0, 255, 64).astype(np.uint8).reshape(8, 8)
+    Image.fromarray(ramp).save(tmp_path / "maps" / "a.png")
+    np.save(tmp_path / "maps" / "b.npy", ramp / 255)
+    soft = np.where(ramp > 100, 255, 0).astype(np.uint8)
+    soft[3, 0] = 120
+    Image.fromarray(soft).save(tmp_path / "maps" / "c.png")
+    np.save(tmp_path / "maps" / "d.npy", ramp > 100)
+    truth = [image(name, polygon()) for name in ("a.png", "b.png", "c.png", "d.png")]
+    for heat_maps, notes in ((False, {SHADES: 2}), (True, {})):
+        scores = uncanny.artifacts.score(tmp_path / "maps", truth=truth, resamples=0, heat_maps=heat_maps)
+        assert {key: n for key, n in scores["maps"].notes.items() if key == SHADES} == notes

@@ -124,3 +124,11 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     (tmp_path / "p.parquet").write_text("no table")
     with pytest.raises(UsageError, match="cannot be read as Parquet"):
         read_columns(tmp_path / "p.parquet", "rows")
+
+
+def test_a_column_that_no_row_has_is_one_problem_with_those_there_are() -> None:
+    table = read_columns([{"path": "a.png", "prob": 0.5}, {"path": "b.png"}], "predictions")
+    assert table.names("image") == ["", ""]
+    assert [str(each) for each in table.problems] == [
+        "field image: no row has this column; there are: path, prob"
+    ]

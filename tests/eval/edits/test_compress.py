@@ -70,6 +70,18 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert seen == ["a.png", "b.png"]
 
 
+@pytest.mark.parametrize("folder", [".", "copies"])
+def test_copies_beside_their_images_are_not_copied_again(folder: str, tmp_path: Path) -> None:
+    picture(tmp_path / "cat.png")
+    out = tmp_path / folder
+    for _ in range(2):
+        result = uncanny.edits.compress(tmp_path, out, conditions=["jpeg-50"])
+        assert result.images == 1
+    assert [path.relative_to(out).as_posix() for path in out.rglob("*.jpg")] == ["jpeg-50/cat.jpg"]
+    # Named by itself, a folder of copies is one of images.
+    assert uncanny.edits.compress(out / "jpeg-50", out, conditions=["webp-50"]).images == 1
+
+
 def test_an_image_that_cannot_be_read_costs_its_own_copies(tmp_path: Path) -> None:
     picture(tmp_path / "images" / "good.png")
     (tmp_path / "images" / "broken.png").write_bytes(b"no picture")

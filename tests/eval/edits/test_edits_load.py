@@ -84,6 +84,15 @@ def test_folders_with_masks_and_methods(tmp_path: Path) -> None:
         load(tmp_path, masks=tmp_path / "masks")
 
 
+def test_a_mask_outside_the_folders_of_methods_serves_them_all(tmp_path: Path) -> None:
+    for name in ("original/a.png", "edited/m/a.png", "edited/n/a.png"):
+        save(tmp_path / name, squares(side=16))
+    save(tmp_path / "masks/a.png", np.zeros((16, 16), dtype=np.uint8))
+    save(tmp_path / "masks/n/a.png", np.zeros((16, 16), dtype=np.uint8))
+    masks = {files.id: files.masks for files in load(tmp_path)}
+    assert masks == {"m/a": (tmp_path / "masks/a.png",), "n/a": (tmp_path / "masks/n/a.png",)}
+
+
 def test_tables_hold_masks_and_lists_as_json(tmp_path: Path) -> None:
     file = tmp_path / "e.csv"
     file.write_text(
