@@ -10,6 +10,7 @@ pycocotools takes run lengths that do not fit their image without a word and ret
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -391,6 +392,7 @@ def _read_image(path: Path, size: Size | None) -> tuple[Image.Image, bool]:
     from uncanny.images.decode import without_warnings
 
     try:
+        _check_regular(path)
         with without_warnings(), Image.open(path) as image:
             _check_size(image.size, size, str(path))
             if image.mode in ("LA", "PA", "RGBA", "La", "RGBa"):
@@ -404,8 +406,16 @@ def _read_image(path: Path, size: Size | None) -> tuple[Image.Image, bool]:
         raise UsageError(f"{path} cannot be read: {reason}") from error
 
 
+def _check_regular(path: Path) -> None:
+    """Of a pipe no end may ever come. Raises UsageError, and OSError where there is nothing."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise UsageError(f"{path} cannot be read: it is a pipe, socket or device, not a file")
+
+
 def _read_array(path: Path, size: Size | None) -> NDArray[Any]:
     try:
+        _check_regular(path)
         # Mapped: the size is known before anything is read.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError, SyntaxError, OverflowError) as error:

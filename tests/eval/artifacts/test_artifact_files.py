@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,8 @@ def test_labelme_that_is_wrong_is_listed_whole(tmp_path: Path) -> None:
         labelme("g.png", shape("color", [[0, 0], [1e308, 1e308]], "circle")),
     )
     (folder / "f.json").write_text("[]")
+    (folder / "folder.json").mkdir()
+    os.mkfifo(folder / "pipe.json")
     found = "\n".join(problems(folder))
     for part in (
         "item 'a.json', field shapes.0.label: 'hands' is no category; categories are textures,",
@@ -139,6 +142,7 @@ def test_labelme_that_is_wrong_is_listed_whole(tmp_path: Path) -> None:
         "item 'd.json'",
         "item 'e.json', field width",
         "item 'f.json': is no labelme file",
+        "item 'pipe.json': is a pipe",
         "item 'g.json', field shapes.0.points: do not make a 'circle'",
     ):
         assert part in found
