@@ -10,6 +10,7 @@ pycocotools takes run lengths that do not fit their image without a word and ret
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -34,9 +35,11 @@ MOST_PIXELS: Final = 200_000_000
 HEAT_MAP_THRESHOLD: Final = 0.5
 _FULL_BY_MODE: Final = {"1": 1.0, "L": 255.0, "I;16": 65535.0}
 _LOSSY: Final = frozenset({"JPEG", "MPO"})
-# Segments compared with one another at once.
-_SEGMENTS_AT_ONCE = 1 << 22
 _MOST_SOFT = 0.1
+# Edges of an outline that are looked at together, how many pairs of edges at once, and how many at all.
+_PIECE = 64
+_PAIRS_AT_ONCE = 1 << 20
+_MOST_PAIRS = 1 << 27
 
 
 class Crop(NamedTuple):
@@ -176,9 +179,11 @@ def polygon_crop(points: Sequence[Point], size: Size) -> Crop:
 
     A corner is the pixel of its coordinates rounded down. What an outline that crosses itself encloses an
     even number of times is outside, as in labelme and OpenCV. One or two corners are a point or a line.
+    Raises UsageError for an image of more pixels than can be read.
     """
     from PIL import Image, ImageDraw
 
+    _check_size(size, None, "its image")
     box = _visible(points, size)
     if box is None:
         return EMPTY
@@ -199,11 +204,16 @@ def polygon_crop(points: Sequence[Point], size: Size) -> Crop:
 def box_crop(box: Sequence[float], size: Size) -> Crop:
     """The pixels of a box; x1 and y1 are the first column and row outside. What lies outside is cut off.
 
-    Of broken numbers every pixel that the box touches is in.
+    Of broken numbers every pixel that the box touches is in. Raises UsageError for an image of more pixels
+    than can be read.
     """
+    _check_size(size, None, "its image")
     x0, y0 = (max(0, int(np.floor(value))) for value in box[:2])
     x1, y1 = (min(most, int(np.ceil(value))) for value, most in zip(box[2:], size, strict=True))
-    return EMPTY if x0 >= x1 or y0 >= y1 else Crop(x0, y0, np.ones((y1 - y0, x1 - x0), dtype=np.bool_))
+    if x0 >= x1 or y0 >= y1:
+        return EMPTY
+    # One value seen everywhere: ten thousand boxes of a whole image take no memory.
+    return Crop(x0, y0, np.broadcast_to(np.True_, (y1 - y0, x1 - x0)))
 
 
 def point_crop(point: Point, size: Size) -> Crop:
@@ -213,31 +223,41 @@ def point_crop(point: Point, size: Size) -> Crop:
     return Crop(x, y, np.ones((1, 1), dtype=np.bool_)) if inside else EMPTY
 
 
-def crosses_itself(points: Sequence[Point]) -> bool:
-    """Whether two edges of the polygon cross in their inside. Edges that only touch do not cross."""
+def crosses_itself(points: Sequence[Point]) -> bool | None:
+    """Whether two edges of the polygon cross in their inside. Edges that only touch do not cross.
+
+    None where so many edges lie across one another that it would take minutes to say.
+    """
     corners = np.asarray(points, dtype=np.float64)
     if len(corners) < 4:
         return False
-    closed = np.concatenate([corners, corners[:1]])
-    step = max(1, _SEGMENTS_AT_ONCE // len(corners))
-    return any(
-        bool(
-            (
-                _apart(closed[first : first + step + 1], closed)
-                & _apart(closed, closed[first : first + step + 1]).T
-            ).any()
-        )
-        for first in range(0, len(corners), step)
-    )
+    # Edges that cross have boxes that overlap, and so have the pieces of the outline that they are in.
+    piece = min(_PIECE, len(corners))
+    padding = np.repeat(corners[:1], -len(corners) % piece + 1, axis=0)
+    path = np.concatenate([corners, padding])
+    pieces = np.lib.stride_tricks.sliding_window_view(path, piece + 1, axis=0)[::piece].transpose(0, 2, 1)
+    low, high = pieces.min(axis=1), pieces.max(axis=1)
+    step, left = max(1, _PAIRS_AT_ONCE // piece**2), _MOST_PAIRS
+    for place, edges in enumerate(pieces):
+        near = (low[place:] <= high[place]).all(axis=1) & (high[place:] >= low[place]).all(axis=1)
+        others = place + np.flatnonzero(near)
+        left -= len(others) * piece**2
+        if left < 0:
+            return None
+        for first in range(0, len(others), step):
+            paths = pieces[others[first : first + step]]
+            if bool((_apart(edges[None], paths) & _apart(paths, edges[None]).transpose(0, 2, 1)).any()):
+                return True
+    return False
 
 
-def _apart(edges: Floats, path: Floats) -> Mask:
-    """For each edge along `edges` and each along `path`: whether the ends of the second lie on both sides of
-    the line through the first."""
-    x, y = edges[:-1, 0, None], edges[:-1, 1, None]
-    along_x, along_y = np.diff(edges[:, 0])[:, None], np.diff(edges[:, 1])[:, None]
-    sides = np.sign(along_x * (path[:, 1] - y) - along_y * (path[:, 0] - x))
-    return np.asarray(sides[:, :-1] * sides[:, 1:] < 0)
+def _apart(edges: Floats, paths: Floats) -> Mask:
+    """For each edge along `edges` and each along `paths`: whether the ends of the second lie on both sides of
+    the line through the first. Both are stacks of paths, of the same number or of one."""
+    x, y = edges[:, :-1, 0, None], edges[:, :-1, 1, None]
+    along_x, along_y = np.diff(edges[..., 0])[..., None], np.diff(edges[..., 1])[..., None]
+    sides = np.sign(along_x * (paths[:, None, :, 1] - y) - along_y * (paths[:, None, :, 0] - x))
+    return np.asarray(sides[..., :-1] * sides[..., 1:] < 0)
 
 
 def components(mask: Mask, connectivity: Literal[4, 8] = 8) -> tuple[NDArray[np.int32], int]:
@@ -276,8 +296,10 @@ def decode_rle(rle: Mapping[str, Any], size: Size | None = None) -> Mask:
         raise UsageError(f"a run-length mask of {width:,} × {height:,} pixels cannot be read")
     _check_size((width, height), size, "the run-length mask")
     runs = _runs(rle.get("counts"))
-    total = int(runs.sum())
-    if total != height * width or (runs < 0).any():
+    # Of a run beyond the image the sum could come round to its pixels again.
+    within = not len(runs) or (runs.min() >= 0 and runs.max() <= height * width)
+    total = int(runs.sum()) if within else int(runs.max())
+    if total != height * width or not within:
         raise UsageError(
             f"run lengths do not decode: they are of {total:,} pixels, and the image has {height * width:,}"
         )
@@ -370,6 +392,7 @@ def _read_image(path: Path, size: Size | None) -> tuple[Image.Image, bool]:
     from uncanny.images.decode import without_warnings
 
     try:
+        _check_regular(path)
         with without_warnings(), Image.open(path) as image:
             _check_size(image.size, size, str(path))
             if image.mode in ("LA", "PA", "RGBA", "La", "RGBa"):
@@ -383,8 +406,16 @@ def _read_image(path: Path, size: Size | None) -> tuple[Image.Image, bool]:
         raise UsageError(f"{path} cannot be read: {reason}") from error
 
 
+def _check_regular(path: Path) -> None:
+    """Of a pipe no end may ever come. Raises UsageError, and OSError where there is nothing."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise UsageError(f"{path} cannot be read: it is a pipe, socket or device, not a file")
+
+
 def _read_array(path: Path, size: Size | None) -> NDArray[Any]:
     try:
+        _check_regular(path)
         # Mapped: the size is known before anything is read.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError, SyntaxError, OverflowError) as error:

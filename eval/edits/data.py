@@ -7,7 +7,6 @@ Images and masks are looked at only when they are measured: one that is missing 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+import orjson
 from pydantic import BeforeValidator, Field, ValidationError
 
 from uncanny.demo.scenes import SCENES, Scene, scenes
@@ -23,7 +23,7 @@ from uncanny.eval.common.masks import Mask, Size, decode_rle, read_mask
 from uncanny.eval.common.pair_folders import images_by_name, names_outward, paired_files
 from uncanny.eval.common.problems import NonEmpty, by_line, of_validation, parse_records, repeated_ids
 from uncanny.eval.common.table_files import rows
-from uncanny.images import SkippedInputs
+from uncanny.images import SkippedInputs, display_path
 from uncanny.parameters import check_parameters, check_records
 from uncanny.schema import Record
 from uncanny.wording import counted, harmless, option, shown
@@ -41,11 +41,12 @@ def _text(value: object) -> object:
 
 
 def from_cell(value: object) -> object:
-    """A cell of a table holds lists and masks as JSON."""
+    """A cell of a table holds lists and masks as JSON; what is none stays text."""
     if isinstance(value, str) and value[:1] in ("[", "{"):
         try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
+            # The standard library's takes halves of characters, which cannot be written again.
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
             return value
     return value
 
@@ -312,9 +313,9 @@ def _of_folders(original: Path, edited: Path, masks: Path | None) -> EditSet:
         mask = next((by_name[name] for name in names_outward(each.key) if name in by_name), None)
         pair = EditPair(
             id=each.key,
-            original=str(each.original),
-            edited=str(each.edited),
-            mask=None if mask is None else str(mask),
+            original=display_path(each.original),
+            edited=display_path(each.edited),
+            mask=None if mask is None else display_path(mask),
             method=each.folder,
         )
         pairs.append(EditFiles(pair, each.original, each.edited, () if mask is None else (mask,)))

@@ -140,7 +140,7 @@ def _shape(shape: object, number: int, name: str, problems: list[Problem]) -> Re
     points, kind = shape.get("points"), shape.get("shape_type") or "polygon"
     try:
         values |= _geometry(kind, points)
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, OverflowError):
         problems.append(Problem(name, f"{field}.points", f"do not make a {shown(kind)}: {shown(points)}"))
         return None
     except KeyError:
@@ -202,6 +202,8 @@ def of_coco(
     names = {_key(each, "id"): each.get("name") for each in _objects(document, "categories", problems)}
     images = {_key(each, "id"): each for each in _objects(document, "images", problems)}
     images.pop(None, None)
+    _refuse_repeated(document, "images", problems)
+    _refuse_repeated(document, "categories", problems)
     regions: defaultdict[object, list[Region]] = defaultdict(list)
     for number, instance in enumerate(_objects(document, "annotations", problems)):
         image = images.get(_key(instance, "image_id"))
@@ -242,6 +244,16 @@ def _objects(document: Mapping[str, Any], name: str, problems: list[Problem]) ->
     return [value for value in values if isinstance(value, dict)]
 
 
+def _refuse_repeated(document: Mapping[str, Any], name: str, problems: list[Problem]) -> None:
+    """An id that two have says of neither what belongs to it."""
+    counts = Counter(_key(each, "id") for each in _objects(document, name, []))
+    problems += [
+        Problem(None, f"{name}.id", f"{shown(key)} is the id of {count:,} of them; give each its own")
+        for key, count in counts.items()
+        if key is not None and count > 1
+    ]
+
+
 def _key(value: Mapping[str, Any], name: str) -> int | str | None:
     """What others refer to it by; None for what nothing can refer to."""
     key = value.get(name)
@@ -276,7 +288,7 @@ def _instance(
             Problem(item, f"{field}.{each.field}", each.message)
             for each in of_validation(error, item=item, line=None)
         ]
-    except (TypeError, ValueError, KeyError, IndexError):
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError):
         problems.append(Problem(item, field, "has neither a segmentation nor a bbox that can be read"))
     except UncannyError as error:
         problems.append(Problem(item, f"{field}.segmentation", error.message))

@@ -161,7 +161,7 @@ class _Reader:
             if (path / name).is_file():
                 RunFolder(path).check_links()
                 return self._file(path / name)
-        if documents := sorted(path.rglob("*.json")):
+        if documents := sorted(file for file in path.rglob("*.json") if not file.is_dir()):
             return [image for file in documents if (image := self._labelme(file, path)) is not None]
         masks = sorted(file for file in path.rglob("*") if file.suffix.lower() in _MASK_SUFFIXES)
         if not masks:
@@ -227,8 +227,11 @@ class _Reader:
         ]
 
     def _labelme(self, file: Path, folder: Path) -> ArtifactImage | None:
-        document = _document(read_bytes(file))
         name = file.relative_to(folder)
+        if file.is_fifo():  # nothing may ever come out of it
+            self.problems.append(Problem(str(name), None, "is a pipe, not a file"))
+            return None
+        document = _document(read_bytes(file))
         if not is_labelme(document):
             self.problems.append(Problem(str(name), None, "is no labelme file: it has no list of shapes"))
             return None

@@ -34,6 +34,7 @@ from uncanny.images import stored_size
 
 CROSSING = "polygon crosses itself: what it encloses an even number of times is outside"
 CLIPPED = "region reaches outside the image: cut off"
+INTRICATE = "polygon has too many long edges to say whether it crosses itself"
 OUTSIDE = "region lies outside the image"
 NO_PIXELS = "mask is empty: no artifact"
 SHADES = "mask with shades of grey, taken for artifact where it is not black (heat maps need an option)"
@@ -84,7 +85,9 @@ class Drawing:
     def _drawn(self, region: Region, size: Size) -> Crop:
         width, height = size
         if region.polygon is not None:
-            self.notes[CROSSING] += crosses_itself(region.polygon)
+            crossing = crosses_itself(region.polygon)
+            self.notes[CROSSING] += bool(crossing)
+            self.notes[INTRICATE] += crossing is None
             pixels = polygon_crop(region.polygon, size)
             # An outline on the far edge, as annotation tools draw it, is not outside.
             corners = [

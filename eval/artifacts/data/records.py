@@ -81,7 +81,7 @@ Coordinate = Annotated[float, AfterValidator(_place)]
 Corner = tuple[Coordinate, Coordinate]
 Share = Annotated[float, Field(ge=0, le=1)]
 NonEmpty = Annotated[str, StringConstraints(min_length=1)]
-Pixels = Annotated[int, Field(gt=0)]
+Pixels = Annotated[int, Field(gt=0, le=1_000_000)]
 RegionKind = Literal["polygon", "box", "point", "mask"]
 
 

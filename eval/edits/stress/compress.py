@@ -181,7 +181,7 @@ def _images(
             named += [(scene.image_path.name, scene.image_path) for scene in scenes()]
             continue
         found = discover([path])
-        written_within = out.resolve().is_relative_to(path.resolve())
+        written_within = path.is_dir() and out.resolve().is_relative_to(path.resolve())
         skipped += found.skipped
         named += [
             (display_path(file.relative_to(path)) if path.is_dir() else file.name, file)
@@ -195,7 +195,8 @@ def _images(
 
 def _is_copy(file: Path, out: Path) -> bool:
     try:
-        folder, *rest = file.resolve().relative_to(out.resolve()).parts
+        # The file itself may be a link that leads back to itself, which has no end to be found.
+        folder, *rest = (file.parent.resolve() / file.name).relative_to(out.resolve()).parts
     except ValueError:
         return False
     return bool(rest) and _CONDITION.fullmatch(folder) is not None
@@ -231,7 +232,10 @@ def _copies(name: str, path: Path, out: Path, conditions: Sequence[Condition]) -
             return _Written(size, written)
         image, _ = read_rgb(path)
         for condition, target in missing.items():
-            data = _encoded(image, condition)
+            try:
+                data = _encoded(image, condition)
+            except (OSError, ValueError) as error:  # WebP ends at 16,383 pixels, JPEG at 65,500
+                return f"{condition.name} cannot hold {image.width:,} × {image.height:,} pixels: {error}"
             target.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(target, [data])
             written[condition.name] = len(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -125,8 +126,11 @@ def test_labelme_that_is_wrong_is_listed_whole(tmp_path: Path) -> None:
         labelme("c.png", "no shape"),  # type: ignore[arg-type]
         labelme("d.png", shape("color", [[1, 1], [2, float("inf")], [3, 3]])),
         labelme("e.png", shape("color", SQUARE), imageWidth=-1),
+        labelme("g.png", shape("color", [[0, 0], [1e308, 1e308]], "circle")),
     )
     (folder / "f.json").write_text("[]")
+    (folder / "folder.json").mkdir()
+    os.mkfifo(folder / "pipe.json")
     found = "\n".join(problems(folder))
     for part in (
         "item 'a.json', field shapes.0.label: 'hands' is no category; categories are textures,",
@@ -138,6 +142,8 @@ def test_labelme_that_is_wrong_is_listed_whole(tmp_path: Path) -> None:
         "item 'd.json'",
         "item 'e.json', field width",
         "item 'f.json': is no labelme file",
+        "item 'pipe.json': is a pipe",
+        "item 'g.json', field shapes.0.points: do not make a 'circle'",
     ):
         assert part in found
 
@@ -207,6 +213,33 @@ def test_coco_that_is_wrong_is_listed_whole(tmp_path: Path) -> None:
         "field images.2.file_name: is missing",
     ):
         assert part in found
+
+
+def test_an_id_that_two_images_or_categories_have_is_refused(tmp_path: Path) -> None:
+    document = coco_document({"bbox": [1, 1, 1, 1]})
+    document["images"][1]["id"] = 7
+    document["categories"][1]["id"] = 1
+    (tmp_path / "instances.json").write_text(json.dumps(document))
+    found = "\n".join(problems(tmp_path / "instances.json"))
+    assert "field images.id: 7 is the id of 2 of them" in found
+    assert "field categories.id: 1 is the id of 2 of them" in found
+
+
+def test_a_size_that_is_only_claimed_is_no_reason_to_run_out_of_memory(tmp_path: Path) -> None:
+    whole: list[list[float]] = [[0, 0], [999_999, 0], [999_999, 999_999], [0, 999_999]]
+    huge = {"image": "a.png", "width": 1_000_000, "height": 1_000_000}
+    records = [{**huge, "regions": [polygon(points=whole), box(corners=(0, 0, 999_999, 999_999))]}]
+    with pytest.raises(ItemsError) as caught:
+        uncanny.artifacts.score(records, truth=records)
+    assert len(caught.value.problems) == 4
+    assert "1,000,000 × 1,000,000 pixels, more than can be read" in str(caught.value)
+    beyond = write_lines(tmp_path / "artifacts.jsonl", [{"image": "a.png", "width": 10**12, "height": 1}])
+    assert "field width" in "\n".join(problems(beyond))
+    flat = [corner for corners in whole for corner in corners]
+    document = coco_document({"segmentation": [flat, flat]})
+    document["images"][0] |= {"width": 1_000_000, "height": 1_000_000}
+    (tmp_path / "instances.json").write_text(json.dumps(document))
+    assert "more than can be read" in "\n".join(problems(tmp_path / "instances.json"))
 
 
 def test_annotations_are_boxes_with_kinds_for_categories(tmp_path: Path) -> None:

@@ -147,6 +147,23 @@ def test_a_bow_tie_crosses_itself_and_a_square_does_not() -> None:
     assert not crosses_itself([(0, 0), (4, 0), (0, 4)])
 
 
+def test_crossings_are_found_among_as_many_corners_as_there_are() -> None:
+    turns = np.linspace(0, 2 * np.pi, 100_001)[:-1]
+    circle = np.stack([500 + 400 * np.cos(turns), 500 + 400 * np.sin(turns)], axis=1)
+    assert crosses_itself(circle) is False  # type: ignore[arg-type]
+    circle[50_000] = 950, 900
+    assert crosses_itself(circle) is True  # type: ignore[arg-type]
+
+
+def test_nothing_is_said_of_crossings_where_all_edges_lie_along_one_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    corners = [(i + 2_000 * (i % 2), i + 2_000 * (i % 2)) for i in range(2_000)]
+    assert crosses_itself(corners) is False
+    monkeypatch.setattr("uncanny.eval.common.masks._MOST_PAIRS", 1 << 20)
+    assert crosses_itself(corners) is None
+
+
 @given(pair_of_masks())
 def test_counts_on_crops_are_those_of_whole_masks(masks: tuple[Mask, Mask]) -> None:
     first, second = masks

@@ -124,3 +124,13 @@ def test_predictions_on_copies_are_joined_with_the_images_metadata(tmp_path: Pat
     first = uncanny.edits.stress({"jpeg-70": seen}, meta=meta)["detector"].first
     assert first.auc.value == 1
     assert first.coverage.only_predicted == first.coverage.only_known == ()
+
+
+def test_an_image_too_wide_for_a_format_costs_its_own_copies(tmp_path: Path) -> None:
+    Image.new("RGB", (16_400, 2)).save(tmp_path / "wide.png")
+    picture(tmp_path / "cat.png")
+    (tmp_path / "loop.png").symlink_to("loop.png")
+    result = uncanny.edits.compress(tmp_path, tmp_path / "copies", conditions=["webp-50"])
+    assert result.written["webp-50"][0] == 1
+    assert set(result.failed) == {"wide.png", "loop.png"}
+    assert result.failed["wide.png"].startswith("webp-50 cannot hold 16,400 × 2 pixels")

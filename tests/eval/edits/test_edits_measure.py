@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -286,3 +287,38 @@ def test_invalid_records_are_named_with_their_lines(tmp_path: Path) -> None:
     with pytest.raises(ItemsError) as caught:
         measure(file)
     assert [(problem.line, problem.field) for problem in caught.value.problems] == [(1, "edited"), (2, None)]
+
+
+def test_a_pipe_for_a_mask_keeps_nobody_waiting(tmp_path: Path) -> None:
+    save(tmp_path / "a.png", squares())
+    os.mkfifo(tmp_path / "mask.png")
+    os.mkfifo(tmp_path / "mask.npy")
+    pairs = write_pairs(
+        tmp_path / "edits.jsonl",
+        *(
+            {"id": name, "original": "a.png", "edited": "a.png", "mask": name}
+            for name in ("mask.png", "mask.npy")
+        ),
+    )
+    for edit in uncanny.edits.measure(pairs):
+        assert (edit.status, edit.mask_ratio) == ("partial", None)
+        assert "it is a pipe, socket or device" in edit.unmeasured["mask_ratio"]
+
+
+def test_names_and_cells_that_are_no_text_are_measured_and_written(tmp_path: Path) -> None:
+    for side in ("original", "edited"):
+        save(tmp_path / side / "a.png", squares())
+        try:
+            (tmp_path / side / "a.png").rename(os.fsdecode(os.fsencode(tmp_path / side) + b"/\xff.png"))
+        except OSError:
+            pytest.skip("the file system takes no such names")
+    edits = uncanny.edits.measure(tmp_path, out=tmp_path / "edits.jsonl")
+    assert [edit.status for edit in edits] == ["ok"]
+    assert "\\\\xff" in (tmp_path / "edits.jsonl").read_text()
+
+    save(tmp_path / "a.png", squares())
+    half = '"{""size"":[256,256],""counts"":""\\ud800""}"'
+    (tmp_path / "pairs.csv").write_text(f"id,original,edited,mask\n1,a.png,a.png,{half}\n")
+    (edit,) = uncanny.edits.measure(tmp_path / "pairs.csv", out=tmp_path / "cells.jsonl")
+    assert edit.mask_ratio is None
+    assert (tmp_path / "cells.jsonl").is_file()
