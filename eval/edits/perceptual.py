@@ -11,9 +11,11 @@ import hashlib
 import importlib
 import json
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
@@ -192,9 +194,11 @@ class DreamSim:
             )
         package = _package("dreamsim")
         try:
-            self._model, self._prepare = package.dreamsim(
-                pretrained=True, device=device, cache_dir=str(folder)
-            )
+            # The package prints where it finds its weights; standard output is for results.
+            with redirect_stdout(sys.stderr):
+                self._model, self._prepare = package.dreamsim(
+                    pretrained=True, device=device, cache_dir=str(folder)
+                )
         except Exception as error:
             raise UsageError(
                 f"{folder}: DreamSim cannot be loaded ({type(error).__name__}: {error})"[:300]

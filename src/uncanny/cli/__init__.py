@@ -19,19 +19,19 @@ from uncanny.wording import on_command_line
 
 # name: (module and name in it, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("demo:command", "Try it: annotate the bundled sample images. No key, no GPU, no network."),
+    "demo": ("demo:command", "Try it on the bundled images: no key, no GPU, no network."),
     "annotate": ("annotate:command", "Find what is wrong in a folder of images."),
-    "detect": ("detect:command", "Tell generated images from real ones, and say what gives them away."),
+    "detect": ("detect:command", "Tell generated images from real ones, and say by what."),
     "artifacts": ("artifacts:command", "Locate the artifacts of images, by seven categories."),
     "mcq": ("mcq:command", "Benchmark models on four questions about an artifact."),
     "realism": ("realism:command", "Find out which edited images would fool a viewer."),
-    "edits": ("edits:command", "Measure how much edits changed, and see which ones detectors miss."),
+    "edits": ("edits:command", "Measure edits, and see which ones detectors miss."),
     "semantic": ("semantic:command", "Score predicted anomalies against the true ones: SemAP, SemF1."),
-    "audit": ("audit:command", "Rank generators by how plausible their images are: MAI, AF, CAP."),
-    "prompts": ("prompts:command", "Show the texts that models are asked with, or write them out to change."),
-    "compare": ("compare:command", "What changed between runs: models, prompts, schedules, releases."),
-    "review": ("review:command", "Judge the findings of a run on a local page, one key a verdict."),
-    "export": ("export:command", "Write reviewed anomalies as data sets: CSV, COCO, Hugging Face, chats."),
+    "audit": ("audit:command", "Rank generators by how plausible their images are."),
+    "prompts": ("prompts:command", "Show the texts that models are asked with, or write them out."),
+    "compare": ("compare:command", "What changed between runs, models, prompts or schedules."),
+    "review": ("review:command", "Judge the findings of a run on a page, one key a verdict."),
+    "export": ("export:command", "Write reviewed anomalies as data sets: CSV, COCO, chats, …"),
     "import": ("export:import_command", "Take verdicts, texts and boxes back from other tools."),
     "report": ("annotate:report_command", "Write the HTML report of a run."),
     "fake-server": (
