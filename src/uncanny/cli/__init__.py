@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "prompts": ("prompts:command", "Show the texts that models are asked with, or write them out."),
     "compare": ("compare:command", "What changed between runs, models, prompts or schedules."),
     "review": ("review:command", "Judge the findings of a run on a page, one key a verdict."),
-    "export": ("export:command", "Write reviewed anomalies as data sets: CSV, COCO, chats, …"),
+    "export": ("export:command", "Write reviewed anomalies as data sets: CSV, COCO, chats."),
     "import": ("export:import_command", "Take verdicts, texts and boxes back from other tools."),
     "report": ("annotate:report_command", "Write the HTML report of a run."),
     "fake-server": (
