@@ -14,16 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+import numpy as np
 import orjson
 from pydantic import BeforeValidator, Field, ValidationError
 
 from uncanny.demo.scenes import SCENES, Scene, scenes
-from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.errors import ImageError, ItemsError, Problem, UsageError
 from uncanny.eval.common.masks import Mask, Size, decode_rle, read_mask
 from uncanny.eval.common.pair_folders import images_by_name, names_outward, paired_files
 from uncanny.eval.common.problems import NonEmpty, by_line, of_validation, parse_records, repeated_ids
 from uncanny.eval.common.table_files import rows
-from uncanny.images import SkippedInputs, display_path
+from uncanny.eval.metrics.edits import Pixels
+from uncanny.images import SkippedInputs, display_path, read_rgb
 from uncanny.parameters import check_parameters, check_records
 from uncanny.schema import Record
 from uncanny.wording import counted, harmless, option, shown
@@ -294,6 +296,28 @@ def read_masks(sources: Sequence[Path | Rle], size: Size | None = None) -> Mask:
             raise UsageError("the masks of the edit are of different sizes")
         first = first | other
     return first
+
+
+def read_side(path: Path, side: Literal["original", "edited"]) -> tuple[Pixels, list[str]]:
+    """One image of an edit, and what was done to it on the way. Raises ImageError, which says which side."""
+    try:
+        image, changes = read_rgb(path)
+    except ImageError as error:
+        raise ImageError(f"{side}: {error.message}", kind=error.kind, remedy=error.remedy) from error
+    except MemoryError as error:
+        raise ImageError(f"{side}: there is no memory left for it", kind="unsupported") from error
+    return np.asarray(image), [f"{side} {change}" for change in changes]
+
+
+def check_sizes(original: Pixels, edited: Pixels) -> None:
+    """Raises ImageError where the two images of an edit are not of one size."""
+    if original.shape != edited.shape:
+        (height, width, _), (other_height, other_width, _) = original.shape, edited.shape
+        raise ImageError(
+            f"the original is of {width} × {height} pixels and the edited image of "
+            f"{other_width} × {other_height}; nothing is resized",
+            kind="unsupported",
+        )
 
 
 def _of_folders(original: Path, edited: Path, masks: Path | None) -> EditSet:

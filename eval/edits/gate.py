@@ -2,59 +2,46 @@
 
 Percentile gates are over the edits given that are not all black; their ends are part of the result, and can
 be given in place of the set's own. A gate that could not be measured is neither passed nor failed, and is
-counted. What this leaves to the user: BRISQUE comes from a column of the records, since no library that is
-kept up computes it without fetching a model, and the captions' fit to their images is not asked.
+counted; of a pair that cannot be read, or whose sizes differ, nothing is decided, whatever its words are.
+
+BRISQUE comes from a column of the records, since no library that is kept up computes it without fetching a
+model. How well a caption fits its image before the edit is CLIPScore (Hessel et al., 2021, section 3),
+without the words "A photo depicts" ahead of the caption: Semi-Truths does not say that it has them.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from pydantic import ValidationError
 
-from uncanny.answers.captions import MOST_WORDS, CaptionGate, TextKind, failed_caption_gates
+from uncanny.answers.captions import CaptionGate, TextKind, failed_caption_gates
 from uncanny.errors import ImageError, UncannyError, UsageError
-from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
-from uncanny.eval.edits.columns import check_suffix, places_of, write_rows
-from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, load
-from uncanny.eval.edits.result import EditMeasure
-from uncanny.eval.metrics.edits import percentile_cutoffs
-from uncanny.images import read_rgb
+from uncanny.eval.edits.columns import check_suffix
+from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, check_sizes, load, read_side
+from uncanny.eval.edits.gate_result import (
+    GATES,
+    MEASURED,
+    OPEN,
+    Gate,
+    GatedEdit,
+    GatedEdits,
+    GateParameters,
+    Limits,
+)
+from uncanny.eval.metrics.edits import Pixels, percentile_cutoffs
 from uncanny.parameters import check_callback, check_kind, check_parameters
-from uncanny.wording import counted, option, shown
+from uncanny.wording import option, shown
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from uncanny.eval.edits.perceptual import Clip, Embedding
 
-    from uncanny.eval.edits.perceptual import Clip
-
-Gate = Literal[
-    "all_black",
-    "brisque",
-    "clip_similarity",
-    "directional_similarity",
-    "text_empty",
-    "text_length",
-    "special_characters",
-    "text_similarity",
-]
-GATES: Final[tuple[Gate, ...]] = get_args(Gate)
-# Gates that are a number within limits, by the column that has it.
-MEASURED: Final[tuple[Gate, ...]] = (
-    "brisque",
-    "clip_similarity",
-    "directional_similarity",
-    "text_similarity",
-)
 _TEXT_GATES: Final[Mapping[CaptionGate, Gate]] = {
     "empty": "text_empty",
     "length": "text_length",
@@ -64,195 +51,12 @@ _WHY: Final[Mapping[Gate, str]] = {
     "brisque": "the records have no column brisque",
     "clip_similarity": "no CLIP model is given and the records have no such column",
     "directional_similarity": "no CLIP model is given and the records have no such column",
+    "clip_score": "no CLIP model is given and the records have no such column",
     "text_similarity": "no CLIP model is given and the records have no such column",
 }
-_LISTED = 10
+# CLIPScore is the cosine, from 0 on, times this.
+_CLIP_SCORE: Final = 2.5
 OnEdit = Callable[[Any], None]
-
-
-@dataclass(frozen=True, slots=True)
-class GateParameters:
-    """Where the gates are, by default as in Semi-Truths; percentiles 0–100, lengths in words."""
-
-    brisque: float = 70.0
-    clip_low: float = 20.0
-    clip_high: float = 80.0
-    directional: float = 23.0
-    text_low: float = 5.0
-    text_high: float = 95.0
-    label_words: int = MOST_WORDS["label"]
-    caption_words: int = MOST_WORDS["caption"]
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for what has no meaning."""
-        for name, most in (
-            ("brisque", 10**9),
-            *((name, 100) for name in ("clip_low", "clip_high", "directional", "text_low", "text_high")),
-            *((name, 10**6) for name in ("label_words", "caption_words")),
-        ):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-                raise UsageError(f"{name} must be from 0 to {most:,}, not {shown(value)}")
-        for low, high in (("clip_low", "clip_high"), ("text_low", "text_high")):
-            if getattr(self, low) > getattr(self, high):
-                raise UsageError(f"{low} is above {high}", remedy="Swap them.")
-
-
-class Limits(NamedTuple):
-    """What passes a gate: from `low` to `high`, None for no end. With `open` the ends themselves fail."""
-
-    low: float | None = None
-    high: float | None = None
-    open: bool = False
-
-    def passes(self, value: float) -> bool:
-        if self.open:
-            return (self.low is None or value > self.low) and (self.high is None or value < self.high)
-        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
-
-
-@dataclass(frozen=True, slots=True)
-class GatedEdit:
-    """One edit and its gates, by name; a gate that was not measured is in `unmeasured` with the reason.
-
-    `passed` is False where a gate failed, True where none did and all that were applied could be measured,
-    else None.
-    """
-
-    files: EditFiles
-    values: Mapping[Gate, float]
-    failed: tuple[Gate, ...]
-    unmeasured: Mapping[Gate, str]
-    passed: bool | None
-
-    @property
-    def id(self) -> str:
-        return self.files.id
-
-    def to_json(self, folder: Path | None = None) -> dict[str, Any]:
-        """The edit's record with all it held, then what the gates say."""
-        record = self.files.pair.model_dump(mode="json", exclude_none=True)
-        if "post_edit_ratio" in (self.files.pair.model_extra or {}):
-            # A measured edit: its columns first and all of them, in the contract's order.
-            with contextlib.suppress(ValidationError):  # somebody else's column of that name
-                record = EditMeasure.model_validate(record).model_dump(mode="json")
-        return {
-            **record,
-            **places_of(self.files, folder),
-            **{name: self.values.get(name) for name in MEASURED},
-            "passed": self.passed,
-            "failed_gates": list(self.failed),
-            "unmeasured_gates": dict(self.unmeasured),
-        }
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class GatedEdits(TableResult):
-    """All edits of a set with their gates, in the order given.
-
-    `limits` are the ends of the gates that are numbers. `applied` are the gates that were measured of at
-    least one edit; the others count for none.
-    """
-
-    edits: tuple[GatedEdit, ...]
-    limits: Mapping[Gate, Limits]
-    applied: tuple[Gate, ...]
-    parameters: GateParameters
-    described: Mapping[str, Any] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return len(self.edits)
-
-    def __iter__(self) -> Iterator[GatedEdit]:
-        return iter(self.edits)
-
-    def __getitem__(self, edit: str) -> GatedEdit:
-        """The edit of this id."""
-        return next(each for each in self.edits if each.id == edit)
-
-    def records(self, folder: Path | None = None) -> Iterator[dict[str, Any]]:
-        """A record an edit; paths from `folder` on, absolute without one."""
-        return (edit.to_json(folder) for edit in self.edits)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(key for record in self.records() for key in record))
-
-    def to_pandas(self) -> DataFrame:
-        """A row an edit. Raises UsageError where pandas is not installed (the extra `frames`)."""
-        return data_frame(self.columns, self.records())
-
-    @property
-    def counts(self) -> Mapping[Gate, tuple[int, int, int]]:
-        """How many edits passed each gate, failed it, and were not measured."""
-        counts: dict[Gate, tuple[int, int, int]] = {}
-        for gate in GATES:
-            failed = sum(gate in each.failed for each in self.edits)
-            unmeasured = sum(gate in each.unmeasured for each in self.edits)
-            counts[gate] = len(self.edits) - failed - unmeasured, failed, unmeasured
-        return counts
-
-    def to_json(self) -> dict[str, Any]:
-        """What `uncanny edits gate --json` writes: counts, without a line an edit."""
-        passed = Counter(each.passed for each in self.edits)
-        return {
-            "edits": len(self.edits),
-            "passed": passed[True],
-            "failed": passed[False],
-            "undecided": passed[None],
-            "gates": {
-                gate: dict(zip(("passed", "failed", "unmeasured"), counts, strict=True))
-                for gate, counts in self.counts.items()
-            },
-            "applied": list(self.applied),
-            "limits": {gate: [limits.low, limits.high] for gate, limits in self.limits.items()},
-            "unmeasured": {gate: dict(why) for gate, why in self._reasons().items()},
-            "parameters": asdict(self.parameters),
-            "models": dict(self.described),
-        }
-
-    def _reasons(self) -> Mapping[Gate, Counter[str]]:
-        reasons: dict[Gate, Counter[str]] = {}
-        for each in self.edits:
-            for gate, why in each.unmeasured.items():
-                reasons.setdefault(gate, Counter())[why] += 1
-        return reasons
-
-    def tables(self) -> tuple[Table, ...]:
-        rows = []
-        for gate, counts in self.counts.items():
-            limits = self.limits.get(gate, Limits())
-            ends = (MISSING if end is None else f"{end:.4g}" for end in (limits.low, limits.high))
-            rows.append((gate, *ends, *(f"{count:,}" for count in counts)))
-        return (
-            Table(
-                ("gate", "from", "to", "passed", "failed", "not measured"),
-                tuple(rows),
-                notes=tuple(self._notes()),
-            ),
-        )
-
-    def _notes(self) -> Iterator[str]:
-        passed = Counter(each.passed for each in self.edits)
-        words = f"{passed[True]:,} of {counted(len(self.edits), 'edit')} passed, {passed[False]:,} failed"
-        yield words + (f", {passed[None]:,} could not be decided." if passed[None] else ".")
-        for gate, reasons in self._reasons().items():
-            why = "; ".join(f"{reason} ({count:,})" for reason, count in reasons.most_common(2))
-            left_out = "" if gate in self.applied else "Not applied, "
-            yield f"{left_out}{gate}: {why}."
-        failed = [each for each in self.edits if each.failed]
-        for each in failed[:_LISTED]:
-            yield f"{each.id}: {', '.join(each.failed)}"
-        if len(failed) > _LISTED:
-            yield f"and {len(failed) - _LISTED:,} more that failed."
-
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write a line or row an edit, as `MeasuredEdits.write` does, and return the path."""
-        check_parameters(path=path)
-        target = Path(path)
-        check_suffix(target)
-        write_rows(list(self.records(target.parent)), target)
-        return target
 
 
 def gate(
@@ -269,10 +73,10 @@ def gate(
     """Sort out which edits of a set pass the quality gates; what `uncanny edits gate` does.
 
     `pairs` and `root` are as in `load`, best the file of a measured set, whose columns are kept. A number
-    under `brisque`, `clip_similarity`, `directional_similarity` or `text_similarity` in a record is taken as
-    it is; the last three are else measured with the CLIP model in the folder `clip`, on `device`. With `out`
-    (`.jsonl`, `.parquet`, `.csv`) the records are written there. `limits` are the ends of another set's
-    gates, by name. `on_edit` is called with each edit as it was looked at.
+    under `brisque`, `clip_similarity`, `directional_similarity`, `clip_score` or `text_similarity` in a
+    record is taken as it is; all but the first are else measured with the CLIP model in the folder `clip`, on
+    `device`. With `out` (`.jsonl`, `.parquet`, `.csv`) the records are written there. `limits` are the ends
+    of another set's gates, by name. `on_edit` is called with each edit as it was looked at.
 
     Raises what `load` raises, and UsageError for parameters without a meaning and a model that is not there.
 
@@ -320,7 +124,7 @@ def _given_limits(limits: object) -> dict[Gate, Limits]:
         given: dict[Gate, Limits] = {}
         for name, (low, high) in content.items():
             gate_name = next(each for each in MEASURED if each == name)
-            given[gate_name] = Limits(_end(low), _end(high), open=gate_name in _OPEN)
+            given[gate_name] = Limits(_end(low), _end(high), open=gate_name in OPEN)
     except (AssertionError, TypeError, ValueError, StopIteration) as error:
         raise UsageError(
             f"These are no limits: {shown(limits)}",
@@ -331,10 +135,6 @@ def _given_limits(limits: object) -> dict[Gate, Limits]:
 
 def _end(value: Any) -> float | None:
     return None if value is None else float(value)
-
-
-# "Below 70" and "above the 23rd percentile" leave the end itself out, "between" has it in.
-_OPEN: Final = frozenset({"brisque", "directional_similarity"})
 
 
 @dataclass(slots=True)
@@ -366,19 +166,31 @@ def _look_at(files: EditFiles, clip: Clip | None, settings: GateParameters) -> _
         if value is not None:
             looked.values[name] = value
     _check_texts(files, settings, looked)
-    try:
-        edited = np.asarray(read_rgb(files.edited)[0])
-    except ImageError as error:
-        looked.unmeasured["all_black"] = f"edited: {error.message}"
-        edited = None
-    if edited is not None and not edited.any():
-        looked.failed.append("all_black")
+    images = _images(files, looked)
     for name in MEASURED:
         if name not in looked.values:
             looked.unmeasured[name] = _WHY[name]
     if clip is not None:
-        _compare(files, edited, clip, looked)
+        _compare(files, images, clip, looked)
     return looked
+
+
+def _images(files: EditFiles, looked: _Looked) -> tuple[Pixels, Pixels] | None:
+    """Both images of a pair that can be compared, else None; what is wrong with them goes into `looked`."""
+    try:
+        edited, _ = read_side(files.edited, "edited")
+    except ImageError as error:
+        looked.unmeasured |= dict.fromkeys(("pair", "all_black"), error.message)
+        return None
+    if not edited.any():
+        looked.failed.append("all_black")
+    try:
+        original, _ = read_side(files.original, "original")
+        check_sizes(original, edited)
+    except ImageError as error:
+        looked.unmeasured["pair"] = error.message
+        return None
+    return original, edited
 
 
 def _number(value: object) -> float | None:
@@ -409,36 +221,35 @@ def _check_texts(files: EditFiles, settings: GateParameters, looked: _Looked) ->
             looked.failed.append(name)
 
 
-def _compare(files: EditFiles, edited: Any, clip: Clip, looked: _Looked) -> None:
+def _compare(files: EditFiles, images: tuple[Pixels, Pixels] | None, clip: Clip, looked: _Looked) -> None:
     """Fills in what the records do not have, by CLIP."""
     wanted = [name for name in MEASURED[1:] if name not in looked.values]
     if not wanted:
         return
-    texts = files.pair.texts
+    pair, texts = files.pair, files.pair.texts
     try:
         words = None if texts is None else [clip.text(each) for each in texts]
-        if "text_similarity" in wanted:
-            _fill(looked, "text_similarity", "no words for both sides", words)
-        if edited is None:
-            raise ImageError(looked.unmeasured["all_black"], kind="missing")
-        images = [clip.image(np.asarray(read_rgb(files.original)[0])), clip.image(edited)]
-        if "clip_similarity" in wanted:
-            _fill(looked, "clip_similarity", "", images)
-        if "directional_similarity" in wanted:
-            ways = None if words is None else [images[0] - images[1], words[0] - words[1]]
-            _fill(looked, "directional_similarity", "no words for both sides", ways)
+        _fill(looked, "text_similarity", "no words for both sides", words)
+        if images is None:
+            raise ImageError(looked.unmeasured["pair"], kind="unsupported")
+        original, edited = (clip.image(each) for each in images)
+        _fill(looked, "clip_similarity", "", [original, edited])
+        ways = None if words is None else [original - edited, words[0] - words[1]]
+        _fill(looked, "directional_similarity", "no words for both sides", ways)
+        caption = None if pair.caption is None else [original, clip.text(pair.caption)]
+        _fill(looked, "clip_score", "there is no caption of the original", caption)
     except UncannyError as error:
-        for name in wanted:
-            if name not in looked.values:
-                looked.unmeasured[name] = error.message
+        looked.unmeasured |= {name: error.message for name in wanted if name not in looked.values}
     except Exception as error:
-        for name in wanted:
-            if name not in looked.values:
-                looked.unmeasured[name] = f"the model failed ({type(error).__name__}: {error})"[:200]
+        why = f"the model failed ({type(error).__name__}: {error})"[:200]
+        looked.unmeasured |= {name: why for name in wanted if name not in looked.values}
 
 
-def _fill(looked: _Looked, name: Gate, why: str, vectors: Sequence[Any] | None) -> None:
-    """The cosine of two vectors; a way between two that are the same leads nowhere."""
+def _fill(looked: _Looked, name: Gate, why: str, vectors: Sequence[Embedding] | None) -> None:
+    """The cosine of two vectors, unless the record had a value; a way between two that are the same leads
+    nowhere."""
+    if name in looked.values:
+        return
     if vectors is None:
         looked.unmeasured[name] = why
         return
@@ -446,7 +257,8 @@ def _fill(looked: _Looked, name: Gate, why: str, vectors: Sequence[Any] | None) 
     if min(lengths) < 1e-9:
         looked.unmeasured[name] = "image or words did not change for the model"
         return
-    looked.values[name] = float(np.dot(*vectors)) / (lengths[0] * lengths[1])
+    cosine = float(np.dot(*vectors)) / (lengths[0] * lengths[1])
+    looked.values[name] = _CLIP_SCORE * max(cosine, 0.0) if name == "clip_score" else cosine
     looked.unmeasured.pop(name, None)
 
 
@@ -455,18 +267,22 @@ def _limits_of(looked: Sequence[_Looked], settings: GateParameters) -> dict[Gate
     ends: tuple[tuple[Gate, float, float | None], ...] = (
         ("clip_similarity", settings.clip_low, settings.clip_high),
         ("directional_similarity", settings.directional, None),
+        ("clip_score", settings.clip_score_low, None),
         ("text_similarity", settings.text_low, settings.text_high),
     )
     for name, low, high in ends:
         values = [each.values.get(name) for each in looked if "all_black" not in each.failed]
         cutoffs = percentile_cutoffs(values, low=low, high=100 if high is None else high)
         if cutoffs is not None:
-            limits[name] = Limits(cutoffs.low, None if high is None else cutoffs.high, open=name in _OPEN)
+            limits[name] = Limits(cutoffs.low, None if high is None else cutoffs.high, open=name in OPEN)
     return limits
 
 
 def _applied(looked: Sequence[_Looked]) -> tuple[Gate, ...]:
-    return tuple(name for name in GATES if any(name not in each.unmeasured for each in looked))
+    """Those measured of at least one edit. That a pair cannot be looked at is never left out."""
+    return tuple(
+        name for name in GATES if name == "pair" or any(name not in each.unmeasured for each in looked)
+    )
 
 
 def _decided(

@@ -30,7 +30,7 @@ from pydantic import ValidationError
 
 from uncanny.errors import ImageError, UsageError
 from uncanny.eval.edits.columns import PRESERVED, check_suffix
-from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, load, read_masks
+from uncanny.eval.edits.data import EditFiles, EditSet, EditSource, check_sizes, load, read_masks, read_side
 from uncanny.eval.edits.result import (
     NOT_ASKED,
     EditMeasure,
@@ -42,7 +42,7 @@ from uncanny.eval.edits.result import (
 )
 from uncanny.eval.metrics import edits as metrics
 from uncanny.eval.metrics.edits import Mask, Pixels
-from uncanny.images import read_rgb, stored_size
+from uncanny.images import stored_size
 from uncanny.images.decode import PixelLimit
 from uncanny.parameters import check_callback, check_kind, check_parameters
 from uncanny.records.jsonl import append_whole, open_to_append
@@ -240,15 +240,9 @@ def measure_edit(
 def _figures(
     files: EditFiles, parameters: EditParameters, preserved: bool, perceptual: Perceptual
 ) -> dict[str, Any]:
-    original, changes = _read(files.original, "original")
-    edited, more = _read(files.edited, "edited")
-    if original.shape != edited.shape:
-        (height, width, _), (other_height, other_width, _) = original.shape, edited.shape
-        raise ImageError(
-            f"the original is of {width} × {height} pixels and the edited image of "
-            f"{other_width} × {other_height}; nothing is resized",
-            kind="unsupported",
-        )
+    original, changes = read_side(files.original, "original")
+    edited, more = read_side(files.edited, "edited")
+    check_sizes(original, edited)
     unmeasured: dict[str, str] = {}
     wrong = False
     mask, why = mask_of(files, original)
@@ -296,14 +290,6 @@ def _figures(
         "notes": tuple(notes),
         "status": "partial" if wrong or failed else "ok",
     }
-
-
-def _read(path: Path, side: str) -> tuple[Pixels, list[str]]:
-    try:
-        image, changes = read_rgb(path)
-    except ImageError as error:
-        raise ImageError(f"{side}: {error.message}", kind=error.kind, remedy=error.remedy) from error
-    return np.asarray(image), [f"{side} {change}" for change in changes]
 
 
 def mask_of(files: EditFiles, image: Pixels) -> tuple[Mask | None, str | None]:

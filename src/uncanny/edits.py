@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.data import EditPair as EditPair
     from uncanny.eval.edits.data import EditSet as EditSet
     from uncanny.eval.edits.data import load as load
-    from uncanny.eval.edits.gate import GatedEdit as GatedEdit
-    from uncanny.eval.edits.gate import GatedEdits as GatedEdits
-    from uncanny.eval.edits.gate import GateParameters as GateParameters
     from uncanny.eval.edits.gate import gate as gate
+    from uncanny.eval.edits.gate_result import GatedEdit as GatedEdit
+    from uncanny.eval.edits.gate_result import GatedEdits as GatedEdits
+    from uncanny.eval.edits.gate_result import GateParameters as GateParameters
     from uncanny.eval.edits.perceptual import open_perceptual as open_perceptual
     from uncanny.eval.edits.result import EditMeasure as EditMeasure
     from uncanny.eval.edits.result import EditParameters as EditParameters
@@ -50,7 +50,8 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "uncanny.eval.edits.data": "EditFiles EditPair EditSet load",
-        "uncanny.eval.edits.gate": "GateParameters GatedEdit GatedEdits gate",
+        "uncanny.eval.edits.gate": "gate",
+        "uncanny.eval.edits.gate_result": "GateParameters GatedEdit GatedEdits",
         "uncanny.eval.edits.perceptual": "open_perceptual",
         "uncanny.eval.edits.result": "EditMeasure EditParameters MeasuredEdits SetCutoffs",
         "uncanny.eval.edits.run.forecast": "WritingForecast perturb_forecast prompts_forecast",

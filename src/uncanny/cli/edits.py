@@ -216,6 +216,7 @@ class GateKeywords(TypedDict):
     clip_low: float
     clip_high: float
     directional: float
+    clip_score_low: float
     text_low: float
     text_high: float
     label_words: int
@@ -228,6 +229,7 @@ gate_parameter_options = together(
     _constant("clip-low", _PERCENT, 20, "CLIP similarity of the images: from this percentile,"),
     _constant("clip-high", _PERCENT, 80, "to this one."),
     _constant("directional", _PERCENT, 23, "Directional similarity: above this percentile."),
+    _constant("clip-score-low", _PERCENT, 5, "CLIPScore of the original's caption: from this percentile."),
     _constant("text-low", _PERCENT, 5, "Text similarity: from this percentile,"),
     _constant("text-high", _PERCENT, 95, "to this one."),
     _constant("label-words", Whole(0, 10**6), 5, "Words of an edited label at most."),
@@ -267,17 +269,18 @@ def gate_command(
 ) -> None:
     """Sort out which edits of PAIRS pass the quality gates; best a file of `edits measure`.
 
-    All-black edits, BRISQUE, CLIP similarity of the images, directional similarity, length and characters of
-    the edited label and caption, and their similarity to the original's. FILE has `passed` and `failed_gates`
-    for each edit. A gate that was measured of no edit is not applied; an edit that lacks one of the others is
-    undecided.
+    All-black edits, BRISQUE, CLIP similarity of the images, directional similarity, how well the caption
+    fits the original, length and characters of the edited label and caption, and their similarity to the
+    original's. FILE has `passed` and `failed_gates` for each edit. A gate that was measured of no edit is not
+    applied; an edit that lacks one of the others, or whose images cannot be compared, is undecided.
 
     Exit code 1 if there are undecided edits.
     """
     from uncanny.cli.session import RUN_CODES
     from uncanny.eval.edits.columns import check_suffix
     from uncanny.eval.edits.data import load
-    from uncanny.eval.edits.gate import GateParameters, gate
+    from uncanny.eval.edits.gate import gate
+    from uncanny.eval.edits.gate_result import GateParameters
 
     files = ScoreFiles(json_file, None, None, quiet)
     outputs = files.outputs(("edits", "passed", "gates"))

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 import uncanny
-from tests.eval.edits.made_pairs import known_cases, write_pairs
+from tests.eval.edits.made_pairs import bad_set, known_cases, save, squares, write_pairs
 from uncanny.edits import GateParameters, gate, measure
 from uncanny.errors import UsageError
 
@@ -103,6 +103,39 @@ def test_what_cannot_be_measured_is_neither_passed_nor_failed_and_counted(tmp_pa
     text = str(edits)
     assert "1 of 5 edits passed, 1 failed, 3 could not be decided" in text
     assert "Not applied, clip_similarity: no CLIP model is given" in text
+
+
+def test_a_pair_that_cannot_be_compared_is_undecided_whatever_its_words_are(tmp_path: Path) -> None:
+    """Also where no other gate looks at the images, and where it is so of every pair."""
+    bad_set(tmp_path)
+    save(tmp_path / "small.png", squares((10, 10, 40), side=100))
+    words = {"edited_label": "a dog"}
+    pairs = [
+        {"id": "good", "original": "one.png", "edited": "two.png", **words},
+        {"id": "sizes", "original": "one.png", "edited": "small.png", **words},
+        {"id": "no original", "original": "nowhere.png", "edited": "one.png", **words},
+        {"id": "torn original", "original": "torn.png", "edited": "one.png", **words},
+        {"id": "no edited", "original": "one.png", "edited": "nowhere.png", **words},
+        {"id": "sizes, bad words", "original": "one.png", "edited": "small.png", "edited_label": "a (dog)"},
+    ]
+    for listed in (pairs, pairs[1:]):
+        edits = gate(write_pairs(tmp_path / "e.jsonl", *listed), out=tmp_path / "g.jsonl")
+        passed = {each.id: each.passed for each in edits}
+        undecided = dict.fromkeys(("sizes", "no original", "torn original", "no edited"))
+        assert passed == {
+            **({"good": True} if listed is pairs else {}),
+            **undecided,
+            "sizes, bad words": False,
+        }
+        assert "256 × 256 pixels and the edited image of 100 × 100" in edits["sizes"].unmeasured["pair"]
+        assert edits["no original"].unmeasured["pair"].startswith("original: ")
+        assert edits["no edited"].unmeasured["pair"].startswith("edited: ")
+        content = edits.to_json()
+        assert content["undecided"] == 4
+        assert content["gates"]["pair"] == {"passed": len(listed) - 5, "failed": 0, "unmeasured": 5}
+        assert "nothing is resized (2)" in str(edits)
+        lines = [orjson.loads(line) for line in (tmp_path / "g.jsonl").read_bytes().splitlines()]
+        assert [line["passed"] for line in lines] == list(passed.values())
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.eval.edits.made_pairs import known_cases, save, squares, write_pairs
-from uncanny.edits import gate, measure, open_perceptual
+from uncanny.edits import GatedEdits, GateParameters, gate, measure, open_perceptual
 from uncanny.errors import UsageError
 
 torch = pytest.importorskip("torch")
@@ -152,6 +152,60 @@ def test_gates_by_clip_are_cosines_of_its_embeddings(clip: Path, tmp_path: Path)
             assert values["text_similarity"] == pytest.approx(float(cosine(before, after)), abs=1e-4)
             way = float(cosine(first - second, before - after))
             assert values["directional_similarity"] == pytest.approx(way, abs=1e-3)
+
+
+def test_how_well_captions_fit_their_originals_is_clipscore(clip: Path, tmp_path: Path) -> None:
+    """2.5 times the cosine of image and caption, 0 at least; the lowest five of a hundred fail."""
+    from PIL import Image
+
+    known_cases(tmp_path)
+    names = ("black", "one", "two", "corner")
+    pairs = [
+        {"id": f"{name} {word}", "original": f"{name}.png", "edited": "one.png", "caption": f"a {word}"}
+        for name in names
+        for word in WORDS
+    ]
+    without = {"id": "without", "original": "one.png", "edited": "two.png", "edited_caption": "a dog"}
+    edits = gate(write_pairs(tmp_path / "e.jsonl", *pairs, without), clip=clip)
+    model = transformers.CLIPModel.from_pretrained(clip).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(clip)
+    wanted = {}
+    with torch.no_grad():
+        for name in names:
+            picture = Image.open(tmp_path / f"{name}.png").convert("RGB")
+            small = np.asarray(picture.resize((32, 32), Image.Resampling.BICUBIC))
+            values = (torch.tensor(small).permute(2, 0, 1)[None].float() / 255 - 0.5) / 0.5
+            for word in WORDS:
+                tokens = tokenizer([f"a {word}"], return_tensors="pt")
+                cosine = model(input_ids=tokens["input_ids"], pixel_values=values)
+                logits = float(cosine.logits_per_image) / float(model.logit_scale.exp())
+                wanted[f"{name} {word}"] = 2.5 * max(logits, 0)
+    assert scores_of(edits) == pytest.approx(wanted, abs=1e-4)
+    assert any(wanted.values())
+    low = edits.limits["clip_score"].low
+    assert low == pytest.approx(np.percentile(list(wanted.values()), 5), abs=1e-4)
+    lower = gate(tmp_path / "e.jsonl", clip=clip, parameters=GateParameters(clip_score_low=95))
+    failed = {each.id for each in lower if "clip_score" in each.failed}
+    cutoff = lower.limits["clip_score"].low or 0
+    assert failed == {name for name, value in scores_of(lower).items() if value < cutoff}
+    assert failed
+    assert edits["without"].unmeasured["clip_score"] == "there is no caption of the original"
+    assert edits["without"].passed is None
+
+
+def scores_of(edits: GatedEdits) -> dict[str, float]:
+    return {each.id: each.values["clip_score"] for each in edits if "clip_score" in each.values}
+
+
+def test_of_a_pair_of_two_sizes_clip_compares_the_words_alone(clip: Path, tmp_path: Path) -> None:
+    known_cases(tmp_path)
+    save(tmp_path / "small.png", squares((0, 0, 20), side=100))
+    words = {"label": "dog", "edited_label": "cat", "caption": "a dog", "edited_caption": "a cat"}
+    pair = {"id": "e", "original": "one.png", "edited": "small.png", **words}
+    edit = gate(write_pairs(tmp_path / "e.jsonl", pair), clip=clip)["e"]
+    assert set(edit.values) == {"text_similarity"}
+    assert edit.unmeasured["clip_score"] == edit.unmeasured["pair"]
+    assert edit.passed is None
 
 
 def test_an_edit_that_changed_nothing_has_no_direction(clip: Path, tmp_path: Path) -> None:
