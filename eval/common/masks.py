@@ -1,8 +1,7 @@
 """Regions of images as pixels: masks from PNG, NumPy and COCO RLE; polygons, boxes and points drawn as masks.
 
 A mask is a bool array of shape (height, width); sizes are (width, height), as records and Pillow have them.
-Most regions are a small part of their image: a `Crop` is a mask without what is empty around it, and what is
-counted over many regions is counted on crops.
+What is drawn is a `Crop`, a mask without what is empty around it.
 
 Everything here is done with NumPy, SciPy and Pillow. COCO's run lengths are decoded by code of our own, as
 pycocotools takes run lengths that do not fit their image without a word and returns pixels from nowhere.
@@ -13,21 +12,19 @@ from __future__ import annotations
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.crops import EMPTY, Crop, Mask, Size, crop, solid_crop
 from uncanny.wording import shown
 
 if TYPE_CHECKING:
     from PIL import Image
 
-Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-# Width and height.
-Size = tuple[int, int]
 Point = tuple[float, float]
 
 # A file of a few bytes can declare any number of pixels.
@@ -40,77 +37,6 @@ _MOST_SOFT = 0.1
 _PIECE = 64
 _PAIRS_AT_ONCE = 1 << 20
 _MOST_PAIRS = 1 << 27
-
-
-class Crop(NamedTuple):
-    """The part of a mask that holds all of its pixels: `pixels[0, 0]` is row `y`, column `x` of the image.
-
-    An empty mask is a crop of no pixels. Coordinates are never negative.
-    """
-
-    x: int
-    y: int
-    pixels: Mask
-
-    @property
-    def area(self) -> int:
-        """How many pixels are set."""
-        return int(np.count_nonzero(self.pixels))
-
-    @property
-    def box(self) -> tuple[int, int, int, int]:
-        """x0, y0, x1, y1; x1 and y1 are the first column and row outside."""
-        height, width = self.pixels.shape
-        return self.x, self.y, self.x + width, self.y + height
-
-    def on(self, size: Size) -> Mask:
-        """The same as a mask of the whole image. Raises UsageError where it does not fit in."""
-        x0, y0, x1, y1 = self.box
-        if x1 > size[0] or y1 > size[1]:
-            raise UsageError(f"A region of {self.box} does not fit into {size[0]} × {size[1]} pixels")
-        mask = np.zeros((size[1], size[0]), dtype=np.bool_)
-        mask[y0:y1, x0:x1] = self.pixels
-        return mask
-
-
-EMPTY: Final = Crop(0, 0, np.zeros((0, 0), dtype=np.bool_))
-
-
-def crop(mask: Mask, x: int = 0, y: int = 0) -> Crop:
-    """What is set of `mask`, without empty rows and columns around it. `x`, `y` is where the mask begins."""
-    rows = np.flatnonzero(mask.any(axis=1))
-    if not len(rows):
-        return EMPTY
-    top, bottom = int(rows[0]), int(rows[-1]) + 1
-    columns = np.flatnonzero(mask[top:bottom].any(axis=0))
-    left, right = int(columns[0]), int(columns[-1]) + 1
-    return Crop(x + left, y + top, mask[top:bottom, left:right])
-
-
-def intersection_area(first: Crop, second: Crop) -> int:
-    """How many pixels both have."""
-    (ax0, ay0, ax1, ay1), (bx0, by0, bx1, by1) = first.box, second.box
-    x0, y0, x1, y1 = max(ax0, bx0), max(ay0, by0), min(ax1, bx1), min(ay1, by1)
-    if x0 >= x1 or y0 >= y1:
-        return 0
-    ours = first.pixels[y0 - ay0 : y1 - ay0, x0 - ax0 : x1 - ax0]
-    theirs = second.pixels[y0 - by0 : y1 - by0, x0 - bx0 : x1 - bx0]
-    return int(np.count_nonzero(ours & theirs))
-
-
-def union(crops: Sequence[Crop]) -> Crop:
-    """The pixels that any of them has; of none an empty crop."""
-    filled = [each for each in crops if each.pixels.size]
-    if len(filled) < 2:
-        return filled[0] if filled else EMPTY
-    boxes = np.array([each.box for each in filled])
-    x0, y0 = boxes[:, :2].min(axis=0).tolist()
-    x1, y1 = boxes[:, 2:].max(axis=0).tolist()
-    pixels = np.zeros((y1 - y0, x1 - x0), dtype=np.bool_)
-    for each in filled:
-        height, width = each.pixels.shape
-        pixels[each.y - y0 : each.y - y0 + height, each.x - x0 : each.x - x0 + width] |= each.pixels
-    return Crop(x0, y0, pixels)
 
 
 def read_mask(path: Path, size: Size | None = None) -> Mask:
@@ -188,8 +114,10 @@ def polygon_crop(points: Sequence[Point], size: Size) -> Crop:
     if box is None:
         return EMPTY
     x0, y0, x1, y1 = box
-    image = Image.new("1", (x1 - x0, y1 - y0))
     corners = np.floor(np.asarray(points, dtype=np.float64)) - (x0, y0)
+    if _is_upright(corners):
+        return solid_crop(x0, y0, x1, y1)
+    image = Image.new("1", (x1 - x0, y1 - y0))
     moved = list(map(tuple, corners.tolist()))
     draw = ImageDraw.Draw(image)
     if len(moved) == 1:
@@ -201,6 +129,17 @@ def polygon_crop(points: Sequence[Point], size: Size) -> Crop:
     return crop(np.asarray(image), x0, y0)
 
 
+def _is_upright(corners: Floats) -> bool:
+    """Whether four corners go around a box with sides along rows and columns, as rectangles are drawn."""
+    if len(corners) != 4:
+        return False
+    along, across = (np.roll(corners, -1, axis=0) == corners).T
+    first, second = slice(0, None, 2), slice(1, None, 2)
+    return bool(
+        (along[first].all() and across[second].all()) or (across[first].all() and along[second].all())
+    )
+
+
 def box_crop(box: Sequence[float], size: Size) -> Crop:
     """The pixels of a box; x1 and y1 are the first column and row outside. What lies outside is cut off.
 
@@ -210,17 +149,14 @@ def box_crop(box: Sequence[float], size: Size) -> Crop:
     _check_size(size, None, "its image")
     x0, y0 = (max(0, int(np.floor(value))) for value in box[:2])
     x1, y1 = (min(most, int(np.ceil(value))) for value, most in zip(box[2:], size, strict=True))
-    if x0 >= x1 or y0 >= y1:
-        return EMPTY
-    # One value seen everywhere: ten thousand boxes of a whole image take no memory.
-    return Crop(x0, y0, np.broadcast_to(np.True_, (y1 - y0, x1 - x0)))
+    return solid_crop(x0, y0, x1, y1)
 
 
 def point_crop(point: Point, size: Size) -> Crop:
     """The one pixel a point lies in; empty where that is outside."""
     x, y = (int(np.floor(value)) for value in point)
     inside = 0 <= x < size[0] and 0 <= y < size[1]
-    return Crop(x, y, np.ones((1, 1), dtype=np.bool_)) if inside else EMPTY
+    return solid_crop(x, y, x + 1, y + 1) if inside else EMPTY
 
 
 def crosses_itself(points: Sequence[Point]) -> bool | None:

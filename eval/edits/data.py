@@ -20,7 +20,8 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from uncanny.demo.scenes import SCENES, Scene, scenes
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
-from uncanny.eval.common.masks import Mask, Size, decode_rle, read_mask
+from uncanny.eval.common.crops import Mask, Size
+from uncanny.eval.common.masks import decode_rle, read_mask
 from uncanny.eval.common.pair_folders import images_by_name, names_outward, paired_files
 from uncanny.eval.common.problems import NonEmpty, by_line, of_validation, parse_records, repeated_ids
 from uncanny.eval.common.table_files import rows

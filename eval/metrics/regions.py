@@ -18,6 +18,7 @@ is true weighs as much as whoever is surest of it says, everything else 1.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, get_args
@@ -25,7 +26,8 @@ from typing import Final, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.eval.common.masks import Crop, Mask, component_crops, crop, intersection_area, union
+from uncanny.eval.common.crops import Crop, Mask, crop, intersection_area, intersection_areas, union
+from uncanny.eval.common.masks import component_crops
 from uncanny.eval.metrics.intervals import Bools, Floats
 
 RegionProtocol = Literal["paper", "release"]
@@ -35,6 +37,8 @@ TOLERANCE: Final = 0.5
 _WIDENED: Final = 5
 # Bytes of two masks that stay in a core's cache together.
 _BLOCK: Final = 1 << 17
+# Predicted and true regions that are compared at once.
+_PAIRS: Final = 1 << 21
 
 
 class PixelCounts(NamedTuple):
@@ -117,12 +121,16 @@ def region_counts(
 
 def _weights(whole: Crop, regions: Sequence[Crop], weights: Sequence[float]) -> Floats:
     weighed = np.zeros(whole.pixels.shape)
-    for region, weight in zip(regions, weights, strict=True):
+    # Those of one weight at once: annotators have few.
+    by_weight: defaultdict[float, list[Crop]] = defaultdict(list)
+    for each, weight in zip(regions, weights, strict=True):
+        by_weight[weight].append(each)
+    for weight in sorted(by_weight):
+        region = union(by_weight[weight])
         height, width = region.pixels.shape
-        part = weighed[
-            region.y - whole.y : region.y - whole.y + height, region.x - whole.x : region.x - whole.x + width
-        ]
-        np.maximum(part, weight, out=part, where=region.pixels)
+        rows = slice(region.y - whole.y, region.y - whole.y + height)
+        columns = slice(region.x - whole.x, region.x - whole.x + width)
+        weighed[rows, columns][region.pixels] = weight
     return weighed
 
 
@@ -155,8 +163,8 @@ def merged(regions: Sequence[Crop]) -> list[Crop]:
     # Room that is not in the picture may be at negative places: moved back below.
     parts = component_crops(Crop(0, 0, wide), 8)
     return [
-        Crop(whole.x + x - margin, whole.y + y - margin, kept)
-        for x, y, kept in (_trimmed(part, padded) for part in parts)
+        each._replace(x=whole.x + each.x - margin, y=whole.y + each.y - margin)
+        for each in (_trimmed(part, padded) for part in parts)
     ]
 
 
@@ -181,19 +189,23 @@ def instance_counts(
     """
     regions = list(true) if protocol == "paper" else merged(true)
     worth = np.ones(len(regions)) if weights is None else _worth(regions, true, weights, protocol)
-    areas = np.array([region.area for region in predicted], dtype=np.float64)
-    common = np.array(
-        [[intersection_area(ours, theirs) for theirs in regions] for ours in predicted], dtype=np.float64
-    ).reshape(len(predicted), len(regions))
-    with np.errstate(invalid="ignore"):
-        shares = common / areas[:, None]
-    indicates: Bools = shares >= t if protocol == "paper" else shares > t
-    right = indicates.any(axis=1)
-    found = float(worth[indicates.any(axis=0)].sum())
+    right = np.zeros(len(predicted), dtype=np.bool_)
+    found_regions = np.zeros(len(regions), dtype=np.bool_)
+    valued = 0.0
+    step = max(1, _PAIRS // max(1, len(regions)))
+    for start in range(0, len(predicted), step):
+        some = predicted[start : start + step]
+        areas = np.array([region.area for region in some], dtype=np.float64)
+        with np.errstate(invalid="ignore"):
+            shares = intersection_areas(some, regions) / areas[:, None]
+        indicates: Bools = shares >= t if protocol == "paper" else shares > t
+        right[start : start + step] = are_right = indicates.any(axis=1)
+        found_regions |= indicates.any(axis=0)
+        valued += float(np.where(indicates, worth, 0.0).max(axis=1, initial=0.0)[are_right].sum())
+    found = float(worth[found_regions].sum())
     wrong = int(np.count_nonzero(~right))
     if protocol == "release":
         return InstanceCounts(found, found + wrong, found, float(worth.sum()))
-    valued = float(np.where(indicates, worth, 0.0).max(axis=1, initial=0.0)[right].sum())
     return InstanceCounts(valued, valued + wrong, found, float(worth.sum()))
 
 
@@ -202,13 +214,13 @@ def _worth(
 ) -> Floats:
     if protocol == "paper":
         return np.asarray(weights, dtype=np.float64)
-    return np.array(
-        [
-            max(weight for part, weight in zip(true, weights, strict=True) if intersection_area(region, part))
-            for region in regions
-        ],
-        dtype=np.float64,
-    )
+    worth = np.zeros(len(regions))
+    step = max(1, _PAIRS // max(1, len(regions)))
+    for start in range(0, len(true), step):
+        common = intersection_areas(true[start : start + step], regions) > 0
+        some = np.asarray(weights[start : start + step], dtype=np.float64)
+        np.maximum(worth, np.where(common, some[:, None], 0.0).max(axis=0, initial=0.0), out=worth)
+    return worth
 
 
 def overlap(both: Floats, predicted: Floats, true: Floats) -> Overlap:

@@ -15,13 +15,10 @@ import numpy as np
 
 from uncanny.errors import Problem, UncannyError, UsageError
 from uncanny.eval.artifacts.data.records import ArtifactImage, Region, RunLengths
+from uncanny.eval.common.crops import Crop, Mask, Size, crop
 from uncanny.eval.common.masks import (
-    Crop,
-    Mask,
-    Size,
     box_crop,
     component_crops,
-    crop,
     crosses_itself,
     decode_rle,
     has_shades,

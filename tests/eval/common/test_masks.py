@@ -18,22 +18,18 @@ from shapely.geometry import LinearRing
 from skimage.measure import label
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.crops import EMPTY, Mask, crop, intersection_area, union
 from uncanny.eval.common.masks import (
-    EMPTY,
-    Mask,
     box_crop,
     component_crops,
     components,
-    crop,
     crosses_itself,
     decode_rle,
     encode_rle,
-    intersection_area,
     point_crop,
     polygon_crop,
     read_heat_map,
     read_mask,
-    union,
 )
 
 MASKS = arrays(np.bool_, array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=24))

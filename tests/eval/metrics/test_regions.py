@@ -16,7 +16,8 @@ from pycocotools import mask as coco
 from sklearn.metrics import balanced_accuracy_score, f1_score, jaccard_score, precision_score, recall_score
 from torchmetrics.classification import BinaryF1Score, BinaryJaccardIndex
 
-from uncanny.eval.common.masks import Crop, Mask, box_crop, component_crops, crop, polygon_crop, union
+from uncanny.eval.common.crops import Crop, Mask, crop, union
+from uncanny.eval.common.masks import box_crop, component_crops, polygon_crop
 from uncanny.eval.common.published import published
 from uncanny.eval.metrics.regions import (
     REGION_PROTOCOLS,
