@@ -29,11 +29,13 @@ def test_measure_writes_records_figures_and_page(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     assert "post_edit_ratio" in done.stdout
     assert "Failed: missing" in done.stdout
-    assert (tmp_path / "edits.html").is_file()
+    page = (tmp_path / "m.html").read_text()
     assert len(out.read_bytes().splitlines()) == 12
     assert orjson.loads(figures.read_bytes())["statuses"]["failed"] == 5
     done = run("measure", tmp_path / "edits.jsonl", "--cutoffs", figures, "-o", tmp_path / "n.csv")
     assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "n.html").is_file()
+    assert (tmp_path / "m.html").read_text() == page, "each output has a page of its own"
 
 
 def test_its_own_output_is_written_again(tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ import shutil
 from pathlib import Path
 
 import click
+import orjson
 import pytest
 
 from tests.bundled_runs import BundledRuns
 from tests.cli.complaints import one_line
 from tests.eval.audit.annotation_sets import record, written
+from tests.eval.edits.made_pairs import known_cases
 from tests.runs.e2e import uncanny_here
 from uncanny.cli.annotate import report_command
 from uncanny.eval.common.pictures import PICTURES
@@ -123,3 +125,35 @@ def test_the_words_for_pictures_are_those_of_the_functions() -> None:
     (option,) = (each for each in report_command.params if each.name == "pictures")
     assert isinstance(option.type, click.Choice)
     assert tuple(option.type.choices) == PICTURES
+
+
+def test_quiet_commands_write_their_pages_over_old_ones(tmp_path: Path) -> None:
+    """`-q` is about the terminal: an old page beside new figures would pass for theirs."""
+    known_cases(tmp_path)
+    edits, predictions = tmp_path / "m.jsonl", tmp_path / "p.jsonl"
+    rows = [
+        {"image": f"{name}.png", "score": 0.9, "regions": []} for name in ("one", "two", "corner", "black")
+    ]
+    predictions.write_bytes(
+        b"".join(orjson.dumps({**row, "width": 256, "height": 256}) + b"\n" for row in rows)
+    )
+    commands = {
+        "m.html": ("edits", "measure", tmp_path / "edits.jsonl", "-o", edits),
+        "stress.html": ("edits", "stress", predictions, "--meta", edits, "--resamples", 9),
+        "artifacts.html": ("artifacts", "score", predictions, "--truth", predictions, "--resamples", 9),
+    }
+    for name, command in commands.items():
+        page = tmp_path / name
+        old = '<meta name="generator" content="uncanny 0">'
+        page.write_text(old)
+        done = uncanny_here(*command, "-q")
+        assert (done.code, done.out, done.err) == (0, "", ""), command
+        assert len(page.read_text()) > 1000, command
+        page.write_text(old)
+        done = uncanny_here(*command, "--no-report")
+        assert (done.code, done.err) == (0, "")
+        assert done.out.endswith(f"No report; {page} is that of an earlier call.\n")
+        assert page.read_text() == old
+        page.unlink()
+        assert "No report" not in uncanny_here(*command, "--no-report").out
+        assert not page.exists()

@@ -125,7 +125,7 @@ parameter_options = together(
 @click.option("--threads", type=Whole(1, 1024), help="Edits measured at once. [default: the cores there are]")
 @parameter_options
 @json_file_option
-@page_option("edits.html beside -o")
+@page_option("beside -o, with the suffix .html")
 @no_page_option
 @pictures_option
 @force_option
@@ -170,7 +170,7 @@ def measure_command(
     from uncanny.eval.edits.score import measure
 
     files = ScoreFiles.chosen(
-        (out.parent if out else Path()) / PAGE,
+        (out or Path(PAGE)).with_suffix(".html"),
         json_file=json_file,
         report=report,
         no_report=no_report or (out is None and report is None),

@@ -117,6 +117,7 @@ class StressKeywords(TypedDict):
 @no_page_option
 @pictures_option
 @force_option
+@quiet_option
 @resamples_option("Bootstrap resamples over images.")
 @seed_option
 def stress_command(
@@ -128,6 +129,7 @@ def stress_command(
     no_report: bool,
     pictures: PicturesMode,
     force: bool,
+    quiet: bool,
     **options: Unpack[StressKeywords],
 ) -> None:
     """Say where a detector is blind: recall of edits by size, source, method, model and what became what.
@@ -158,6 +160,7 @@ def stress_command(
         csv_file=csv_file,
         report=report,
         no_report=no_report,
+        quiet=quiet,
     )
     check_outputs(files.outputs(KEYS, COLUMNS), [*paths.values(), *tables], force=force)
     scores = stress(paths, meta=tables, **options)

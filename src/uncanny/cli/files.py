@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
@@ -131,13 +131,15 @@ def rows_jsonl(path: Path, keys: Iterable[str]) -> Output:
 class ScoreFiles:
     """Where a command that scores writes JSON, table and page; `-` is standard output, None is nowhere.
 
-    `quiet` prints nothing about it.
+    `quiet` prints nothing about it. `left` is where a page of an earlier call may lie that this one does not
+    write over.
     """
 
     json: Path | None
     csv: Path | None
     page: Path | None
     quiet: bool = False
+    left: Path | None = None
 
     @classmethod
     def chosen(
@@ -152,13 +154,14 @@ class ScoreFiles:
     ) -> ScoreFiles:
         """From the options of a command. Raises UsageError.
 
-        Whoever pipes scores on, or wants to hear nothing, gets a page only where one is named.
+        Whoever pipes scores on gets a page only where one is named; `quiet` is about the terminal alone.
         """
         if json_file == csv_file == STANDARD_OUTPUT:
             raise UsageError("--json and --csv cannot both go to standard output")
-        files = cls(json_file, csv_file, None, quiet)
-        wanted = not no_report and (report is not None or files.printed)
-        return replace(files, page=(report or default_page) if wanted else None)
+        wanted = not no_report and (report is not None or STANDARD_OUTPUT not in (json_file, csv_file))
+        if not wanted:
+            return cls(json_file, csv_file, None, quiet, left=default_page)
+        return cls(json_file, csv_file, report or default_page, quiet)
 
     @property
     def printed(self) -> bool:
@@ -203,6 +206,8 @@ class ScoreFiles:
             report(self.page)
             if self.printed:
                 say(harmless(f"Report   {self.page}"))
+        elif self.printed and self.left is not None and self.left.is_file() and _is_ours(page(self.left)):
+            say(harmless(f"No report; {self.left} is that of an earlier call."))
 
 
 def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: bool) -> None:
