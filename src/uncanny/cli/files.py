@@ -19,7 +19,7 @@ from pathlib import Path
 
 import orjson
 
-from uncanny.cli.terminal import harmless, say, say_json
+from uncanny.cli.terminal import complain, harmless, say, say_json
 from uncanny.errors import UncannyError, UsageError
 
 STANDARD_OUTPUT = Path("-")
@@ -207,7 +207,7 @@ class ScoreFiles:
             if self.printed:
                 say(harmless(f"Report   {self.page}"))
         elif self.printed and self.left is not None and self.left.is_file() and _is_ours(page(self.left)):
-            say(harmless(f"No report; {self.left} is that of an earlier call."))
+            complain(harmless(f"No report written; {self.left} is that of an earlier call."))
 
 
 def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: bool) -> None:
