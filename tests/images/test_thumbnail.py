@@ -53,3 +53,21 @@ def test_none_when_unreadable(tmp_path: Path) -> None:
     assert thumbnail(path) is None
     Image.new("L", (100, 100)).save(path)
     assert thumbnail(path, policy=PixelPolicy(max_pixels=9_999)) is None
+
+
+def test_what_is_remembered_is_that_of_the_same_file_size_and_limits(
+    tmp_path: Path, odd_files: ModuleType
+) -> None:
+    path, copy = tmp_path / "a.png", tmp_path / "b.png"
+    odd_files.picture(100, 80).save(path)
+    copy.write_bytes(path.read_bytes())
+    first = thumbnail(path, 50)
+    assert thumbnail(copy, 50) == first
+    assert opened(thumbnail(path, 40)).size == (40, 32)
+    assert thumbnail(path, 50, quality=20) != first
+    assert thumbnail(path, 50, PixelPolicy(max_pixels=7_999)) is None
+    assert thumbnail(path, 50, sha256="0" * 64) is None
+    odd_files.picture(80, 100).save(path)
+    assert opened(thumbnail(path, 50)).size == (40, 50)
+    path.unlink()
+    assert thumbnail(path, 50) is None

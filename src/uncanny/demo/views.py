@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from threading import Lock
 from typing import Literal, assert_never
 
 from uncanny.demo.mistakes import Mistake, mistakes_in
@@ -185,16 +186,29 @@ def known_view(sha256: str) -> View | None:
 def overlay_view(sha256: str) -> View | None:
     """The view of the bundled scene whose picture with the boxes of Q3 has this digest; None for any other.
 
-    The first call draws the boxes of every scene, which takes about a second.
+    Scenes are drawn as they are needed: for any other picture all of them, which takes about a second, once.
     """
-    scene = _overlays().get(sha256.lower())
-    return None if scene is None else _views()[scene]
+    digest = sha256.lower()
+    while digest not in _DRAWN:
+        with _DRAWING:
+            if digest in _DRAWN:
+                break
+            scene = next(_undrawn(), None)
+            if scene is None:
+                return None
+            drawn = draw_boxes(scene.image_path, scene.mcq.q3.boxes)
+            _DRAWN[hashlib.sha256(drawn).hexdigest()] = scene.id
+    return _views()[_DRAWN[digest]]
+
+
+# The scenes by the digests of the pictures drawn so far.
+_DRAWN: dict[str, str] = {}
+_DRAWING = Lock()
 
 
 @cache
-def _overlays() -> dict[str, str]:
-    overlays = ((scene.id, draw_boxes(scene.image_path, scene.mcq.q3.boxes)) for scene in scenes())
-    return {hashlib.sha256(data).hexdigest(): scene for scene, data in overlays}
+def _undrawn() -> Iterator[Scene]:
+    return iter(scenes())
 
 
 @cache

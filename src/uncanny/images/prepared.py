@@ -6,9 +6,11 @@ What is sent is the file's own bytes wherever the provider takes them; every cha
 from __future__ import annotations
 
 import hashlib
+from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
+from threading import Lock
 
 from PIL import Image
 
@@ -142,8 +144,33 @@ def thumbnail(
     sha256: str | None = None,
     quality: int = 80,
 ) -> bytes | None:
-    """`shrunk` as WebP; None when unreadable. Lossy, `quality` 1–100: for people, not for models."""
-    image = shrunk(path, side, policy, sha256=sha256)
+    """`shrunk` as WebP; None when unreadable. Lossy, `quality` 1–100: for people, not for models.
+
+    The latest ones are remembered by the digest of the file: pages of several runs show the same pictures.
+    """
+    policy = policy or PixelPolicy()
+    data = _file(path, policy, sha256)
+    if data is None:
+        return None
+    key = (sha256 or hashlib.sha256(data).hexdigest(), side, quality, policy)
+    encoded = _THUMBNAILS.get(key)
+    if encoded is None:
+        encoded = _webp(_shrunk(data, side, policy), quality)
+        if encoded is not None and len(encoded) <= _REMEMBERED_BYTES:
+            with _REMEMBERING:
+                _THUMBNAILS[key] = encoded
+                while len(_THUMBNAILS) > _REMEMBERED:
+                    _THUMBNAILS.popitem(last=False)
+    return encoded
+
+
+# At most 256 × 128 KiB = 32 MiB: those of a page of about a hundred pictures, in both sizes.
+_REMEMBERED, _REMEMBERED_BYTES = 256, 128 * 1024
+_THUMBNAILS: OrderedDict[tuple[str, int, int, PixelPolicy], bytes] = OrderedDict()
+_REMEMBERING = Lock()
+
+
+def _webp(image: Image.Image | None, quality: int) -> bytes | None:
     if image is None:
         return None
     try:
@@ -164,16 +191,26 @@ def shrunk(
     Of `policy` only the limits on size count. With `sha256` it is None for a file of other bytes, too.
     """
     policy = policy or PixelPolicy()
+    data = _file(path, policy, sha256)
+    return None if data is None else _shrunk(data, side, policy)
+
+
+def _file(path: Path, policy: PixelPolicy, sha256: str | None) -> bytes | None:
     try:
         data = read_image_file(path, policy.max_file_bytes)
-        if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
-            return None
+    except Exception:  # a report goes without this picture, whatever is wrong with it
+        return None
+    return data if sha256 is None or hashlib.sha256(data).hexdigest() == sha256 else None
+
+
+def _shrunk(data: bytes, side: int, policy: PixelPolicy) -> Image.Image | None:
+    try:
         header = read_header(data, policy.max_pixels)
         with PIXELS.hold(header.pixels):
             image, _, _ = plain(decode(data, header, draft=side))
             image.thumbnail((side, side), Image.Resampling.LANCZOS)
         image.info = {}
-    except Exception:  # a report goes without this picture, whatever is wrong with it
+    except Exception:  # as above
         return None
     return image
 
