@@ -48,11 +48,12 @@ class LocatedArtifacts(ArtifactRecord):
 
     Regions are boxes in pixels of the image file, with what is wrong there in the model's words; `regions` is
     None where nothing is known of any category. `unmeasured` are the categories of which nothing is known:
-    those that were not asked about, and those whose answer could not be had, which `errors` say. Of any other
-    category without a region none was found. `score` is how likely the image is generated, 0–1, and `source`
-    what that makes of it, from 0.5 on; both None unless it was asked. A further key `boxes` counts those that
-    were given, and those among them that could not be one. Of a file that could not be read `sha256`, `width`
-    and `height` are None.
+    those that were not asked about, and those whose answer could not be had, which `errors` say. `incomplete`
+    are those whose answer never became whole: of them `regions` has what was valid in the best one. Of any
+    other category without a region none was found. `score` is how likely the image is generated, 0–1, and
+    `source` what that makes of it, from 0.5 on; both None unless it was asked. A further key `boxes` counts
+    those that were given, and those among them that could not be one. Of a file that could not be read
+    `sha256`, `width` and `height` are None.
     """
 
     model: str
@@ -296,6 +297,14 @@ class ArtifactsTask(ImageTask[LocatedArtifacts]):
             score=score,
             regions=tuple(_regions(answers)) if answered else None,
             unmeasured=tuple(each for each in ARTIFACT_CATEGORIES if each not in answered),
+            incomplete=tuple(
+                each
+                for each in ARTIFACT_CATEGORIES
+                if any(
+                    each in answer.categories and answer.failure is not None and answer.located is not None
+                    for answer in answers
+                )
+            ),
             errors=tuple(failures),
             usage=usage(context.scope.calls),
             **({"boxes": boxes.as_recorded()} if boxes.given else {}),

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
+import uncanny as package
 from tests.runs.e2e import (
     Run,
     Server,
@@ -191,6 +192,36 @@ def test_a_server_that_always_fails_leaves_nothing_known(tmp_path: Path, run: Ru
         assert (record.status, record.regions, record.unmeasured) == ("failed", None, ARTIFACT_CATEGORIES)
         assert [error.object for error in record.errors] == [*ARTIFACT_CATEGORIES]
     assert "ArtifactLocator 1:" in done.out
+
+
+class Careless:
+    """Answers about physics with a box that cannot be one, whatever it is asked again."""
+
+    capabilities = package.Capabilities()
+
+    def __init__(self, model: str) -> None:
+        self.name = f"careless/{model}"
+
+    async def generate(self, request: package.ModelRequest) -> package.ModelResponse:
+        good, bad = '{"note": "floats", "bbox_2d": [0, 0, 500, 900]}', '{"note": "falls", "bbox_2d": []}'
+        entries = f"{good}, {bad}" if request.subject == "physics" else good
+        return package.ModelResponse(f'{{"answer": {{"artifacts": [{entries}]}}}}')
+
+
+def test_a_partial_record_names_the_category_that_has_no_whole_answer(tmp_path: Path, run: Run) -> None:
+    package.register_provider("careless", Careless, replace=True)
+    images = pictures(tmp_path / "in", 1)
+    done = uncanny_here("artifacts", "run", images, "-m", "careless/x", "-o", run.path)
+    assert done.code == 1
+    (record,) = located(run)
+    assert (record.status, record.incomplete, record.unmeasured) == ("partial", ("physics",), ())
+    assert [error.object for error in record.errors] == ["physics"]
+    assert [region.category for region in record.regions or ()] == [*ARTIFACT_CATEGORIES]
+    assert "p00.png (physics)  ArtifactLocator 1:" in done.out
+    truth = tmp_path / "truth.jsonl"
+    truth.write_bytes(orjson.dumps({"image": record.image, "source": "generated", "regions": []}) + b"\n")
+    scores = uncanny_here("artifacts", "score", run.path, "--truth", truth, "--json", "-").json()
+    assert scores["left_out"]["unmeasured"] == {"physics": [record.image]}
 
 
 def test_odd_files_and_copies(tmp_path: Path, run: Run) -> None:

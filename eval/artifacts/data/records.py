@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 from uncanny.answers.artifacts import CATEGORY_SPELLINGS
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import (
+    ARTIFACT_CATEGORIES,
     ArtifactCategory,
     Kind,
     Record,
@@ -136,8 +137,9 @@ class ArtifactRecord(Record):
     `source` is what the image is, or is taken for; `score` how likely it is generated, 0–1. `regions` is None
     where nobody looked for artifacts, as in a detector's verdicts, and empty where none were found.
     `generator` is the model that made the image. `unmeasured` are categories that were asked about without an
-    answer: the image is in none of their figures. Every further key is kept; numbers among them can be binned
-    by. Records of a run have its keys besides.
+    answer, `incomplete` those whose answer was not whole, of which `regions` has what was valid: the image is
+    in none of the figures of either. Every further key is kept; numbers among them can be binned by. Records
+    of a run have its keys besides.
     """
 
     image: NonEmpty
@@ -150,7 +152,13 @@ class ArtifactRecord(Record):
     status: Status = "ok"
     regions: tuple[Region, ...] | None = None
     unmeasured: tuple[Category, ...] = ()
+    incomplete: tuple[Category, ...] = ()
     errors: tuple[StepError, ...] = ()
+
+    @property
+    def lacking(self) -> tuple[ArtifactCategory, ...]:
+        """The categories of which not all is known."""
+        return tuple(each for each in ARTIFACT_CATEGORIES if each in {*self.unmeasured, *self.incomplete})
 
     @property
     def size(self) -> tuple[int, int] | None:

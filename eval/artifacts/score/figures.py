@@ -119,12 +119,13 @@ class _Columns:
                 groups += [known, known & (judged == source)]
         self.judged: Bools = np.stack(groups, axis=1)
         images = len(tally.rows)
-        self.parts = (counts[0].size if images else len(SCOPES) * COUNTS, len(SCOPES) * len(PIXEL))
+        # Said and not left to NumPy, which cannot tell of no image.
+        self.parts = (len(SCOPES) * COUNTS, len(SCOPES) * len(PIXEL))
         self.table: Floats = np.concatenate(
             [
-                counts.reshape(images, -1),
-                np.nan_to_num(self.per_image).reshape(images, -1),
-                is_some.reshape(images, -1),
+                counts.reshape(images, self.parts[0]),
+                np.nan_to_num(self.per_image).reshape(images, self.parts[1]),
+                is_some.reshape(images, self.parts[1]),
                 self.judged,
             ],
             axis=1,
@@ -262,17 +263,17 @@ def _examples(tally: Tally) -> tuple[Example, ...]:
         assert size is not None
         regions = dict(zip(_REGION_NAMES, counts[row, REGIONS].tolist(), strict=True))
         true, predicted = tally.rows[row]
-        true = _of_asked(true, predicted.record.unmeasured)
+        true, predicted = (_without(each, predicted.record.lacking) for each in (true, predicted))
         examples.append(Example(true, predicted, size, float(fit[row]), regions))
     return tuple(examples)
 
 
-def _of_asked(true: ArtifactImage, unmeasured: Collection[str]) -> ArtifactImage:
-    """Without the regions that nobody looked for, which would look missed."""
-    if not unmeasured or not true.regions:
-        return true
-    kept = tuple(region for region in true.regions if region.category not in unmeasured)
-    return replace(true, record=true.record.model_copy(update={"regions": kept}))
+def _without(image: ArtifactImage, lacking: Collection[str]) -> ArtifactImage:
+    """Without the regions that nobody looked for, or not to the end: they would look missed, or wrong."""
+    if not lacking or not image.regions:
+        return image
+    kept = tuple(region for region in image.regions if region.category not in lacking)
+    return replace(image, record=image.record.model_copy(update={"regions": kept}))
 
 
 def _image_rows(tally: Tally, true: NDArray[np.str_], judged: NDArray[np.str_]) -> list[Mapping[str, object]]:

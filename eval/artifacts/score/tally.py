@@ -163,7 +163,7 @@ def _count_image(
 def _is_located(predicted: ArtifactImage) -> bool:
     """Whether the prediction says where artifacts are: a partial one only where it says what it lacks."""
     record = predicted.record
-    return record.regions is not None and (record.status == "ok" or bool(record.unmeasured))
+    return record.regions is not None and (record.status == "ok" or bool(record.lacking))
 
 
 def _true_regions(
@@ -188,7 +188,7 @@ def _count_pair(
     predicted: Sequence[DrawnRegion],
     settings: Settings,
 ) -> None:
-    lacking = set(tally.rows[row][1].record.unmeasured)
+    lacking = tally.rows[row][1].record.lacking
     for category in lacking:
         tally.unmeasured.setdefault(category, []).append(tally.rows[row][0].image)
     named = tally.has_categories and _say_categories(predicted) and _say_categories(true)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from uncanny.answers.boxes import BoxFormatName
     from uncanny.cli.several import Scores
     from uncanny.eval.artifacts.forecast import ArtifactsForecast
-    from uncanny.eval.artifacts.run import ArtifactsOptions, ArtifactsRun
+    from uncanny.eval.artifacts.run import ArtifactsOptions, ArtifactsRun, LocatedArtifacts
     from uncanny.eval.artifacts.score.tally import OnImage
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.runs.config import AskOptions
@@ -173,7 +173,7 @@ class ArtifactsSummary:
         regions = self.run.regions()
         by_category = ", ".join(f"{number:,} {category}" for category, number in regions.items() if number)
         failures = [
-            failure_line(record, place_of(record, self.run, self.root))
+            failure_line(record, place_of(record, self.run, self.root) + _named(record))
             for record in self.run.artifacts
             if record.status != "ok"
         ]
@@ -190,6 +190,13 @@ class ArtifactsSummary:
                 f"Score    uncanny artifacts score {self.run.path} --truth {self.truth}",
             ]
         )
+
+
+def _named(record: LocatedArtifacts) -> str:
+    """The categories that have no whole answer, unless they are all that there are."""
+    failed = {error.object for error in record.errors} | {*record.incomplete}
+    names = [category for category in CATEGORIES if category in failed]
+    return f" ({', '.join(names)})" if 0 < len(names) < len(CATEGORIES) else ""
 
 
 def regions_of_runs(runs: Mapping[str, ArtifactsRun]) -> Scores:

@@ -162,6 +162,27 @@ def test_what_failed_is_in_no_figure() -> None:
     assert score.left_out.unmeasured == {"color": ("c.png",)}
 
 
+def test_where_all_predictions_failed_there_are_no_figures() -> None:
+    true = [image("a.png", polygon(), source="generated")]
+    for resamples in (0, 20):
+        score = uncanny.artifacts.score(
+            [image("a.png", status="failed")], truth=true, resamples=resamples, published=True
+        )["predictions"]
+        assert score.has_failures
+        assert values(score.agnostic.pixel) == [None] * 4
+        assert score.left_out.unfinished == ("a.png",)
+
+
+def test_of_an_answer_that_is_not_whole_the_other_categories_count() -> None:
+    true = [image("a.png", polygon(), box("color"), source="generated")]
+    predicted = [image("a.png", polygon(), box("color"), status="partial", incomplete=["color"])]
+    score = scored(predicted, true)
+    assert (score.scopes["semantics"].images, score.scopes["semantics"].pixel["iou"].value) == (1, 1)
+    assert score.scopes["color"].images == score.scopes["agnostic"].images == 0
+    assert score.left_out.unmeasured == {"color": ("a.png",)}
+    assert score.left_out.unfinished == ("a.png",)
+
+
 def test_images_that_only_one_side_has_are_listed() -> None:
     true = [image("a.png", polygon()), image("b.png", polygon())]
     score = scored([image("x/a.png", polygon()), image("z.png", polygon())], true)
