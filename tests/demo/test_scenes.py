@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -33,6 +34,16 @@ def test_truth_fits_the_file(scene: Scene) -> None:
     with Image.open(scene.image_path) as image:
         image.load()
         assert image.size == (scene.width, scene.height)
+
+
+@WITH_ANOMALY
+def test_truth_says_what_each_anomaly_is_as_its_source_does(scene: Scene) -> None:
+    """In the file, and in what the file is made from."""
+    truth = json.loads((DATA / "truth" / f"{scene.id}.json").read_text(encoding="utf-8"))
+    text = json.loads((SOURCES / "texts" / f"{scene.id[:3]}.json").read_text(encoding="utf-8"))
+    categories = [anomaly.category for anomaly in scene.anomalies]
+    assert [each["category"] for each in truth["anomalies"]] == categories
+    assert [each["category"] for each in text["anomalies"]] == categories
 
 
 @EVERY

@@ -30,29 +30,6 @@ Role = Literal["anomalous", "clean"]
 Split = Literal["art_dg", "art_pg", "ref_real", "ref_pg"]
 ArtifactType = Literal["count", "topology", "local_render", "anatomy", "plausibility", "other"]
 
-# What each anomaly is among the artifacts of X-AIGD, by its name. None is one of textures, edges or colour.
-_CATEGORIES: Final[dict[str, ArtifactCategory]] = {
-    "Raised hand has six fingers": "semantics",
-    "Waiter has three arms": "semantics",
-    "Sign spells nonsense": "symbols",
-    "Dog stands on five legs": "semantics",
-    "Front wheel is not joined to the bicycle": "semantics",
-    "Reflection of the swan faces the wrong way": "physics",
-    "Tilted book leans on nothing": "physics",
-    "Calendar has a date twice": "commonsense",
-    "House has another gable in the water": "physics",
-    "Painting grows with distance": "physics",
-    "Pier of the viaduct ends in the air": "semantics",
-    "Teacup floats above its saucer": "physics",
-    "Mirror shows a candlestick in place of the vase": "physics",
-    "Shadow of the egg cup points towards the light": "physics",
-    "Table stands level with one leg missing": "semantics",
-    "Lamp hangs from nothing": "physics",
-    "Spoon passes through the wall of the glass": "physics",
-    "Wrong numerals on the clock": "commonsense",
-    "Pawn casts no shadow": "physics",
-}
-
 PARTNER_SPLIT: dict[Split, Split] = {"art_dg": "ref_real", "art_pg": "ref_pg"}
 
 
@@ -72,7 +49,8 @@ class AnomalyTruth(_Truth):
     """A deliberate anomaly. `severity` runs from 0, completely unreal, to 100, fully realistic.
 
     `kind` is `attribute` when one object is wrong in itself and `relation` when it is wrong with respect to
-    others. Where something is missing, the mask is where it ought to be.
+    others, `category` what it is among the artifacts of X-AIGD: none is one of textures, edges or colour.
+    Where something is missing, the mask is where it ought to be.
     """
 
     name: Name
@@ -83,16 +61,12 @@ class AnomalyTruth(_Truth):
     box: Box
     mask: str
     kind: Literal["attribute", "relation"]
+    category: ArtifactCategory
 
     @property
     def mask_path(self) -> Path:
         """The 1-bit PNG of the picture's size; white is the anomaly."""
         return DATA / self.mask
-
-    @property
-    def category(self) -> ArtifactCategory:
-        """What it is among the artifacts of X-AIGD."""
-        return _CATEGORIES[self.name]
 
     def quadruple(self) -> Anomaly:
         """The record an annotation of this picture ought to hold."""

@@ -19,6 +19,7 @@ from uncanny.demo.scenes import Scene, scenes
 from uncanny.demo.server.app import FakeServerOptions, running
 from uncanny.images.overlay import draw_boxes
 from uncanny.models.base import AnswerSchema, Message, ModelRequest, Sampling, SentImage
+from uncanny.models.tokens import image_tokens, text_tokens
 from uncanny.prompts import prompt_set
 
 SCENES = scenes()
@@ -126,3 +127,22 @@ async def test_multiple_choice_over_http(text: str, picture: str) -> None:
 async def test_the_server_knows_a_scene_with_its_boxes() -> None:
     async with running(FakeServerOptions()) as url, httpx.AsyncClient(base_url=url) as client:
         assert await openai_answer(client, MCQ["q3"].fill(), pictures()["drawn"]) == "A"
+
+
+@pytest.mark.parametrize("model", ["gpt-5.4", "gpt-4o", "o4-mini", "qwen2.5-vl-7b", "made-up"])
+async def test_an_image_counts_as_many_tokens_as_it_does_for_the_model(url: str, model: str) -> None:
+    """As the package's estimates count it; of a name that they do not know, as for GPT-4o."""
+    text = "What is this?"
+    image = BytesIO()
+    Image.new("RGB", (1200, 900)).save(image, "PNG")
+    data = base64.b64encode(image.getvalue()).decode()
+    parts = [
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+        {"type": "text", "text": text},
+    ]
+    body = {"model": model, "messages": [{"role": "user", "content": parts}]}
+    async with httpx.AsyncClient() as client:
+        reply = await client.post(f"{url}/v1/chat/completions", json=body)
+    expected = image_tokens(f"openai/{model}", 1200, 900) or image_tokens("openai/gpt-4o", 1200, 900)
+    assert expected is not None
+    assert reply.json()["usage"]["prompt_tokens"] == expected + text_tokens(text)

@@ -139,10 +139,11 @@ class ImageDigests:
     def tokens(self, digest: str, model: str) -> int:
         """What an image counts as for `provider/model`, by its size; 1024² where its header says none.
 
-        For models that nothing is known of it is what GPT-4o takes.
+        As `models.tokens.image_tokens` counts it. A model that it knows nothing of, as most names that
+        somebody makes up for this server are, takes what the demo model takes.
         """
         size = self._sizes.get(digest, (1024, 1024))
-        tokens = model_image_tokens(model, *size) if model.startswith("anthropic/") else None
+        tokens = model_image_tokens(model, *size)
         return image_tokens(*size) if tokens is None else tokens
 
     def digest(self, text: str) -> str:
