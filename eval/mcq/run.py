@@ -205,11 +205,12 @@ async def run_async(
 
     `run_async` is the same for programs with an event loop.
 
-    >>> run = uncanny.mcq.run("scenes", model="demo", out=out)
+    >>> items = uncanny.mcq.load("scenes")[:8]
+    >>> run = uncanny.mcq.run(items, model="demo", out=out)
     >>> run.score()["demo"].splits["artifact"].all_q1_4
-    0.6875
-    >>> len(asyncio.run(uncanny.mcq.run_async("scenes", model="demo", out=out)).answers)
-    129
+    0.6666666666666666
+    >>> len(asyncio.run(uncanny.mcq.run_async(items, model="demo", out=out)).answers)
+    31
 
     Source: SalArt-VQA, section 4.1.
     """

@@ -10,6 +10,7 @@ import sys
 import unicodedata
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -105,7 +106,16 @@ def shell(command: str, folder: Path, **variables: str) -> Done:
     return Done(done.returncode, done.stdout.decode("latin-1"), done.stderr.decode("latin-1"))
 
 
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+ALL_CLOSED = "<&- >&- 2>&-"
+
+
+def each_closed_or(*quick: str) -> list[Any]:
+    """The ways to close streams; all but `quick` are left to the slow tests."""
+    ways = ("<&-", ">&-", "2>&-", ALL_CLOSED)
+    return [pytest.param(way, marks=() if way in quick else pytest.mark.slow) for way in ways]
+
+
+@pytest.mark.parametrize("closed", each_closed_or(">&-", ALL_CLOSED))
 def test_closed_streams_do_not_disturb_a_run(closed: str, tmp_path: Path) -> None:
     done = shell(f"detect scenes --limit 3 -m demo -o run {closed}", tmp_path)
     check_no_traceback(done)
@@ -123,7 +133,7 @@ def code_with_open_streams(command: str) -> int:
 
 
 @pytest.mark.parametrize("command", ["--help", "--version", "mcq", "demo --nonsense", "report nowhere"])
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", each_closed_or(ALL_CLOSED))
 def test_closed_streams_keep_the_exit_code(command: str, closed: str, tmp_path: Path) -> None:
     done = shell(f"{command} {closed}", tmp_path)
     check_no_traceback(done)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +13,7 @@ import click
 import orjson
 import pytest
 
+from tests.runs.e2e import uncanny_here
 from uncanny.cli import uncanny
 from uncanny.cli.options import AnnotateKeywords, read_annotate_options
 from uncanny.runs.config import read_limits, read_models
@@ -74,10 +74,10 @@ def test_every_make_target_is_one() -> None:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """What `uncanny demo` prints, and its run folder."""
     folder = tmp_path_factory.mktemp("demo")
-    command = [sys.executable, "-m", "uncanny", "demo"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout, folder / "runs/demo"
+    with chdir(folder):
+        done = uncanny_here("demo")
+    assert done.code == 0, done.err
+    return done.out, folder / "runs/demo"
 
 
 def test_the_readme_shows_what_the_demo_prints(demo: tuple[str, Path]) -> None:

@@ -59,7 +59,9 @@ def test_the_token_limit_is_never_passed_and_a_higher_one_goes_on(
     assert tokens(run) == sum(given + made for given, made in spent)
 
 
-@pytest.mark.parametrize(("schedule", "number"), [("packed", 30), ("paper", 10)])
+@pytest.mark.parametrize(
+    ("schedule", "number"), [("packed", 30), pytest.param("paper", 10, marks=pytest.mark.slow)]
+)
 def test_most_of_a_budget_goes_into_whole_images(schedule: str, number: int, tmp_path: Path) -> None:
     """A limit of 58 % of what all cost: at least half of them are finished, and in order."""
     images = pictures(tmp_path / "in", number)

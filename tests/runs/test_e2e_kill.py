@@ -93,7 +93,8 @@ def check_calls(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "an_image", "asked"), [("packed", 1 + 1 + 2 + 2, 10), ("paper", 3 + 6 * 3 + 1, 30)]
+    ("schedule", "an_image", "asked"),
+    [("packed", 1 + 1 + 2 + 2, 10), pytest.param("paper", 3 + 6 * 3 + 1, 30, marks=pytest.mark.slow)],
 )
 def test_killed_once_and_started_again(
     schedule: str, an_image: int, asked: int, tmp_path: Path, run: Run

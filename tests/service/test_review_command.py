@@ -1,4 +1,4 @@
-"""`uncanny review` as a process: what it prints, how it ends, what it refuses."""
+"""`uncanny review`: what it prints, how it ends, what it refuses."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.runs.e2e import uncanny_here
 from tests.service.made_review import anomaly, make_run, served
 
 
@@ -19,11 +20,10 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def refused(*arguments: str) -> str:
-    process = start(*arguments)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (2, "")
-    assert "Traceback" not in err
-    return err
+    done = uncanny_here("review", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert "Traceback" not in done.err
+    return done.err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -116,9 +116,9 @@ def compress(
     Raises UsageError for images that are not there, and a condition that is none, ItemsError where two images
     would have the same copy.
 
-    >>> result = uncanny.edits.compress("scenes", out / "copies", conditions=["webp-50"])
+    >>> result = uncanny.edits.compress(images, out / "copies", conditions=["webp-50"])
     >>> result.written["webp-50"][0]
-    34
+    1
     """
     check_needed(out=out)
     check_parameters(on_image=on_image)

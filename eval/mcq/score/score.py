@@ -74,10 +74,11 @@ def score(
     model, a file cannot be read, or, with `require_complete`, any answer is missing; ItemsError (a
     UsageError) with all lines of a file that are invalid.
 
-    >>> run = uncanny.mcq.run("scenes", model="demo", out=out)
-    >>> scores = uncanny.mcq.score("scenes", out, baselines=True)
-    >>> scores["demo"].splits["artifact"].q1
-    0.875
+    >>> items = uncanny.mcq.load("scenes")[:8]
+    >>> run = uncanny.mcq.run(items, model="demo", out=out)
+    >>> scores = uncanny.mcq.score(items, out, baselines=True)
+    >>> scores["demo"].splits["artifact"].all_q1_4
+    0.6666666666666666
     >>> list(scores)
     ['demo', 'baseline/random', 'baseline/always-E/no']
     """

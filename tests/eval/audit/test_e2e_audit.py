@@ -62,7 +62,9 @@ def demo_scores(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return uncanny_here("audit", *SCENES, "--model", "demo", "-o", out, "--repeats", 1, *FAST).json()
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "vllm"])
+@pytest.mark.parametrize(
+    "provider", ["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in ("anthropic", "vllm"))]
+)
 def test_scenes_over_a_server_are_those_of_the_demo(tmp_path: Path, provider: str, demo_scores: Any) -> None:
     with serving() as server:
         options = (*server.asked(provider), "-o", tmp_path / "a", "--repeats", 1)
