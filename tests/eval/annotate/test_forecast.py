@@ -297,7 +297,11 @@ def contents_of(record: Annotation) -> Contents:
 @pytest.mark.parametrize(
     "model",
     # Prefixes are kept from 1,024 tokens on, and for Haiku from 4,096.
-    ["openai/gpt-4o", "anthropic/claude-sonnet-4-5", "anthropic/claude-haiku-4-5"],
+    [
+        "openai/gpt-4o",
+        pytest.param("anthropic/claude-sonnet-4-5", marks=pytest.mark.slow),
+        "anthropic/claude-haiku-4-5",
+    ],
 )
 def test_with_what_the_images_hold_it_comes_true(
     model: str, schedule: ScheduleName, bundled: Callable[[str, ScheduleName], AnnotateTask]
