@@ -92,6 +92,27 @@ def test_errors_that_list_say_what_then_each_then_the_remedy() -> None:
     assert (str(items), str(alike)) == ("\n".join(items.lines()), "\n".join(alike.lines()))
 
 
+def test_what_is_wrong_in_the_same_way_in_many_places_is_one_line() -> None:
+    """With the first few places; every finding is still there."""
+    rows = [Problem(str(row), "original", "is missing", line=row) for row in range(2, 1002)]
+    other = Problem("x", "edited", "is empty", line=3)
+    shapes = [Problem("a", f"shapes.{n}.label", "'hand' is no category") for n in range(4)]
+    three = [Problem(None, None, "not valid JSON", line=line) for line in (7, 8, 9)]
+    items = ItemsError("a.jsonl", [rows[0], other, *rows[1:], *shapes, *three])
+    assert len(items.problems) == 1008
+    assert items.lines() == (
+        "a.jsonl: 1008 problems",
+        "  field original: is missing (1,000 times: line 2, item '2'; line 3, item '3'; line 4, item '4'; …)",
+        "  line 3, item 'x', field edited: is empty",
+        "  field shapes.*.label: 'hand' is no category (4 times: item 'a', field shapes.0.label; "
+        "item 'a', field shapes.1.label; item 'a', field shapes.2.label; …)",
+        *(f"  line {line}: not valid JSON" for line in (7, 8, 9)),
+    )
+    many = ItemsError("a", [Problem(None, None, f"wrong {n % 30}", line=n) for n in range(300)])
+    assert many.lines()[-1] == "  and 100 more"
+    assert len(many.lines()) == 22
+
+
 def test_a_record_error_says_where() -> None:
     error = RecordError("no number", path=Path("a.jsonl"), line=3, field="size")
     assert str(error) == f"{Path('a.jsonl')}:3, field 'size': no number"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.crops import EMPTY, Crop, Mask, Size, crop, solid_crop
-from uncanny.wording import shown
+from uncanny.wording import shown, side
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -314,11 +314,15 @@ def _visible(points: Sequence[Point], size: Size) -> tuple[int, int, int, int] |
 def _check_size(found: Size, wanted: Size | None, what: str) -> None:
     if wanted is not None and found != wanted:
         raise UsageError(
-            f"{what} is of {found[0]} × {found[1]} pixels, and its image of {wanted[0]} × {wanted[1]}",
+            f"{what} is of {_sides(found)} pixels, and its image of {_sides(wanted)}",
             remedy="A mask has the size of its image; none is resized.",
         )
     if found[0] * found[1] > MOST_PIXELS:
-        raise UsageError(f"{what} is of {found[0]:,} × {found[1]:,} pixels, more than can be read")
+        raise UsageError(f"{what} is of {_sides(found)} pixels, more than can be read")
+
+
+def _sides(size: Size) -> str:
+    return f"{side(size[0])} × {side(size[1])}"
 
 
 def _read_image(path: Path, size: Size | None) -> tuple[Image.Image, bool]:

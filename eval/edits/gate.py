@@ -125,7 +125,7 @@ def _given_limits(limits: object) -> dict[Gate, Limits]:
         for name, (low, high) in content.items():
             gate_name = next(each for each in MEASURED if each == name)
             given[gate_name] = Limits(_end(low), _end(high), open=gate_name in OPEN)
-    except (AssertionError, TypeError, ValueError, StopIteration) as error:
+    except (AssertionError, TypeError, ValueError, OverflowError, StopIteration) as error:
         raise UsageError(
             f"These are no limits: {shown(limits)}",
             remedy='Give {"clip_similarity": [0.6, 0.9]}; gates are ' + ", ".join(MEASURED) + ".",
@@ -134,7 +134,11 @@ def _given_limits(limits: object) -> dict[Gate, Limits]:
 
 
 def _end(value: Any) -> float | None:
-    return None if value is None else float(value)
+    """Raises ValueError for what is no number that something can be held against."""
+    end = None if value is None else float(value)
+    if end is not None and math.isnan(end):
+        raise ValueError("not a number")
+    return end
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ Each message says what happened, where, and, as `remedy`, what to do about it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from uncanny.schema import StepError
 
 _MOST_LISTED = 20
+# Of findings that are alike, how many are named.
+_MOST_PLACES = 3
 ImageFault = Literal[
     "missing",
     "permission",
@@ -141,15 +143,20 @@ class RunMismatchError(UsageError):
 
 
 class ItemsError(UsageError):
-    """All that is wrong with a set, at once; `problems` has every finding, the message the first 20."""
+    """All that is wrong with a set, at once.
+
+    `problems` has every finding. The message has the first 20 lines: what is wrong in the same way in many
+    places, as a column that is missing, is one of them.
+    """
 
     def __init__(self, what: str, problems: Sequence[Problem], *, remedy: str | None = None) -> None:
         self.problems = tuple(problems)
         count = len(self.problems)
         lines = [f"{what}: {count} problem{'' if count == 1 else 's'}"]
-        lines += [f"  {problem}" for problem in self.problems[:_MOST_LISTED]]
-        if count > _MOST_LISTED:
-            lines.append(f"  and {count - _MOST_LISTED} more")
+        grouped = _grouped(self.problems)
+        lines += [f"  {text}" for text, _ in grouped[:_MOST_LISTED]]
+        if left := sum(number for _, number in grouped[_MOST_LISTED:]):
+            lines.append(f"  and {left} more")
         self._lines = (*lines, *([remedy] if remedy else []))
         super().__init__("\n".join(lines), remedy=remedy)
 
@@ -158,6 +165,31 @@ class ItemsError(UsageError):
 
     def lines(self) -> tuple[str, ...]:
         return self._lines
+
+
+def _grouped(problems: Sequence[Problem]) -> list[tuple[str, int]]:
+    """Lines, in the order of what comes first in them, and how many findings each stands for."""
+    alike: dict[tuple[str, str, str], list[Problem]] = {}
+    for problem in problems:
+        # Places in a list are not another finding.
+        field = ".".join("*" if part.isdigit() else part for part in (problem.field or "").split("."))
+        alike.setdefault((field, problem.message, problem.severity), []).append(problem)
+    lines: dict[int, tuple[str, int]] = {}
+    for (field, _, _), same in alike.items():
+        if len(same) <= _MOST_PLACES:
+            lines |= {id(each): (str(each), 1) for each in same}
+            continue
+        whole = replace(same[0], item=None, line=None, field=field or None)
+        first = "; ".join(_place(each, with_field="*" in field) for each in same[:_MOST_PLACES])
+        lines[id(same[0])] = f"{whole} ({len(same):,} times: {first}; …)", len(same)
+    return [lines[id(problem)] for problem in problems if id(problem) in lines]
+
+
+def _place(problem: Problem, *, with_field: bool) -> str:
+    where = [f"line {problem.line}"] if problem.line is not None else []
+    where += [f"item {shown(problem.item)}"] if problem.item is not None else []
+    where += [f"field {problem.field}"] if with_field else []
+    return ", ".join(where) or "no place"
 
 
 class NotAlikeError(UsageError):

@@ -3,6 +3,7 @@ the words of the interface they use."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -88,6 +89,11 @@ def count(value: float | None) -> str:
         if value >= 10 * size or (unit != "k" and value >= size):
             return f"{value / size:.1f}{unit}" if value < 100 * size else f"{value / size:.0f}{unit}"
     return f"{value:,.0f}"
+
+
+def side(pixels: int) -> str:
+    """A length in pixels for a message, however absurd: `1,024`, `10^300`."""
+    return f"{pixels:,}" if abs(pixels) < 10**12 else f"{'-' * (pixels < 0)}10^{math.log10(abs(pixels)):.0f}"
 
 
 def counted(number: int, noun: str) -> str:

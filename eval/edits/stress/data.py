@@ -26,7 +26,7 @@ from uncanny.eval.edits.data import from_cell
 from uncanny.eval.edits.result import MeasuredEdits
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.records.run_folder import RunFolder
-from uncanny.wording import counted
+from uncanny.wording import counted, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -308,7 +308,7 @@ def _merge(cells: dict[str, list[Any]], names: list[str], ids: list[str | None],
                     row,
                     names[place],
                     key,
-                    f"is {value!r}, and an earlier table says {before!r}; correct either",
+                    f"is {shown(value)}, and an earlier table says {shown(before)}; correct either",
                 )
     return without
 

@@ -184,6 +184,13 @@ def test_components_are_those_of_scikit_image(mask: Mask, connectivity: Any) -> 
         assert (each.on(size) == (theirs == place)).all()
 
 
+def test_sizes_that_are_only_claimed_are_not_written_out() -> None:
+    for size in ((10**300, 8), (8, 10**300)):
+        with pytest.raises(UsageError, match=r"10\^300") as caught:
+            box_crop((0, 0, 5, 5), size)
+        assert len(str(caught.value)) < 100
+
+
 def test_nothing_at_all() -> None:
     assert crop(np.zeros((3, 4), dtype=np.bool_)) is EMPTY
     assert union([]) is EMPTY

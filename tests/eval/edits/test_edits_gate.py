@@ -169,7 +169,17 @@ def test_parameters_without_a_meaning_are_refused(wrong: dict[str, Any]) -> None
         GateParameters(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"beauty": [0, 1]}, {"brisque": 5}, [1], {"brisque": ["a", 1]}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"beauty": [0, 1]},
+        {"brisque": 5},
+        [1],
+        {"brisque": ["a", 1]},
+        {"brisque": [0, 10**400]},
+        {"brisque": [0, float("nan")]},
+    ],
+)
 def test_limits_that_are_none_are_refused(wrong: Any) -> None:
     with pytest.raises(UsageError, match="no limits"):
         gate("scenes", limits=wrong)

@@ -120,6 +120,16 @@ def test_rows_of_a_table_are_named_by_their_line(tmp_path: Path) -> None:
     ]
 
 
+def test_a_column_that_is_missing_is_said_once_and_listed_whole(tmp_path: Path) -> None:
+    table = tmp_path / "pairs.csv"
+    table.write_text("id,edited\n" + "".join(f"{row},e{row}.png\n" for row in range(500)))
+    with pytest.raises(ItemsError) as caught:
+        load(table)
+    assert [problem.line for problem in caught.value.problems] == list(range(2, 502))
+    first = "line 2, item '0'; line 3, item '1'; line 4, item '2'; …"
+    assert caught.value.lines()[1:2] == (f"  field original: is missing (500 times: {first})",)
+
+
 def test_records_of_a_program_start_at_the_root(tmp_path: Path) -> None:
     known_cases(tmp_path)
     pair = EditPair(id="a", original="black.png", edited="one.png")

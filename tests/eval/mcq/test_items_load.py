@@ -85,12 +85,15 @@ def test_messages_say_what_to_do(tmp_path: Path) -> None:
 
 
 def test_the_message_lists_twenty_and_counts_the_rest(tmp_path: Path) -> None:
-    path = lines(tmp_path / "items.jsonl", *({"id": f"i{number}"} for number in range(15)))
+    """What all lack is one line, what is wrong with each is one each."""
+    records = ({"id": f"i{number}", "image": number, "q1": number} for number in range(15))
+    path = lines(tmp_path / "items.jsonl", *records)
     with pytest.raises(ItemsError) as caught:
         load(path)
-    assert len(caught.value.problems) == 30
-    assert "30 problems" in str(caught.value)
-    assert "and 10 more" in str(caught.value)
+    assert len(caught.value.problems) == 45
+    assert "45 problems" in str(caught.value)
+    assert "is missing (15 times: line 1, item 'i0'; " in str(caught.value)
+    assert "and 11 more" in str(caught.value)
 
 
 @pytest.mark.parametrize(
