@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import uncanny
+from tests.bundled_runs import BundledRuns
 from tests.eval.common.page_in_browser import LOUD, browser, check_page, needs_browser
 from uncanny.cli import main
 from uncanny.demo.scenes import scenes
@@ -118,13 +119,15 @@ def run(*arguments: object) -> int:
     return end.value.code
 
 
-def test_the_whole_path_on_the_bundled_scenes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    edits, detected = tmp_path / "edits.jsonl", tmp_path / "d"
-    assert run("edits", "measure", "scenes", "-o", edits, "-q") == 0
-    assert run("detect", "scenes", "-m", "demo", "-o", detected, "-q") == 0
+def test_the_whole_path_on_the_bundled_scenes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], bundled_run: BundledRuns
+) -> None:
+    edits, detected = tmp_path / "edits.jsonl", bundled_run("detect").copy(tmp_path / "d")
+    assert run("edits", "measure", "scenes", "-o", edits, "-q", "--no-report") == 0
     scores, table = tmp_path / "s.json", tmp_path / "s.csv"
     capsys.readouterr()
-    stress = ("edits", "stress", detected, "--meta", edits, "--json", scores, "--csv", table)
+    files = ("--meta", edits, "--json", scores, "--csv", table)
+    stress = ("edits", "stress", detected, *files, "--resamples", 100)
     assert run(*stress) == 0
     said = capsys.readouterr().out
     assert "mask_ratio" in said
@@ -140,7 +143,7 @@ def test_the_whole_path_on_the_bundled_scenes(tmp_path: Path, capsys: pytest.Cap
     assert run("edits", "stress", detected, "--meta", edits, "--json", edits) == 2
     assert "is read by this command" in capsys.readouterr().err
     measured = uncanny.edits.measure("scenes")
-    result = uncanny.edits.stress({"demo": detected}, meta=measured)
+    result = uncanny.edits.stress({"demo": detected}, meta=measured, resamples=100)
     assert result.to_json()["detectors"]["demo"]["conditions"]["as given"] == condition
 
 
