@@ -20,7 +20,7 @@ import httpx2
 import orjson
 from PIL import Image
 
-from uncanny.records.reviews import ReviewLog, new_review
+from uncanny.records.reviews import Decision, ReviewLog, new_review
 from uncanny.schema import Annotation
 
 IMAGES, FINDINGS = 16_700, 6
@@ -106,13 +106,14 @@ def _anomaly(chance: random.Random) -> dict[str, object]:
 def _judge(folder: Path, count: int) -> None:
     """Verdicts of other reviewers, two on some findings."""
     chance = random.Random(1)
+    decisions: tuple[Decision, ...] = ("accept", "accept", "reject")
     reviews = []
     with (folder / "annotations.jsonl").open("rb") as lines:
         for line in lines:
             record = Annotation.model_validate_json(line)
             for place, anomaly in enumerate(record.anomalies):
-                who, what = chance.choice(("ann", "ben")), chance.choice(("accept", "accept", "reject"))
-                reviews.append(new_review(record, place, anomaly, who, what))  # type: ignore[arg-type]
+                who, what = chance.choice(("ann", "ben")), chance.choice(decisions)
+                reviews.append(new_review(record, place, anomaly, who, what))
             if len(reviews) >= count:
                 break
     ReviewLog.of_run(folder).append(reviews[:count])

@@ -216,18 +216,18 @@ def test_an_edit_that_changed_nothing_has_no_direction(clip: Path, tmp_path: Pat
     assert edit.unmeasured["directional_similarity"] == "image or words did not change for the model"
 
 
-def lpips_packages() -> tuple[Any, Any]:
-    """`lpips` and `torchvision.models`; `.ci/run` installs them, and insists on them."""
+def optional(*names: str) -> list[Any]:
+    """Packages beside torchvision; `.ci/run` installs them, and insists on them."""
     try:
-        return import_module("lpips"), import_module("torchvision.models")
+        return [import_module(name) for name in names]
     except ImportError as error:
         if os.environ.get("UNCANNY_PERCEPTUAL"):
             raise
-        pytest.skip(f"lpips or torchvision cannot be imported: {error}")
+        pytest.skip(f"{names[0]} or torchvision cannot be imported: {error}")
 
 
 def test_lpips_with_made_weights(tmp_path: Path) -> None:
-    lpips, models = lpips_packages()
+    lpips, models = optional("lpips", "torchvision.models")
     torch.manual_seed(0)
     net = models.squeezenet1_1()
     torch.save(net.state_dict(), tmp_path / "squeeze.pth")
@@ -261,6 +261,82 @@ def test_lpips_with_made_weights(tmp_path: Path) -> None:
     (tmp_path / "torn.pth").write_bytes(b"no weights")
     with pytest.raises(UsageError, match="holds no weights"):
         open_perceptual(lpips="squeeze", lpips_weights=tmp_path / "torn.pth")
+
+
+HUB = """
+import torch
+
+dependencies = ["torch"]
+
+
+def dino_vitb16(pretrained=True):
+    from dreamsim.feature_extraction import load_clip_as_dino
+
+    model = load_clip_as_dino.vit_base(patch_size=16)
+    model.load_state_dict(torch.hub.load_state_dict_from_url("https://example.org/dino_vitbase16_pretrain.pth"))
+    return model
+"""
+
+
+def write_dreamsim(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of DreamSim's ensemble with random weights; its three networks are made narrow."""
+    vit, clip_loader, open_clip_loader, model = optional(
+        "dreamsim.feature_extraction.vision_transformer",
+        "dreamsim.feature_extraction.load_clip_as_dino",
+        "dreamsim.feature_extraction.load_open_clip_as_dino",
+        "dreamsim.model",
+    )
+    peft = import_module("peft")
+
+    def narrow(patch_size: int = 16) -> Any:
+        return vit.VisionTransformer(
+            patch_size=patch_size, embed_dim=24, depth=12, num_heads=2, mlp_ratio=2, qkv_bias=True
+        )
+
+    for loader in (clip_loader, open_clip_loader):
+        monkeypatch.setattr(loader, "vit_base", narrow)
+    for name in ("clip", "open_clip"):
+        network = narrow()
+        network.pos_drop = torch.nn.LayerNorm(24)
+        state = {**network.state_dict(), "proj": torch.randn(24, 16)}
+        torch.save({"state_dict": state}, folder / f"{name}_vitb16_pretrain.pth.tar")
+    head = vit.DINOHead(768, 2048)
+    places = [(place, part) for place in (0, 2, 4) for part in ("weight", "bias")]
+    student = {f"module.head.mlp.{i}.{part}": getattr(head.mlp[i], part).data for i, part in places}
+    student["module.head.last_layer.weight"] = head.last_layer.weight.data
+    torch.save({"student": student}, folder / "dino_vitb16_pretrain.pth")
+    for name in ("checkpoints", "facebookresearch_dino_main"):
+        (folder / name).mkdir()
+    torch.save(narrow().state_dict(), folder / "checkpoints" / "dino_vitbase16_pretrain.pth")
+    (folder / "facebookresearch_dino_main" / "hubconf.py").write_text(HUB)
+    ensemble = model.dreamsim_args["model_config"]["ensemble"]
+    whole = model.PerceptualModel(**ensemble, device="cpu", load_dir=str(folder), normalize_embeds=True)
+    lora = peft.LoraConfig(r=2, lora_alpha=0.5, lora_dropout=0.1, bias="none", target_modules=["qkv"])
+    peft.get_peft_model(whole, lora).save_pretrained(folder / "ensemble_lora")
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
+def test_dreamsim_with_made_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package as it is, from a folder as it fetches it; nothing comes from the network."""
+    folder, hub = tmp_path / "weights", torch.hub.get_dir()
+    folder.mkdir()
+    try:
+        write_dreamsim(folder, monkeypatch)
+        edits = measure(known_cases(tmp_path), perceptual=open_perceptual(dreamsim=folder))
+        (package,) = optional("dreamsim")
+        model, prepare = package.dreamsim(device="cpu", cache_dir=str(folder))
+    finally:
+        torch.hub.set_dir(hub)
+    from PIL import Image
+
+    def tensor(name: str) -> Any:
+        return prepare(Image.open(tmp_path / f"{name}.png"))
+
+    with torch.no_grad():
+        wanted = {name: float(model(tensor("black"), tensor(name))) for name in ("one", "two", "corner")}
+    assert {each.id: each.dreamsim for each in edits} == pytest.approx(wanted, abs=1e-6)
+    assert all(value > 0 for value in wanted.values())
+    assert edits.to_json()["perceptual"]["dreamsim"]["type"] == "ensemble"
 
 
 def test_what_is_missing_is_named_before_anything_is_measured(
