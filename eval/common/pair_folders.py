@@ -8,7 +8,7 @@ from pathlib import Path
 
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.images import SkippedInputs, discover, display_path
-from uncanny.wording import option
+from uncanny.wording import harmless, option
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +83,23 @@ def names_outward(key: str) -> Iterator[str]:
     while slash:
         yield rest
         _, slash, rest = rest.partition("/")
+
+
+def check_named_once(source: object, original: object, edited: object) -> None:
+    """Raises UsageError unless pairs are named by a source or by the folders of both sides, not by both."""
+    if (original is None) != (edited is None):
+        raise UsageError(
+            f"{option('original')} and {option('edited')} go together", remedy="Name both folders."
+        )
+    if (source is None) == (original is None):
+        raise UsageError(
+            "No pairs are named" if source is None else "Pairs are named twice",
+            remedy=f"Give a source, or both {option('original')} and {option('edited')}.",
+        )
+
+
+def described_source(source: tuple[Path, ...] | str) -> str:
+    """Where pairs came from, in words: their files, `scenes` or `program`."""
+    if isinstance(source, str):
+        return {"scenes": "the bundled scenes", "program": "a program"}[source]
+    return harmless(", ".join(map(str, source)))

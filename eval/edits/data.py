@@ -22,14 +22,20 @@ from uncanny.demo.scenes import SCENES, Scene, scenes
 from uncanny.errors import ImageError, ItemsError, Problem, UsageError
 from uncanny.eval.common.crops import Mask, Size
 from uncanny.eval.common.masks import decode_rle, read_mask
-from uncanny.eval.common.pair_folders import images_by_name, names_outward, paired_files
+from uncanny.eval.common.pair_folders import (
+    check_named_once,
+    described_source,
+    images_by_name,
+    names_outward,
+    paired_files,
+)
 from uncanny.eval.common.problems import NonEmpty, by_line, of_validation, parse_records, repeated_ids
 from uncanny.eval.common.table_files import rows
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.images import SkippedInputs, display_path, read_rgb
 from uncanny.parameters import check_parameters, check_records
 from uncanny.schema import Record
-from uncanny.wording import counted, harmless, option, shown
+from uncanny.wording import counted, option, shown
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -134,11 +140,7 @@ class EditSet:
     skipped: SkippedInputs | None = None
 
     def __repr__(self) -> str:
-        if isinstance(self.source, str):
-            origin = {"scenes": "the bundled scenes", "program": "a program"}[self.source]
-        else:
-            origin = harmless(", ".join(map(str, self.source)))
-        return f"<{counted(len(self), 'edit')} of {origin}>"
+        return f"<{counted(len(self), 'edit')} of {described_source(self.source)}>"
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -173,15 +175,7 @@ def load(
     16
     """
     check_parameters(original=original, edited=edited, masks=masks, root=root)
-    if (original is None) != (edited is None):
-        raise UsageError(
-            f"{option('original')} and {option('edited')} go together", remedy="Name both folders."
-        )
-    if (source is None) == (original is None):
-        raise UsageError(
-            "No pairs are named" if source is None else "Pairs are named twice",
-            remedy=f"Give a source, or both {option('original')} and {option('edited')}.",
-        )
+    check_named_once(source, original, edited)
     if original is not None and edited is not None:
         return _of_folders(Path(original), Path(edited), None if masks is None else Path(masks))
     if masks is not None:

@@ -17,14 +17,18 @@ import orjson
 
 from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import ItemsError, UsageError
-from uncanny.eval.common.pair_folders import paired_files
+from uncanny.eval.common.pair_folders import (
+    check_named_once,
+    described_source,
+    paired_files,
+)
 from uncanny.eval.common.problems import NonEmpty, by_line, parse_records, repeated_ids
 from uncanny.images import SkippedInputs
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_folder import check_no_links, check_within
 from uncanny.schema import Record
-from uncanny.wording import counted, harmless, option
+from uncanny.wording import counted, option
 
 PAIR_FILE = "pairs.jsonl"
 _PAIRS = "Pairs are a file, a folder, the word `scenes` or uncanny.realism.PairFiles records"
@@ -64,11 +68,7 @@ class PairSet:
     skipped: SkippedInputs | None = None
 
     def __repr__(self) -> str:
-        if isinstance(self.source, str):
-            origin = {"scenes": "the bundled scenes", "program": "a program"}[self.source]
-        else:
-            origin = harmless(", ".join(map(str, self.source)))
-        return f"<{counted(len(self), 'pair')} of {origin}>"
+        return f"<{counted(len(self), 'pair')} of {described_source(self.source)}>"
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -107,15 +107,7 @@ def load(
     16
     """
     check_parameters(original=original, edited=edited, root=root)
-    if (original is None) != (edited is None):
-        raise UsageError(
-            f"{option('original')} and {option('edited')} go together", remedy="Name both folders."
-        )
-    if (source is None) == (original is None):
-        raise UsageError(
-            "No pairs are named" if source is None else "Pairs are named twice",
-            remedy=f"Give a source, or both {option('original')} and {option('edited')}.",
-        )
+    check_named_once(source, original, edited)
     if original is not None and edited is not None:
         return folder_pairs(Path(original), Path(edited))
     assert source is not None
