@@ -9,6 +9,9 @@
     │   ├── NotAlikeError          annotations that are to be compared were not made alike
     │   ├── RunLockedError         another process, or call, works on the same run folder
     │   ├── ReviewConflictError    what a reviewer judged has changed meanwhile
+    │   ├── NotFoundError          the service has nothing of that id
+    │   ├── ConflictError          it is not in a state in which this can be done
+    │   ├── ParamsError            parameters of a job do not fit: each field, with what is wrong
     │   └── RunMismatchError       the run folder was made with other settings
     ├── ImageError                 one image cannot be used; becomes a record `unreadable`
     ├── AnswerError                one answer could not be read as what was asked for
@@ -134,6 +137,22 @@ class RunLockedError(UsageError):
 
 class ReviewConflictError(UsageError):
     """A reviewer's step is about a text that is another one by now; nothing was written."""
+
+
+class NotFoundError(UsageError):
+    """The service has no job, image set, file or token of that id."""
+
+
+class ConflictError(UsageError):
+    """A job, or what else the service keeps, is not in a state in which this can be done."""
+
+
+class ParamsError(UsageError):
+    """Parameters of a job that do not fit. `fields` has the place of each, such as `images.0`, and why."""
+
+    def __init__(self, fields: Sequence[tuple[str, str]], *, remedy: str | None = None) -> None:
+        self.fields = tuple(fields)
+        super().__init__("; ".join(f"{field}: {why}" for field, why in self.fields), remedy=remedy)
 
 
 class RunMismatchError(UsageError):

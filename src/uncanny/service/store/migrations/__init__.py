@@ -1,0 +1,1 @@
+"""How the schema came about, step by step; alembic goes through them."""
