@@ -11,6 +11,7 @@
     │   ├── ReviewConflictError    what a reviewer judged has changed meanwhile
     │   ├── NotFoundError          the service has nothing of that id
     │   ├── ConflictError          it is not in a state in which this can be done
+    │   ├── AccessError            the service does not know the token, or its role is too low
     │   ├── ParamsError            parameters of a job do not fit: each field, with what is wrong
     │   └── RunMismatchError       the run folder was made with other settings
     ├── ImageError                 one image cannot be used; becomes a record `unreadable`
@@ -26,6 +27,7 @@
     ├── StepFailedError            one step of an agent failed for good; becomes an error in the record
     ├── BudgetError                the user's own limit on cost or tokens is reached
     ├── StoppedError               the caller ended the work before there was a result
+    ├── ServiceError               a service on another machine cannot be reached, or fails
     └── StorageError               a run under way can write no more, or open no more files
 
 Each message says what happened, where, and, as `remedy`, what to do about it.
@@ -145,6 +147,10 @@ class NotFoundError(UsageError):
 
 class ConflictError(UsageError):
     """A job, or what else the service keeps, is not in a state in which this can be done."""
+
+
+class AccessError(UsageError):
+    """The service wants a token, does not know this one, or its role is too low for what was asked."""
 
 
 class ParamsError(UsageError):
@@ -279,6 +285,10 @@ class BudgetError(UncannyError):
 
 class StoppedError(UncannyError):
     """The caller's `stop` ended the work before there was a result; the same call goes on."""
+
+
+class ServiceError(UncannyError):
+    """A service on another machine cannot be reached, breaks off, or fails; what it works on goes on there."""
 
 
 class StorageError(UncannyError):
