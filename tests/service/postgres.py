@@ -41,7 +41,7 @@ class Postgres:
 
 
 def binaries() -> Path:
-    """The folder with `initdb` and `postgres`. Where there is none tests fail: skipped, nobody would see it."""
+    """The folder with `initdb` and `postgres`. Without it tests fail: nobody would see them skipped."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
     if folders:
         return folders[-1]

@@ -20,6 +20,7 @@ from uncanny.service.store.jobs import JobStore
 from uncanny.service.store.tables import facts
 from uncanny.service.store.tokens import TokenStore
 from uncanny.service.store.uploads import UploadStore
+from uncanny.wording import option
 
 DATA: Final = Path("uncanny-data")
 _MARK: Final = "service.id"
@@ -49,7 +50,7 @@ class Service:
         """
         for root in roots:
             if not root.is_dir():
-                raise UsageError(f"--root {root} is not a folder", remedy="Name one that is there.")
+                raise UsageError(f"{option('root')} {root} is not a folder", remedy="Name one that is there.")
         try:
             for name in ("jobs", "images", "files"):
                 (data / name).mkdir(parents=True, exist_ok=True)
@@ -119,5 +120,5 @@ class Service:
         if known != mine:
             raise UsageError(
                 f"The database belongs to another data folder than {self.data}",
-                remedy="Name the folder it was made with as --data, or another database.",
+                remedy=f"Name the folder it was made with ({option('data')}), or another database.",
             )

@@ -22,6 +22,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.sql.elements import ColumnElement
 
 from uncanny.errors import UsageError
+from uncanny.wording import option
 
 FILE: Final = "service.db"
 LOCK: Final = "service.lock"
@@ -64,7 +65,7 @@ class Database:
         except Timeout as error:
             raise UsageError(
                 f"Another process is using {data / FILE}",
-                remedy="Stop it, choose another --data, or keep the service on PostgreSQL (--database).",
+                remedy=f"Stop it, name another folder ({option('data')}), or PostgreSQL ({option('database')}).",
             ) from error
         except OSError as error:
             raise UsageError(f"{data} cannot be used: {error.strerror or error}") from error
@@ -150,11 +151,11 @@ def _checked(address: str) -> URL:
         url = make_url(address)
     except ArgumentError as error:
         raise UsageError(
-            "--database is no address of a database", remedy="Write postgresql://USER@HOST/NAME."
+            f"{option('database')} is no address of a database", remedy="Write postgresql://USER@HOST/NAME."
         ) from error
     if url.get_backend_name() not in ("postgresql", "postgres"):
         raise UsageError(
-            f"--database names {url.get_backend_name()!r}; PostgreSQL is what is supported",
+            f"{option('database')} names {url.get_backend_name()!r}; PostgreSQL is what is supported",
             remedy="Write postgresql://USER@HOST/NAME, or leave it out: SQLite in the data folder.",
         )
     return url.set(drivername="postgresql+psycopg")

@@ -151,10 +151,8 @@ class JobStore:
         """How many jobs are in each state."""
         with self._database.read() as connection:
             rows = connection.execute(select(J.c.state, func.count()).group_by(J.c.state)).all()
-        counts: dict[State, int] = dict.fromkeys(STATES, 0)
-        for state, number in rows:
-            counts[state] = number
-        return counts
+        counts = {state: number for state, number in rows}  # noqa: C416  rows are no tuples for mypy
+        return {state: counts.get(state, 0) for state in STATES}
 
     def known(self, ids: Sequence[str]) -> set[str]:
         """Those of `ids` that are jobs."""

@@ -1,1 +1,0 @@
-"""How the schema came about, step by step; alembic goes through them."""

@@ -1,1 +1,0 @@
-"""One file a step, in order of their names."""
