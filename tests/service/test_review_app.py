@@ -106,7 +106,7 @@ def test_what_a_model_wrote_is_text(run: ReviewRun, client: TestClient) -> None:
     assert "<script>document" not in page
     assert "<img src=x" not in page
     assert "&lt;script&gt;document" in page
-    assert client.get(f'/?kind="><script>&agent={SCRIPT}&show={SCRIPT}').text.count("<script") == 2
+    assert client.get(f'/?kind="><script>&agent={SCRIPT}&show={SCRIPT}').text.count("<script") == 3
 
 
 ODD_BODIES = {

@@ -30,6 +30,7 @@ from uncanny.records.reviews import (
     review_image,
 )
 from uncanny.schema import Annotation, Anomaly, Box
+from uncanny.service.pictures import Picture
 from uncanny.service.review.doubt import ADDED, Doubt, doubts
 from uncanny.service.review.queue import Filters, Move, Progress, ReviewQueue, Row, Standing
 
@@ -55,14 +56,6 @@ class FindingId(NamedTuple):
         if not (image.isascii() and anomaly.isascii() and anomaly.isdigit() and len(anomaly) < 10):
             raise UsageError("This names no finding")
         return cls(image, int(anomaly))
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """The file of an image: `sha256` is what it must have to be shown, "" never, None any."""
-
-    path: Path
-    sha256: str | None
 
 
 @dataclass(frozen=True, slots=True)
