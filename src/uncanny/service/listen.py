@@ -43,8 +43,8 @@ def serve(
     """Serve `app`; the first line printed says where it listens, and `ready` is called with the address.
 
     `port` 0 takes a free one. `ending` is called once, in the loop's thread, before open requests are waited
-    for: streams end there. Of `proxies`, addresses or networks, the headers `X-Forwarded-For` and `-Proto` are
-    believed. Raises UsageError where the port is taken or the host is none of this machine.
+    for: streams end there. `proxies` are addresses or networks whose headers `X-Forwarded-For` and `-Proto`
+    are believed. Raises UsageError where the port is taken or the host is none of this machine.
     """
     listening = _listening(host, port)
     address = f"http://{_in_address(host)}:{listening.getsockname()[1]}"
@@ -106,7 +106,9 @@ class _Protocol(H11Protocol):
     def _too_slow(self) -> None:
         self._deadline = None
         if not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete):
-            self.transport.write(b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            self.transport.write(
+                b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            )
             self.transport.close()
 
 

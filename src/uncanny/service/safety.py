@@ -1,4 +1,4 @@
-"""What guards all that is served: whose requests are taken, how large and slow they are, what a browser may do.
+"""What guards all that is served: whose requests are taken, how large and slow, and what a browser may do.
 
 Browsers send requests to this machine on behalf of any site that is open in them. A request that changes
 something has to come from our own page, or from no browser; one for another host's name, which a site may
@@ -68,11 +68,15 @@ class Guard:
         """`hosts` are the names, without port, under which the pages may be asked for; with `any_address`
         also any numeric one, which no site can bind to another machine.
 
-        `ambient` says whether a browser would send what these headers are believed for, such as a cookie, with
-        a request another site makes: then a change is taken only where the browser says that our own page
-        makes it. Otherwise it is refused only where it says that another one does.
+        `ambient` says whether what these headers are believed for, such as a cookie, is what a browser sends
+        along for any site: then a change is taken only where the browser says that our own page makes it.
+        Otherwise it is refused only where a browser says that another site does.
         """
-        self._app, self._hosts, self._any_address = app, frozenset(host.lower() for host in hosts), any_address
+        self._app, self._hosts, self._any_address = (
+            app,
+            frozenset(host.lower() for host in hosts),
+            any_address,
+        )
         self._ambient, self._refuse, self._body_seconds = ambient, refuse, body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -140,6 +140,8 @@ audit = Table(
     Column("role", String(16), nullable=False),
     Column("action", String(64), nullable=False),
     Column("subject", String(200)),
+    # From where it was asked for; None at the command line.
+    Column("address", String(64)),
     Column("details", Text),
     sqlite_autoincrement=True,
 )

@@ -23,6 +23,7 @@ def upgrade() -> None:
         sa.Column("role", sa.String(length=16), nullable=False),
         sa.Column("action", sa.String(length=64), nullable=False),
         sa.Column("subject", sa.String(length=200), nullable=True),
+        sa.Column("address", sa.String(length=64), nullable=True),
         sa.Column("details", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("seq", name=op.f("pk_audit")),
         sqlite_autoincrement=True,
