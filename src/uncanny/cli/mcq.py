@@ -29,6 +29,7 @@ from uncanny.cli.options import (
     sampling_options,
     seed_option,
 )
+from uncanny.cli.people import mcq_people_command
 from uncanny.cli.summary import failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.terminal import complain, harmless, layout, say
 
@@ -53,6 +54,9 @@ def command() -> None:
       uncanny mcq run scenes --model demo -o runs/m
       uncanny mcq score scenes runs/m/answers.jsonl
     """
+
+
+command.add_command(mcq_people_command)
 
 
 @command.command("run")

@@ -25,6 +25,7 @@ MOST_DIFFERENCES = 4
 # What the task of a run is called on the command line.
 COMMANDS = {
     "mcq": "mcq run",
+    "mcq_people": "mcq people",
     "realism": "realism run",
     "artifacts": "artifacts run",
     "perturb": "edits perturb",
