@@ -100,10 +100,10 @@ def test_a_moved_box_leaves_the_verdicts_on_the_text() -> None:
 
 def test_a_missed_anomaly_is_added_judged_and_edited() -> None:
     missed = Anomaly(name="Bent horizon", phenomenon="It bends.", reasoning="Water is level.", severity=15)
-    index = review_image(ANNOTATION, []).next_index
+    index = review_image(ANNOTATION, []).next_index()
     added = new_review(ANNOTATION, index, None, "ann", "accept", version=missed)
     state = review_image(ANNOTATION, [added])
-    assert (index, state.next_index, len(state.anomalies)) == (2, 3, 3)
+    assert (index, state.next_index(), len(state.anomalies)) == (2, 3, 3)
     assert (state.anomalies[2].added_by, state.anomalies[2].original) == ("ann", None)
     against = new_review(ANNOTATION, index, missed, "bob", "reject")
     assert review_image(ANNOTATION, [added, against]).anomalies[2].decision == "unsure"

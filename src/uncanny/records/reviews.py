@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
 from uuid import uuid4
@@ -20,7 +21,7 @@ import orjson
 from pydantic import AfterValidator, Field, StringConstraints
 
 from uncanny.records.jsonl import LinesByImage, parse_line
-from uncanny.records.shared_log import SharedLog
+from uncanny.records.shared_log import SharedLog, whole_lines
 from uncanny.schema import Annotation, Anomaly, Record
 
 REVIEWS: Final = "reviews.jsonl"
@@ -32,7 +33,10 @@ Reviewer = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 
 
 def _in_utc(at: datetime) -> datetime:
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    try:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("the time is before the first year or after the last one") from None
 
 
 class Review(Record):
@@ -148,11 +152,10 @@ class ReviewedImage:
     anomalies: tuple[ReviewedAnomaly, ...]
     stale: tuple[Review, ...] = ()
 
-    @property
-    def next_index(self) -> int:
-        """The place that a finding gets which is added now."""
-        used = [len(self.annotation.anomalies) - 1, *(each.index for each in self.anomalies)]
-        return 1 + max(used + [review.anomaly for review in self.stale])
+    def next_index(self, also: Iterable[int] = ()) -> int:
+        """The place that a finding gets which is added now, behind the model's; those of `also` are taken."""
+        used = {*also, *(each.index for each in self.anomalies), *(review.anomaly for review in self.stale)}
+        return next(place for place in count(len(self.annotation.anomalies)) if place not in used)
 
 
 @dataclass(slots=True)
@@ -247,6 +250,14 @@ class ReviewLog(SharedLog[Review]):
     def by_image(self) -> ReviewsByImage:
         """The lines of each image, read as they are asked for. Raises UsageError."""
         return ReviewsByImage(self)
+
+
+def read_reviews(path: Path) -> Iterator[Review]:
+    """The lines of a log, wherever it lies, without a last one that is half-written.
+
+    Raises RecordError, UsageError.
+    """
+    return (review for _, review in whole_lines(path, Review))
 
 
 class ReviewsByImage(Mapping[str, Sequence[Review]]):

@@ -125,22 +125,7 @@ class SharedLog(Generic[T]):
     def _lines(self, start: int) -> Iterator[tuple[int, T]]:
         """Records with the byte at which their line ends."""
         self.check_no_link()
-        reader = open_to_read(self.path)
-        if reader is None:
-            return
-        with reader:
-            reader.seek(start)
-            for number, line in enumerate(reader, start=1):
-                start += len(line)
-                if not line.strip():
-                    continue
-                try:
-                    record = parse_line(line, self._model, self.path, number)
-                except RecordError:
-                    if line.endswith(b"\n"):
-                        raise
-                    return
-                yield start, record
+        return whole_lines(self.path, self._model, start)
 
     def check_no_link(self) -> None:
         if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
@@ -187,3 +172,26 @@ class SharedLog(Generic[T]):
             os.ftruncate(file, size - len(last))
         else:
             os.write(file, b"\n")
+
+
+def whole_lines(path: Path, model: type[T], start: int = 0) -> Iterator[tuple[int, T]]:
+    """The records from byte `start` on, with the byte at which their line ends; none where there is no file.
+
+    A last line that is half-written is left out. Raises UsageError, RecordError, whose line counts from there.
+    """
+    reader = open_to_read(path)
+    if reader is None:
+        return
+    with reader:
+        reader.seek(start)
+        for number, line in enumerate(reader, start=1):
+            start += len(line)
+            if not line.strip():
+                continue
+            try:
+                record = parse_line(line, model, path, number)
+            except RecordError:
+                if line.endswith(b"\n"):
+                    raise
+                return
+            yield start, record

@@ -254,7 +254,7 @@ class ReviewRun:
 
         def review(reviewed: ReviewedImage) -> Review:
             nonlocal place
-            place = reviewed.next_index
+            place = reviewed.next_index()
             if sum(each.original is None for each in reviewed.anomalies) >= MOST_ADDED:
                 raise UsageError(f"This image has {MOST_ADDED} added findings; more is none the wiser")
             _check_box(anomaly, reviewed.annotation)
