@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -26,7 +26,7 @@ class Settings(BaseSettings):
     shared by all runs, None for one in each run. `prices`: a price file. `vllm_args`: more options for a
     vLLM server that a run starts itself, as on a command line. `embeddings_dir`: where embeddings of texts
     stay between runs, None for the user's cache folder. `embeddings_gb`: how much of them, in 10⁹ bytes,
-    0 for none.
+    0 for none. `progress`: how runs say how far they are, `jsonl` for programs.
     """
 
     model_config = SettingsConfigDict(env_prefix="UNCANNY_", frozen=True, extra="ignore")
@@ -39,6 +39,7 @@ class Settings(BaseSettings):
     vllm_args: str | None = None
     embeddings_dir: Path | None = None
     embeddings_gb: Annotated[float, Field(ge=0, le=1e9)] = 10.0
+    progress: Literal["auto", "jsonl"] = "auto"
 
     @model_validator(mode="before")
     @classmethod

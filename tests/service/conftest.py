@@ -30,6 +30,12 @@ def address(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture
+def postgres_address(postgres_server: Postgres) -> str:
+    """The address of an empty database on PostgreSQL."""
+    return postgres_server.database()
+
+
+@pytest.fixture
 def service(tmp_path: Path, address: str | None) -> Iterator[Service]:
     """An empty service on either database."""
     from uncanny.service.service import Service

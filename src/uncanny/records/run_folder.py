@@ -32,6 +32,8 @@ COMMANDS = {
     "prompts": "edits prompts",
 }
 LOCK = ".lock"
+# In the message of RunLockedError, by which others tell this end of a command.
+LOCKED = "working on"
 # The run folders that this process holds.
 _HELD_HERE: set[Path] = set()
 # What every run writes and reads beside its records, all of them `*.jsonl`. `report.html` is not among them:
@@ -66,7 +68,7 @@ class RunFolder:
             where = self.path.resolve()
             who = "This process is already" if where in _HELD_HERE else "Another process is"
             raise RunLockedError(
-                f"{who} working on {self.path}",
+                f"{who} {LOCKED} {self.path}",
                 remedy=f"Wait for it, stop it, or name another run with {option('out')}.",
             ) from error
         except OSError as error:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError
 
 from uncanny.errors import NotFoundError, UsageError
+from uncanny.service.jobs.kinds import check_params
 from uncanny.service.store.audit import AuditLog
 from uncanny.service.store.database import Database
 from uncanny.service.store.idempotency import IdempotencyStore
 from uncanny.service.store.ids import is_id, new_id
-from uncanny.service.store.jobs import JobStore
+from uncanny.service.store.jobs import Job, JobStore
 from uncanny.service.store.tables import facts
 from uncanny.service.store.tokens import CHANGES, TokenStore
 from uncanny.service.store.uploads import UploadStore
@@ -66,6 +67,21 @@ class Service:
             opened.close()
             raise
         return service
+
+    def check(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters as they are kept, if they fit the kind and all they name is there and allowed.
+
+        Raises NotFoundError for an unknown kind, ParamsError with every field that is wrong.
+        """
+        return check_params(self, kind, params)
+
+    def submit(self, kind: str, params: Mapping[str, Any], *, name: str | None = None, by: str) -> Job:
+        """Check, and put into the queue. Raises what `check` raises."""
+        return self.jobs.submit(kind, self.check(kind, params), name=name, by=by)
+
+    def child_settings(self) -> dict[str, str]:
+        """What the processes of jobs find in their environment besides this one's."""
+        return {}
 
     def job_folder(self, job_id: str) -> Path:
         """Where a job's files lie: `run`, `out`, `result.json`, `stderr.log`. Raises NotFoundError."""

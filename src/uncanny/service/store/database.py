@@ -65,7 +65,7 @@ class Database:
         except Timeout as error:
             raise UsageError(
                 f"Another process is using {data / FILE}",
-                remedy=f"Stop it, name another folder ({option('data')}), or PostgreSQL ({option('database')}).",
+                remedy=f"Stop it, name another {option('data')}, or PostgreSQL as {option('database')}.",
             ) from error
         except OSError as error:
             raise UsageError(f"{data} cannot be used: {error.strerror or error}") from error

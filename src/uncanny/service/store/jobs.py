@@ -7,7 +7,6 @@ was taken for dead, and is not, changes nothing any more and learns so.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -17,7 +16,8 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, Row, and_, case, delete, func, insert, null, or_, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
-from uncanny.errors import ConflictError, NotFoundError
+from uncanny.errors import ConflictError, NotFoundError, writable
+from uncanny.service.store.arrivals import CHANNEL, Arrivals
 from uncanny.service.store.database import Database
 from uncanny.service.store.ids import new_id
 from uncanny.service.store.tables import jobs as J
@@ -27,7 +27,6 @@ Ended = Literal["finished", "incomplete", "over_budget", "cancelled", "failed"]
 Lease = Literal["held", "cancel", "lost"]
 ENDED: Final[tuple[Ended, ...]] = ("finished", "incomplete", "over_budget", "cancelled", "failed")
 STATES: Final[tuple[State, ...]] = ("queued", "running", *ENDED)
-CHANNEL: Final = "uncanny_jobs"
 MOST_DEATHS: Final = 5
 MOST_ERROR: Final = 4_000
 
@@ -77,8 +76,8 @@ class JobStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # Set whenever this process has put a job into the queue.
-        self.queued = threading.Event()
+        # Set whenever a job is put into the queue; by other processes where a `Listener` hears them.
+        self.queued = Arrivals()
 
     def submit(self, kind: str, params: Mapping[str, Any], *, name: str | None = None, by: str) -> Job:
         """Put a job into the queue; `params` have been checked by whoever calls."""
@@ -229,12 +228,9 @@ class JobStore:
                 return None
             if row.deaths < MOST_DEATHS:
                 return _job(row)
-            self.end(
-                _job(row),
-                "failed",
-                exit_code=None,
-                error=f"Its process died {row.deaths} times without getting further.",
-            )
+            died = f"Its process died {row.deaths} times without getting further."
+            words = died if row.error is None else f"{row.error}\n{died}"
+            self.end(_job(row), "failed", exit_code=None, error=words)
 
     def _take(self, worker: str, lease_s: float) -> Row[Any] | None:
         now = self._database.now()
@@ -282,25 +278,41 @@ class JobStore:
             return "lost"
         return "cancel" if cancel else "held"
 
-    def end(self, job: Job, state: Ended, *, exit_code: int | None, error: str | None = None) -> bool:
+    def end(
+        self,
+        job: Job,
+        state: Ended,
+        *,
+        exit_code: int | None,
+        error: str | None = None,
+        progress: Progress | None = None,
+    ) -> bool:
         """Write how a job ended. False where the lease was lost: then nothing is written."""
         return self._let_go(
             job,
+            **({} if progress is None else {"progress": progress.model_dump_json()}),
             state=state,
             exit_code=exit_code,
-            error=None if error is None else error.replace("\0", "\ufffd")[-MOST_ERROR:],
+            error=None if error is None else _kept(error),
             ended_at=self._database.now(),
         )
 
-    def requeue(self, job: Job, *, delay_s: float = 0.0, died: bool = False) -> bool:
+    def requeue(self, job: Job, *, delay_s: float = 0.0, died: str | None = None) -> bool:
         """Put a running job back into the queue, to be taken after `delay_s` seconds.
 
-        `died` says that its process ended in a way that counts against it. False where the lease was lost.
+        `died` has its last words, where its process ended in a way that counts against it. False where the
+        lease was lost.
         """
         further = J.c.mark > J.c.mark_at_claim
-        deaths = case((further, 0), else_=J.c.deaths + 1) if died else J.c.deaths
+        counted: dict[str, Any] = {}
+        if died is not None:
+            counted = {"deaths": case((further, 0), else_=J.c.deaths + 1), "error": _kept(died)}
         return self._let_go(
-            job, state="queued", due_at=self._database.now() + delay_s, deaths=deaths, mark_at_claim=J.c.mark
+            job,
+            state="queued",
+            due_at=self._database.now() + delay_s,
+            mark_at_claim=J.c.mark,
+            **counted,
         )
 
     def release_all(self) -> int:
@@ -328,6 +340,8 @@ class JobStore:
             ).rowcount
             if written and values["state"] == "queued":
                 self._tell(connection)
+        if written and values["state"] == "queued":
+            self.queued.set()
         return bool(written)
 
     def _tell(self, connection: Connection) -> None:
@@ -351,6 +365,11 @@ def _job(row: Row[Any]) -> Job:
     if values["progress"] is not None:
         values["progress"] = Progress.model_validate_json(values["progress"])
     return Job.model_construct(**values)
+
+
+def _kept(words: str) -> str:
+    """The end of a text, as every database takes it."""
+    return writable(words.replace("\0", "\ufffd"))[-MOST_ERROR:]
 
 
 def _not_found(job_id: str) -> NotFoundError:
