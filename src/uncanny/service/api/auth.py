@@ -151,9 +151,13 @@ def needs(role: Role) -> Callable[..., Who]:
     return check
 
 
-Reader = Annotated[Who, Depends(needs("reader"))]
-Reviewer = Annotated[Who, Depends(needs("reviewer"))]
-Operator = Annotated[Who, Depends(needs("operator"))]
+# For routes that need not know who asks, as `dependencies`; then for those that do.
+for_readers: Final = [Depends(needs("reader"))]
+for_reviewers: Final = [Depends(needs("reviewer"))]
+for_operators: Final = [Depends(needs("operator"))]
+Reader = Annotated[Who, *for_readers]
+Reviewer = Annotated[Who, *for_reviewers]
+Operator = Annotated[Who, *for_operators]
 
 
 def _who(token: Token | None, via: Literal["token", "session"]) -> Who | None:
