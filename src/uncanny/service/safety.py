@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Annotated, Any, Final, TypeVar
 
@@ -63,6 +63,7 @@ class Guard:
         any_address: bool = False,
         ambient: Callable[[Headers], bool] = lambda _: True,
         refuse: Callable[[Scope, int, str], Response] = plain_refusal,
+        headers: Mapping[str, str] | None = None,
         body_seconds: float | None = None,
     ) -> None:
         """`hosts` are the names, without port, under which the pages may be asked for; with `any_address`
@@ -70,7 +71,8 @@ class Guard:
 
         `ambient` says whether what these headers are believed for, such as a cookie, is what a browser sends
         along for any site: then a change is taken only where the browser says that our own page makes it.
-        Otherwise it is refused only where a browser says that another site does.
+        Otherwise it is refused only where a browser says that another site does. `headers` come beside
+        `HEADERS`; those that the application sets itself stay.
         """
         self._app, self._hosts, self._any_address = (
             app,
@@ -78,6 +80,7 @@ class Guard:
             any_address,
         )
         self._ambient, self._refuse, self._body_seconds = ambient, refuse, body_seconds
+        self._headers = {**HEADERS, **(headers or {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -92,7 +95,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 started = True
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self._headers.items():
                     headers.setdefault(name, value)
                 headers.setdefault("Cache-Control", "no-store")
                 if not body.complete and _has_body(scope):

@@ -128,6 +128,8 @@ def add_handlers(app: FastAPI) -> None:
 async def _http(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
     headers = dict(getattr(error, "headers", None) or {})
+    if status == 204:
+        return Response(status_code=204, headers=headers)
     code, field = getattr(error, "code", None), getattr(error, "field", None)
     message = str(getattr(error, "detail", "")) if isinstance(error, ApiError) else _words(status, error)
     if status == 405:

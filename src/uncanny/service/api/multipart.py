@@ -44,8 +44,8 @@ Event = Begin | Data | End
 async def events(request: Request, *, most_bytes: int, most_files: int) -> AsyncIterator[Event]:
     """The files of a body, in their order.
 
-    Raises ApiError: 415 for another type, 413 past a limit, 400 for what cannot be read or is cut off, and 422
-    for a part that is no file.
+    Raises ApiError: 415 for another type, 413 past a limit, 400 for what cannot be read or is cut off, 422
+    where a part is no file.
     """
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Annotated, Any, Final
 
 import orjson
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Header, Path, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
@@ -37,6 +37,20 @@ def printable(text: str) -> str:
 
 Title = Annotated[
     str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), AfterValidator(printable)
+]
+
+
+JobId = Annotated[str, Path(pattern="^job_[a-z2-7]{20}$", examples=["job_aaaaaaaaaaaaaaaaaaaa"])]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="Makes it one, however often it is sent: the same key and content get the same answer.",
+        examples=["2f1c9c0e5d2a4c1c8d0e3b7f6a5b4c3d"],
+    ),
 ]
 
 

@@ -6,8 +6,9 @@ An image that is refused, or that is there already, does not keep the others out
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -15,13 +16,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from uncanny.errors import ImageError, ImageFault, writable
-from uncanny.service.api.auth import Operator, for_operators, for_readers
+from uncanny.service.api.auth import Operator, Who, for_operators, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.multipart import Begin, Data, events
-from uncanny.service.api.routes import Kept, Title, printable
+from uncanny.service.api.routes import IdempotencyKey, Kept, Title, printable
 from uncanny.service.service import Service
-from uncanny.service.store.uploads import ImageSet, Incoming, StoredFile, StoredImage, UploadStore
+from uncanny.service.store.uploads import ImageSet, Incoming, StoredFile, UploadStore
 
+M = TypeVar("M", bound=BaseModel)
 SetId = Annotated[str, Path(pattern="^set_[a-z2-7]{20}$", examples=["set_aaaaaaaaaaaaaaaaaaaa"])]
 FileId = Annotated[str, Path(pattern="^file_[a-z2-7]{20}$", examples=["file_aaaaaaaaaaaaaaaaaaaa"])]
 AfterName = Annotated[
@@ -33,7 +35,7 @@ AfterName = Annotated[
 _SHOWN_NAME: Final = 200
 _READ: Final = (400, 401, 403, 422, 429)
 _CHANGE: Final = (*_READ, 404)
-_UPLOAD: Final = (*_READ, 408, 413, 415, 507)
+_UPLOAD: Final = (*_READ, 408, 409, 413, 415, 507)
 _BODY: Final = {
     "requestBody": {
         "required": True,
@@ -41,9 +43,9 @@ _BODY: Final = {
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
-                    "required": ["images"],
+                    "required": ["files"],
                     "properties": {
-                        "images": {
+                        "files": {
                             "type": "array",
                             "minItems": 1,
                             "items": {"type": "string", "format": "binary"},
@@ -100,40 +102,30 @@ class ImageAnswer(_Answer):
 
 
 class SentImage(ImageAnswer):
-    """An image that was kept; `sent_as` is the name it came with."""
+    """An image that the set has, and the name it was sent under. A `duplicate` was there already."""
 
     sent_as: Annotated[str, Field(examples=["a/cat.png"])]
+    duplicate: bool
 
 
-class Duplicate(_Answer):
-    """An image whose bytes the set has already, under `name`."""
+class RefusedImage(_Answer):
+    """An image that was not kept, under the name it was sent, and why: `code` for programs."""
 
-    sent_as: Annotated[str, Field(examples=["copy of cat.png"])]
-    name: Annotated[str, Field(examples=["a/cat.png"])]
-    sha256: str
-
-
-class Refused(_Answer):
-    """An image that was not kept, and why: `code` for programs, `message` for people."""
-
-    sent_as: Annotated[str, Field(examples=["notes.txt"])]
+    name: Annotated[str, Field(examples=["notes.txt"])]
     code: Annotated[ImageFault, Field(examples=["not_an_image"])]
     message: Annotated[str, Field(examples=["not an image: text. Give files in JPEG, PNG or WebP."])]
 
 
-class ImagesAnswer(_Answer):
-    """What became of the images of a request."""
+class SentImages(SetAnswer):
+    """The set as it is now, and what became of the images of a request."""
 
-    set: SetAnswer
     images: list[SentImage]
-    duplicates: list[Duplicate]
-    refused: list[Refused]
+    refused: list[RefusedImage]
 
 
-class SetPage(_Answer):
+class SetPage(SetAnswer):
     """A set with some of its images in order of their names, `next` for those after them."""
 
-    set: SetAnswer
     images: list[ImageAnswer]
     next: str | None
 
@@ -167,7 +159,7 @@ def _sets(api: APIRouter) -> None:
         tags=["uploads"],
         summary="Upload images as a new set",
         status_code=201,
-        response_model=ImagesAnswer,
+        response_model=SentImages,
         responses=answers(*_UPLOAD),
         openapi_extra=_BODY,
     )
@@ -176,16 +168,21 @@ def _sets(api: APIRouter) -> None:
         service: Kept,
         who: Operator,
         name: Annotated[Title | None, Query(description="What people call the set.")] = None,
-    ) -> ImagesAnswer:
-        """Parts named `images`, each with a file's name, which may have folders. Jobs call them `upload:SET`."""
+        key: IdempotencyKey = None,
+    ) -> SentImages:
+        """Parts named `files`, each with a file's name, which may have folders. Jobs name `upload:SET`."""
         store = service.uploads
         created = await run_in_threadpool(store.new_set, name=name, by=who.name)
         request.state.subject = created.id
+        answer: SentImages | None = None
         try:
-            return await _receive_images(request, store, created)
-        except BaseException:
-            await run_in_threadpool(store.delete_set, created.id)
-            raise
+            answer = await _receive_images(request, store, created)
+            asked = [name or "", *(f"{image.sha256} {image.sent_as}" for image in answer.images)]
+            answer = await _once(request, service, who, key, asked, answer)
+        finally:
+            if answer is None or answer.id != created.id:
+                await run_in_threadpool(store.delete_set, created.id)
+        return answer
 
     @api.get(
         "/images",
@@ -212,11 +209,11 @@ def _sets(api: APIRouter) -> None:
         summary="Add images to a set",
         dependencies=for_operators,
         status_code=201,
-        response_model=ImagesAnswer,
-        responses=answers(*_UPLOAD, 404, 409),
+        response_model=SentImages,
+        responses=answers(*_UPLOAD, 404),
         openapi_extra=_BODY,
     )
-    async def add_images(request: Request, service: Kept, set_id: SetId) -> ImagesAnswer:
+    async def add_images(request: Request, service: Kept, set_id: SetId) -> SentImages:
         """As a new set. What was kept before a request failed stays; sent again it is told as a duplicate."""
         image_set = await run_in_threadpool(service.uploads.image_set, set_id)
         return await _receive_images(request, service.uploads, image_set)
@@ -238,7 +235,7 @@ def _sets(api: APIRouter) -> None:
         """The set, and its images in order of their names."""
         image_set = service.uploads.image_set(set_id)
         images, following = service.uploads.images(set_id, limit=limit, after=after)
-        return {"set": image_set, "images": images, "next": following}
+        return {**asdict(image_set), "images": images, "next": following}
 
     @api.delete(
         "/images/{set_id}",
@@ -264,11 +261,20 @@ def _files(api: APIRouter) -> None:
         responses=answers(*_UPLOAD),
         openapi_extra=_FILE_BODY,
     )
-    async def upload_file(request: Request, service: Kept, who: Operator) -> Any:
+    async def upload_file(
+        request: Request, service: Kept, who: Operator, key: IdempotencyKey = None
+    ) -> FileAnswer:
         """One part named `file`: JSON Lines, JSON, CSV or Parquet. Refer to it as `upload:FILE`."""
         stored = await _receive_file(request, service, who.name)
         request.state.subject = stored.id
-        return stored
+        answer: FileAnswer | None = None
+        try:
+            answer = FileAnswer.model_validate(stored)
+            answer = await _once(request, service, who, key, [answer.name, answer.sha256], answer)
+        finally:
+            if answer is None or answer.id != stored.id:
+                await run_in_threadpool(service.uploads.delete_file, stored.id)
+        return answer
 
     @api.get(
         "/files/{file_id}",
@@ -296,36 +302,30 @@ def _files(api: APIRouter) -> None:
         return Response(status_code=204)
 
 
-async def _receive_images(request: Request, store: UploadStore, image_set: ImageSet) -> ImagesAnswer:
+async def _receive_images(request: Request, store: UploadStore, image_set: ImageSet) -> SentImages:
     limits = store.limits
     kept: list[SentImage] = []
-    duplicates: list[Duplicate] = []
-    refused: list[Refused] = []
+    refused: list[RefusedImage] = []
 
     def finish(incoming: Incoming, name: str) -> None:
-        sent_as = _shown(name)
         if image_set.count + len(kept) >= limits.set_images:
             raise ApiError(413, f"A set takes at most {limits.set_images:,} images; begin another one.")
         try:
             image, was_there = store.keep_image(image_set.id, incoming, name)
         except ImageError as error:
-            refused.append(Refused(sent_as=sent_as, code=error.kind, message=str(error)))
-            return
-        if was_there:
-            duplicates.append(Duplicate(sent_as=sent_as, name=image.name, sha256=image.sha256))
+            refused.append(RefusedImage(name=_shown(name), code=error.kind, message=str(error)))
         else:
-            kept.append(_sent(image, sent_as))
+            kept.append(SentImage(**asdict(image), sent_as=_shown(name), duplicate=was_there))
 
     await _receive(
-        request, store, "images", limits.image_bytes, limits.request_bytes, limits.request_images, finish
+        request, store, "files", limits.image_bytes, limits.request_bytes, limits.request_images, finish
     )
-    if not kept and not duplicates and not refused:
-        raise ApiError(422, "There is no image in the body.", field="images")
-    request.state.details = {"images": len(kept), "duplicates": len(duplicates), "refused": len(refused)}
+    if not kept and not refused:
+        raise ApiError(422, "There is no image in the body.", field="files")
+    new = sum(not image.duplicate for image in kept)
+    request.state.details = {"images": new, "duplicates": len(kept) - new, "refused": len(refused)}
     now = await run_in_threadpool(store.image_set, image_set.id)
-    return ImagesAnswer(
-        set=SetAnswer.model_validate(now), images=kept, duplicates=duplicates, refused=refused
-    )
+    return SentImages(**asdict(now), images=kept, refused=refused)
 
 
 async def _receive_file(request: Request, service: Service, by: str) -> StoredFile:
@@ -347,7 +347,7 @@ async def _receive_file(request: Request, service: Service, by: str) -> StoredFi
 async def _receive(
     request: Request,
     store: UploadStore,
-    field: Literal["images", "file"],
+    field: Literal["files", "file"],
     most: int,
     most_bytes: int,
     most_files: int,
@@ -380,15 +380,18 @@ async def _receive(
                 pass
 
 
-def _sent(image: StoredImage, sent_as: str) -> SentImage:
-    return SentImage(
-        name=image.name,
-        sha256=image.sha256,
-        size=image.size,
-        width=image.width,
-        height=image.height,
-        sent_as=sent_as,
+async def _once(
+    request: Request, service: Service, who: Who, key: str | None, asked: list[str], answer: M
+) -> M:
+    """`answer`, or that of an earlier request with this key, which sent the same."""
+    content = "\n".join([request.url.path, *asked]).encode()
+    text, was_kept = await run_in_threadpool(
+        service.idempotency.once, who.name, key, content, lambda _: answer.model_dump_json()
     )
+    if not was_kept:
+        return answer
+    request.state.unchanged = True
+    return type(answer).model_validate_json(text)
 
 
 def _shown(name: str) -> str:

@@ -186,6 +186,19 @@ class ReviewQueue:
             return place
         return _first(wanted & (self.image == self.image[place]), rows)  # an image begins with its first
 
+    def page(self, row: int | None, filters: Filters, reviewer: str | None, limit: int) -> list[int]:
+        """The rows of the queue behind `row`, be that in it or not; all for None."""
+        places, rows = self._ordered(filters.order)
+        behind = rows[0 if row is None else int(places[row]) + 1 :]
+        page: list[int] = []
+        wanted = self._mask(filters, reviewer)
+        for start in range(0, len(behind), _CHUNK):
+            some = behind[start : start + _CHUNK]
+            page += (int(each) for each in some[wanted[some]])
+            if len(page) >= limit:
+                break
+        return page[:limit]
+
     def holds(self, row: int, filters: Filters, reviewer: str | None) -> bool:
         return bool(self._mask(filters, reviewer)[row])
 

@@ -154,6 +154,15 @@ class ReviewRun:
             row = self._queue.next(self._row(at), move, filters, reviewer)
             return None if row is None else self._id(row)
 
+    def page(
+        self, after: FindingId | None, filters: Filters, reviewer: str | None, limit: int
+    ) -> list[FindingId]:
+        """The queue behind a finding, at most `limit` of it. Raises UsageError for no finding."""
+        with self._lock:
+            self._catch_up()
+            row = None if after is None else self._row(after)
+            return [self._id(each) for each in self._queue.page(row, filters, reviewer, limit)]
+
     def has(self, at: FindingId) -> bool:
         with self._lock:
             return self._rows.get(at) is not None

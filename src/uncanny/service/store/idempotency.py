@@ -57,6 +57,13 @@ class IdempotencyStore:
                 raise
             return kept, True
 
+    def kept(self, who: str, key: str | None, request: bytes) -> str | None:
+        """The answer that `once` would find, None without one. Raises ConflictError as that does."""
+        if key is None:
+            return None
+        with self._database.read() as connection:
+            return self._kept(connection, who, key, sha256(request).hexdigest())
+
     def _kept(self, connection: Connection, who: str, key: str, digest: str) -> str | None:
         row = connection.execute(
             select(K.c.request, K.c.answer).where(K.c.who == who, K.c.key == key)

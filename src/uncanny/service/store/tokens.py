@@ -13,22 +13,23 @@ import contextlib
 import os
 import re
 import secrets
+import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Protocol
 
 import orjson
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
-from sqlalchemy import Row, and_, delete, exists, insert, or_, select, update
+from sqlalchemy import Row, and_, create_engine, delete, exists, insert, or_, select, update
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError
-from uncanny.service.store.database import Database
+from uncanny.service.store.database import FILE, Database
 from uncanny.service.store.ids import new_id
 from uncanny.service.store.tables import sessions as S
 from uncanny.service.store.tables import tokens as T
@@ -58,6 +59,14 @@ class Token:
     revoked_at: datetime | None
 
 
+class TokenKeeper(Protocol):
+    """What the command line does with tokens."""
+
+    def add(self, name: str, role: Role) -> str: ...
+    def revoke(self, name: str) -> None: ...
+    def all(self) -> Sequence[Token]: ...
+
+
 class TokenStore:
     """Tokens and sessions in the database. Safe from threads and processes."""
 
@@ -84,9 +93,7 @@ class TokenStore:
         with self._database.write() as connection:
             taken = or_(and_(T.c.name == name, T.c.revoked_at.is_(None)), T.c.hash == hashed)
             if connection.execute(select(exists().where(taken))).scalar_one():
-                raise ConflictError(
-                    f"There is a token {name!r} already", remedy="Revoke it first, or choose another name."
-                )
+                raise _taken(name)
             created_at = self._database.now() if at is None else at
             connection.execute(
                 insert(T).values(id=new_id("tok"), name=name, role=role, hash=hashed, created_at=created_at)
@@ -107,9 +114,9 @@ class TokenStore:
             if gone is not None:
                 connection.execute(delete(S).where(S.c.token == gone))
         if gone is None:
-            raise NotFoundError(f"There is no token {name!r}", remedy="`uncanny token list` shows all.")
+            raise _no_token(name)
 
-    def list(self) -> Sequence[Token]:
+    def all(self) -> Sequence[Token]:
         """All tokens in the order they were made, revoked ones too."""
         self._take_up()
         with self._database.read() as connection:
@@ -220,29 +227,54 @@ class TokenChanges:
         self._lock = FileLock(f"{file}.lock", mode=0o600)
 
     def add(self, name: str, role: Role) -> str:
-        """As `TokenStore.add`; names that are taken are found out only by who takes it up."""
+        """As `TokenStore.add`."""
         check_name(name)
+        if any(token.name == name and token.revoked_at is None for token in self.all()):
+            raise _taken(name)
         secret = new_secret()
         self._append(TokenChange(name=name, at=time.time(), role=role, hash=hash_of(secret)))
         return secret
 
     def revoke(self, name: str) -> None:
-        check_name(name)
+        """As `TokenStore.revoke`."""
+        if not any(token.name == name and token.revoked_at is None for token in self.all()):
+            raise _no_token(name)
         self._append(TokenChange(name=name, at=time.time()))
+
+    def all(self) -> Sequence[Token]:
+        """As `TokenStore.all`, with what the service has not taken up yet."""
+        tokens = _read_only(self._file.with_name(FILE))
+        with self._lock:
+            changes = self._read() if self._file.exists() else []
+        for change in changes:
+            at = datetime.fromtimestamp(change.at, UTC)
+            if change.role is not None:
+                tokens.append(Token("", change.name, change.role, at, None, None))
+            else:
+                tokens = [
+                    replace(token, revoked_at=at)
+                    if token.name == change.name and token.revoked_at is None
+                    else token
+                    for token in tokens
+                ]
+        return tokens
 
     def take(self, apply: Callable[[TokenChange], None]) -> None:
         """Apply all that is there, which is then gone. What is no such line is passed over."""
         if not self._file.exists():
             return
         with self._lock:
-            try:
-                lines = self._file.read_bytes().splitlines()
-            except FileNotFoundError:  # somebody else has just taken it
-                return
-            for line in lines:
+            for change in self._read():
+                apply(change)
+            self._file.unlink(missing_ok=True)  # somebody else may just have taken it
+
+    def _read(self) -> list[TokenChange]:
+        changes = []
+        with contextlib.suppress(FileNotFoundError):
+            for line in self._file.read_bytes().splitlines():
                 with contextlib.suppress(ValidationError):
-                    apply(TokenChange.model_validate_json(line))
-            self._file.unlink()
+                    changes.append(TokenChange.model_validate_json(line))
+        return changes
 
     def _append(self, change: TokenChange) -> None:
         with self._lock:
@@ -251,6 +283,48 @@ class TokenChanges:
                 file.write(orjson.dumps(change.model_dump()) + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def open_tokens(data: Path, address: str | None) -> Iterator[TokenKeeper]:
+    """The tokens of the service in the folder `data`, or of the database at `address`, for the command line.
+
+    Where a service holds the file, what is wanted is left for it. Raises UsageError as `Database.open`.
+    """
+    try:
+        database = Database.open(data, address)
+    except UsageError as error:
+        if not isinstance(error.__cause__, Timeout):
+            raise
+        yield TokenChanges(data / CHANGES)
+        return
+    try:
+        store = TokenStore(database, data / CHANGES if database.is_sqlite else None)
+        yield store
+    finally:
+        database.close()
+
+
+def _read_only(file: Path) -> list[Token]:
+    """The tokens of a file that another process writes: reading beside it harms nothing."""
+    engine = create_engine(
+        "sqlite://", creator=lambda: sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+    )
+    try:
+        with engine.connect() as connection:
+            return [_token(row) for row in connection.execute(select(T).order_by(T.c.created_at, T.c.id))]
+    finally:
+        engine.dispose()
+
+
+def _taken(name: str) -> ConflictError:
+    return ConflictError(
+        f"There is a token {name!r} already", remedy="Revoke it first, or choose another name."
+    )
+
+
+def _no_token(name: str) -> NotFoundError:
+    return NotFoundError(f"There is no token {name!r}", remedy="`uncanny token list` shows all.")
 
 
 def new_secret() -> str:
