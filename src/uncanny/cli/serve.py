@@ -118,9 +118,12 @@ def command(
             service, tokens_needed=beyond, worker_alive=lambda: None if worker is None else worker.alive
         )
 
+        started: list[Worker] = []
+
         def start(_: str) -> None:
             if worker is not None:
                 worker.start()
+                started.append(worker)
 
         try:
             serve(
@@ -132,5 +135,5 @@ def command(
                 proxies=proxies,
             )
         finally:
-            if worker is not None and worker.started:
-                worker.stop()
+            for each in started:
+                each.stop()

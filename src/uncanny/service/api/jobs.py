@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from uncanny.service.api.auth import Operator, for_operators, for_readers
 from uncanny.service.api.errors import answers
 from uncanny.service.api.routes import Bounded, IdempotencyKey, JobId, Kept, Title
-from uncanny.service.jobs.kinds import KINDS, check_params
+from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.store.jobs import Job, State
 
 _READ: Final = (400, 401, 403, 422, 429)
@@ -174,7 +174,7 @@ def _changing(api: APIRouter) -> None:
 
         kept = service.idempotency.kept(who.name, key, asked)
         if kept is None:
-            params = check_params(service, body.kind, body.params)
+            params = service.check(body.kind, body.params)
             kept, again = service.idempotency.once(who.name, key, asked, act)
         else:
             again = True
@@ -221,9 +221,10 @@ def _changing(api: APIRouter) -> None:
         status_code=204,
         responses=answers(*_CHANGE),
     )
-    def delete(service: Kept, job_id: JobId) -> Response:
+    def delete(request: Request, service: Kept, job_id: JobId) -> Response:
         """A job that has ended, with its files."""
         service.delete_job(job_id)
+        request.app.state.review_runs.forget(service.job_folder(job_id) / "run")
         return Response(status_code=204)
 
 

@@ -72,6 +72,11 @@ class Worker:
         for thread in self._threads:
             thread.start()
 
+    @property
+    def alive(self) -> bool:
+        """Whether all its threads work."""
+        return all(thread.is_alive() for thread in self._threads)
+
     def stop(self) -> None:
         """Interrupt the children, put their jobs back into the queue, and wait for that."""
         self._stopping.set()

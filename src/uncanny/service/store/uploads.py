@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ from uncanny.service.store.tables import jobs as J
 FILE_SUFFIXES: Final = (".jsonl", ".json", ".csv", ".parquet")
 INCOMING: Final = "incoming"
 _HEAD_BYTES: Final = 4096
+_YOUNG_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,15 +288,22 @@ class UploadStore:
     def sweep(self) -> None:
         """Remove what a kill left: half-received files, and folders and images that the database lacks.
 
-        To be called while nothing is received.
+        What is younger than an hour stays: another process may just be receiving it.
         """
-        shutil.rmtree(self._data / INCOMING, ignore_errors=True)
+        before = time.time() - _YOUNG_S
+        for path in (self._data / INCOMING).glob("*"):
+            if _is_older(path, before):
+                path.unlink(missing_ok=True)
         for folder in (self._data / "files").glob("file_*"):
+            if not _is_older(folder, before):
+                continue
             with contextlib.suppress(NotFoundError):
                 self.file(folder.name)
                 continue
             shutil.rmtree(folder, ignore_errors=True)
         for folder in (self._data / "images").glob("set_*"):
+            if not _is_older(folder, before):
+                continue
             try:
                 self.image_set(folder.name)
             except NotFoundError:
@@ -305,7 +314,11 @@ class UploadStore:
                     connection.execute(select(I.c.name).where(I.c.image_set == folder.name)).scalars()
                 )
             for path in folder.rglob("*"):
-                if not path.is_dir() and path.relative_to(folder).as_posix() not in known:
+                if (
+                    not path.is_dir()
+                    and _is_older(path, before)
+                    and path.relative_to(folder).as_posix() not in known
+                ):
                     path.unlink(missing_ok=True)
 
     # Within
@@ -369,6 +382,13 @@ class UploadStore:
         values |= {"width": width, "height": height}
         connection.execute(insert(I).values(image_set=set_id, **values))
         return StoredImage(free, incoming.sha256, incoming.size, width, height), False
+
+
+def _is_older(path: Path, moment: float) -> bool:
+    try:
+        return path.lstat().st_mtime < moment
+    except FileNotFoundError:
+        return False
 
 
 def _sets() -> Any:
