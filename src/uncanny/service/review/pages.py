@@ -147,14 +147,17 @@ class Site(NamedTuple):
     """What an application has: the run, its pictures, and who a request is from.
 
     `reviewer` says whose verdicts a request's are; None where that is not known yet. With `may_choose` the
-    page asks for a name and keeps it in a cookie; a service that knows its users does not.
+    page asks for a name and keeps it in a cookie; a service that knows its users does not. `name` is what the
+    run is called on the page, `home` where a link leads back to, None where there is nothing to go back to.
     """
 
     run: ReviewRun
     pictures: Pictures
     reviewer: Callable[[Request], str | None]
     may_choose: bool
-    order: Order = "uncertain"
+    order: Order
+    name: str
+    home: str | None
 
 
 def review_app(
@@ -162,10 +165,13 @@ def review_app(
     *,
     reviewer: str | Callable[[Request], str | None] | None = None,
     order: Order = "uncertain",
+    name: str | None = None,
+    home: str | None = None,
 ) -> FastAPI:
     """The application for one run. `reviewer` is who judges, or how to tell that from a request; without it
-    the page asks. What guards it (`safety.Guard`) is around it, once for all that is served."""
-    site = Site(run, Pictures(), who_asks(reviewer), reviewer is None, order)
+    the page asks. `name` is what the page calls the run in place of its folder's name, `home` an address that
+    it links back to. What guards it (`safety.Guard`) is around it, once for all that is served."""
+    site = Site(run, Pictures(), who_asks(reviewer), reviewer is None, order, name or run.name, home)
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     _ASSETS.serve(app)
     _pages(app, site)
@@ -299,7 +305,8 @@ def _whole(
     request: Request, site: Site, name: str | None, filters: Filters, at: FindingId | None
 ) -> dict[str, Any]:
     content: dict[str, Any] = {
-        "run": site.run.name,
+        "run": site.name,
+        "home": site.home,
         "reviewer": name,
         "may_choose": site.may_choose,
         "filters": filters,

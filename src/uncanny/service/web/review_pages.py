@@ -1,0 +1,75 @@
+"""The review application of every job, under the job's own address, with whoever is signed in as reviewer."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from fastapi import FastAPI, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from uncanny.service.api.auth import who_of
+from uncanny.service.api.errors import ApiError
+from uncanny.service.assets import base_of
+from uncanny.service.review.pages import review_app
+from uncanny.service.review.run import ReviewRun
+from uncanny.service.store.jobs import Job
+from uncanny.service.web.job_page import run_folder
+from uncanny.service.web.site import Site
+from uncanny.service.web.views import REVIEWABLE, JobView
+
+# What the queue of a run takes in memory is some 100 MB at 100,000 findings.
+_KEPT: Final = 8
+
+
+def add_review_pages(app: FastAPI, site: Site) -> None:
+    """Adds `/jobs/{id}/review/`."""
+    reviews = Reviews(site)
+
+    @app.get("/jobs/{job_id}/review", include_in_schema=False)
+    def without_slash(request: Request, job_id: str) -> Response:
+        return RedirectResponse(f"{base_of(request)}/jobs/{job_id}/review/", 308)
+
+    app.mount("/jobs/{job_id}/review", reviews)
+
+
+class Reviews:
+    """An ASGI application that hands requests to the review application of their job."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._apps: OrderedDict[Path, ASGIApp] = OrderedDict()
+        self._lock = Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        app = await run_in_threadpool(self._app, request)
+        await app(scope, receive, send)
+
+    def _app(self, request: Request) -> ASGIApp:
+        self._site.known(request, "reviewer")
+        job = self._site.service.jobs.get(request.path_params["job_id"])
+        folder = run_folder(self._site, job)
+        if job.kind not in REVIEWABLE or not (folder / "annotations.jsonl").is_file():
+            raise ApiError(404, "There is nothing to review in this job, or not yet.")
+        with self._lock:
+            app = self._apps.get(folder)
+            if app is None:
+                app = self._apps[folder] = self._made(job, folder)
+            self._apps.move_to_end(folder)
+            while len(self._apps) > _KEPT:
+                self._apps.popitem(last=False)
+        return app
+
+    def _made(self, job: Job, folder: Path) -> ASGIApp:
+        def reviewer(request: Request) -> str | None:
+            who = who_of(request)
+            return None if who is None else who.name
+
+        return review_app(
+            ReviewRun.open(folder), reviewer=reviewer, name=JobView(job).title, home=f"../../{job.id}"
+        )
