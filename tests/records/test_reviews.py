@@ -141,10 +141,10 @@ def test_a_log_is_read_as_it_was_written_and_followed_from_where_one_was(tmp_pat
     assert list(log.read()) == []
     first, second = _says("ann", "accept"), _says("bob", "reject", 1)
     log.append([first])
-    reviews, end = log.read_from(0)
-    assert reviews == [first]
+    ((_, end, review),) = log.lines_from(0)
+    assert review == first
     assert log.append([second]) > end
-    assert log.read_from(end)[0] == [second]
+    assert [(start, review) for start, _, review in log.lines_from(end)] == [(end, second)]
     assert dict(log.by_image()) == {"a/cat.png": [first, second]}
 
 

@@ -94,21 +94,10 @@ class SharedLog(Generic[T]):
         """All lines in their order; nothing where there is no file. Raises RecordError, UsageError."""
         yield from (record for _, record in self._lines(0))
 
-    def read_from(self, offset: int) -> tuple[list[T], int]:
-        """Lines that came after byte `offset`, which an earlier call returned, and where to go on from.
-
-        Raises RecordError, whose line counts from `offset`, and UsageError.
-        """
-        records: list[T] = []
-        for end, record in self._lines(offset):
-            records.append(record)
-            offset = end
-        return records, offset
-
     def lines_from(self, offset: int) -> Iterator[tuple[int, int, T]]:
-        """The same with the byte at which each line begins, and the byte behind it.
+        """What came after byte `offset`, where a line ended, with the bytes at which lines begin and end.
 
-        Raises as `read_from`.
+        Raises RecordError, UsageError.
         """
         for end, record in self._lines(offset):
             yield offset, end, record
@@ -177,8 +166,9 @@ class SharedLog(Generic[T]):
 def whole_lines(path: Path, model: type[T], start: int = 0) -> Iterator[tuple[int, T]]:
     """The records from byte `start` on, with the byte at which their line ends; none where there is no file.
 
-    A last line that is half-written is left out. Raises UsageError, RecordError, whose line counts from there.
+    A last line that is half-written is left out. Raises RecordError, UsageError.
     """
+    first = start
     reader = open_to_read(path)
     if reader is None:
         return
@@ -191,7 +181,19 @@ def whole_lines(path: Path, model: type[T], start: int = 0) -> Iterator[tuple[in
             try:
                 record = parse_line(line, model, path, number)
             except RecordError:
-                if line.endswith(b"\n"):
+                if not line.endswith(b"\n"):
+                    return
+                before = _lines_before(path, first)
+                if not before:
                     raise
-                return
+                record = parse_line(line, model, path, before + number)  # says where in the file
             yield start, record
+
+
+def _lines_before(path: Path, end: int) -> int:
+    count = 0
+    with path.open("rb") as file:
+        while end > 0 and (block := file.read(min(end, _TAIL))):
+            count += block.count(b"\n")
+            end -= len(block)
+    return count

@@ -15,7 +15,7 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from uncanny.errors import ReviewConflictError, StorageError, UncannyError
+from uncanny.errors import StorageError, UncannyError
 from uncanny.eval.common.page import breakable, stamp
 
 _SHARED: Final = "uncanny.service"
@@ -50,6 +50,7 @@ class Assets:
             return Response(_bytes(self._places[name], name), media_type=media_type, headers=dict(KEPT))
 
         app.add_exception_handler(UncannyError, _failed)
+        app.add_exception_handler(OSError, _lost)
         app.add_exception_handler(HTTPException, _refused)
         for name in self._templates:
             self._environment.get_template(name)  # compiled now, so that the first page need not wait for it
@@ -110,11 +111,17 @@ def _tag(package: str, name: str) -> str:
 
 
 def _failed(_: Request, error: Exception) -> Response:
-    """What went wrong, in its own words, for the line in which the page says so."""
-    status = (
-        507 if isinstance(error, StorageError) else 409 if isinstance(error, ReviewConflictError) else 400
+    """What went wrong, in its own words, for the line in which the page says so; 409 is a piece of it."""
+    return PlainTextResponse(
+        str(error).encode("utf-8", "replace"), 507 if isinstance(error, StorageError) else 400
     )
-    return PlainTextResponse(str(error).encode("utf-8", "replace"), status)
+
+
+def _lost(_: Request, error: Exception) -> Response:
+    """A file that is gone, or was closed to us, while the pages were served."""
+    assert isinstance(error, OSError)
+    text = f"{error.filename or 'A file'} cannot be read: {error.strerror or error}"
+    return PlainTextResponse(text.encode("utf-8", "replace"), 400)
 
 
 def _refused(_: Request, error: Exception) -> Response:

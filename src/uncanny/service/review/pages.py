@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import orjson
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
-from pydantic import Field, StringConstraints, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, field_validator
 
 from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.eval.metrics.agreement import krippendorff_alpha
@@ -73,21 +73,15 @@ class _Undo(_InQueue):
 
 
 class _Texts(_InQueue):
-    """A finding as a form has it. An empty `kind_of` is none, and so is an empty `box`: x0,y0,x1,y1."""
+    """A finding as a form has it. An empty `kind_of` is none."""
 
     name: Words
     phenomenon: Words
     reasoning: Words
     severity: Annotated[int, Field(ge=0, le=100)]
     kind_of: Annotated[str, StringConstraints(max_length=40)] = ""
-    box: Box | None = None
 
-    @field_validator("box", mode="before")
-    @classmethod
-    def _read_box(cls, box: object) -> object:
-        return _box(box)
-
-    def anomaly(self) -> Anomaly:
+    def anomaly(self, box: Box | None = None) -> Anomaly:
         """Raises HTTPException for what no finding may be."""
         try:
             return Anomaly.model_validate(
@@ -97,7 +91,7 @@ class _Texts(_InQueue):
                     "reasoning": self.reasoning,
                     "severity": self.severity,
                     "kind": self.kind_of or None,
-                    "box": self.box,
+                    "box": box,
                 }
             )
         except ValidationError as error:
@@ -116,22 +110,7 @@ class _Edit(_Texts):
         return decision or None
 
 
-class _Addition(_Texts):
-    finding: Id
-
-
-class _MovedBox(_InQueue):
-    finding: Id
-    text: Digest
-    box: Box | None = None
-
-    @field_validator("box", mode="before")
-    @classmethod
-    def _read_box(cls, box: object) -> object:
-        return _box(box)
-
-
-def _box(box: object) -> object:
+def _written_box(box: object) -> object:
     """Annotorious gives fractions of pixels; a box has whole ones."""
     if box == "":
         return None
@@ -141,6 +120,21 @@ def _box(box: object) -> object:
         except (ValueError, OverflowError):
             raise ValueError("a box is x0,y0,x1,y1") from None
     return box
+
+
+# x0,y0,x1,y1, or empty for none.
+WrittenBox = Annotated[Box | None, BeforeValidator(_written_box)]
+
+
+class _Addition(_Texts):
+    finding: Id
+    box: WrittenBox = None
+
+
+class _MovedBox(_InQueue):
+    finding: Id
+    text: Digest
+    box: WrittenBox = None
 
 
 class Site(NamedTuple):
@@ -186,8 +180,7 @@ def _pages(app: FastAPI, site: Site) -> None:
         site.run.refresh()
         filters, at = _asked(request, site)
         name = site.reviewer(request)
-        if at is None:
-            at = site.run.first(filters, name)
+        at = site.run.first(filters, name) if at is None else _still_there(site, at, filters, name)
         return _ASSETS.html(request, "page.html.j2", _whole(request, site, name, filters, at))
 
     @app.get("/finding", response_class=HTMLResponse)
@@ -247,7 +240,7 @@ def _steps(app: FastAPI, site: Site) -> None:
     @app.post("/add")
     def add(request: Request, body: Annotated[_Addition, Depends(json_body(_Addition))]) -> Response:
         name, filters = known(request, site.reviewer), body.filters
-        at = site.run.add(FindingId.read(body.finding).image, body.anomaly(), name)
+        at = site.run.add(FindingId.read(body.finding).image, body.anomaly(body.box), name)
         return _panel(request, site, name, filters, at, "Added, and accepted by you.")
 
     @app.post("/undo")
@@ -297,6 +290,11 @@ def _asked(request: Request, site: Site) -> tuple[Filters, FindingId | None]:
     return Filters(show, order, kind, agent), finding if finding and site.run.has(finding) else None
 
 
+def _still_there(site: Site, at: FindingId, filters: Filters, name: str | None) -> FindingId | None:
+    """`at`, or what comes after it where whoever added it has taken it back."""
+    return site.run.step(at, "next", filters, name) if site.run.is_gone(at) else at
+
+
 def _as_move(text: str | None) -> Move:
     return next(move for move in MOVES if move == text)
 
@@ -331,6 +329,7 @@ def _panel(
     *,
     status: int = 200,
 ) -> HTMLResponse:
+    at = None if at is None else _still_there(site, at, filters, name)
     content = _content(request, site, name, filters, at, notice)
     asked = {"show": filters.show, "order": filters.order, "kind": filters.kind, "agent": filters.agent}
     address = {key: value for key, value in (asked | {"at": at and str(at)}).items() if value}

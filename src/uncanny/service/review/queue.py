@@ -128,8 +128,8 @@ class ReviewQueue:
         """The rows of an image, those that were added last."""
         return [int(row) for row in np.flatnonzero((self.image == image) & ~self._gone)]
 
-    def doubt(self, row: int) -> float:
-        return float(self._doubt[row])
+    def is_gone(self, row: int) -> bool:
+        return bool(self._gone[row])
 
     def add(self, row: Row) -> int:
         """A further finding, at the end of its image in the file's order; its row."""
@@ -199,9 +199,6 @@ class ReviewQueue:
                 break
         return page[:limit]
 
-    def holds(self, row: int, filters: Filters, reviewer: str | None) -> bool:
-        return bool(self._mask(filters, reviewer)[row])
-
     def progress(self, filters: Filters, reviewer: str | None) -> Progress:
         there = ~self._gone
         by_decision = np.bincount(self._decision[there], minlength=1 + len(DECISIONS))
@@ -216,10 +213,6 @@ class ReviewQueue:
             unsure=int(by_decision[_CODES["unsure"]]),
             ties=int((self._tied & there).sum()),
         )
-
-    def place(self, row: int, order: Order) -> int:
-        """Where a finding is in an order, from 0."""
-        return int(self._ordered(order)[0][row])
 
     def _mask(self, filters: Filters, reviewer: str | None) -> Mask:
         wanted = self._shown(filters.show, reviewer) & ~self._gone

@@ -103,9 +103,8 @@
     const decision = event.submitter ? event.submitter.value : "accept";
     const values = Object.fromEntries(new FormData(texts));
     one(".wrong", texts).textContent = "";
-    const box = (adding ? adding.box : stage.content.box)?.join(",") ?? "";
-    await (adding ? ask("POST", "/add", {...values, finding: here(), box})
-      : ask("POST", "/edit", {...values, finding: here(), text: panel().dataset.text, box, decision}));
+    await (adding ? ask("POST", "/add", {...values, finding: here(), box: adding.box?.join(",") ?? ""})
+      : ask("POST", "/edit", {...values, finding: here(), text: panel().dataset.text, decision}));
     if (!one(".wrong", texts).textContent) editor.close();
   });
   texts.addEventListener("keydown", event => {
