@@ -288,7 +288,7 @@ class StoppedError(UncannyError):
 
 
 class ServiceError(UncannyError):
-    """A service on another machine cannot be reached, breaks off, or fails; what it works on goes on there."""
+    """A service on another machine cannot be reached, breaks off, or fails; its jobs go on there."""
 
 
 class StorageError(UncannyError):

@@ -29,6 +29,7 @@ from uncanny.cli.options import (
     quiet_option,
     together,
 )
+from uncanny.cli.server import on_server
 from uncanny.cli.terminal import harmless, on_terminal
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ parameter_options = together(
 
 
 @command.command("measure")
+@on_server("edits_measure")
 @click.argument("pairs", required=False)
 @click.option(
     "-o", "--out", type=PATH, metavar="FILE", help="Write a line an edit: .jsonl, .parquet or .csv."

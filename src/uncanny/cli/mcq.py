@@ -30,6 +30,7 @@ from uncanny.cli.options import (
     seed_option,
 )
 from uncanny.cli.people import mcq_people_command
+from uncanny.cli.server import on_server
 from uncanny.cli.summary import failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.terminal import complain, harmless, layout, say
 
@@ -60,6 +61,7 @@ command.add_command(mcq_people_command)
 
 
 @command.command("run")
+@on_server("mcq")
 @click.argument("items")
 @run_option
 @models_options

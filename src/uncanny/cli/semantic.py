@@ -25,6 +25,7 @@ from uncanny.cli.options import (
     resamples_option,
     seed_option,
 )
+from uncanny.cli.server import on_server
 from uncanny.cli.terminal import harmless, on_terminal
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class ScoreKeywords(TypedDict):
 
 
 @click.command("semantic", cls=Command)
+@on_server("semantic")
 @click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PRED…")
 @click.option(
     "--truth", required=True, metavar="TRUTH", help="The true anomalies; `scenes` is the bundled set's."

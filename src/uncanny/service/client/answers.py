@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from uncanny.schema import Anomaly
+
+Decision = Literal["accept", "reject", "unsure"]
 State = Literal["queued", "running", "finished", "incomplete", "over_budget", "cancelled", "failed"]
 ENDED: Final = frozenset({"finished", "incomplete", "over_budget", "cancelled", "failed"})
 EXIT_CODES: Final = {"finished": 0, "incomplete": 1, "over_budget": 3, "cancelled": 130, "failed": 2}
@@ -69,7 +72,7 @@ class RecordPage(Answer):
     """Records as the run's file has them; `next` is where the following ones begin, None at the end."""
 
     records: tuple[dict[str, Any], ...]
-    next: int | str | None = None
+    next: str | None = None
 
 
 class RemoteFile(Answer):
@@ -82,6 +85,7 @@ class RemoteFile(Answer):
 
 class FileList(Answer):
     files: tuple[RemoteFile, ...]
+    next: str | None = None
 
 
 class RemoteImage(Answer):
@@ -92,22 +96,34 @@ class RemoteImage(Answer):
     size: int
 
 
+class DuplicateImage(Answer):
+    """An image that the set had already, under `name`."""
+
+    name: str
+    sha256: str
+
+
 class RefusedImage(Answer):
     """An image that the service did not take, or that could not be read, and why."""
 
-    name: str
+    name: str = Field(validation_alias=AliasChoices("sent_as", "name"))
     code: str | None = None
     message: str
 
 
-class ImagesTaken(Answer):
+class SetAnswer(Answer):
     id: str = Field(pattern="^set_[a-z2-7]{20}$")
-    images: tuple[RemoteImage, ...] = ()
+
+
+class ImagesTaken(Answer):
+    set: SetAnswer
+    images: tuple[RemoteImage, ...]
+    duplicates: tuple[DuplicateImage, ...] = ()
     refused: tuple[RefusedImage, ...] = ()
 
 
 class ImageList(Answer):
-    images: tuple[RemoteImage, ...] = ()
+    images: tuple[RemoteImage, ...]
     next: str | None = None
 
 
@@ -122,5 +138,30 @@ class KindAnswer(Answer):
     """A kind of job: what it does, and a JSON schema of its parameters."""
 
     kind: str
+    title: str = ""
     description: str = ""
     params: dict[str, Any] = Field(default_factory=dict)
+
+
+class KindList(Answer):
+    kinds: tuple[KindAnswer, ...]
+
+
+class Finding(Answer):
+    """An anomaly that people judge. `text` is the hash of what a verdict is about, `decision` the majority's.
+
+    `anomaly` is as people have left it, `votes` who says what, `tied` whether there is no majority.
+    """
+
+    id: str
+    image: str
+    text: str
+    anomaly: Anomaly
+    votes: dict[str, Decision] = Field(default_factory=dict)
+    decision: Decision | None = None
+    tied: bool = False
+
+
+class FindingPage(Answer):
+    findings: tuple[Finding, ...]
+    next: str | None = None

@@ -6,12 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self
-
-from pydantic import TypeAdapter
+from typing import Any, Final, Self
 
 from uncanny.errors import UsageError
-from uncanny.service.client.answers import FileAnswer, JobPage, JobRecord, KindAnswer, State, Who
+from uncanny.service.client.answers import (
+    Decision,
+    FileAnswer,
+    Finding,
+    JobPage,
+    JobRecord,
+    KindAnswer,
+    KindList,
+    State,
+    Who,
+)
 from uncanny.service.client.connection import Connection, new_key
 from uncanny.service.client.job import ClientJob
 from uncanny.service.client.sets import OnSent, UploadedImages, upload_images
@@ -36,8 +44,8 @@ class Client:
 
     `url` is what `uncanny serve` prints. `token` is one that `uncanny token add` printed, by default that of
     the variable `UNCANNY_SERVER_TOKEN`; on loopback there need not be one. `patience_s` is how many seconds a
-    service that cannot be reached is asked again: reads, and writes that can be repeated, as all here can by
-    an idempotency key. Keys of model providers are the server's own and are never sent.
+    service that was there, and cannot be reached now, is asked again: reads, and writes that do nothing
+    twice. Keys of model providers are the server's own and are never sent.
 
     Nothing is sent before a method is called. Methods raise `UsageError` for what cannot be done:
     `AccessError` for a token that is not taken or of too low a role, `ParamsError` for parameters that do not
@@ -48,7 +56,7 @@ class Client:
     def __init__(
         self, url: str = DEFAULT_URL, token: str | None = None, *, patience_s: float = PATIENCE_S
     ) -> None:
-        self._connection: Final = Connection(url, token, patience_s=patience_s)
+        self.connection: Final = Connection(url, token, patience_s=patience_s)
 
     def __repr__(self) -> str:
         return f"<Client {self.url}>"
@@ -56,11 +64,11 @@ class Client:
     @property
     def url(self) -> str:
         """The address of the service, without its path of the API."""
-        return self._connection.shown
+        return self.connection.shown
 
     def close(self) -> None:
         """Close all connections. Jobs go on."""
-        self._connection.close()
+        self.connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -72,12 +80,11 @@ class Client:
 
     def me(self) -> Who:
         """Whose token this is, and its role."""
-        return self._connection.read("me", Who)
+        return self.connection.read("me", Who)
 
     def kinds(self) -> dict[str, KindAnswer]:
         """The kinds of jobs that the service runs, by name, each with a JSON schema of its parameters."""
-        kinds = self._connection.read("kinds", TypeAdapter(dict[Literal["kinds"], list[KindAnswer]]))
-        return {each.kind: each for each in kinds["kinds"]}
+        return {each.kind: each for each in self.connection.read("kinds", KindList).kinds}
 
     # What jobs work on.
 
@@ -95,7 +102,7 @@ class Client:
         broken off, or within one call. `on_sent` hears how many of how many are there.
         """
         sets = into.sets if into is not None else ()
-        return upload_images(self._connection, collect(images), into=sets, on_sent=on_sent)
+        return upload_images(self.connection, collect(images), into=sets, on_sent=on_sent)
 
     def upload_file(self, file: str | PathLike[str]) -> str:
         """Send a file of records, items, pairs or prices; a reference to it, as a parameter of jobs."""
@@ -109,7 +116,7 @@ class Client:
     def send_file(self, name: str, data: bytes) -> str:
         """The same, for what lies in memory."""
         form = [("file", (name, data, "application/octet-stream"))]
-        answer = self._connection.write("POST", "files", FileAnswer, files=form)
+        answer = self.connection.write("POST", "files", FileAnswer, files=form)
         assert answer is not None
         return f"upload:{answer.id}"
 
@@ -126,24 +133,36 @@ class Client:
         content: dict[str, Any] = {"kind": kind, "params": dict(params)}
         if name is not None:
             content["name"] = name
-        job = self._connection.write("POST", "jobs", JobRecord, key=key or new_key(), content=content)
+        job = self.connection.write("POST", "jobs", JobRecord, key=key or new_key(), content=content)
         assert job is not None
-        return ClientJob(self._connection, job)
+        return ClientJob(self.connection, job)
 
     def job(self, job_id: str) -> ClientJob:
         """A job by its id. Raises NotFoundError."""
-        return ClientJob(self._connection, self._connection.read(f"jobs/{job_id}", JobRecord))
+        return ClientJob(self.connection, self.connection.read(f"jobs/{job_id}", JobRecord))
 
     def jobs(self, *, state: State | None = None, kind: str | None = None) -> Iterator[ClientJob]:
         """All jobs, the newest first, asked for page by page as they are wanted."""
         before: str | None = None
         while True:
             params = {"state": state, "kind": kind, "limit": 100, "before": before}
-            page = self._connection.read("jobs", JobPage, params)
-            yield from (ClientJob(self._connection, job) for job in page.jobs)
+            page = self.connection.read("jobs", JobPage, params)
+            yield from (ClientJob(self.connection, job) for job in page.jobs)
             if page.next is None or page.next == before:
                 return
             before = page.next
+
+    def verdicts(
+        self, job: ClientJob | str, decisions: Mapping[Finding, Decision] | Iterable[tuple[Finding, Decision]]
+    ) -> list[Finding]:
+        """Say of findings of a job whether they are right, in the name of the token; each as it is then.
+
+        Findings come from `ClientJob.findings`. Raises ConflictError for one whose text has changed since:
+        those before it are judged.
+        """
+        judged = decisions.items() if isinstance(decisions, Mapping) else decisions
+        reviewed = self.job(job) if isinstance(job, str) else job
+        return [reviewed.judge(finding, decision) for finding, decision in judged]
 
     def annotate(
         self,

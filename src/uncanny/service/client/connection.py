@@ -47,6 +47,7 @@ _READ_S: Final = 60.0
 _KEEPALIVE_S: Final = 4.0
 _FIRST_WAIT_S: Final = 0.25
 _LONGEST_WAIT_S: Final = 8.0
+_UNREACHED_S: Final = 3.0
 # The server is busy or starting, or what stands before it cannot reach it: it did nothing.
 _LATER: Final = frozenset({429, 502, 503, 504})
 Method = Literal["GET", "POST", "DELETE"]
@@ -85,6 +86,7 @@ class Connection:
             headers={"Accept-Encoding": "identity", "User-Agent": f"uncanny/{__version__}"},
         )
         self._closed = threading.Event()
+        self._reached = False
 
     def __repr__(self) -> str:
         return f"<Connection {self.shown}>"
@@ -105,29 +107,36 @@ class Connection:
         form: type[T] | TypeAdapter[T] | None,
         *,
         key: str | None = None,
+        again: bool = True,
         content: object = None,
         files: Sequence[FormFile] = (),
     ) -> T | None:
         """Send `content` as JSON, or `files` as a form; the answer as `form`, None where none is wanted.
 
-        `key` is the idempotency key: the same one starts nothing twice; without one a new one is made.
-        Raises UsageError, ServiceError.
+        `key` is the idempotency key, with which the same request does nothing twice. `again` False is for
+        what must not be said twice. Raises UsageError, ServiceError.
         """
         answer: T | None = self._answer(
-            method, path, form, key=key or new_key(), content=content, files=files
+            method, path, form, key=key, again=again, content=content, files=files
         )
         return answer
 
     @contextmanager
     def stream(
-        self, path: str, *, headers: Mapping[str, str] = {}, read_s: float = _READ_S
+        self,
+        path: str,
+        params: Mapping[str, object] = {},
+        *,
+        headers: Mapping[str, str] = {},
+        read_s: float = _READ_S,
     ) -> Iterator[httpx2.Response]:
         """An answer whose body is still to be read, whole or from where `headers` say.
 
         Raises UsageError, ServiceError; reading on raises `httpx2.HTTPError`, for `lost` to translate.
         """
-        request = self._request("GET", path, headers=headers, timeout=read_s)
-        response = self._exchange(lambda: request)
+        response = self._exchange(
+            lambda: self._request("GET", path, params=params, headers=headers, timeout=read_s)
+        )
         try:
             yield response
         finally:
@@ -180,6 +189,7 @@ class Connection:
         *,
         params: Mapping[str, object] = {},
         key: str | None = None,
+        again: bool = True,
         content: object = None,
         files: Sequence[FormFile] = (),
     ) -> Any:
@@ -191,7 +201,7 @@ class Connection:
         def whole(response: httpx2.Response) -> bytes:
             return self._body(response, LARGEST_ANSWER)
 
-        body, version = self._read_all(request, whole)
+        body, version = self._read_all(request, whole, again=again)
         if form is None:
             return None
         adapter = form if isinstance(form, TypeAdapter) else TypeAdapter(form)
@@ -201,30 +211,35 @@ class Connection:
             raise self._other_form(path, version, error) from None
 
     def _read_all(
-        self, request: Callable[[], httpx2.Request], whole: Callable[[httpx2.Response], bytes]
+        self, request: Callable[[], httpx2.Request], whole: Callable[[httpx2.Response], bytes], *, again: bool
     ) -> tuple[bytes, str | None]:
         """The body too is part of the exchange: one that is cut off is asked for again."""
         result: list[bytes] = []
-        response = self._exchange(request, lambda response: result.append(whole(response)))
+        response = self._exchange(request, lambda response: result.append(whole(response)), again=again)
         return result[-1], response.headers.get(VERSION_HEADER)
 
     def _exchange(
         self,
         request: Callable[[], httpx2.Request],
         consume: Callable[[httpx2.Response], object] | None = None,
+        *,
+        again: bool = True,
     ) -> httpx2.Response:
         """Make a request, again where that is safe and helps, until patience is at its end.
 
-        Safe is every request made here: it reads, or says the same however often it is said (DELETE), or has
-        an idempotency key. What helps is trying again what did not arrive, and what the server puts off.
+        Safe is what reads, what does the same however often it is done, and what has an idempotency key:
+        callers say with `again` that it is none of these. Whether it helps is known here: for what did not
+        arrive or was cut off, and for what the server puts off. What never got to a server may always be
+        sent again.
         """
-        give_up = time.monotonic() + self._patience_s
+        begun = time.monotonic()
         wait_s = _FIRST_WAIT_S
         while True:
             response: httpx2.Response | None = None
             asked_s: float | None = None
             try:
                 response = self._http.send(request(), stream=True)
+                self._reached = True
                 self._check(response)
                 if consume is not None:
                     consume(response)
@@ -234,7 +249,8 @@ class Connection:
                 error, asked_s = later.error, later.wait_s
             except httpx2.HTTPError as broken:
                 error = self.lost(broken)
-                if not isinstance(error, ServiceError):
+                unsent = isinstance(broken, httpx2.ConnectError | httpx2.ConnectTimeout)
+                if not isinstance(error, ServiceError) or not (again or unsent):
                     raise error from None
             except RuntimeError:
                 if self._closed.is_set():
@@ -247,10 +263,14 @@ class Connection:
             if response is not None:
                 response.close()
             pause = max(wait_s * random.uniform(0.5, 1.0), min(asked_s or 0.0, 60.0))
-            if self._closed.is_set() or time.monotonic() + pause > give_up:
+            if self._closed.is_set() or time.monotonic() + pause - begun > self._patience():
                 raise error from None
             self.wait(pause)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+
+    def _patience(self) -> float:
+        """A service that has answered comes back; an address at which there was never one is wrong."""
+        return self._patience_s if self._reached else min(self._patience_s, _UNREACHED_S)
 
     def _check(self, response: httpx2.Response) -> None:
         """Raises what an answer that is no success stands for."""

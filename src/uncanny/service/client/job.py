@@ -7,14 +7,24 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import httpx2
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from uncanny.errors import ConflictError, ServiceError
-from uncanny.service.client.answers import FileList, JobProgress, JobRecord, RecordPage, RemoteFile, State
+from uncanny.service.client.answers import (
+    Decision,
+    FileList,
+    Finding,
+    FindingPage,
+    JobProgress,
+    JobRecord,
+    RecordPage,
+    RemoteFile,
+    State,
+)
 from uncanny.service.client.connection import Connection, part
 from uncanny.service.client.downloads import fetch, has, safe_path
 from uncanny.service.client.watching import shown_progress
@@ -27,6 +37,7 @@ _QUIET_S: Final = 40.0
 _AGAIN_S: Final = 1.0
 _LONGEST_AGAIN_S: Final = 10.0
 _RECORDS_A_PAGE: Final = 500
+_MOST_FILES: Final = 1_000_000
 _JSON: Final = TypeAdapter(Any)
 
 
@@ -78,6 +89,11 @@ class ClientJob:
         return self.record.error
 
     @property
+    def exit_code(self) -> int | None:
+        """That of its command; None before its end, and where it had none."""
+        return self.record.exit_code
+
+    @property
     def has_ended(self) -> bool:
         return self.record.has_ended
 
@@ -111,7 +127,7 @@ class ClientJob:
             self.refresh()
             show(self.record)
             if not self.has_ended:
-                for _ in self._events(until):
+                for _ in self._events(until, records=False):
                     show(self.record)
 
     def events(self) -> Iterator[JobEvent]:
@@ -122,7 +138,7 @@ class ClientJob:
         """
         self.refresh()
         if not self.has_ended:
-            yield from self._events(None)
+            yield from self._events(None, records=True)
 
     def cancel(self) -> ClientJob:
         """Stop it: calls in flight come back, what is finished stays. One that has ended stays as it is."""
@@ -131,9 +147,15 @@ class ClientJob:
     def retry(self) -> ClientJob:
         """Go on with one that has ended: what failed is asked again, what is finished is not.
 
-        Raises ConflictError where it has not ended.
+        One that has not ended goes on by itself, and stays as it is.
         """
-        return self._change("retry")
+        try:
+            return self._change("retry")
+        except ConflictError:
+            # Where an answer was lost, it is in the queue by the first attempt.
+            if self.refresh().has_ended:
+                raise
+            return self
 
     def delete(self) -> None:
         """Delete it with its files. Raises ConflictError where it has not ended."""
@@ -154,7 +176,7 @@ class ClientJob:
 
         Those of a job that is running are the ones there are so far.
         """
-        after: int | str | None = None
+        after: str | None = None
         while True:
             params = {"after": after, "limit": _RECORDS_A_PAGE}
             page = self._connection.read(f"jobs/{self.id}/records", RecordPage, params)
@@ -181,9 +203,43 @@ class ClientJob:
                     f"A record of {self.id} is no {form.__name__}: {where}: {first['msg']}"
                 ) from None
 
+    def findings(
+        self, *, show: str = "all", order: Literal["file", "uncertain"] = "file"
+    ) -> Iterator[Finding]:
+        """What people judge of a job that annotates or detects, page by page.
+
+        `show` is `all`, or `open` for what this token has not judged. Raises ConflictError for a job that has
+        no findings.
+        """
+        after: str | None = None
+        while True:
+            params = {"show": show, "order": order, "after": after, "limit": 200}
+            page = self._connection.read(f"jobs/{self.id}/findings", FindingPage, params)
+            yield from page.findings
+            if page.next is None or page.next == after:
+                return
+            after = page.next
+
+    def judge(self, finding: Finding, decision: Decision) -> Finding:
+        """Say whether a finding is right, in the name of the token; the finding as it is then.
+
+        The last word counts. Raises ConflictError where its text has changed since.
+        """
+        content = {"finding": finding.id, "text": finding.text, "decision": decision}
+        judged = self._connection.write("POST", f"jobs/{self.id}/verdicts", Finding, content=content)
+        assert judged is not None
+        return judged
+
     def files(self) -> tuple[RemoteFile, ...]:
         """Its files: `path` from its folder, `size` in bytes, `sha256`."""
-        return self._connection.read(f"jobs/{self.id}/files", FileList).files
+        files: list[RemoteFile] = []
+        after: str | None = None
+        while True:
+            page = self._connection.read(f"jobs/{self.id}/files", FileList, {"after": after})
+            files += page.files
+            if page.next is None or page.next == after or len(files) > _MOST_FILES:
+                return tuple(files)
+            after = page.next
 
     def download(
         self,
@@ -210,13 +266,23 @@ class ClientJob:
             on_file(file, place)
         return [place for _, place in places]
 
+    def fetch(self, path: str, file: str | PathLike[str]) -> bool:
+        """Bring the one file that is called `path` in the job's folder; False where there is none."""
+        target = Path(file)
+        for each in self.files():
+            if each.path == path:
+                if not has(target, each):
+                    fetch(self._connection, f"jobs/{self.id}/files/{part(path)}", each, target)
+                return True
+        return False
+
     def _change(self, what: str) -> ClientJob:
         record = self._connection.write("POST", f"jobs/{self.id}/{what}", JobRecord)
         assert record is not None
         self.record = record
         return self
 
-    def _events(self, until: float | None) -> Iterator[JobEvent]:
+    def _events(self, until: float | None, *, records: bool) -> Iterator[JobEvent]:
         last: str | None = None
         again_s = _AGAIN_S
         while not self.has_ended:
@@ -225,7 +291,7 @@ class ClientJob:
                 return
             try:
                 read_s = _QUIET_S if left is None else min(_QUIET_S, max(left, 0.1))
-                for event_id, event in self._stream(last, read_s):
+                for event_id, event in self._stream(last, read_s, records=records):
                     last, again_s = event_id or last, _AGAIN_S
                     yield event
                     if self.has_ended or (until is not None and time.monotonic() > until):
@@ -237,11 +303,13 @@ class ClientJob:
             again_s = min(2 * again_s, _LONGEST_AGAIN_S)
             self.refresh()
 
-    def _stream(self, last: str | None, read_s: float) -> Iterator[tuple[str, JobEvent]]:
+    def _stream(self, last: str | None, read_s: float, *, records: bool) -> Iterator[tuple[str, JobEvent]]:
         headers = {"Accept": "text/event-stream"}
         if last is not None:
             headers["Last-Event-ID"] = last
-        with self._connection.stream(f"jobs/{self.id}/events", headers=headers, read_s=read_s) as response:
+        with self._connection.stream(
+            f"jobs/{self.id}/events", {"records": str(records).lower()}, headers=headers, read_s=read_s
+        ) as response:
             for event in httpx2.EventSource(response):
                 try:
                     data = orjson.loads(event.data)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from uncanny.errors import ServiceError, UsageError
-from uncanny.service.client.answers import ImageList, ImagesTaken, RefusedImage, RemoteImage
-from uncanny.service.client.connection import Connection, FormFile, new_key
+from uncanny.service.client.answers import ImageList, ImagesTaken, RefusedImage
+from uncanny.service.client.connection import Connection, FormFile
 from uncanny.service.client.uploads import LocalImage, LocalImages, batches, media_type
 
-_FIELD: Final = "files"
+_FIELD: Final = "images"
 _A_PAGE: Final = 1000
 OnSent = Callable[[int, int], object]
 """Is told how many images of how many are there."""
@@ -109,7 +109,7 @@ class _Set:
     def __init__(self, connection: Connection, set_id: str | None) -> None:
         self._connection = connection
         self._id = set_id
-        self._there: dict[str, RemoteImage] = {}
+        self._there: dict[str, str] = {}
         self.refused: list[RefusedImage] = []
         if set_id is not None:
             self._read(set_id)
@@ -135,13 +135,14 @@ class _Set:
         if not form:
             return False
         where = "images" if self._id is None else f"images/{self._id}"
-        answer = self._connection.write("POST", where, ImagesTaken, key=new_key(), files=form)
+        answer = self._connection.write("POST", where, ImagesTaken, files=form)
         assert answer is not None
-        is_new, known = self._id is None, self._id or answer.id
-        if answer.id != known:
-            raise ServiceError(f"{self._connection.shown} put images of {known} into {answer.id}")
+        is_new, known = self._id is None, self._id or answer.set.id
+        if answer.set.id != known:
+            raise ServiceError(f"{self._connection.shown} put images of {known} into {answer.set.id}")
         self._id = known
-        self._there |= {image.sha256: image for image in answer.images}
+        self._there |= {image.sha256: image.name for image in answer.images}
+        self._there |= {image.sha256: image.name for image in answer.duplicates}
         self.refused += answer.refused
         return is_new
 
@@ -149,10 +150,10 @@ class _Set:
         """Those of `local` that the set has."""
         taken = []
         for image in local:
-            there = self._there.get(image.sha256)
-            if there is not None:
+            name = self._there.get(image.sha256)
+            if name is not None:
                 source = image.source if isinstance(image.source, Path) else None
-                taken.append(UploadedImage(self.id, there.name, there.sha256, there.size, source))
+                taken.append(UploadedImage(self.id, name, image.sha256, image.size, source))
         return taken
 
     def _read(self, set_id: str) -> None:
@@ -160,7 +161,7 @@ class _Set:
         while True:
             params: Mapping[str, object] = {"limit": _A_PAGE, "after": after}
             page = self._connection.read(f"images/{set_id}", ImageList, params)
-            self._there |= {image.sha256: image for image in page.images}
+            self._there |= {image.sha256: image.name for image in page.images}
             if page.next is None or page.next == after:
                 return
             after = page.next
