@@ -367,7 +367,7 @@ class _ServerRun:
             if folder is not None:
                 under = "out/" if self._command.kind == "export" else "run/"
                 warnings = bring_home(job, folder.path, folder.state, names, under=under)
-            result = self._result(job, names)
+            result = self._result(job, names, folder)
             written = self._write_files(job, result)
             written += self._write_page(job, folder)
         except KeyboardInterrupt:
@@ -384,10 +384,10 @@ class _ServerRun:
         code = EXIT_CODES[job.state] if job.exit_code is None else job.exit_code
         return max(code, BROKEN) if sent.refused else code
 
-    def _result(self, job: ClientJob, names: LocalNames) -> Any:
+    def _result(self, job: ClientJob, names: LocalNames, folder: _Folder | None) -> Any:
         """What the command prints as JSON; None where it came to none."""
         try:
-            return names.of(job.result, Path())
+            return _from_here(names.of(job.result, Path()), folder)
         except NotFoundError:
             return None
 
@@ -444,6 +444,16 @@ class _ServerRun:
         if folder is not None:
             lines.append(f"Run      {folder.path}")
         say(layout([*lines, *written]))
+
+
+def _from_here(result: Any, folder: _Folder | None) -> Any:
+    """A result whose paths, which the command has from the job's folder, are those of this machine."""
+    if isinstance(result, dict):
+        return {key: _from_here(value, folder) for key, value in result.items()}
+    if isinstance(result, str) and folder is not None:
+        top, _, rest = result.partition("/")
+        return str(folder.path / rest) if top in ("run", "out") and result.isprintable() else result
+    return result
 
 
 def _shown_input(value: object) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from uncanny.schema import Anomaly
 
@@ -96,29 +96,17 @@ class RemoteImage(Answer):
     size: int
 
 
-class DuplicateImage(Answer):
-    """An image that the set had already, under `name`."""
-
-    name: str
-    sha256: str
-
-
 class RefusedImage(Answer):
     """An image that the service did not take, or that could not be read, and why."""
 
-    name: str = Field(validation_alias=AliasChoices("sent_as", "name"))
+    name: str
     code: str | None = None
     message: str
 
 
-class SetAnswer(Answer):
-    id: str = Field(pattern="^set_[a-z2-7]{20}$")
-
-
 class ImagesTaken(Answer):
-    set: SetAnswer
+    id: str = Field(pattern="^set_[a-z2-7]{20}$")
     images: tuple[RemoteImage, ...]
-    duplicates: tuple[DuplicateImage, ...] = ()
     refused: tuple[RefusedImage, ...] = ()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -11,8 +11,9 @@ from uncanny.errors import ServiceError, UsageError
 from uncanny.service.client.answers import ImageList, ImagesTaken, RefusedImage
 from uncanny.service.client.connection import Connection, FormFile
 from uncanny.service.client.uploads import LocalImage, LocalImages, batches, media_type
+from uncanny.wording import counted
 
-_FIELD: Final = "images"
+_FIELD: Final = "files"
 _A_PAGE: Final = 1000
 OnSent = Callable[[int, int], object]
 """Is told how many images of how many are there."""
@@ -29,19 +30,19 @@ class UploadedImage:
     source: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class UploadedImages:
     """Images on a service, as an input of jobs. `refused` are those it did not take, and why.
 
     Several files with the same content lie in several sets: a set has each content once.
     """
 
-    images: tuple[UploadedImage, ...] = field(repr=False)
-    refused: tuple[RefusedImage, ...] = field(default=(), repr=False)
+    images: tuple[UploadedImage, ...]
+    refused: tuple[RefusedImage, ...] = ()
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         refused = f", {len(self.refused):,} refused" if self.refused else ""
-        return f"{len(self.images):,} images in {', '.join(self.sets)}{refused}"
+        return f"<{counted(len(self.images), 'image')} in {', '.join(self.sets)}{refused}>"
 
     @property
     def sets(self) -> tuple[str, ...]:
@@ -137,12 +138,11 @@ class _Set:
         where = "images" if self._id is None else f"images/{self._id}"
         answer = self._connection.write("POST", where, ImagesTaken, files=form)
         assert answer is not None
-        is_new, known = self._id is None, self._id or answer.set.id
-        if answer.set.id != known:
-            raise ServiceError(f"{self._connection.shown} put images of {known} into {answer.set.id}")
+        is_new, known = self._id is None, self._id or answer.id
+        if answer.id != known:
+            raise ServiceError(f"{self._connection.shown} put images of {known} into {answer.id}")
         self._id = known
         self._there |= {image.sha256: image.name for image in answer.images}
-        self._there |= {image.sha256: image.name for image in answer.duplicates}
         self.refused += answer.refused
         return is_new
 
