@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from glob import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, cast
 
 import orjson
+from filelock import FileLock, Timeout
 
 from uncanny.errors import UsageError
 from uncanny.eval.common.runs import ReadRun, open_annotations
@@ -341,12 +344,15 @@ def _is_export(file: Path) -> bool:
 @contextmanager
 def _work_folder(folder: Path) -> Iterator[Path]:
     """A folder beside what is to be written, on the same disk, gone when it is left."""
-    parent = folder.absolute().parent
-    work = parent / f".{folder.absolute().name}.{os.getpid()}.export"
+    parent, name = folder.absolute().parent, folder.absolute().name
+    work = parent / f".{name}.{os.getpid()}.export"
+    lock = FileLock(work / ".lock")
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(work, ignore_errors=True)
+        for left in parent.glob(f".{escape(name)}.*.export"):
+            _remove_if_left(left)
         work.mkdir()
+        lock.acquire(timeout=0)
     except OSError as error:
         raise UsageError(
             f"{folder} cannot be written: {error.strerror or error}",
@@ -355,4 +361,23 @@ def _work_folder(folder: Path) -> Iterator[Path]:
     try:
         yield work
     finally:
+        shutil.rmtree(work, ignore_errors=True)
+        lock.release()
+
+
+def _remove_if_left(work: Path) -> None:
+    """Remove the work folder of an export that was killed.
+
+    Its process is gone then, and so is the lock, which a process on another machine may still hold.
+    """
+    pid = work.name.split(".")[-2]
+    try:
+        if pid != str(os.getpid()):
+            os.kill(int(pid), 0)
+            return
+    except (ValueError, OverflowError, PermissionError):
+        return
+    except ProcessLookupError:
+        pass
+    with contextlib.suppress(Timeout, OSError), FileLock(work / ".lock", timeout=0):
         shutil.rmtree(work, ignore_errors=True)

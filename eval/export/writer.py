@@ -59,7 +59,10 @@ class ExportJob:
         a file was called leads nowhere. Raises OSError where it cannot be written.
         """
         if self.pictures == "reference":
-            self.missing += not image.file.is_file()
+            try:
+                self.missing += not image.file.is_file()
+            except OSError:  # as for a name that no file can have
+                self.missing += 1
             return
         data = image.read()
         if data is None:

@@ -32,7 +32,7 @@ from uncanny.schema import KINDS
 
 VERSION: Final = "5.5.0"
 KEY: Final = "uncanny"
-_LONGEST: Final = 80
+_LONGEST_BYTES: Final = 120
 
 
 class LabelmeWriter(FormatWriter):
@@ -82,8 +82,8 @@ class LabelmeWriter(FormatWriter):
         file.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
     def _file_name(self, image: ExportImage) -> str:
-        stem = re.sub(r"[^\w.-]+", "_", Path(image.record.image).stem).strip("._")[:_LONGEST] or "image"
-        name = wanted = f"{stem}-{(image.record.sha256 or '')[:8]}".rstrip("-")
+        stem = _for_a_file(Path(image.record.image).stem) or "image"
+        name = wanted = f"{stem}-{_for_a_file(image.record.sha256 or '')[:8]}".rstrip("-")
         number = 1
         while name.casefold() in self._used:
             number += 1
@@ -95,6 +95,12 @@ class LabelmeWriter(FormatWriter):
         """Each file is complete as it is."""
 
     close = finish
+
+
+def _for_a_file(name: str) -> str:
+    """What of a name any system takes within a file's name."""
+    plain = re.sub(r"[^\w.-]+", "_", name).strip("._")
+    return plain.encode()[:_LONGEST_BYTES].decode(errors="ignore")
 
 
 def read(file: Path) -> Iterator[Returned]:
