@@ -8,6 +8,7 @@ to take the job over; nothing is lost by that but calls in flight.
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import sys
 import threading
@@ -27,9 +28,7 @@ def main() -> NoReturn:
     # Where a shell starts the service in the background it ignores interrupts, and so would this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    from uncanny.__main__ import main as run
-
-    run()
+    runpy.run_module("uncanny", run_name="__main__")
     sys.exit(0)
 
 

@@ -193,7 +193,8 @@ class Kind:
 
     `inputs` is the field that becomes the arguments of the command, `fixed` are options that are always
     given, with paths in the folder of the job. `records` and `page` are where it leaves them there, None for
-    nowhere. `asks` says whether it asks models.
+    nowhere. `asks` says whether it asks models. `then` is a command that follows, if there is anything to
+    make a page of; whatever becomes of it, the job has the end of the first one.
     """
 
     name: str
@@ -205,10 +206,12 @@ class Kind:
     records: str | None = None
     page: str | None = None
     asks: bool = False
+    then: tuple[str, ...] = ()
 
 
 _RUN: Final = ("--run=run", "--json")
 _JSON: Final = "--json=-"
+_PAGE: Final = ("report", "run")
 KINDS: Final[Mapping[str, Kind]] = {
     kind.name: kind
     for kind in (
@@ -222,11 +225,11 @@ KINDS: Final[Mapping[str, Kind]] = {
         ),
         Kind(
             *("mcq", "Four questions", McqParams, ("mcq", "run"), "items", _RUN),
-            *("run/answers.jsonl", "run/report.html", True),
+            *("run/answers.jsonl", "run/report.html", True, _PAGE),
         ),
         Kind(
             *("realism", "Would it fool a viewer", RealismParams, ("realism", "run"), "pairs", _RUN),
-            *("run/verdicts.jsonl", "run/report.html", True),
+            *("run/verdicts.jsonl", "run/report.html", True, _PAGE),
         ),
         Kind(
             *("semantic", "Score by meaning", SemanticParams, ("semantic",), "predictions"),

@@ -35,20 +35,30 @@ class ChildRun:
     `stderr.log`. `ended` is set as soon as the process has.
     """
 
-    def __init__(self, arguments: Sequence[str], folder: Path, settings: Mapping[str, str]) -> None:
-        """Start `uncanny ARGUMENTS…` in `folder`, with `settings` in its environment. Raises OSError."""
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        settings: Mapping[str, str],
+        *,
+        result: str | None = RESULT,
+    ) -> None:
+        """Start `uncanny ARGUMENTS…` in `folder`, with `settings` in its environment. Raises OSError.
+
+        `result` None: what it prints goes nowhere.
+        """
         self.progress: Progress | None = None
         # Grows with everything that is finished for good.
         self.mark = 0
         self.ended = threading.Event()
         self._folder = folder
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
-        self._result = folder / f".{RESULT}.part"
-        with self._result.open("wb") as result:
+        self._result = Path(os.devnull) if result is None else folder / f".{result}.part"
+        with self._result.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "uncanny.service.jobs.child", *arguments],
                 stdin=subprocess.PIPE,
-                stdout=result,
+                stdout=output,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
                 cwd=folder,

@@ -12,7 +12,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from uncanny.errors import UncannyError, text_of
 from uncanny.records.run_folder import LOCK, LOCKED
-from uncanny.service.jobs.kinds import command_of
+from uncanny.service.jobs.kinds import KINDS, command_of
 from uncanny.service.jobs.run import ChildRun
 from uncanny.service.service import Service
 from uncanny.service.store.arrivals import Listener
@@ -127,7 +127,10 @@ class _Attempt:
                 return
             self._child = ChildRun(arguments, self._folder, self._service.child_settings())
             self._attend(self._child)
-            self._judge(self._child, self._child.wait())
+            code = self._child.wait()
+            if code in (_FINISHED, _FAILURES, _BUDGET):
+                self._follow(KINDS[self._job.kind].then)
+            self._judge(self._child, code)
         except UncannyError as error:
             self._end("failed", _USAGE, str(error))
         except Exception as error:
@@ -137,6 +140,13 @@ class _Attempt:
             if self._child is not None and not self._child.ended.is_set():
                 self._child.kill()
                 self._child.wait()
+
+    def _follow(self, command: Sequence[str]) -> None:
+        """Have the page made; a job stays what it is where there is none."""
+        if command and self._lease == "held" and not self._stopping.is_set():
+            child = ChildRun(command, self._folder, self._service.child_settings(), result=None)
+            self._attend(child)
+            child.wait()
 
     def _attend(self, child: ChildRun) -> None:
         """Renew the lease until the child has ended, and interrupt or kill it where that is wanted."""
