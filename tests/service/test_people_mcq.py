@@ -306,7 +306,8 @@ def test_no_two_of_a_group_follow_each_other_where_that_can_be(groups: str) -> N
 
 
 def test_the_command_says_where_it_listens(tmp_path: Path) -> None:
-    with serving("mcq", "people", "scenes", "-o", str(tmp_path / "run"), "--person", "ann") as address:
+    run_folder = str(tmp_path / "run")
+    with serving("mcq", "people", "scenes", "-o", run_folder, "--person", "ann") as address:  # noqa: SIM117
         with urlopen(address) as page:
             assert b"You are" in page.read()
     assert orjson.loads((tmp_path / "run" / "run.json").read_bytes())["task"] == "mcq_people"

@@ -29,6 +29,7 @@ from uncanny.cli.options import (
     quiet_option,
     together,
 )
+from uncanny.cli.people import edits_people_command, people_score_command
 from uncanny.cli.server import on_server
 from uncanny.cli.terminal import harmless, on_terminal
 
@@ -59,6 +60,8 @@ def command() -> None:
 command.add_command(perturb_command)
 command.add_command(prompts_command)
 command.add_command(stress_command)
+command.add_command(edits_people_command)
+command.add_command(people_score_command)
 command.add_command(compress_command)
 
 pairs_options = together(

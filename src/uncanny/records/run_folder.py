@@ -26,6 +26,7 @@ MOST_DIFFERENCES = 4
 COMMANDS = {
     "mcq": "mcq run",
     "mcq_people": "mcq people",
+    "edits_people": "edits people",
     "realism": "realism run",
     "artifacts": "artifacts run",
     "perturb": "edits perturb",

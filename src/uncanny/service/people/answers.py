@@ -16,9 +16,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
-from uncanny import __version__
 from uncanny.errors import ImageError, ReviewConflictError, StorageError, UsageError
 from uncanny.eval.mcq.data.answers import ANSWERS_FILE
 from uncanny.eval.mcq.data.checks import check_images
@@ -34,9 +33,9 @@ from uncanny.eval.mcq.data.texts import (
 )
 from uncanny.images import PixelPolicy, RecordedFile
 from uncanny.images.file_bytes import read_stamped
-from uncanny.records.run_folder import RunFolder, check_no_links, check_same_protocol
-from uncanny.records.run_manifest import FORMAT, RunManifest
+from uncanny.records.run_folder import check_no_links
 from uncanny.records.shared_log import SharedLog
+from uncanny.service.people.folder import begin, file_state
 from uncanny.service.people.order import apart
 from uncanny.service.pictures import Picture
 
@@ -185,36 +184,14 @@ class PeopleAnswers:
     # Within
 
     def _begin(self) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(
-                f"{self.folder} cannot be made: {error.strerror or error}", remedy="Name another folder."
-            ) from error
-        check_no_links(self.folder / OVERLAYS)
-        folder = RunFolder(self.folder)
         root = None if self.items.root is None else os.path.abspath(self.items.root)  # noqa: PTH100
-        settings: dict[str, Any] = {
-            "task": TASK,
-            "items": os.path.relpath(self.items.file, self.folder),
-            "root": root,
-        }
-        before = folder.read_manifest()
-        if before is None and folder.begun():
-            raise UsageError(
-                f"{self.folder} holds records of something else", remedy="Name another folder with -o."
-            )
-        if before is not None:
-            written = before.written()
-            check_same_protocol(folder, {key: written.get(key) for key in settings}, settings)
-            return
-        head = {"format": FORMAT, "uncanny": __version__, "started": datetime.now(UTC).isoformat()}
-        manifest = RunManifest.model_validate({**head, **settings, "record_file": ANSWERS_FILE})
-        folder.write_manifest(manifest.written())
+        items = os.path.relpath(self.items.file, self.folder)
+        begin(self.folder, {"task": TASK, "items": items, "root": root}, ANSWERS_FILE)
+        check_no_links(self.folder / OVERLAYS)
 
     def _catch_up(self) -> None:
         """Read the file anew where others have written to it."""
-        state = self._file_state()
+        state = file_state(self._log.path)
         if state == self._state:
             return
         known = {item.id: item for item in self.items}
@@ -244,13 +221,6 @@ class PeopleAnswers:
             answered = [each for each in answers.values() if each.outcome != "error"]
             if answered and person not in self._floors:
                 self._floors[person] = self._number(person, self._items[_key_of(answered[-1].id)])
-
-    def _file_state(self) -> tuple[int, int, int] | None:
-        try:
-            status = self._log.path.stat()
-        except FileNotFoundError:
-            return None
-        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def _order(self, person: str) -> list[tuple[Item, Question]]:
         """The questions in this person's order; those of one item together."""
@@ -366,7 +336,7 @@ class PeopleAnswers:
             if error is not None:
                 self._failures.add(failure)
             self._given.setdefault(person, {})[item.id, question] = answer
-            self._state = self._file_state()
+            self._state = file_state(self._log.path)
 
 
 def _key_of(item_id: str) -> str:

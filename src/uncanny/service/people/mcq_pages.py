@@ -17,7 +17,7 @@ from uncanny.errors import ReviewConflictError
 from uncanny.service.assets import KEPT, Assets, base_of
 from uncanny.service.people.answers import PeopleAnswers
 from uncanny.service.person import WhoAsks, by_cookie, known, take_names, who_asks
-from uncanny.service.pictures import Pictures
+from uncanny.service.pictures import Pictures, Shown
 from uncanny.service.safety import Body, json_body
 
 _ASSETS: Final = Assets(
@@ -26,7 +26,7 @@ _ASSETS: Final = Assets(
     ("mcq.html.j2", "mcq_panel.html.j2"),
 )
 _DAY_S: Final = 86_400
-Which = Literal["original", "boxes"]
+_WHICH: Final = ("original", "boxes")
 
 
 class _Answer(Body):
@@ -83,14 +83,21 @@ def mcq_people_app(answers: PeopleAnswers, *, person: str | WhoAsks | None = Non
             return panel(request, name, str(conflict), 409)
         return panel(request, name, "Taken back: answer it anew.")
 
-    @app.get("/{size}/{key}/{which}")
-    def picture(size: Literal["image", "preview"], key: str, which: Which, request: Request) -> Response:
+    def picture(request: Request, size: Literal["full", "preview"], key: str, which: str) -> Response:
         known(request, who)
-        file = answers.picture(key, boxed=which == "boxes")
-        shown = None if file is None else pictures.full(file) if size == "image" else pictures.preview(file)
-        if shown is None:
+        file = answers.picture(key, boxed=which == "boxes") if which in _WHICH else None
+        shown = None if file is None else getattr(pictures, size)(file)
+        if not isinstance(shown, Shown):
             raise HTTPException(404, "The picture cannot be shown.")
         return Response(shown.data, media_type=shown.media_type, headers=dict(KEPT))
+
+    @app.get("/image/{key}/{which}")
+    def full(request: Request, key: str, which: str) -> Response:
+        return picture(request, "full", key, which)
+
+    @app.get("/preview/{key}/{which}")
+    def preview(request: Request, key: str, which: str) -> Response:
+        return picture(request, "preview", key, which)
 
     return app
 

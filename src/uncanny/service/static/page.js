@@ -12,9 +12,7 @@ const uncanny = (() => {
       if (name === "htmx:configRequest" && event.detail.verb !== "get")
         event.detail.headers["Content-Type"] = "application/json";
     },
-    encodeParameters(request, parameters) {
-      return JSON.stringify(parameters instanceof FormData ? Object.fromEntries(parameters) : parameters);
-    },
+    encodeParameters: (request, parameters) => parameters.get("body"),
   });
 
   const post = (path, body) => fetch(base + path, {
@@ -52,7 +50,9 @@ const uncanny = (() => {
     say("");
     document.body.classList.add("busy");
     try {
-      await htmx.ajax(verb, base + path, {source: document.body, target: "#panel", swap: "outerHTML", values});
+      // Forms know only text: what is sent goes through htmx in one piece.
+      const sent = verb === "GET" ? values : {body: JSON.stringify(values)};
+      await htmx.ajax(verb, base + path, {source: document.body, target: "#panel", swap: "outerHTML", values: sent});
     } finally {
       busy = false;
       document.body.classList.remove("busy");
@@ -93,6 +93,19 @@ const uncanny = (() => {
       event.preventDefault();
       if (!busy) step();
     }, true);
+  }
+
+  // Seconds from `start`, without those in which the page was not to be seen.
+  function clock() {
+    let spent = 0, since = null, running = false;
+    const pause = () => { if (since !== null) spent += performance.now() - since; since = null; };
+    const go = () => { if (running && since === null && !document.hidden) since = performance.now(); };
+    document.addEventListener("visibilitychange", () => document.hidden ? pause() : go());
+    return {
+      start() { running = true; go(); },
+      reset() { spent = 0; since = null; running = false; },
+      seconds() { return Math.round(spent + (since === null ? 0 : performance.now() - since)) / 1000; },
+    };
   }
 
   // Loaded and decoded, so that it can be put on the page within a frame.
@@ -251,13 +264,14 @@ const uncanny = (() => {
     }
 
     constructor(stage, boxes, many) {
-      Object.assign(this, {stage, many, boxes: new Map(), current: null, made: 0});
+      // `changed` is called when a box was drawn or moved by hand.
+      Object.assign(this, {stage, many, boxes: new Map(), current: null, made: 0, changed: () => {}});
       this.tool = Annotorious.createImageAnnotator(stage.picture, {
         adapter: Annotorious.W3CImageFormat("picture"), autoSave: true, drawingEnabled: true, theme: "light",
       });
       this.named = new MutationObserver(() => this.name());
       this.named.observe(this.tool.element, {childList: true, subtree: true});
-      this.tool.on("createAnnotation", drawn => this.keep(asBox(drawn, stage), drawn.id));
+      this.tool.on("createAnnotation", drawn => { this.keep(asBox(drawn, stage), drawn.id); this.changed(); });
       this.tool.on("updateAnnotation", moved => this.boxes.set(moved.id, asBox(moved, stage) ?? this.boxes.get(moved.id)));
       this.tool.on("selectionChanged", chosen => { if (chosen.length) this.current = chosen[0].id; });
       for (const box of boxes) this.put(box, `box-${++this.made}`);
@@ -275,7 +289,8 @@ const uncanny = (() => {
       if (!this.many) for (const each of this.boxes.keys()) this.drop(each);
       this.boxes.set(id, box);
       this.current = id;
-      this.tool.setSelected(id, true);
+      // While one is under the hand, the next drag would only let go of it.
+      if (this.many) this.tool.cancelSelected(); else this.tool.setSelected(id, true);
     }
 
     put(box, id) {
@@ -367,6 +382,6 @@ const uncanny = (() => {
     return box[0] < box[2] && box[1] < box[3] ? box : null;
   }
 
-  return {one, all, SVG, base, post, asksName, rename, say, ask, listen, keys, rect, Stage, BoxEditor, loadAnnotoriousSoon,
+  return {one, all, SVG, base, post, asksName, rename, say, ask, listen, keys, rect, clock, Stage, BoxEditor, loadAnnotoriousSoon,
     isBusy: () => busy};
 })();

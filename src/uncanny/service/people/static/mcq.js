@@ -7,15 +7,7 @@
   const panel = () => one("#panel");
   const stage = new uncanny.Stage({shown: () => clock.start()});
 
-  // Seconds from when the picture was to be seen, without those in which the page was not.
-  const clock = {
-    spent: 0, since: null,
-    start() { if (this.since === null && !document.hidden) this.since = performance.now(); },
-    stop() { if (this.since !== null) this.spent += performance.now() - this.since; this.since = null; },
-    reset() { this.spent = 0; this.since = null; },
-    seconds() { const now = this.since === null ? 0 : performance.now() - this.since; return Math.round(this.spent + now) / 1000; },
-  };
-  document.addEventListener("visibilitychange", () => document.hidden ? clock.stop() : clock.start());
+  const clock = uncanny.clock();
 
   function present() {
     clock.reset();
