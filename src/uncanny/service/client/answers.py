@@ -12,6 +12,7 @@ from uncanny.schema import Anomaly
 Decision = Literal["accept", "reject", "unsure"]
 State = Literal["queued", "running", "finished", "incomplete", "over_budget", "cancelled", "failed"]
 ENDED: Final = frozenset({"finished", "incomplete", "over_budget", "cancelled", "failed"})
+JOB_ID: Final = "^job_[a-z2-7]{20}$"
 EXIT_CODES: Final = {"finished": 0, "incomplete": 1, "over_budget": 3, "cancelled": 130, "failed": 2}
 """What a command returns for a run that ended so."""
 
@@ -44,7 +45,7 @@ class JobProgress(Answer):
 class JobRecord(Answer):
     """A job as it was when it was asked about. `error` has the last words of one that failed."""
 
-    id: str
+    id: str = Field(pattern=JOB_ID)
     kind: str
     name: str | None = None
     params: dict[str, Any] = Field(default_factory=dict)

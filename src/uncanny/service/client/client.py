@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from uncanny.errors import UsageError
+from uncanny.errors import NotFoundError, UsageError
 from uncanny.service.client.answers import (
+    JOB_ID,
     Decision,
     FileAnswer,
     Finding,
@@ -24,6 +26,7 @@ from uncanny.service.client.connection import Connection, new_key
 from uncanny.service.client.job import ClientJob
 from uncanny.service.client.sets import OnSent, UploadedImages, upload_images
 from uncanny.service.client.uploads import Images, collect
+from uncanny.wording import shown
 
 DEFAULT_URL: Final = "http://127.0.0.1:8765"
 PATIENCE_S: Final = 60.0
@@ -139,6 +142,8 @@ class Client:
 
     def job(self, job_id: str) -> ClientJob:
         """A job by its id. Raises NotFoundError."""
+        if re.fullmatch(JOB_ID, job_id) is None:
+            raise NotFoundError(f"{shown(job_id)} is no id of a job", remedy="Ids begin with job_.")
         return ClientJob(self.connection, self.connection.read(f"jobs/{job_id}", JobRecord))
 
     def jobs(self, *, state: State | None = None, kind: str | None = None) -> Iterator[ClientJob]:

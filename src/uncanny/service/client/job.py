@@ -50,7 +50,17 @@ class JobEvent:
 
 
 class ClientJob:
-    """A job on a service. What is known of it is as of the last answer; `refresh` asks again."""
+    """A job on a service, which goes on whoever watches it.
+
+    >>> with uncanny.Client(address) as client:
+    ...     job = client.detect("scenes", model="demo", limit=2)
+    ...     print(job.wait(progress=True).state, job.progress.done)
+    ...     print([record.source for record in job.annotations()])
+    finished 2
+    ['real', 'real']
+
+    What is known of it is as of the last answer; `refresh` asks again.
+    """
 
     def __init__(self, connection: Connection, record: JobRecord) -> None:
         """Jobs come from a `Client`."""
@@ -63,6 +73,7 @@ class ClientJob:
 
     @property
     def id(self) -> str:
+        """What the service calls it, `job_…`."""
         return self.record.id
 
     @property
@@ -95,6 +106,7 @@ class ClientJob:
 
     @property
     def has_ended(self) -> bool:
+        """Whether it is neither in the queue nor running, as far as is known."""
         return self.record.has_ended
 
     @property
