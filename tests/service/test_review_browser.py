@@ -156,8 +156,13 @@ def test_boxes_are_drawn_moved_and_removed(browser: Browser, tmp_path: Path) -> 
         ann.page.mouse.wheel(0, 10)
         ann.stays("Delete", "Box removed.")
         ann.stays("z", "Taken back.")
+        # One drag beside the box that is there draws another in its place.
+        ann.page.keyboard.press("b")
+        ann.page.wait_for_selector(".a9s-shape-handle")
+        ann.draw(0.05, 0.7, 0.2, 0.9)
+        ann.stays("Enter", "Box kept.")
         assert ann.complaints == []
-    first, second, removed, _ = log_of(run)
+    first, second, removed, _, redrawn = log_of(run)
     assert first.version is not None
     assert first.version.box is not None
     assert first.version.box == pytest.approx((100, 60, 300, 180), abs=2)
@@ -166,6 +171,8 @@ def test_boxes_are_drawn_moved_and_removed(browser: Browser, tmp_path: Path) -> 
     assert second.version.box == (x0 + 4, y0 + 4, x1 + 8, y1 + 4)
     assert removed.version is not None
     assert removed.version.box is None
+    assert redrawn.version is not None
+    assert redrawn.version.box == pytest.approx((20, 210, 80, 270), abs=2)
 
 
 def test_a_box_on_a_large_picture_counts_in_its_own_pixels(browser: Browser, tmp_path: Path) -> None:

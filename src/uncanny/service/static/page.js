@@ -269,6 +269,10 @@ const uncanny = (() => {
       this.tool = Annotorious.createImageAnnotator(stage.picture, {
         adapter: Annotorious.W3CImageFormat("picture"), autoSave: true, drawingEnabled: true, theme: "light",
       });
+      // A drag beside the chosen box draws at once; Annotorious would take the first one to let go of it.
+      this.tool.element.addEventListener("pointerdown", event => {
+        if (!event.target.closest(".a9s-annotation")) this.tool.setSelected();
+      }, true);
       this.named = new MutationObserver(() => this.name());
       this.named.observe(this.tool.element, {childList: true, subtree: true});
       this.tool.on("createAnnotation", drawn => { this.keep(asBox(drawn, stage), drawn.id); this.changed(); });
