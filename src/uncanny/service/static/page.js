@@ -44,11 +44,14 @@ const uncanny = (() => {
 
   // One step at a time, so that no key is about something that nobody has seen.
   let busy = false;
+  // The status of the answer, 0 where none came; false while another question is out.
   async function ask(verb, path, values) {
     if (busy) return false;
     busy = true;
     say("");
     document.body.classList.add("busy");
+    let status = 0;
+    document.body.addEventListener("htmx:afterRequest", event => { status = event.detail.xhr.status; }, {once: true});
     try {
       // Forms know only text: what is sent goes through htmx in one piece.
       const sent = verb === "GET" ? values : {body: JSON.stringify(values)};
@@ -57,7 +60,7 @@ const uncanny = (() => {
       busy = false;
       document.body.classList.remove("busy");
     }
-    return true;
+    return status;
   }
 
   // `present` is called with each new panel; `refused` may take what the server says in place of the line.
@@ -73,7 +76,10 @@ const uncanny = (() => {
       if (!refused(text)) say(`Not kept: ${text}`);
     });
     for (const name of ["htmx:sendError", "htmx:timeout"])
-      document.body.addEventListener(name, () => say("Not kept: the server does not answer. Is it still running?"));
+      document.body.addEventListener(name, () => {
+        const text = "the server does not answer. Is it still running?";
+        if (!refused(text)) say(`Not kept: ${text}`);
+      });
   }
 
   // Single keys. `held` has the keys first, as while boxes are drawn; it says whether it took one.

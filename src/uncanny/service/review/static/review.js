@@ -30,7 +30,6 @@
 
   function present() {
     endBox();
-    if (editor.open) editor.close();  // where the finding has changed meanwhile, the answer is it as it is now
     const content = panel().dataset.stage;
     stage.present(content ? JSON.parse(content) : null);
   }
@@ -80,11 +79,12 @@
   // Editing and adding
 
   const editor = one("#editor"), texts = one("#texts");
-  let adding = null;
+  let adding = null, written = "";  // the finding that is written about
 
   function openEditor(box) {
     if (!stage.content) return;
     adding = box === undefined ? null : {box};
+    written = here();
     texts.reset();
     one(".wrong", texts).textContent = "";
     one("#editor-title").textContent = adding ? "Add what was missed" : "Edit";
@@ -103,9 +103,17 @@
     const decision = event.submitter ? event.submitter.value : "accept";
     const values = Object.fromEntries(new FormData(texts));
     one(".wrong", texts).textContent = "";
-    await (adding ? ask("POST", "/add", {...values, finding: here(), box: adding.box?.join(",") ?? ""})
-      : ask("POST", "/edit", {...values, finding: here(), text: panel().dataset.text, decision}));
-    if (!one(".wrong", texts).textContent) editor.close();
+    if (!adding && here() !== written) {
+      one(".wrong", texts).textContent = "This finding is no longer there. Copy what you need, and cancel.";
+      return;
+    }
+    const status = await (adding ? ask("POST", "/add", {...values, finding: written, box: adding.box?.join(",") ?? ""})
+      : ask("POST", "/edit", {...values, finding: written, text: panel().dataset.text, decision}));
+    // What somebody has typed is theirs until it is kept.
+    if (status >= 200 && status < 300) editor.close();
+    else if (status === 409) one(".wrong", texts).textContent = adding
+      ? "This image has changed meanwhile. What you wrote is still here."
+      : "The text was changed meanwhile: behind this is how it stands. Keep yours in its place, or cancel.";
   });
   texts.addEventListener("keydown", event => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); texts.requestSubmit(one("#keep-accept")); }
@@ -116,6 +124,7 @@
     if (!stage.content) return;
     beginBox(box => openEditor(box));
     one("#box-hint").textContent = "Drag a box around what was missed, or go on without one.";
+    one("[data-tool=box-cancel] span").textContent = "Without a box";
   }
 
   // Keys and buttons
@@ -128,6 +137,7 @@
   }
   function box() {
     one("#box-hint").textContent = "Drag on the picture to draw or move the box.";
+    one("[data-tool=box-cancel] span").textContent = "Cancel";
     beginBox(null);
   }
   const help = () => one("#help").showModal();
@@ -179,7 +189,7 @@
 
   uncanny.listen(present, text => {
     if (!editor.open) return false;
-    one(".wrong", editor).textContent = text;
+    one(".wrong", editor).textContent = `Not kept: ${text}`;
     return true;
   });
   present();
