@@ -22,6 +22,7 @@ from uncanny.service.store.tokens import ROLES, SESSION_S, Role, Token
 COOKIE: Final = "uncanny_session"
 LOCAL: Final = "local"
 _MOST_SECRET: Final = 200
+_NEEDS: Final = "needs_"
 # For the description of the interface; the headers are read by `Gate`.
 _bearer = HTTPBearer(auto_error=False, description="A token of `uncanny token add`.")
 _cookie = APIKeyCookie(name=COOKIE, auto_error=False, description="What the login page sets.")
@@ -138,6 +139,8 @@ def needs(role: Role) -> Callable[..., Who]:
         _cookie: Annotated[object, Depends(_cookie)] = None,
     ) -> Who:
         who = who_of(request)
+        if who is not None and getattr(request.state, "let_in", None) == role:
+            return who
         if who is None:
             raise ApiError(401)
         if who.via != "local":
@@ -145,10 +148,22 @@ def needs(role: Role) -> Callable[..., Who]:
             gate_of(request).rates.hit("reads" if reads else "writes", who.name)
         if not who.may(role):
             raise ApiError(403, f"This needs a token of the role {role}; yours is {who.role}.")
+        request.state.let_in = role
         return who
 
-    check.__name__ = f"needs_{role}"
+    check.__name__ = f"{_NEEDS}{role}"
     return check
+
+
+def let_in(request: Request, role: Role) -> None:
+    """The same ahead of all that a route reads, so that of strangers no body is. Raises as `needs`."""
+    needs(role)(request)
+
+
+def role_of(dependency: object) -> Role | None:
+    """The role that a dependency of `needs` wants; None of another one."""
+    name = getattr(dependency, "__name__", "")
+    return next((role for role in ROLES if name == f"{_NEEDS}{role}"), None)
 
 
 # For routes that need not know who asks, as `dependencies`; then for those that do.

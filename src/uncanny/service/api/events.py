@@ -83,7 +83,6 @@ def add_event_routes(api: APIRouter) -> None:
                 "description": "Events `record` (a line of its records), `progress` and `state` (the job).",
                 "content": {
                     "text/event-stream": {
-                        "schema": {"type": "string"},
                         "example": 'event: progress\ndata: {"total":30,"done":12}\nid: 1-1311768.4096\n\n',
                     }
                 },

@@ -15,14 +15,14 @@ from uncanny.errors import NotFoundError
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.job_files import Digests, Place, Tail, list_files, open_within, resolve_within
-from uncanny.service.api.routes import JobId, Kept
+from uncanny.service.api.routes import PLAIN, JobId, Kept
 from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import ENDED, Job
 
 _READ: Final = (400, 401, 403, 404, 422, 429)
-_JSON_TYPES: Final = {".json": "application/json", ".jsonl": "application/jsonl", ".csv": "text/csv"}
-# What a model wrote is never run: a browser that opens a file gets one that can do nothing.
+# What a model wrote is never run: a browser saves a file, and one that it opens after all can do nothing.
+_SAVED: Final = "application/octet-stream"
 _INERT: Final = {
     "Content-Security-Policy": "default-src 'none'; sandbox; base-uri 'none'; frame-ancestors 'none'"
 }
@@ -127,7 +127,7 @@ def add_result_routes(api: APIRouter) -> None:
         service: Kept,
         job_id: JobId,
         after: Annotated[
-            str, Query(max_length=1000, description="`next` of the page before.", pattern=r"^[^\x00-\x1f]*$")
+            str, Query(max_length=1000, description="`next` of the page before.", pattern=PLAIN)
         ] = "",
         limit: Annotated[int, Query(ge=1, le=20_000)] = 20_000,
     ) -> Any:
@@ -145,7 +145,7 @@ def add_result_routes(api: APIRouter) -> None:
         responses={
             200: {
                 "description": "The file, to be saved.",
-                "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+                "content": {_SAVED: {"schema": {"type": "string", "format": "binary"}}},
             },
             206: {"description": "The part of it that `Range` asks for."},
             **answers(*_READ, 416),
@@ -159,8 +159,7 @@ def add_result_routes(api: APIRouter) -> None:
         """The file, or the range of it that `Range` asks for. Browsers save it and never show it."""
         service.jobs.get(job_id)
         real = resolve_within(service.job_folder(job_id), path)
-        kind = _JSON_TYPES.get(real.suffix.lower(), "application/octet-stream")
-        return FileResponse(real, media_type=kind, filename=real.name, headers=_INERT)
+        return FileResponse(real, media_type=_SAVED, filename=real.name, headers=_INERT)
 
     @api.get(
         "/jobs/{job_id}/log",

@@ -12,10 +12,10 @@ import orjson
 from fastapi import Depends, Header, Path, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
-from uncanny.service.api.auth import Who, address_of
+from uncanny.service.api.auth import Who, address_of, let_in, role_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.service import Service
 
@@ -28,16 +28,9 @@ class Bounded(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def printable(text: str) -> str:
-    """Raises ValueError for what neither a file nor a database takes, or what hides in a line of a page."""
-    if any(ord(char) < 32 or ord(char) == 127 for char in text):
-        raise ValueError("has a control character")
-    return text
-
-
-Title = Annotated[
-    str, StringConstraints(min_length=1, max_length=200, strip_whitespace=True), AfterValidator(printable)
-]
+# Text without what no database takes, or what hides in a line of a page.
+PLAIN: Final = r"^[^\x00-\x1f\x7f]*$"
+Title = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=PLAIN)]
 
 
 JobId = Annotated[str, Path(pattern="^job_[a-z2-7]{20}$", examples=["job_aaaaaaaaaaaaaaaaaaaa"])]
@@ -96,8 +89,11 @@ class Route(APIRoute):
         handle = super().get_route_handler()
         known = frozenset(_query_names(self.dependant))
         takes_json = self.body_field is not None
+        roles = [role for call in _dependencies(self.dependant) if (role := role_of(call)) is not None]
 
         async def handle_bounded(request: Request) -> Response:
+            for role in roles:
+                await run_in_threadpool(let_in, request, role)
             unknown = next((name for name in request.query_params if name not in known), None)
             if unknown is not None:
                 raise ApiError(
@@ -134,6 +130,12 @@ def _audit(request: Request, action: str) -> None:
 
 def _is_json(request: Request) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+
+
+def _dependencies(dependant: Dependant) -> Iterator[object]:
+    for each in dependant.dependencies:
+        yield each.call
+        yield from _dependencies(each)
 
 
 def _query_names(dependant: Dependant) -> Iterator[str]:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
@@ -19,7 +19,7 @@ from uncanny.errors import ImageError, ImageFault, writable
 from uncanny.service.api.auth import Operator, Who, for_operators, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.multipart import Begin, Data, events
-from uncanny.service.api.routes import IdempotencyKey, Kept, Title, printable
+from uncanny.service.api.routes import PLAIN, IdempotencyKey, Kept, Title
 from uncanny.service.service import Service
 from uncanny.service.store.uploads import ImageSet, Incoming, StoredFile, UploadStore
 
@@ -27,10 +27,7 @@ M = TypeVar("M", bound=BaseModel)
 SetId = Annotated[str, Path(pattern="^set_[a-z2-7]{20}$", examples=["set_aaaaaaaaaaaaaaaaaaaa"])]
 FileId = Annotated[str, Path(pattern="^file_[a-z2-7]{20}$", examples=["file_aaaaaaaaaaaaaaaaaaaa"])]
 AfterName = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=200),
-    AfterValidator(printable),
-    Query(description="`next` of the page before."),
+    str, Query(min_length=1, max_length=200, pattern=PLAIN, description="`next` of the page before.")
 ]
 _SHOWN_NAME: Final = 200
 _READ: Final = (400, 401, 403, 422, 429)
@@ -174,13 +171,14 @@ def _sets(api: APIRouter) -> None:
         store = service.uploads
         created = await run_in_threadpool(store.new_set, name=name, by=who.name)
         request.state.subject = created.id
-        answer: SentImages | None = None
+        kept: str | None = None
         try:
             answer = await _receive_images(request, store, created)
             asked = [name or "", *(f"{image.sha256} {image.sent_as}" for image in answer.images)]
             answer = await _once(request, service, who, key, asked, answer)
+            kept = answer.id
         finally:
-            if answer is None or answer.id != created.id:
+            if kept != created.id:
                 await run_in_threadpool(store.delete_set, created.id)
         return answer
 
@@ -267,12 +265,13 @@ def _files(api: APIRouter) -> None:
         """One part named `file`: JSON Lines, JSON, CSV or Parquet. Refer to it as `upload:FILE`."""
         stored = await _receive_file(request, service, who.name)
         request.state.subject = stored.id
-        answer: FileAnswer | None = None
+        kept: str | None = None
         try:
             answer = FileAnswer.model_validate(stored)
             answer = await _once(request, service, who, key, [answer.name, answer.sha256], answer)
+            kept = answer.id
         finally:
-            if answer is None or answer.id != stored.id:
+            if kept != stored.id:
                 await run_in_threadpool(service.uploads.delete_file, stored.id)
         return answer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from uncanny.eval.metrics.agreement import krippendorff_alpha
 from uncanny.records.reviews import DECISIONS, REVIEWS, Decision
@@ -14,7 +14,7 @@ from uncanny.service.api.auth import Reader, Reviewer, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.job_files import Place, Tail
 from uncanny.service.api.results import PAGE_PLACE, RecordPage, page_of_records
-from uncanny.service.api.routes import Bounded, JobId, Kept, printable
+from uncanny.service.api.routes import PLAIN, Bounded, JobId, Kept
 from uncanny.service.review.queue import Filters, Order, Show
 from uncanny.service.review.run import FindingId, FindingView, ReviewRun
 from uncanny.service.review.runs import ReviewRuns
@@ -90,7 +90,13 @@ class NewVerdict(Bounded):
     """
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"finding": _EXAMPLE, "text": "0" * 64, "decision": "accept"}]}
+        json_schema_extra={
+            "examples": [{"finding": _EXAMPLE, "text": "0" * 64, "decision": "accept"}],
+            "anyOf": [
+                {"required": ["decision"], "properties": {"decision": {"type": "string"}}},
+                {"required": ["version"], "properties": {"version": {"type": "object"}}},
+            ],
+        }
     )
 
     finding: Finding
@@ -148,21 +154,22 @@ def add_verdict_routes(api: APIRouter) -> None:
         responses=answers(*_READ),
     )
     def findings(
-        run: Run,
         who: Reader,
+        run: Run,
         show: Annotated[
             Show, Query(description="Which: what I have not judged, all, by decision, …")
         ] = "all",
         order: Annotated[Order, Query(description="The uncertain first, or as in the file.")] = "file",
         kind: Annotated[
             str | None,
-            Query(max_length=40, description="Of this kind of anomaly; `none` for those without one."),
-            AfterValidator(lambda text: text and printable(text)),
+            Query(
+                max_length=40,
+                pattern=PLAIN,
+                description="Of this kind of anomaly; `none` for those without one.",
+            ),
         ] = None,
         agent: Annotated[
-            str | None,
-            Query(max_length=200, description="Found by this agent."),
-            AfterValidator(lambda text: text and printable(text)),
+            str | None, Query(max_length=200, pattern=PLAIN, description="Found by this agent.")
         ] = None,
         after: Annotated[
             str | None, Query(pattern=_FINDING, description="`next` of the page before.")
@@ -171,7 +178,7 @@ def add_verdict_routes(api: APIRouter) -> None:
     ) -> Any:
         """As the review page puts them to people; verdicts of others are in them."""
         filters = Filters(show, order, kind, agent)
-        start = None if after is None else FindingId.read(after)
+        start = None if after is None else _known(run, after)
         ids = run.page(start, filters, who.name, limit + 1)
         page = [_answer(run.view(at, filters, who.name)) for at in ids[:limit]]
         return {"findings": page, "next": page[-1].id if len(ids) > limit else None}
@@ -184,12 +191,12 @@ def add_verdict_routes(api: APIRouter) -> None:
         response_model=FindingAnswer,
         responses=answers(*_READ, 408, 413, 415, 507),
     )
-    def judge(run: Run, who: Reviewer, body: NewVerdict) -> Any:
+    def judge(who: Reviewer, run: Run, body: NewVerdict) -> Any:
         """In one's own name, beside what others say; the last word of each counts.
 
         409 where the text is another one by now: read it, and judge that.
         """
-        at = FindingId.read(body.finding)
+        at = _known(run, body.finding)
         if body.version is not None:
             version = Anomaly.model_validate(body.version.model_dump())
             run.edit(at, body.text, version, who.name, body.decision)
@@ -228,7 +235,7 @@ def add_verdict_routes(api: APIRouter) -> None:
         response_model=AgreementAnswer,
         responses=answers(*_READ),
     )
-    def agreement(run: Run, who: Reader) -> Any:
+    def agreement(who: Reader, run: Run) -> Any:
         """Krippendorff's α over all findings that two or more have judged, and the counts of decisions."""
         votes = run.votes()
         alpha = krippendorff_alpha(dict(zip(DECISIONS, counts, strict=True)) for counts in votes)
@@ -244,6 +251,13 @@ def add_verdict_routes(api: APIRouter) -> None:
             unsure=progress.unsure,
             ties=progress.ties,
         )
+
+
+def _known(run: ReviewRun, finding: str) -> FindingId:
+    at = FindingId.read(finding)
+    if not run.has(at):
+        raise ApiError(404, "The job has no such finding.")
+    return at
 
 
 def _answer(view: FindingView) -> FindingAnswer:
