@@ -161,9 +161,10 @@ def _changing(api: APIRouter) -> None:
         responses={**_with_example(201, "The job, in the queue."), **answers(*_CHANGE, *_BODY)},
     )
     def submit(
-        request: Request, service: Kept, who: Operator, body: NewJob, key: IdempotencyKey = None
+        request: Request, service: Kept, who: Operator, body: NewJob, idempotency_key: IdempotencyKey = None
     ) -> Response:
         """Check what is asked for, and put it into the queue. With a key sent again it is the same job."""
+        key = idempotency_key
         asked = orjson.dumps(body.model_dump(), option=orjson.OPT_SORT_KEYS)
         job: Job | None = None
 

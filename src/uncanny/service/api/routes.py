@@ -37,7 +37,6 @@ JobId = Annotated[str, Path(pattern="^job_[a-z2-7]{20}$", examples=["job_aaaaaaa
 IdempotencyKey = Annotated[
     str | None,
     Header(
-        alias="Idempotency-Key",
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",

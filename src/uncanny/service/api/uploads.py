@@ -165,7 +165,7 @@ def _sets(api: APIRouter) -> None:
         service: Kept,
         who: Operator,
         name: Annotated[Title | None, Query(description="What people call the set.")] = None,
-        key: IdempotencyKey = None,
+        idempotency_key: IdempotencyKey = None,
     ) -> SentImages:
         """Parts named `files`, each with a file's name, which may have folders. Jobs name `upload:SET`."""
         store = service.uploads
@@ -175,7 +175,7 @@ def _sets(api: APIRouter) -> None:
         try:
             answer = await _receive_images(request, store, created)
             asked = [name or "", *(f"{image.sha256} {image.sent_as}" for image in answer.images)]
-            answer = await _once(request, service, who, key, asked, answer)
+            answer = await _once(request, service, who, idempotency_key, asked, answer)
             kept = answer.id
         finally:
             if kept != created.id:
@@ -260,7 +260,7 @@ def _files(api: APIRouter) -> None:
         openapi_extra=_FILE_BODY,
     )
     async def upload_file(
-        request: Request, service: Kept, who: Operator, key: IdempotencyKey = None
+        request: Request, service: Kept, who: Operator, idempotency_key: IdempotencyKey = None
     ) -> FileAnswer:
         """One part named `file`: JSON Lines, JSON, CSV or Parquet. Refer to it as `upload:FILE`."""
         stored = await _receive_file(request, service, who.name)
@@ -268,7 +268,7 @@ def _files(api: APIRouter) -> None:
         kept: str | None = None
         try:
             answer = FileAnswer.model_validate(stored)
-            answer = await _once(request, service, who, key, [answer.name, answer.sha256], answer)
+            answer = await _once(request, service, who, idempotency_key, [answer.name, answer.sha256], answer)
             kept = answer.id
         finally:
             if kept != stored.id:
