@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from uncanny.cli.command import Command
+from uncanny.cli.option_help import option_help
 from uncanny.cli.options import FOLDER, PATH, Whole
 from uncanny.errors import UsageError
 
@@ -100,6 +101,7 @@ def command(
         from uncanny.service.jobs.worker import Worker
         from uncanny.service.listen import is_loopback, serve
         from uncanny.service.service import Service
+        from uncanny.service.web.pages import add_pages
     except ModuleNotFoundError as error:
         raise UsageError(
             f"`uncanny serve` needs {error.name}", remedy="Install it: pip install 'uncanny[service]'."
@@ -117,6 +119,7 @@ def command(
         app = service_app(
             service, tokens_needed=beyond, worker_alive=lambda: None if worker is None else worker.alive
         )
+        add_pages(app, service, help_of=option_help)
 
         started: list[Worker] = []
 

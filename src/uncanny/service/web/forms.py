@@ -18,7 +18,10 @@ from uncanny.service.jobs.references import Reference
 Widget = Literal["text", "number", "choice", "choices", "flag", "lines", "pairs", "images", "input", "inputs"]
 
 # Fields that a form shows first; the rest is behind “More options”.
-_FIRST: Final = ("pairs", "truth", "model", "limit", "max_cost_usd", "schedule", "all", "pictures")
+_FIRST: Final = (
+    *("images", "items", "pairs", "predictions", "generators", "runs", "run", "truth", "model", "to"),
+    *("limit", "max_cost_usd", "schedule", "all", "pictures"),
+)
 _WORDS: Final[Mapping[str, str]] = {
     "max_cost_usd": "Most it may cost, in $",
     "max_tokens_total": "Most tokens it may use",
@@ -46,7 +49,8 @@ _HINTS: Final[Mapping[str, str]] = {
     "generators": "A run, a file of annotations or a folder of images for each generator, as NAME=…",
     "runs": "Two runs or more over the same images, as NAME=…; each is compared with the first.",
     "run": "The run whose findings go out.",
-    "to": "What the data set is for; several at once are fine.",
+    "to": "jsonl, csv and parquet are tables, hf a Hugging Face data set; coco, labelstudio, labelme and "
+    "cvat are for tools of these names; sft and sft-detect are chats to train with; agents has every answer.",
 }
 # Switches that are on unless somebody turns them off.
 _ON: Final = frozenset({"cache", "retry_failed"})

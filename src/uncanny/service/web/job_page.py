@@ -14,6 +14,7 @@ from uncanny.errors import NotFoundError, UncannyError
 from uncanny.eval.common.runs import open_run
 from uncanny.images import thumbnail
 from uncanny.service.api.errors import ApiError
+from uncanny.service.api.verdicts import REVIEWED_KINDS
 from uncanny.service.assets import base_of
 from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.pictures import Picture
@@ -21,7 +22,7 @@ from uncanny.service.store.jobs import Job
 from uncanny.service.web.command import command_line
 from uncanny.service.web.records import RECORD_FILES, Cards, Failures
 from uncanny.service.web.site import Site
-from uncanny.service.web.views import REVIEWABLE, JobView, size
+from uncanny.service.web.views import JobView, size
 
 _THUMBNAIL_SIDE: Final = 320
 _LOG_SHOWN: Final = 20_000
@@ -139,11 +140,16 @@ def page_view(site: Site, job: Job) -> Any:
     index = site.records.of(job.kind, folder / "run")
     view.shows_records = index is not None
     view.record_word = RECORD_FILES[job.kind][1] if index is not None else ""
+    view.asks, view.opens_files = KINDS[job.kind].asks, job.kind == "export" and not view.moving
     view.has_report = page_file(site, job) is not None
-    recorded = job.kind in REVIEWABLE and (folder / "run" / "annotations.jsonl").is_file()
-    view.reviewable = view.exportable = recorded
+    view.reviewable = view.exportable = has_findings(site, job)
     view.failures = index.failures() if index is not None else Failures()
     return view
+
+
+def has_findings(site: Site, job: Job) -> bool:
+    """Whether there is something to review and to export, by now."""
+    return job.kind in REVIEWED_KINDS and (run_folder(site, job) / "annotations.jsonl").is_file()
 
 
 def page_file(site: Site, job: Job) -> Path | None:

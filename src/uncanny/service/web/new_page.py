@@ -26,7 +26,7 @@ from uncanny.service.store.jobs import ENDED, Job
 from uncanny.service.web.command import command_line
 from uncanny.service.web.folders import listing
 from uncanny.service.web.forms import form_fields, read_form
-from uncanny.service.web.job_page import page_view
+from uncanny.service.web.job_page import has_findings
 from uncanny.service.web.site import Site
 from uncanny.service.web.views import JobView
 
@@ -72,7 +72,7 @@ def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
     def export(request: Request, job_id: str) -> Response:
         site.known(request, "operator")
         job = site.service.jobs.get(job_id)
-        if not page_view(site, job).exportable:
+        if not has_findings(site, job):
             raise ApiError(404, "There is nothing to export from this job, or not yet.")
         reference = f"job:{job.id}"
         params = {"run": reference, "to": ["jsonl"]}

@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import orjson
 
+from uncanny.service.store.ids import is_id
+
 CARDS: Final = 60
 _KEPT_INDEXES: Final = 32
 # What a page says of a text that a model or a file gave.
@@ -186,6 +188,14 @@ class RecordIndexes:
             return index
 
 
+def image_name(image: str) -> str:
+    """An image as people call it: uploads by the name they came with, others from their folder's name on."""
+    steps = [step for step in image.split("/") if step not in ("..", ".", "")]
+    if image.startswith("../") and len(steps) > 2 and steps[0] == "images" and is_id(steps[1], "set"):
+        return "/".join(steps[2:])
+    return "/".join(steps[-2:]) if image.startswith("../") else image
+
+
 def picture_key(image: str) -> str:
     """What addresses call an image by."""
     return sha256(image.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -224,7 +234,7 @@ def _card(record: Mapping[str, Any]) -> Card:
 def _name(record: Mapping[str, Any]) -> str:
     image = record.get("image")
     if isinstance(image, str):
-        return image
+        return image_name(image)
     return " ".join(_short(record[name]) for name in ("id", "question") if record.get(name))
 
 

@@ -19,7 +19,6 @@ STATES: Final[Mapping[State, str]] = {
     "cancelled": "cancelled",
     "failed": "failed",
 }
-REVIEWABLE: Final = frozenset({"annotate", "detect"})
 _MOVING: Final = frozenset({"queued", "running"})
 _DAY_S: Final = 24 * 3600
 
@@ -96,6 +95,8 @@ def size(number: int) -> str:
 
 def _title(job: Job) -> str:
     """What a job without a name is called: what it does, and with which model."""
+    if job.kind == "export" and isinstance(job.params.get("to"), list):
+        return f"export {', '.join(map(str, job.params['to']))}"
     model = job.params.get("model")
     named = model[0] if isinstance(model, list) and model else model
     return f"{job.kind.replace('_', ' ')} {named}" if isinstance(named, str) else job.kind.replace("_", " ")

@@ -199,7 +199,7 @@
           const size = batch.reduce((sum, each) => sum + each.file.size, 0);
           const answer = await post(set ? `/images/${set}` : "/images", batch, loaded => progress(words(), Math.min(1, (sent + Math.min(loaded, size)) / total)));
           sent += size;
-          set = answer.set?.id ?? set;
+          set = answer.id;
           const outcome = outcomes(answer);
           kept += outcome.kept;
           refused += outcome.refused.length;
@@ -273,11 +273,11 @@
   }
 
   const outcomes = answer => ({
-    kept: answer.images.length + answer.duplicates.length,
-    refused: answer.refused.map(each => ({name: each.sent_as, reason: each.message})),
+    kept: answer.images.length,
+    refused: answer.refused.map(each => ({name: each.name, reason: each.message})),
   });
 
-  function post(path, batch, loaded, name = "images") {
+  function post(path, batch, loaded, name = "files") {
     const body = new FormData();
     for (const each of batch) body.append(name, each.file, each.name);
     const request = new XMLHttpRequest();
