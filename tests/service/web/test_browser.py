@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import orjson
 import pytest
-from playwright.sync_api import Browser, Page, Route, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, FilePayload, Page, Route, ViewportSize, expect, sync_playwright
 
 from tests.eval.common.page_in_browser import CHROMIUM, LEAST_CONTRAST, needs_browser
 from tests.service.made_review import anomaly, served_here
@@ -153,7 +153,7 @@ def test_from_images_to_a_reviewed_and_exported_data_set(browser: Browser, tmp_p
         expect(report.locator("#viewer")).to_be_visible()
         full = report.locator("#viewer img").first
         assert "/" not in (full.get_attribute("src") or "").removeprefix("picture/")
-        assert full.evaluate("image => image.decode().then(() => image.naturalWidth)") == 800
+        assert full.evaluate("image => image.decode().then(() => image.naturalWidth)") == 768
         page.keyboard.press("Escape")
         report.get_by_label("Sort by").select_option("most severe")
         expect(report.locator(".card h3").first).to_contain_text("d02-three-arms")
@@ -328,8 +328,8 @@ def test_what_people_and_models_wrote_stays_text(browser: Browser, made: Service
         page.keyboard.press("?")
         page.keyboard.press("Escape")
         page.goto(f"{address}/new/annotate")
-        picture = {"name": "<img src=x onerror=alert(1)>.png", "mimeType": "image/png", "buffer": b"none"}
-        page.locator("#f-images [data-files]").set_input_files([picture])  # type: ignore[list-item]
+        picture = FilePayload(name="<img src=x onerror=alert(1)>.png", mimeType="image/png", buffer=b"none")
+        page.locator("#f-images [data-files]").set_input_files([picture])
         expect(page.locator(".refused")).to_contain_text("<img src=x")
         assert page.locator("img[src=x]").count() == 0
         assert ann.complaints == []
