@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Final, Self
 from sqlalchemy import insert, select
 from sqlalchemy.exc import IntegrityError
 
+from uncanny.demo.scenes import DATA as SCENES
 from uncanny.errors import NotFoundError, UsageError
 from uncanny.service.jobs.kinds import check_params
 from uncanny.service.store.audit import AuditLog
@@ -25,6 +27,7 @@ from uncanny.wording import option
 
 DATA: Final = Path("uncanny-data")
 _MARK: Final = "service.id"
+_FOLDERS: Final = ("jobs", "images", "files")
 
 
 class Service:
@@ -52,8 +55,11 @@ class Service:
         for root in roots:
             if not root.is_dir():
                 raise UsageError(f"{option('root')} {root} is not a folder", remedy="Name one that is there.")
+        for folder in (data, *roots):
+            if os.pathsep in str(folder.resolve()):
+                raise UsageError(f"{folder} has {os.pathsep!r} in its path", remedy="Give it another name.")
         try:
-            for name in ("jobs", "images", "files"):
+            for name in _FOLDERS:
                 (data / name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"{data} cannot be used: {error.strerror or error}") from error
@@ -81,7 +87,9 @@ class Service:
 
     def child_settings(self) -> dict[str, str]:
         """What the processes of jobs find in their environment besides this one's."""
-        return {}
+        # What records name is no reference of a job, and anybody who uploads some may name any file in them.
+        folders = (*(self.data / name for name in _FOLDERS), *self.roots, SCENES)
+        return {"UNCANNY_FOLDERS": os.pathsep.join(map(str, folders))}
 
     def job_folder(self, job_id: str) -> Path:
         """Where a job's files lie: `run`, `out`, `result.json`, `stderr.log`. Raises NotFoundError."""

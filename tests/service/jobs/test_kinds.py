@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.bundled_runs import BundledRuns
-from tests.service.jobs.working import ended, working
+from tests.runs.e2e import pictures
+from tests.service.jobs.working import ended, records, working
 from uncanny.errors import NotFoundError, ParamsError
 from uncanny.service.jobs.kinds import KINDS, Kind, command_of
 from uncanny.service.jobs.params import written
@@ -150,6 +151,31 @@ def test_a_link_that_leads_out_later_is_refused_when_the_job_starts(opened: Serv
         done = ended(opened, job)
     assert (done.state, done.attempt) == ("failed", 1)
     assert "images.0: is not there, or lies in no allowed folder" in (done.error or "")
+
+
+@pytest.mark.parametrize("image", ["../secret/cat.png", "{secret}/cat.png", "link/cat.png"])
+def test_records_that_are_uploaded_name_no_image_outside(opened: Service, root: Path, image: str) -> None:
+    """The file of pairs is the requester's; what it names is looked at when it is read."""
+    secret = root.parent / "secret"
+    pictures(secret, 1)
+    next(secret.glob("*.png")).rename(secret / "cat.png")
+    (root / "link").symlink_to(secret)
+    (root / "ok.png").write_bytes((secret / "cat.png").read_bytes())
+    named = image.format(secret=secret)
+    pairs = [
+        {"id": "bad", "original": named, "edited": "ok.png"},
+        {"id": "mask", "original": "ok.png", "edited": "ok.png", "mask": named},
+        {"id": "good", "original": "ok.png", "edited": "ok.png"},
+    ]
+    (root / "pairs.jsonl").write_bytes(b"".join(orjson.dumps(pair) + b"\n" for pair in pairs))
+    with working(opened):
+        job = ended(opened, opened.submit("edits_measure", {"pairs": "pairs.jsonl"}, by="ann"))
+    assert job.state == "incomplete", job.error
+    lines = {each["id"]: each for each in records(opened, job, "out/edits.jsonl")}
+    assert lines["good"]["mse"] == 0
+    assert lines["bad"]["mse"] is None
+    assert lines["mask"]["mask_ratio"] is None
+    assert "no folder that may be read" in orjson.dumps(lines["bad"]).decode()
 
 
 def test_without_a_root_no_path_is_taken(tmp_path: Path) -> None:

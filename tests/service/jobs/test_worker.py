@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +12,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.runs.e2e import serving
+from tests.service.jobs.worker_process import start_worker
 from tests.service.jobs.working import PACE, ask, ended, records, some_pictures, submit, until, working
 from uncanny.records.run_folder import RunFolder
 from uncanny.service.service import Service
@@ -230,38 +229,6 @@ def test_several_jobs_run_at_once(opened: Service, root: Path, monkeypatch: pyte
         assert opened.jobs.counts()["queued"] == 1
         assert {ended(opened, job).state for job in jobs} == {"finished"}
         assert server.stats()["max_concurrent"] <= 3
-
-
-WORKER = """
-import sys, signal, threading
-from pathlib import Path
-from tests.service.jobs.working import PACE
-from uncanny.service.jobs.worker import Pace, Worker
-from uncanny.service.service import Service
-
-data, database, root = sys.argv[1:]
-service = Service.open(Path(data), database=database or None, roots=[Path(root)])
-pace = Pace(lease_s=2.0, beat_s=0.2, poll_s=0.2, interrupt_s=20.0, kill_s=5.0, again_s=0.1)
-worker = Worker(service, jobs=2, pace=pace)
-end = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: end.set())
-worker.start()
-print("ready", flush=True)
-end.wait()
-worker.stop()
-service.close()
-"""
-
-
-def start_worker(data: Path, address: str | None, root: Path) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", WORKER, data, address or "", root],
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-    return process
 
 
 def test_the_job_of_a_worker_that_died_is_taken_over(
