@@ -29,7 +29,7 @@ from uncanny.cli.options import (
     sampling_options,
     seed_option,
 )
-from uncanny.cli.people import mcq_people_command
+from uncanny.cli.people import mcq_author_command, mcq_people_command
 from uncanny.cli.server import on_server
 from uncanny.cli.summary import failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.terminal import complain, harmless, layout, say
@@ -58,6 +58,7 @@ def command() -> None:
 
 
 command.add_command(mcq_people_command)
+command.add_command(mcq_author_command)
 
 
 @command.command("run")
