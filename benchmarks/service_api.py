@@ -77,8 +77,8 @@ def main() -> None:
 def _show(name: str, load: Load, bare: Load | None) -> Load:
     beside = "" if bare is None else f"   {load.rate / bare.rate:5.2f} of the bare route"
     print(
-        f"  {name:24} {load.rate:7,.0f} a second   median {load.median_ms:6.1f} ms   p99 {load.p99_ms:6.1f} ms"
-        f"   CPU {load.cpu_ms:5.2f} ms{beside}"
+        f"  {name:24} {load.rate:7,.0f} a second   median {load.median_ms:6.1f} ms"
+        f"   p99 {load.p99_ms:6.1f} ms   CPU {load.cpu_ms:5.2f} ms{beside}"
     )
     return load
 
