@@ -98,15 +98,25 @@ class _ServerRun:
         params = self._params(options)
         self._check_taken(params)
         target = self._target(detach=detach)
-        folder = None if target is None else self._folder(target, params)
-        sent, params = self._send(folder, params)
-        job = self._start(folder, params)
-        if detach:
-            return self._leave(job)
-        code = self._attend(job)
-        if code is not None:
-            return code
-        return self._bring_home(job, folder, sent)
+        with self._locked(target):
+            folder = None if target is None else self._folder(target, params)
+            sent, params = self._send(folder, params)
+            job = self._start(folder, params, new=sent.new > 0)
+            if detach:
+                return self._leave(job)
+            code = self._attend(job)
+            return self._bring_home(job, folder, sent) if code is None else code
+
+    @contextmanager
+    def _locked(self, target: Path | None) -> Iterator[None]:
+        """One command a folder, of this kind or a run that is made here."""
+        from uncanny.records.run_folder import RunFolder
+
+        if target is None:
+            yield
+            return
+        with RunFolder(target).locked():
+            yield
 
     # What is asked.
 
@@ -284,8 +294,8 @@ class _ServerRun:
                 send(sent, value, params)
         return params
 
-    def _start(self, folder: _Folder | None, params: dict[str, Any]) -> ClientJob:
-        """The job of the folder, begun again where it has ended without being finished; else a new one."""
+    def _start(self, folder: _Folder | None, params: dict[str, Any], *, new: bool) -> ClientJob:
+        """The job of the folder, begun again where something is left to do, as `new` images; or a new one."""
         from uncanny.cli.server_folder import write_state
         from uncanny.service.client.connection import new_key
 
@@ -301,10 +311,13 @@ class _ServerRun:
                 )
                 state.job, state.key = None, new_key()
             else:
-                return job.retry() if job.has_ended and job.state != "finished" else job
+                return job.retry() if job.has_ended and (new or job.state != "finished") else job
         write_state(folder.path, state)
         job = self._client.submit(
-            self._command.kind, params, name=folder.path.resolve().name[:200] or None, key=state.key
+            self._command.kind,
+            params,
+            name=harmless(folder.path.resolve().name).strip()[:200] or None,
+            key=state.key,
         )
         state.job = job.id
         write_state(folder.path, state)

@@ -35,13 +35,14 @@ Shown = Callable[[int, int], object]
 
 @dataclass
 class Sent:
-    """What was sent for a job, and where that lies here."""
+    """What was sent for a job, and where that lies here; `new` counts images that were not there before."""
 
     client: Client
     on_sent: Shown
     into: Sequence[str] = ()
     on_set: Callable[[str], object] = lambda _id: None
     images: list[UploadedImage] = field(default_factory=list)
+    new: int = 0
     refused: list[str] = field(default_factory=list)
     folders: dict[str, Path] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
@@ -60,6 +61,7 @@ class Sent:
         )
         self.into = ()
         self.images += uploaded.images
+        self.new += uploaded.sent - len(uploaded.refused)
         self.refused += [f"{each.name}: {each.message}" for each in uploaded.refused]
         return uploaded
 

@@ -34,11 +34,13 @@ class UploadedImage:
 class UploadedImages:
     """Images on a service, as an input of jobs. `refused` are those it did not take, and why.
 
-    Several files with the same content lie in several sets: a set has each content once.
+    `sent` counts those that were not there before. Several files with the same content lie in several sets: a
+    set has each content once.
     """
 
     images: tuple[UploadedImage, ...]
     refused: tuple[RefusedImage, ...] = ()
+    sent: int = 0
 
     def __repr__(self) -> str:
         refused = f", {len(self.refused):,} refused" if self.refused else ""
@@ -71,24 +73,25 @@ def upload_images(
     """
     refused = [RefusedImage(name=path, code="unreadable", message=why) for path, why in local.unreadable]
     images: list[UploadedImage] = []
-    sent = 0
-    on_sent(sent, len(local.images))
+    done = new = 0
+    on_sent(done, len(local.images))
     for number, layer in enumerate(_layers(local.images)):
         filling = _Set(connection, into[number] if number < len(into) else None)
         missing = [image for image in layer if not filling.has(image)]
-        sent += len(layer) - len(missing)
-        on_sent(sent, len(local.images))
+        done += len(layer) - len(missing)
+        new += len(missing)
+        on_sent(done, len(local.images))
         for batch in batches(missing):
             if filling.send(batch):
                 on_set(filling.id)
-            sent += len(batch)
-            on_sent(sent, len(local.images))
+            done += len(batch)
+            on_sent(done, len(local.images))
         images += filling.images(layer)
         refused += filling.refused
     if not images:
         why = "; ".join(f"{each.name}: {each.message}" for each in refused[:3])
         raise UsageError(f"{connection.shown} took no image: {why or 'there are none'}")
-    return UploadedImages(tuple(images), tuple(refused))
+    return UploadedImages(tuple(images), tuple(refused), new)
 
 
 def _layers(images: Iterable[LocalImage]) -> list[list[LocalImage]]:
