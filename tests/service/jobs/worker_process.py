@@ -26,7 +26,19 @@ def start_worker(data: Path, address: str | None, root: Path, *more: object) -> 
     """Start one, to be ended by SIGTERM or killed by the caller; returns when it works."""
     module = "tests.service.jobs.worker_process"
     process = subprocess.Popen(
-        [sys.executable, "-m", module, data, address or "", root, *map(str, more)],
+        # It ends with the tests, whatever becomes of them.
+        [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            sys.executable,
+            "-m",
+            module,
+            data,
+            address or "",
+            root,
+            *map(str, more),
+        ],
         stdout=subprocess.PIPE,
         cwd=_ROOT,
     )

@@ -8,7 +8,7 @@ import pytest
 
 from uncanny.errors import ConflictError, NotFoundError
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import MOST_DEATHS, Job, Progress
+from uncanny.service.store.jobs import MOST_STRIKES, Job, Progress
 
 LONG_S, SHORT_S = 60.0, -1.0
 
@@ -101,24 +101,39 @@ def test_only_what_has_ended_is_deleted(service: Service) -> None:
             call(job.id)
 
 
-def test_a_job_that_kills_its_workers_is_given_up(service: Service) -> None:
+def test_a_job_whose_process_dies_five_times_is_given_up(service: Service) -> None:
     job = submit(service)
-    for _ in range(MOST_DEATHS):
-        claim(service, SHORT_S)
+    for _ in range(5):
+        assert service.jobs.requeue(claim(service), died="MemoryError")
     assert service.jobs.claim("w", LONG_S) is None
     ended = service.jobs.get(job.id)
-    assert (ended.state, ended.exit_code) == ("failed", None)
-    assert "died 5 times" in (ended.error or "")
+    assert (ended.state, ended.exit_code, ended.attempt) == ("failed", None, 6)
+    assert (ended.error or "").startswith("MemoryError\nGiven up")
     service.jobs.retry(job.id)
     assert claim(service).id == job.id
 
 
+def test_a_job_that_ends_the_service_again_and_again_is_given_up_later(service: Service) -> None:
+    job = submit(service)
+    for _ in range(MOST_STRIKES):
+        claim(service, SHORT_S)
+    assert service.jobs.claim("w", LONG_S) is None
+    assert service.jobs.get(job.id).state == "failed"
+
+
 def test_a_job_that_gets_further_each_time_is_not_given_up(service: Service) -> None:
     submit(service)
-    for done in range(3 * MOST_DEATHS):
+    for done in range(2 * MOST_STRIKES):
         taken = claim(service, LONG_S)
         assert service.jobs.beat(taken, SHORT_S, mark=done + 1) == "held"
-    assert claim(service).attempt == 3 * MOST_DEATHS + 1
+    assert claim(service).attempt == 2 * MOST_STRIKES + 1
+
+
+def test_waiting_does_not_count_against_a_job(service: Service) -> None:
+    submit(service)
+    for _ in range(2 * MOST_STRIKES):
+        assert service.jobs.requeue(claim(service))
+    assert claim(service).state == "running"
 
 
 def test_a_job_put_back_is_taken_again_when_it_is_due(service: Service) -> None:

@@ -27,7 +27,10 @@ Ended = Literal["finished", "incomplete", "over_budget", "cancelled", "failed"]
 Lease = Literal["held", "cancel", "lost"]
 ENDED: Final[tuple[Ended, ...]] = ("finished", "incomplete", "over_budget", "cancelled", "failed")
 STATES: Final[tuple[State, ...]] = ("queued", "running", *ENDED)
-MOST_DEATHS: Final = 5
+# A job is given up after so many strikes in a row without getting further. It is to blame for the death of
+# its process, and seldom for that of the service: five of the one, twenty of the other.
+MOST_STRIKES: Final = 20
+_CHILD_DIED, _WORKER_DIED = 4, 1
 MOST_ERROR: Final = 4_000
 
 
@@ -103,7 +106,7 @@ class JobStore:
             "cancel_requested": False,
             "mark": 0,
             "mark_at_claim": 0,
-            "deaths": 0,
+            "strikes": 0,
         }
         row = connection.execute(insert(J).values(values).returning(*_SHOWN)).one()
         self._tell(connection)
@@ -193,7 +196,7 @@ class JobStore:
                     error=None,
                     worker=None,
                     cancel_requested=False,
-                    deaths=0,
+                    strikes=0,
                 )
                 .returning(*_SHOWN)
             ).one_or_none()
@@ -220,15 +223,15 @@ class JobStore:
     def claim(self, worker: str, lease_s: float) -> Job | None:
         """Take the job that has waited longest, or whose worker died; None where there is none.
 
-        A job whose workers have died `MOST_DEATHS` times without getting further is ended as failed.
+        A job whose processes died too often without getting further is ended as failed.
         """
         while True:
             row = self._take(worker, lease_s)
             if row is None:
                 return None
-            if row.deaths < MOST_DEATHS:
+            if row.strikes < MOST_STRIKES:
                 return _job(row)
-            died = f"Its process died {row.deaths} times without getting further."
+            died = "Given up: its process died again and again without getting further."
             words = died if row.error is None else f"{row.error}\n{died}"
             self.end(_job(row), "failed", exit_code=None, error=words)
 
@@ -242,7 +245,7 @@ class JobStore:
             .limit(1)
             .with_for_update(skip_locked=True)
         )
-        further = J.c.mark > J.c.mark_at_claim
+        struck = case((J.c.state == "running", _strikes(_WORKER_DIED)), else_=J.c.strikes)
         with self._database.write() as connection:
             return connection.execute(
                 update(J)
@@ -253,10 +256,10 @@ class JobStore:
                     attempt=J.c.attempt + 1,
                     lease_until=now + lease_s,
                     started_at=func.coalesce(J.c.started_at, now),
-                    deaths=case((further, 0), (J.c.state == "running", J.c.deaths + 1), else_=J.c.deaths),
+                    strikes=struck,
                     mark_at_claim=J.c.mark,
                 )
-                .returning(*_SHOWN, J.c.deaths)
+                .returning(*_SHOWN, J.c.strikes)
             ).one_or_none()
 
     def beat(self, job: Job, lease_s: float, progress: Progress | None = None, mark: int = 0) -> Lease:
@@ -303,10 +306,9 @@ class JobStore:
         `died` has its last words, where its process ended in a way that counts against it. False where the
         lease was lost.
         """
-        further = J.c.mark > J.c.mark_at_claim
         counted: dict[str, Any] = {}
         if died is not None:
-            counted = {"deaths": case((further, 0), else_=J.c.deaths + 1), "error": _kept(died)}
+            counted = {"strikes": _strikes(_CHILD_DIED), "error": _kept(died)}
         return self._let_go(
             job,
             state="queued",
@@ -320,7 +322,6 @@ class JobStore:
 
         Returns how many. A worker that dies counts against its job as it does in `claim`.
         """
-        further = J.c.mark > J.c.mark_at_claim
         with self._database.write() as connection:
             return connection.execute(
                 update(J)
@@ -328,7 +329,7 @@ class JobStore:
                 .values(
                     state="queued",
                     lease_until=null(),
-                    deaths=case((further, 0), else_=J.c.deaths + 1),
+                    strikes=_strikes(_WORKER_DIED),
                     mark_at_claim=J.c.mark,
                 )
             ).rowcount
@@ -354,6 +355,11 @@ def _held(job: Job) -> ColumnElement[bool]:
     return and_(
         J.c.id == job.id, J.c.state == "running", J.c.worker == job.worker, J.c.attempt == job.attempt
     )
+
+
+def _strikes(more: int) -> ColumnElement[int]:
+    """Those that a job has, with some more; none where it has got further since it was last taken."""
+    return case((J.c.mark > J.c.mark_at_claim, 0), else_=J.c.strikes + more)
 
 
 def _job(row: Row[Any]) -> Job:

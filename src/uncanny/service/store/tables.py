@@ -66,10 +66,10 @@ jobs = Table(
     Column("worker", String(100)),
     Column("lease_until", Double),
     Column("cancel_requested", Boolean, nullable=False),
-    # How far it was when it was last taken, and how many workers died on it since without getting further.
+    # How far it was when it was last taken, and what speaks against it since: see `MOST_STRIKES`.
     Column("mark", BigInteger, nullable=False),
     Column("mark_at_claim", BigInteger, nullable=False),
-    Column("deaths", Integer, nullable=False),
+    Column("strikes", Integer, nullable=False),
     CheckConstraint(f"state IN {JOB_STATES}", name="state"),
     Index(None, "state", "due_at", "seq"),
     sqlite_autoincrement=True,

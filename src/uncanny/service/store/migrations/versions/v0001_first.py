@@ -88,7 +88,7 @@ def upgrade() -> None:
         sa.Column("cancel_requested", sa.Boolean(), nullable=False),
         sa.Column("mark", sa.BigInteger(), nullable=False),
         sa.Column("mark_at_claim", sa.BigInteger(), nullable=False),
-        sa.Column("deaths", sa.Integer(), nullable=False),
+        sa.Column("strikes", sa.Integer(), nullable=False),
         sa.CheckConstraint(
             "state IN ('queued', 'running', 'finished', 'incomplete', 'over_budget', 'cancelled', 'failed')",
             name=op.f("ck_jobs_state"),
