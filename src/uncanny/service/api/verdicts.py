@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from uncanny.eval.metrics.agreement import krippendorff_alpha
 from uncanny.records.reviews import DECISIONS, REVIEWS, Decision
@@ -75,18 +75,18 @@ class FindingPage(BaseModel):
 class NewText(Bounded):
     """A finding as a reviewer rewrites it."""
 
-    name: Annotated[Words, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
-    phenomenon: Annotated[Words, StringConstraints(strip_whitespace=True, min_length=1)]
-    reasoning: Annotated[Words, StringConstraints(strip_whitespace=True, min_length=1)]
+    name: Annotated[Words, StringConstraints(min_length=1, max_length=200)]
+    phenomenon: Annotated[Words, StringConstraints(min_length=1)]
+    reasoning: Annotated[Words, StringConstraints(min_length=1)]
     severity: Annotated[int, Field(ge=0, le=100)]
     kind: Kind | None = None
-    box: Box | None = None
 
 
 class NewVerdict(Bounded):
     """What somebody says of a finding: `text` is the hash that came with it, and shows what was judged.
 
-    With `version` it is rewritten, and the decision, if there is one, is about the new text.
+    With `version` it is rewritten, and the decision, if there is one, is about the new text. With `box` it is
+    moved, or has no box any more where that is null; decisions stand.
     """
 
     model_config = ConfigDict(
@@ -95,6 +95,7 @@ class NewVerdict(Bounded):
             "anyOf": [
                 {"required": ["decision"], "properties": {"decision": {"type": "string"}}},
                 {"required": ["version"], "properties": {"version": {"type": "object"}}},
+                {"required": ["box"]},
             ],
         }
     )
@@ -103,6 +104,7 @@ class NewVerdict(Bounded):
     text: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
     decision: Decision | None = None
     version: NewText | None = None
+    box: Box | None = None
 
 
 class AgreementAnswer(BaseModel):
@@ -197,13 +199,16 @@ def add_verdict_routes(api: APIRouter) -> None:
         409 where the text is another one by now: read it, and judge that.
         """
         at = _known(run, body.finding)
-        if body.version is not None:
-            version = Anomaly.model_validate(body.version.model_dump())
+        version = None if body.version is None else _anomaly(body.version)
+        moves = "box" in body.model_fields_set
+        if version is None and body.decision is None and not moves:
+            raise ApiError(422, "A decision, a version or a box is needed.", field="decision")
+        if moves:
+            run.move_box(at, body.text, body.box, who.name)
+        if version is not None:
             run.edit(at, body.text, version, who.name, body.decision)
         elif body.decision is not None:
             run.judge(at, body.text, body.decision, who.name)
-        else:
-            raise ApiError(422, "A decision or a version is needed.", field="decision")
         return _answer(run.view(at, Filters("all"), who.name))
 
     @api.get(
@@ -251,6 +256,14 @@ def add_verdict_routes(api: APIRouter) -> None:
             unsure=progress.unsure,
             ties=progress.ties,
         )
+
+
+def _anomaly(version: NewText) -> Anomaly:
+    try:
+        return Anomaly.model_validate(version.model_dump())
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise ApiError(422, f"{first['msg']}.", field=f"version.{first['loc'][0]}") from None
 
 
 def _known(run: ReviewRun, finding: str) -> FindingId:
