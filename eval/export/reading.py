@@ -161,6 +161,8 @@ def import_annotations(
     check_parameters(out=out, force=force)
     check_needed(out=out)
     target = Path(out)
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder", remedy="Name a file.")
     if target.exists() and not force:
         raise UsageError(
             f"{target} is there already",
@@ -338,6 +340,9 @@ class _Changes:
             for each in self._findings
         ):
             counts["unchanged"] += 1
+            return []
+        if any(each.original and quadruple_sha256(each.original) == text for each in self._findings):
+            counts["stale"] += 1  # the model's text, as it was before somebody edited it
             return []
         who, index = _who(entry, reviewer), self._image.next_index(each.index for each in self._findings)
         self._findings.append(ReviewedAnomaly(index, anomaly, None, {}, who))

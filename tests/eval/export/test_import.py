@@ -15,7 +15,7 @@ from tests.eval.export.made_runs import HOSTILE, anomaly, judge, make_run, usual
 from uncanny.errors import ItemsError, UncannyError, UsageError
 from uncanny.eval.export.reading import READ_NAMES
 from uncanny.records.jsonl import read_records
-from uncanny.records.reviews import Review, ReviewedAnomaly, ReviewLog, review_image
+from uncanny.records.reviews import Review, ReviewedAnomaly, ReviewLog, new_review, review_image
 from uncanny.schema import Annotation
 
 ROUND_TRIPS = ("jsonl", "csv", "coco", "labelme", "cvat")
@@ -356,6 +356,14 @@ def test_what_is_no_such_file_is_refused_in_words(
         uncanny.import_annotations(file, tmp_path / "o.jsonl")
     assert (run / "reviews.jsonl").read_bytes() == before
     assert not (tmp_path / "o.jsonl").exists()
+
+
+def test_the_model_s_own_text_is_no_new_finding_once_it_was_edited(run: Path) -> None:
+    (record, *_) = read_records(run / "annotations.jsonl", Annotation)
+    version = record.anomalies[0].model_copy(update={"name": "Better"})
+    ReviewLog.of_run(run).append([new_review(record, 0, record.anomalies[0], "ann", version=version)])
+    counts = uncanny.import_reviews(run / "annotations.jsonl", run, reviewer="eve").counts
+    assert (counts["added"], counts["stale"], counts["unchanged"]) == (0, 1, 4)
 
 
 def test_every_reader_has_a_round_trip_here() -> None:
