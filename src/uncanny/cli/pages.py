@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from uncanny.cli.options import Whole
-from uncanny.errors import UsageError
+from uncanny.errors import UsageError, writable
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -31,8 +31,8 @@ def page_server_options(function: F) -> F:
 
 
 def check_name(name: str | None, option: str) -> None:
-    """Raises UsageError for a name that is none, or too long."""
-    if name is not None and not 1 <= len(name.strip()) <= 200:
+    """Raises UsageError for a name that is none, is too long, or cannot be written down."""
+    if name is not None and (not 1 <= len(name.strip()) <= 200 or writable(name) != name):
         raise UsageError(f"{option} has to be a name of 1 to 200 characters")
 
 

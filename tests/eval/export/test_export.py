@@ -408,17 +408,56 @@ def test_what_killed_exports_left_is_removed_and_nothing_that_goes_on(run: Path,
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         gone = process.pid
     left, other, alive = (
-        tmp_path / name for name in (f".out.{gone}.export", f".out2.{gone}.export", ".out.1.export")
+        tmp_path / name for name in (f".x.csv.{gone}.export", f".y.csv.{gone}.export", ".x.csv.1.export")
     )
-    held = tmp_path / f".out.0{gone}.export"  # of another machine, whose process has that number
+    held = tmp_path / f".x.csv.0{gone}.export"  # of another machine, whose process has that number
     for folder in (left, other, alive, held):
         folder.mkdir()
         (folder / "x").write_text("x")
     with FileLock(held / ".lock"):
-        uncanny.export(run, "csv", tmp_path / "out", all=True)
+        uncanny.export(run, "csv", tmp_path / "x.csv", all=True)
     assert [folder.exists() for folder in (left, other, alive, held)] == [False, True, True, True]
-    uncanny.export(run, "csv", tmp_path / "out", all=True)
+    uncanny.export(run, "csv", tmp_path / "x.csv", all=True)
     assert not held.exists()
+
+
+def test_nothing_is_written_above_a_folder_that_is_there(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be where a disk is mounted, or a home, whose parent nobody may write to."""
+    out = tmp_path / "home"
+    out.mkdir()
+    tmp_path.chmod(0o555)
+    before = tmp_path.stat().st_mtime_ns
+    try:
+        monkeypatch.chdir(out)
+        uncanny.export(run, "csv", "x.csv", all=True)
+        uncanny.export(run, ["csv", "coco"], ".", all=True)
+        uncanny.export(run, ["csv", "coco"], out, all=True)
+    finally:
+        tmp_path.chmod(0o755)
+    assert tmp_path.stat().st_mtime_ns == before
+    assert sorted(path.name for path in out.iterdir()) == ["anomalies.csv", "coco", "export.json", "x.csv"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_full_disk_is_told_and_leaves_an_earlier_export(run: Path, tmp_path: Path, name: str) -> None:
+    """Files of this process may have 0 bytes: what is written then fails as on a full disk."""
+    (run / "calls.jsonl").write_bytes(b"")
+    out = tmp_path / "out"
+    uncanny.export(run, name, out, all=True)  # type: ignore[arg-type]
+    before = sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*"))
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0));"
+        "from uncanny.cli import main; main()"
+    )
+    arguments = ("export", run, "--all", "--to", name, "-o", out)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert f"{out} cannot be written: File too large" in " ".join(done.stderr.split())
+    assert sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*")) == before
 
 
 HOSTILE_RECORDS: dict[str, dict[str, Any]] = {
