@@ -76,8 +76,10 @@
     const wrong = problems.filter(problem => problem.severity === "error").map(problem => problem.field ?? "");
     const marks = name => wrong.some(field => field === name || field.startsWith(`${name}.`));
     for (const name of ["id", "split", "pair_id", "artifact_type", "image"]) form.elements[name].setAttribute("aria-invalid", marks(name));
-    for (const question of ["q2", "q4"]) for (const letter of LETTERS)
-      form.elements[`${question}.${letter}`].setAttribute("aria-invalid", marks(`${question}.options.${letter}`));
+    for (const question of ["q2", "q4"]) for (const letter of LETTERS) {
+      const area = form.elements[`${question}.${letter}`], missing = wrong.includes(`${question}.options`) && !area.value.trim();
+      area.setAttribute("aria-invalid", missing || marks(`${question}.options.${letter}`));
+    }
     for (const group of all("fieldset", form)) group.classList.toggle("faulty", marks(group.dataset.question));
   }
   function touched() {
