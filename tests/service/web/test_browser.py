@@ -158,6 +158,7 @@ def test_from_images_to_a_reviewed_and_exported_data_set(browser: Browser, tmp_p
         report.get_by_label("Sort by").select_option("most severe")
         expect(report.locator(".card h3").first).to_contain_text("d02-three-arms")
         page.get_by_role("link", name="First look").click()
+        page.wait_for_url(job)
 
         page.keyboard.press("r")
         page.wait_for_selector("body[data-shown]")
