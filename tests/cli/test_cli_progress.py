@@ -6,6 +6,7 @@ from pathlib import Path
 
 import orjson
 
+from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import pictures, serving, start, uncanny, uncanny_here
 from uncanny.runs.display import facts
 from uncanny.runs.progress import Progress
@@ -66,3 +67,14 @@ def test_programs_get_progress_as_lines_of_json(tmp_path: Path) -> None:
     assert last["cost_usd"] is None
     assert [each["done"] for each in lines] == sorted(each["done"] for each in lines)
     assert quiet.err == ""
+
+
+def test_scorers_count_for_programs_too(tmp_path: Path, bundled_run: BundledRuns) -> None:
+    scored = ("semantic", bundled_run("annotate").path, "--truth", "scenes", "--similarity", "chrf")
+    for command in ((*scored, "--no-report"), ("edits", "measure", "scenes", "-o", tmp_path / "edits.jsonl")):
+        done = uncanny(*command, env={"UNCANNY_PROGRESS": "jsonl"})
+        assert done.code == 0, done.err
+        lines = [orjson.loads(line)["progress"] for line in done.err.splitlines()]
+        assert lines[0]["done"] == 0
+        assert lines[-1]["done"] == lines[-1]["total"] > 0
+        assert uncanny(*command, "--quiet", env={"UNCANNY_PROGRESS": "jsonl"}).err == ""

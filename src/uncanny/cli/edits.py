@@ -351,9 +351,15 @@ def records_output(path: Path, *keys: str) -> Output:
 @contextmanager
 def progress(edits: EditSet, *, enabled: bool) -> Iterator[Callable[[Any], None] | None]:
     """What is to be called after each edit; None where nobody watches."""
-    if not enabled or not on_terminal():
+    from uncanny.runs.display import counted_lines
+
+    if not enabled:
         yield None
         return
+    with counted_lines("edits", len(edits)) as count_one:
+        if count_one is not None or not on_terminal():
+            yield None if count_one is None else lambda _edit: count_one()
+            return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -42,6 +42,28 @@ def live_progress(about: str, *, enabled: bool) -> Iterator[Callable[[Progress],
         shown.close()
 
 
+@contextmanager
+def counted_lines(unit: str, total: int) -> Iterator[Callable[[], None] | None]:
+    """What is to be called after each of `total` things a command that asks no model works through.
+
+    It writes the lines of JSON of the setting `progress` = jsonl; without it there is nothing to call.
+    """
+    if settings().progress != "jsonl":
+        yield None
+        return
+    progress = Progress(unit=unit, total=total)
+    shown = _Lines()
+
+    def count_one() -> None:
+        progress.statuses["ok"] += 1
+
+    try:
+        shown.start(progress)
+        yield count_one
+    finally:
+        shown.close()
+
+
 class _Log:
     """A line at the start and every `PLAIN_EVERY_S` seconds on standard error."""
 

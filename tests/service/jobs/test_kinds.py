@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import pictures
 from tests.service.jobs.working import ended, records, working
+from uncanny.cli.options import Real, Whole
 from uncanny.errors import NotFoundError, ParamsError
 from uncanny.service.jobs.kinds import KINDS, Kind, command_of
 from uncanny.service.jobs.params import written
@@ -72,18 +73,18 @@ def test_parameters_become_the_command(opened: Service, root: Path) -> None:
     }
 
 
-def option_names(kind: Kind) -> set[str]:
+def click_command(kind: Kind) -> click.Command:
     module, _, name = import_module("uncanny.cli").COMMANDS[kind.command[0]][0].partition(":")
     found: click.Command = getattr(import_module(f"uncanny.cli.{module}"), name)
     for part in kind.command[1:]:
         assert isinstance(found, click.Group)
         found = found.commands[part]
-    return {flag for param in found.params for flag in (*param.opts, *param.secondary_opts)}
+    return found
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
 def test_every_parameter_is_an_option_of_its_command(kind: Kind) -> None:
-    options = option_names(kind)
+    options = {flag for param in click_command(kind).params for flag in (*param.opts, *param.secondary_opts)}
     for name in kind.params.model_fields:
         if name != kind.inputs:
             assert written(name, value=True)[0] in options
@@ -306,3 +307,28 @@ def test_every_kind_runs(tmp_path: Path, bundled_run: BundledRuns) -> None:
             assert orjson.loads((folder / "result.json").read_bytes())
             for file in (KINDS[kind].records, KINDS[kind].page):
                 assert file is None or (folder / file).is_file(), (kind, file)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_bounds_and_choices_are_those_of_the_options(kind: Kind) -> None:
+    options = {flag: param for param in click_command(kind).params for flag in param.opts}
+    schema = kind.params.model_json_schema(by_alias=False)
+    compared = 0
+    for name, described in schema["properties"].items():
+        if name == kind.inputs:
+            continue
+        kept = options[written(name, value=True)[0]].type
+        forms = [form for form in described.get("anyOf", [described]) if form.get("type") != "null"]
+        # What is not in this schema itself is a list of such.
+        form = forms[0].get("items", forms[0])
+        if isinstance(kept, Whole):
+            assert (form["minimum"], form["maximum"]) == (kept.least, kept.most), name
+        elif isinstance(kept, Real):
+            least = form["exclusiveMinimum"] if kept.above else form["minimum"]
+            assert (least, form["maximum"]) == (kept.least, kept.most), name
+        elif isinstance(kept, click.Choice):
+            assert sorted(form["enum"]) == sorted(kept.choices), name
+        else:
+            continue
+        compared += 1
+    assert compared or kind.name == "semantic"

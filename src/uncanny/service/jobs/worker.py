@@ -92,14 +92,17 @@ class Worker:
             seen = jobs.queued.seen()
             try:
                 job = jobs.claim(self.name, self._pace.lease_s)
+                if job is None:
+                    jobs.queued.wait(seen, self._pace.poll_s)
+                else:
+                    _Attempt(self._service, job, self._pace, self._stopping).run()
             except SQLAlchemyError as error:
                 _LOG.warning("The queue cannot be read: %s", _first_line(error))
                 self._stopping.wait(self._pace.poll_s)
-                continue
-            if job is None:
-                jobs.queued.wait(seen, self._pace.poll_s)
-            else:
-                _Attempt(self._service, job, self._pace, self._stopping).run()
+            except Exception:
+                # One that ended would be missed by nobody until no job is taken any more.
+                _LOG.exception("A worker goes on after a defect")
+                self._stopping.wait(self._pace.poll_s)
 
 
 class _Attempt:
