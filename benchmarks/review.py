@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -78,12 +78,19 @@ def _make_run(folder: Path) -> None:
         small.resize((SIDE, SIDE), Image.Resampling.BICUBIC).save(file)
         digests.append(hashlib.sha256(file.read_bytes()).hexdigest())
     print(f"  pictures of {SIDE} × {SIDE}, {file.stat().st_size / 1e6:.1f} MB each")
+    make_annotations(folder, IMAGES, digests)
+    for number in range(IMAGES):
+        os.link(folder / f"{number % PICTURES}.png", folder / f"images/{number:06d}.png")
+
+
+def make_annotations(folder: Path, images: int, digests: Sequence[str] = ("0" * 64,)) -> None:
+    """A run of so many images with `FINDINGS` each; the images themselves are not there."""
+    chance = random.Random(0)
     with (folder / "annotations.jsonl").open("wb") as lines:
-        for number in range(IMAGES):
-            name = f"images/{number:06d}.png"
-            os.link(folder / f"{number % PICTURES}.png", folder / name)
+        for number in range(images):
             anomalies = [_anomaly(chance) for _ in range(FINDINGS)]
-            record = {"image": name, "sha256": digests[number % PICTURES], "width": SIDE, "height": SIDE}
+            digest = digests[number % len(digests)]
+            record = {"image": f"images/{number:06d}.png", "sha256": digest, "width": SIDE, "height": SIDE}
             record |= {"status": "ok", "anomalies": anomalies, "objects": [], "errors": []}
             lines.write(orjson.dumps(record | {"model": "m", "prompts": "p"}) + b"\n")
     (folder / "run.json").write_bytes(orjson.dumps({"format": 1, "task": "annotate"}))

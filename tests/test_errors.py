@@ -21,6 +21,7 @@ from uncanny.errors import (
     ItemsError,
     ModelUnusableError,
     NotAlikeError,
+    ParamsError,
     Problem,
     ProviderError,
     RecordError,
@@ -69,7 +70,9 @@ def test_all_that_is_raised_is_there_or_of_a_class_that_is() -> None:
 
 
 # A step's error says what its cause says, and others list all that is wrong.
-@pytest.mark.parametrize("error", sorted(CLASSES - {StepFailedError, ItemsError, NotAlikeError}, key=str))
+@pytest.mark.parametrize(
+    "error", sorted(CLASSES - {StepFailedError, ItemsError, NotAlikeError, ParamsError}, key=str)
+)
 def test_each_says_what_happened_and_then_the_remedy_in_one_line(error: type[UncannyError]) -> None:
     own: dict[type[UncannyError], dict[str, Any]] = {
         TransientError: {"kind": "server"},
@@ -89,6 +92,8 @@ def test_errors_that_list_say_what_then_each_then_the_remedy() -> None:
     alike = NotAlikeError("Not alike", ["models: a; b"], remedy="Mend it.")
     assert items.lines() == ("a.jsonl: 1 problem", "  line 2, item 'a', field q1: is missing", "Mend it.")
     assert alike.lines() == ("Not alike:", "  models: a; b", "Mend it.")
+    params = ParamsError([("model", "is missing"), ("images.0", "is no image set")], remedy="Mend it.")
+    assert params.lines() == ("model: is missing; images.0: is no image set. Mend it.",)
     assert (str(items), str(alike)) == ("\n".join(items.lines()), "\n".join(alike.lines()))
 
 

@@ -73,3 +73,15 @@ def test_an_empty_path_is_refused(
     assert (done.code, done.out) == (2, "")
     assert "is empty" in done.told
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_images_are_read_in_the_folders_named_and_nowhere_else(tmp_path: Path) -> None:
+    inside, outside = pictures(tmp_path / "in", 1), pictures(tmp_path / "out", 1)
+    (inside / "link.png").symlink_to(next(outside.iterdir()))
+    done = uncanny_here(
+        *("annotate", inside, "--model", "noop", "-o", tmp_path / "run", "--no-report", "--json"),
+        env={"UNCANNY_FOLDERS": f"{inside}:{tmp_path / 'run'}"},
+    )
+    assert done.code == 1
+    assert (done.json()["totals"]["ok"], done.json()["totals"]["unreadable"]) == (1, 1)
+    assert "lies in no folder that may be read" in done.out

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uncanny.errors import UsageError
+from uncanny.errors import ImageError, UsageError
 from uncanny.eval.common.crops import EMPTY, Crop, Mask, Size, crop, solid_crop
+from uncanny.images.file_bytes import check_allowed
 from uncanny.wording import shown, side
 
 if TYPE_CHECKING:
@@ -348,6 +349,10 @@ def _read_image(path: Path, size: Size | None) -> tuple[Image.Image, bool]:
 
 def _check_regular(path: Path) -> None:
     """Of a pipe no end may ever come. Raises UsageError, and OSError where there is nothing."""
+    try:
+        check_allowed(path)
+    except ImageError as error:
+        raise UsageError(f"{path} cannot be read: {error}") from error
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise UsageError(f"{path} cannot be read: it is a pipe, socket or device, not a file")

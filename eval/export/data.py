@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from uncanny.errors import ImageError, UsageError
 from uncanny.eval.common.image_files import read_bytes, repeated_images, take_apart
@@ -20,7 +20,7 @@ from uncanny.eval.common.runs import ReadRun, stream_annotations
 from uncanny.eval.metrics.agreement import Agreement, krippendorff_alpha
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.signature import sniff
-from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, ReviewLog, review_image
+from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, ReviewLog, quadruple_sha256, review_image
 from uncanny.schema import Annotation, Source
 from uncanny.wording import option, shown
 
@@ -206,6 +206,22 @@ def review_fields(finding: ReviewedAnomaly) -> dict[str, object]:
         **{decision: counts[decision] for decision in DECISIONS},
         "edited": finding.edited_by is not None,
         "added": finding.added_by is not None,
+    }
+
+
+def attributes_of(finding: ReviewedAnomaly) -> dict[str, Any]:
+    """What a box is about, in words; `index` and `text_sha256` lead back to the finding of the run."""
+    anomaly = finding.anomaly
+    return {
+        "name": anomaly.name,
+        "phenomenon": anomaly.phenomenon,
+        "reasoning": anomaly.reasoning,
+        "severity": anomaly.severity,
+        "objects": list(anomaly.objects),
+        "found_by": list(anomaly.found_by or ()),
+        **review_fields(finding),
+        "index": finding.index,
+        "text_sha256": quadruple_sha256(anomaly),
     }
 
 

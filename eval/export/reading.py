@@ -18,16 +18,17 @@ from typing import Any, Final, Literal, get_args
 import orjson
 from pydantic import ValidationError
 
-from uncanny.errors import ItemsError, Problem, UncannyError, UsageError
+from uncanny.errors import ItemsError, Problem, UncannyError, UsageError, writable
 from uncanny.eval.common.runs import ReadRun, open_run, stream_annotations
 from uncanny.eval.common.tables import Table, TableResult
 from uncanny.eval.export.data import clipped_box
 from uncanny.eval.export.formats import FORMATS
-from uncanny.eval.export.formats.coco import SIDECAR, form_option
+from uncanny.eval.export.formats.coco import SIDECAR
 from uncanny.eval.export.formats.cvat import in_xml
-from uncanny.eval.export.returned import TEXTS, Returned
+from uncanny.eval.export.returned import TEXTS, Returned, form_option
+from uncanny.eval.export.writer import COPY_NAME
 from uncanny.parameters import check_needed, check_parameters
-from uncanny.records.jsonl import LinesByImage, parse_line, read_records, write_atomically
+from uncanny.records.jsonl import LinesByImage, parse_line, write_atomically
 from uncanny.records.reviews import (
     DECISIONS,
     Decision,
@@ -37,6 +38,7 @@ from uncanny.records.reviews import (
     ReviewLog,
     new_review,
     quadruple_sha256,
+    read_reviews,
     review_image,
 )
 from uncanny.schema import Annotation, Anomaly
@@ -107,8 +109,9 @@ def import_reviews(
         findings = 0
         for name, file in sources:
             if name == _REVIEWS:
-                lines = list(read_records(file, Review))
+                lines = list(read_reviews(file))
                 findings += len(lines)
+                problems += state.not_there(lines, file)
                 fresh = state.not_logged(lines)
                 counts["verdicts"] += len(fresh)
                 counts["unchanged"] += len(lines) - len(fresh)
@@ -116,21 +119,18 @@ def import_reviews(
                 continue
             returned = FORMATS[name].load_reader()(file)
             for image, group in groupby(returned, key=lambda each: (each.image, each.sha256)):
-                entries = list(group)
-                findings += sum(each.anomaly is not None or each.decision is not None for each in entries)
-                record = state.record(*image)
-                if record is None:
+                changes = state.changes(*image)
+                if changes is None:
                     problems.append(Problem(image[0], None, f"{file}: the run has no such image"))
                     continue
-                changes = _Changes(state.reviewed(record), reviewer, counts)
-                for entry in entries:
+                for entry in group:
+                    findings += entry.anomaly is not None or entry.decision is not None
                     try:
-                        changes.take(entry)
+                        reviews += changes.take(entry, file, reviewer, counts)
                     except UncannyError as error:
                         if not (reviewer or entry.reviewer):
                             raise  # which concerns every finding of the file
                         problems.append(Problem(image[0], None, f"{file}, {entry.where}: {error}"))
-                reviews += changes.reviews
         if problems:
             raise ItemsError(
                 "This cannot be imported", problems, remedy="Correct the files; nothing was written."
@@ -161,6 +161,8 @@ def import_annotations(
     check_parameters(out=out, force=force)
     check_needed(out=out)
     target = Path(out)
+    if target.is_dir():
+        raise UsageError(f"{target} is a folder", remedy="Name a file.")
     if target.exists() and not force:
         raise UsageError(
             f"{target} is there already",
@@ -183,13 +185,13 @@ def import_annotations(
     for image, entries in sorted(images.items()):
         anomalies = []
         for entry in entries:
-            if _decision(entry) == "reject":
-                counts["rejected"] += 1
-            elif entry.anomaly is not None:
-                try:
+            try:
+                if _decision(entry) == "reject":
+                    counts["rejected"] += 1
+                elif entry.anomaly is not None:
                     anomalies.append(_anomaly(entry.anomaly))
-                except UncannyError as error:
-                    problems.append(Problem(image, None, f"{entry.where}: {error}"))
+            except UncannyError as error:
+                problems.append(Problem(image, None, f"{entry.where}: {error}"))
         sizes = [entry.size for entry in entries if None not in entry.size]
         width, height = sizes[0] if sizes else (None, None)
         records.append(
@@ -210,6 +212,8 @@ def import_annotations(
         raise ItemsError(
             "This cannot be imported", problems, remedy="Correct the files; nothing was written."
         )
+    if not records:
+        raise UsageError("There is no image in what is to be imported", remedy="Export it again.")
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, (record.model_dump_json().encode() + b"\n" for record in records))
     return ImportResult(target, counts["anomalies"] + counts["rejected"], dict(counts))
@@ -223,19 +227,32 @@ class _RunState:
         self._lines = LinesByImage(read.file)
         self._reviews = log.by_image()
         self._names: Mapping[str, str] | None = None
+        self._changes: dict[str, _Changes] = {}
 
-    def record(self, image: str, sha256: str | None) -> Annotation | None:
-        """By name, by digest, or by a file name that is there once; None where there is none."""
+    def changes(self, image: str, sha256: str | None) -> _Changes | None:
+        """One for each image, by whatever name files call it; None where the run has no such image.
+
+        By name, by digest, or by a file name that is there once, of a copied picture that which it was given.
+        """
         name: str | None = image
         if image not in self._lines:
-            name = self._by_other_names().get(sha256 or "") or self._by_other_names().get(_file_name(image))
+            others = self._by_other_names()
+            name = others.get(sha256 or "") or others.get(_file_name(image))
+            if not name and (copied := COPY_NAME.fullmatch(_file_name(image))):
+                name = others.get(copied[1])
         if not name:
             return None
-        number, line = self._lines[name][-1]
-        return parse_line(line, Annotation, self._read.file, number)
+        if name not in self._changes:
+            number, line = self._lines[name][-1]
+            record = parse_line(line, Annotation, self._read.file, number)
+            self._changes[name] = _Changes(review_image(record, self._reviews.get(name, ())))
+        return self._changes[name]
 
-    def reviewed(self, record: Annotation) -> ReviewedImage:
-        return review_image(record, self._reviews.get(record.image, ()))
+    def not_there(self, reviews: Iterable[Review], file: Path) -> Iterator[Problem]:
+        """A problem for each image that the run does not have."""
+        for image in dict.fromkeys(review.image for review in reviews):
+            if image not in self._lines:
+                yield Problem(image, None, f"{file}: the run has no such image")
 
     def not_logged(self, reviews: Iterable[Review]) -> list[Review]:
         known = {_line_key(each) for image in self._reviews for each in self._reviews[image]}
@@ -251,29 +268,29 @@ class _RunState:
         if self._names is None:
             names: dict[str, str] = {}
             for record in stream_annotations(self._read.file):
-                for other in {record.sha256 or "", _file_name(record.image)} - {""}:
+                digest = record.sha256 or ""
+                for other in {digest, digest[:32], _file_name(record.image)} - {""}:
                     names[other] = "" if other in names else record.image
             self._names = names
         return self._names
 
 
 class _Changes:
-    """What a file says of one image that the run does not have yet, as lines for its log."""
+    """What files say of one image that the run does not have yet, as lines for its log."""
 
-    def __init__(self, image: ReviewedImage, reviewer: str | None, counts: Counter[str]) -> None:
-        self._image, self._reviewer, self._counts = image, reviewer, counts
+    def __init__(self, image: ReviewedImage) -> None:
+        self._image = image
         self._findings = list(image.anomalies)
-        self._next = image.next_index
-        self.reviews: list[Review] = []
+        self._taken: set[tuple[object, ...]] = set()
 
-    def take(self, entry: Returned) -> None:
-        """Raises UsageError for what cannot be taken."""
+    def take(self, entry: Returned, file: Path, reviewer: str | None, counts: Counter[str]) -> list[Review]:
+        """The line that `entry` makes, if any; what came of it is counted. Raises UsageError."""
         decision = _decision(entry)
         if entry.anomaly is None and decision is None:
-            return
+            return []
         if entry.index is None:
-            self._add(entry, decision)
-            return
+            return self._add(entry, decision, reviewer, counts)
+        self._take_once(entry, file)
         finding = next(
             (
                 each
@@ -283,25 +300,37 @@ class _Changes:
             None,
         )
         if finding is None:
-            self._counts["stale"] += 1
-            return
+            counts["stale"] += 1
+            return []
         version = _version(finding, entry, self._image.annotation)
-        who = self._who(entry)
         if decision is not None and version is None:
+            who = _who(entry, reviewer)
             standing = finding.votes.get(who) == decision
             if standing or (entry.reviewer is None and finding.decision == decision):
                 decision = None
         if decision is None and version is None:
-            self._counts["unchanged"] += 1
-            return
+            counts["unchanged"] += 1
+            return []
         moved = version is not None and quadruple_sha256(version) == quadruple_sha256(finding.anomaly)
         if moved and entry.reviewer is None and decision == finding.decision:
             decision = None  # who moves a box does not vote; of another text, the file's decision counts
-        self._log(finding.index, finding.anomaly, entry, decision, version)
-        self._counts["edited"] += version is not None
-        self._counts["verdicts"] += decision is not None
+        counts["edited"] += version is not None
+        counts["verdicts"] += decision is not None
+        return [self._line(finding.index, finding.anomaly, entry, reviewer, decision, version)]
 
-    def _add(self, entry: Returned, decision: Decision | None) -> None:
+    def _take_once(self, entry: Returned, file: Path) -> None:
+        """A box that was copied in another tool leads to the same finding as the one it was copied from."""
+        key = (file, str(entry.index), entry.text_sha256, entry.reviewer, entry.at)
+        if key in self._taken:
+            raise UsageError(
+                f"is finding {entry.index} of the image a second time",
+                remedy="Remove one of them; of a copy that is a finding of its own empty `index`.",
+            )
+        self._taken.add(key)
+
+    def _add(
+        self, entry: Returned, decision: Decision | None, reviewer: str | None, counts: Counter[str]
+    ) -> list[Review]:
         if entry.anomaly is None:
             raise UsageError("a verdict on no finding that the run has", remedy="Export the run again.")
         anomaly = _anomaly(entry.anomaly)
@@ -310,33 +339,37 @@ class _Changes:
             quadruple_sha256(each.anomaly) == text and each.anomaly.box == anomaly.box
             for each in self._findings
         ):
-            self._counts["unchanged"] += 1
-            return
-        self._log(self._next, None, entry, decision or "accept", anomaly)
-        self._findings.append(ReviewedAnomaly(self._next, anomaly, None, {}, self._who(entry)))
-        self._next += 1
-        self._counts["added"] += 1
+            counts["unchanged"] += 1
+            return []
+        if any(each.original and quadruple_sha256(each.original) == text for each in self._findings):
+            counts["stale"] += 1  # the model's text, as it was before somebody edited it
+            return []
+        who, index = _who(entry, reviewer), self._image.next_index(each.index for each in self._findings)
+        self._findings.append(ReviewedAnomaly(index, anomaly, None, {}, who))
+        counts["added"] += 1
+        return [self._line(index, None, entry, who, decision or "accept", anomaly)]
 
-    def _log(
+    def _line(
         self,
         index: int,
         judged: Anomaly | None,
         entry: Returned,
+        reviewer: str | None,
         decision: Decision | None,
         version: Anomaly | None,
-    ) -> None:
-        record = self._image.annotation
-        review = new_review(record, index, judged, self._who(entry), decision, version=version, at=entry.at)
-        self.reviews.append(review)
+    ) -> Review:
+        who = _who(entry, reviewer)
+        return new_review(self._image.annotation, index, judged, who, decision, version=version, at=entry.at)
 
-    def _who(self, entry: Returned) -> str:
-        who = self._reviewer or entry.reviewer
-        if not who or not who.strip():
-            raise UsageError(
-                f"It does not say who has made the change in {entry.where}",
-                remedy=f"Name them with {option('reviewer')}.",
-            )
-        return who.strip()[:200]
+
+def _who(entry: Returned, reviewer: str | None) -> str:
+    who = reviewer or entry.reviewer
+    if not who or not who.strip():
+        raise UsageError(
+            f"It does not say who has made the change in {entry.where}",
+            remedy=f"Name them with {option('reviewer')}.",
+        )
+    return writable(who).strip()[:200].strip()
 
 
 def _version(finding: ReviewedAnomaly, entry: Returned, record: Annotation) -> Anomaly | None:

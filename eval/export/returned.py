@@ -1,14 +1,23 @@
-"""A finding as it comes back from a file of another tool, before it is known which finding of a run it is."""
+"""A finding as it comes back from a file of another tool, before it is known which finding of a run it is.
+
+And what readers of such files share: they are from anybody, so that nothing in them is taken for what it
+should be.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from math import isfinite
-from typing import Any, Final
+from math import cos, isfinite, radians, sin
+from pathlib import Path
+from typing import Any, Final, cast
+
+import orjson
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.image_files import read_bytes
+from uncanny.wording import either, option
 
 # What tools call a finding that is of no known sort.
 NO_KIND: Final = "anomaly"
@@ -46,21 +55,73 @@ def returned_anomaly(fields: Mapping[str, Any]) -> dict[str, Any]:
     return anomaly
 
 
-def pixel_box(
-    x0: float, y0: float, x1: float, y1: float, size: tuple[int | None, int | None], where: str
-) -> tuple[int, int, int, int]:
-    """Corners in any order as a box in whole pixels of the picture. Raises UsageError where none is left."""
-    if not all(isinstance(each, int | float) and isfinite(each) for each in (x0, y0, x1, y1)):
+Size = tuple[int | None, int | None]
+
+
+def box_around(points: object, size: Size, where: str) -> tuple[int, int, int, int]:
+    """The smallest box around `points`, pairs of x and y, in whole pixels of the picture.
+
+    Raises UsageError where they are no points, or nothing of the box is in the picture.
+    """
+    pairs = list(points) if isinstance(points, Iterable) else []
+    if not pairs or not all(isinstance(each, list | tuple) and len(each) == 2 for each in pairs):
+        raise UsageError(f"{where}: has no points with x and y", remedy="Draw it again.")
+    numbers = [number for pair in pairs for number in pair]
+    if not all(isinstance(each, int | float) and isfinite(each) for each in numbers):
         raise UsageError(f"{where}: the box has corners that are no numbers", remedy="Draw it again.")
-    left, right = sorted((round(x0), round(x1)))
-    top, bottom = sorted((round(y0), round(y1)))
+    xs, ys = numbers[::2], numbers[1::2]
     width, height = size
+    right, bottom = round(max(xs)), round(max(ys))
     box = (
-        max(0, left),
-        max(0, top),
+        max(0, round(min(xs))),
+        max(0, round(min(ys))),
         right if width is None else min(width, right),
         bottom if height is None else min(height, bottom),
     )
     if not (box[0] < box[2] and box[1] < box[3]):
         raise UsageError(f"{where}: the box covers no pixel of the picture", remedy="Draw it again.")
     return box
+
+
+def turned(
+    points: Iterable[tuple[float, float]], degrees: float, around: tuple[float, float]
+) -> list[tuple[float, float]]:
+    """`points` turned clockwise, as pictures have their y axis."""
+    angle = radians(degrees)
+    (x, y), (c, s) = around, (cos(angle), sin(angle))
+    return [(x + (px - x) * c - (py - y) * s, y + (px - x) * s + (py - y) * c) for px, py in points]
+
+
+def whole(value: object) -> int | None:
+    """A width or a height; None for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def form_option() -> str:
+    """How whoever imports a file names its form."""
+    return either(python="`format`", command_line=option("from"))
+
+
+def json_object(file: Path) -> Mapping[str, Any]:
+    """Raises UsageError where the file holds none."""
+    try:
+        content = orjson.loads(read_bytes(file))
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"{file} is not valid JSON: {error}", remedy="Export it again.") from error
+    if not isinstance(content, dict):
+        raise UsageError(
+            f"{file} holds no JSON object", remedy=f"Name the file of another form with {form_option()}."
+        )
+    return content
+
+
+def objects(content: Mapping[str, Any], key: str, file: Path) -> list[dict[str, Any]]:
+    """A list of objects. Raises UsageError where it is something else."""
+    value = content.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise UsageError(f"{file}: {key!r} is no list of objects", remedy="Export it again.")
+    return cast("list[dict[str, Any]]", value)

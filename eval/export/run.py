@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from glob import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, cast
 
 import orjson
+from filelock import FileLock, Timeout
 
-from uncanny.errors import UsageError
+from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.runs import ReadRun, open_annotations
 from uncanny.eval.common.tables import MISSING, Table, TableResult
 from uncanny.eval.export.data import ExportImage, LeftOut, Selection, export_images, read_sources
@@ -133,7 +137,7 @@ def export(
     replaces an earlier export; other files only with `force`.
 
     Raises UsageError where there is no such run, nobody has reviewed it and `all` is not asked for, a package
-    is missing or something else is in the way; RecordError for an invalid record; OSError.
+    is missing or something else is in the way; RecordError for an invalid record; StorageError; OSError.
 
     >>> run = uncanny.annotate(images, model="demo", out=out)
     >>> result = uncanny.export(run, to="csv", out=out.with_suffix(".csv"), all=True)
@@ -169,7 +173,7 @@ def export(
         )
     places = _places(names, Path(out), read, force=force)
     sources = read_sources(source if source is None else str(source))
-    with _work_folder(places.folder) as work:
+    with _work_folder(places.folder, Path(out)) as work:
         job = ExportJob(
             places.folder,
             work,
@@ -272,7 +276,11 @@ class Places:
     manifest: Path | None
 
     def move(self, work: Path, result: ExportResult) -> None:
-        """Put what is complete in its place. Raises OSError."""
+        """Put what is complete in its place: all is written before the first is moved. Raises OSError."""
+        if self.manifest is not None:
+            formats = sorted({*self.targets, *_formats_of(self.manifest)})
+            content = {"formats": formats, "export": result.to_json()}
+            write_atomically(work / MANIFEST, [orjson.dumps(content, option=orjson.OPT_INDENT_2)])
         self.folder.mkdir(parents=True, exist_ok=True)
         aside = work / "replaced"
         aside.mkdir()
@@ -285,9 +293,7 @@ class Places:
             for picture in (work / IMAGES).iterdir():
                 picture.replace(self.folder / IMAGES / picture.name)
         if self.manifest is not None:
-            formats = sorted({*self.targets, *_formats_of(self.manifest)})
-            content = {"formats": formats, "export": result.to_json()}
-            write_atomically(self.manifest, [orjson.dumps(content, option=orjson.OPT_INDENT_2)])
+            (work / MANIFEST).replace(self.manifest)
 
 
 def _places(names: Sequence[FormatName], out: Path, read: ReadRun, *, force: bool) -> Places:
@@ -339,14 +345,20 @@ def _is_export(file: Path) -> bool:
 
 
 @contextmanager
-def _work_folder(folder: Path) -> Iterator[Path]:
-    """A folder beside what is to be written, on the same disk, gone when it is left."""
-    parent = folder.absolute().parent
-    work = parent / f".{folder.absolute().name}.{os.getpid()}.export"
+def _work_folder(folder: Path, out: Path) -> Iterator[Path]:
+    """A folder on the disk that `out` goes to, gone when it is left.
+
+    It lies in `folder` where that is there: what is above may be another disk, or closed to us.
+    """
+    parent, name = (folder if folder.is_dir() else folder.absolute().parent), out.absolute().name
+    work = parent.absolute() / f".{name}.{os.getpid()}.export"
+    lock = FileLock(work / ".lock")
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(work, ignore_errors=True)
+        for left in parent.glob(f".{escape(name)}.*.export"):
+            _remove_if_left(left)
         work.mkdir()
+        lock.acquire(timeout=0)
     except OSError as error:
         raise UsageError(
             f"{folder} cannot be written: {error.strerror or error}",
@@ -354,5 +366,31 @@ def _work_folder(folder: Path) -> Iterator[Path]:
         ) from error
     try:
         yield work
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
+            raise
+        raise StorageError(
+            f"{out} cannot be written: {os.strerror(error.errno)}",
+            remedy="Free some disk space, or name another place.",
+        ) from error
     finally:
+        shutil.rmtree(work, ignore_errors=True)
+        lock.release()
+
+
+def _remove_if_left(work: Path) -> None:
+    """Remove the work folder of an export that was killed.
+
+    Its process is gone then, and so is the lock, which a process on another machine may still hold.
+    """
+    pid = work.name.split(".")[-2]
+    try:
+        if pid != str(os.getpid()):
+            os.kill(int(pid), 0)
+            return
+    except (ValueError, OverflowError, PermissionError):
+        return
+    except ProcessLookupError:
+        pass
+    with contextlib.suppress(Timeout, OSError), FileLock(work / ".lock", timeout=0):
         shutil.rmtree(work, ignore_errors=True)

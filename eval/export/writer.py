@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import quote
@@ -21,6 +23,8 @@ Pictures = Literal["reference", "copy"]
 ChatForm = Literal["parts", "tags"]
 IMAGES: Final = "images"
 _SUFFIXES: Final = {"JPEG": ".jpg"}
+# What a copy is called: the beginning of its digest.
+COPY_NAME: Final = re.compile(r"([0-9a-f]{32})\.[a-z0-9]{1,5}")
 
 
 @dataclass(slots=True)
@@ -55,7 +59,10 @@ class ExportJob:
         a file was called leads nowhere. Raises OSError where it cannot be written.
         """
         if self.pictures == "reference":
-            self.missing += not image.file.is_file()
+            try:
+                self.missing += not image.file.is_file()
+            except OSError:  # as for a name that no file can have
+                self.missing += 1
             return
         data = image.read()
         if data is None:
@@ -63,11 +70,7 @@ class ExportJob:
             return
         format = sniff(data)
         suffix = _SUFFIXES.get(format or "", f".{(format or 'bin').lower()}")
-        name = f"{image.record.sha256 or image.record.image}"[:32] + suffix
-        if image.record.sha256 is None:
-            import hashlib
-
-            name = hashlib.sha256(data).hexdigest()[:32] + suffix
+        name = (image.record.sha256 or sha256(data).hexdigest())[:32] + suffix
         target = self.work / IMAGES / name
         if not target.exists():
             target.parent.mkdir(exist_ok=True)

@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from uncanny.schema import Annotation as Annotation
     from uncanny.schema import Anomaly as Anomaly
     from uncanny.schema import Detection as Detection
+    from uncanny.service.client import Client as Client
+    from uncanny.service.client import ClientJob as ClientJob
 
 
 def lazy_names(
@@ -114,5 +116,6 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.models.registry": "register_provider",
         "uncanny.runs.stop": "Stop",
         "uncanny.schema": "Annotation Anomaly Detection",
+        "uncanny.service.client": "Client ClientJob",
     },
 )

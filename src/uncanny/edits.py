@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from uncanny.eval.edits.gate_result import GatedEdit as GatedEdit
     from uncanny.eval.edits.gate_result import GatedEdits as GatedEdits
     from uncanny.eval.edits.gate_result import GateParameters as GateParameters
+    from uncanny.eval.edits.people.data import Judgement as Judgement
+    from uncanny.eval.edits.people.result import PeopleScores as PeopleScores
+    from uncanny.eval.edits.people.score import score_people as score_people
     from uncanny.eval.edits.perceptual import open_perceptual as open_perceptual
     from uncanny.eval.edits.result import EditMeasure as EditMeasure
     from uncanny.eval.edits.result import EditParameters as EditParameters
@@ -52,6 +55,9 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.edits.data": "EditFiles EditPair EditSet load",
         "uncanny.eval.edits.gate": "gate",
         "uncanny.eval.edits.gate_result": "GateParameters GatedEdit GatedEdits",
+        "uncanny.eval.edits.people.data": "Judgement",
+        "uncanny.eval.edits.people.result": "PeopleScores",
+        "uncanny.eval.edits.people.score": "score_people",
         "uncanny.eval.edits.perceptual": "open_perceptual",
         "uncanny.eval.edits.result": "EditMeasure EditParameters MeasuredEdits SetCutoffs",
         "uncanny.eval.edits.run.forecast": "WritingForecast perturb_forecast prompts_forecast",

@@ -9,6 +9,10 @@
     │   ├── NotAlikeError          annotations that are to be compared were not made alike
     │   ├── RunLockedError         another process, or call, works on the same run folder
     │   ├── ReviewConflictError    what a reviewer judged has changed meanwhile
+    │   ├── NotFoundError          the service has nothing of that id
+    │   ├── ConflictError          it is not in a state in which this can be done
+    │   ├── AccessError            the service does not know the token, or its role is too low
+    │   ├── ParamsError            parameters of a job do not fit: each field, with what is wrong
     │   └── RunMismatchError       the run folder was made with other settings
     ├── ImageError                 one image cannot be used; becomes a record `unreadable`
     ├── AnswerError                one answer could not be read as what was asked for
@@ -23,6 +27,7 @@
     ├── StepFailedError            one step of an agent failed for good; becomes an error in the record
     ├── BudgetError                the user's own limit on cost or tokens is reached
     ├── StoppedError               the caller ended the work before there was a result
+    ├── ServiceError               a service on another machine cannot be reached, or fails
     └── StorageError               a run under way can write no more, or open no more files
 
 Each message says what happened, where, and, as `remedy`, what to do about it.
@@ -136,6 +141,26 @@ class RunLockedError(UsageError):
 
 class ReviewConflictError(UsageError):
     """A reviewer's step is about a text that is another one by now; nothing was written."""
+
+
+class NotFoundError(UsageError):
+    """The service has no job, image set, file or token of that id."""
+
+
+class ConflictError(UsageError):
+    """A job, or what else the service keeps, is not in a state in which this can be done."""
+
+
+class AccessError(UsageError):
+    """The service wants a token, does not know this one, or its role is too low for what was asked."""
+
+
+class ParamsError(UsageError):
+    """Parameters of a job that do not fit. `fields` has the place of each, such as `images.0`, and why."""
+
+    def __init__(self, fields: Sequence[tuple[str, str]], *, remedy: str | None = None) -> None:
+        self.fields = tuple(fields)
+        super().__init__("; ".join(f"{field}: {why}" for field, why in self.fields), remedy=remedy)
 
 
 class RunMismatchError(UsageError):
@@ -292,6 +317,10 @@ class BudgetError(UncannyError):
 
 class StoppedError(UncannyError):
     """The caller's `stop` ended the work before there was a result; the same call goes on."""
+
+
+class ServiceError(UncannyError):
+    """A service on another machine cannot be reached, breaks off, or fails; its jobs go on there."""
 
 
 class StorageError(UncannyError):

@@ -5,7 +5,7 @@ Unknown keys are kept and written back. A value that was not measured is None, n
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -16,9 +16,15 @@ Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 Severity = Annotated[int, Field(ge=0, le=100, strict=True)]
 
 
+# Columns of tables take no more; no picture comes near it.
+MOST_PIXELS_A_SIDE: Final = 2**31 - 1
+
+
 def _is_box(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
     if not (0 <= box[0] < box[2] and 0 <= box[1] < box[3]):
         raise ValueError("a box is [x0, y0, x1, y1] with 0 <= x0 < x1 and 0 <= y0 < y1")
+    if max(box) > MOST_PIXELS_A_SIDE:
+        raise ValueError("a box has corners that no picture has")
     return box
 
 
@@ -200,8 +206,8 @@ class Annotation(Record):
 
     image: str
     sha256: str | None
-    width: int | None
-    height: int | None
+    width: Annotated[int, Field(le=MOST_PIXELS_A_SIDE)] | None
+    height: Annotated[int, Field(le=MOST_PIXELS_A_SIDE)] | None
     status: Status
     anomalies: tuple[Anomaly, ...] = ()
     objects: tuple[SceneObject, ...] = ()

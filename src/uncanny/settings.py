@@ -6,16 +6,22 @@ are not settings; providers read them from their own variables and nothing else 
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from uncanny.errors import UsageError
 
 WEEK_S = 7 * 24 * 3600.0
+
+
+def _real_folders(text: object) -> object:
+    """Names with `:` between them, `;` on Windows, as folders with their links followed."""
+    return tuple(Path(each).resolve() for each in text.split(os.pathsep)) if isinstance(text, str) else text
 
 
 class Settings(BaseSettings):
@@ -26,7 +32,8 @@ class Settings(BaseSettings):
     shared by all runs, None for one in each run. `prices`: a price file. `vllm_args`: more options for a
     vLLM server that a run starts itself, as on a command line. `embeddings_dir`: where embeddings of texts
     stay between runs, None for the user's cache folder. `embeddings_gb`: how much of them, in 10⁹ bytes,
-    0 for none.
+    0 for none. `progress`: `jsonl` has runs say how far they are as JSON. `folders`: where images and
+    masks may lie, links followed, None for anywhere; a file of records may name any file.
     """
 
     model_config = SettingsConfigDict(env_prefix="UNCANNY_", frozen=True, extra="ignore")
@@ -39,6 +46,8 @@ class Settings(BaseSettings):
     vllm_args: str | None = None
     embeddings_dir: Path | None = None
     embeddings_gb: Annotated[float, Field(ge=0, le=1e9)] = 10.0
+    progress: Literal["jsonl"] | None = None
+    folders: Annotated[tuple[Path, ...] | None, NoDecode, BeforeValidator(_real_folders)] = None
 
     @model_validator(mode="before")
     @classmethod

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.runs.e2e import pictures, serving, start, uncanny_here
+import orjson
+
+from tests.bundled_runs import BundledRuns
+from tests.runs.e2e import pictures, serving, start, uncanny, uncanny_here
 from uncanny.runs.display import facts
 from uncanny.runs.progress import Progress
 
@@ -39,3 +42,39 @@ def test_calls_are_shown_of_those_expected() -> None:
     assert facts(progress).startswith("37/~208 calls · ")
     progress.calls_now = 300
     assert facts(progress).startswith("300/~300 calls · ")
+
+
+def test_programs_get_progress_as_lines_of_json(tmp_path: Path) -> None:
+    images, run = pictures(tmp_path / "in", 3), tmp_path / "run"
+    with serving() as server:
+        asked = ("annotate", images, *server.asked(), "-o", run, "--schedule", "single", "--json")
+        done = uncanny(*asked, env={"UNCANNY_PROGRESS": "jsonl"})
+        quiet = uncanny(*asked, "--quiet", env={"UNCANNY_PROGRESS": "jsonl"})
+    assert done.code == 0, done.err
+    lines = [orjson.loads(line)["progress"] for line in done.err.splitlines()]
+    first, last = lines[0], lines[-1]
+    assert (first["total"], first["done"], first["calls"], first["eta_s"]) == (3, 0, 0, None)
+    assert (last["total"], last["done"], last["failed"], last["resumed"], last["unit"]) == (
+        3,
+        3,
+        0,
+        0,
+        "images",
+    )
+    assert last["calls"] == last["answered"] == 3
+    totals = done.json()["totals"]
+    assert (last["input_tokens"], last["output_tokens"]) == (totals["input_tokens"], totals["output_tokens"])
+    assert last["cost_usd"] is None
+    assert [each["done"] for each in lines] == sorted(each["done"] for each in lines)
+    assert quiet.err == ""
+
+
+def test_scorers_count_for_programs_too(tmp_path: Path, bundled_run: BundledRuns) -> None:
+    scored = ("semantic", bundled_run("annotate").path, "--truth", "scenes", "--similarity", "chrf")
+    for command in ((*scored, "--no-report"), ("edits", "measure", "scenes", "-o", tmp_path / "edits.jsonl")):
+        done = uncanny(*command, env={"UNCANNY_PROGRESS": "jsonl"})
+        assert done.code == 0, done.err
+        lines = [orjson.loads(line)["progress"] for line in done.err.splitlines()]
+        assert lines[0]["done"] == 0
+        assert lines[-1]["done"] == lines[-1]["total"] > 0
+        assert uncanny(*command, "--quiet", env={"UNCANNY_PROGRESS": "jsonl"}).err == ""

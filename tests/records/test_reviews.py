@@ -100,10 +100,10 @@ def test_a_moved_box_leaves_the_verdicts_on_the_text() -> None:
 
 def test_a_missed_anomaly_is_added_judged_and_edited() -> None:
     missed = Anomaly(name="Bent horizon", phenomenon="It bends.", reasoning="Water is level.", severity=15)
-    index = review_image(ANNOTATION, []).next_index
+    index = review_image(ANNOTATION, []).next_index()
     added = new_review(ANNOTATION, index, None, "ann", "accept", version=missed)
     state = review_image(ANNOTATION, [added])
-    assert (index, state.next_index, len(state.anomalies)) == (2, 3, 3)
+    assert (index, state.next_index(), len(state.anomalies)) == (2, 3, 3)
     assert (state.anomalies[2].added_by, state.anomalies[2].original) == ("ann", None)
     against = new_review(ANNOTATION, index, missed, "bob", "reject")
     assert review_image(ANNOTATION, [added, against]).anomalies[2].decision == "unsure"
@@ -141,10 +141,10 @@ def test_a_log_is_read_as_it_was_written_and_followed_from_where_one_was(tmp_pat
     assert list(log.read()) == []
     first, second = _says("ann", "accept"), _says("bob", "reject", 1)
     log.append([first])
-    reviews, end = log.read_from(0)
-    assert reviews == [first]
+    ((_, end, review),) = log.lines_from(0)
+    assert review == first
     assert log.append([second]) > end
-    assert log.read_from(end)[0] == [second]
+    assert [(start, review) for start, _, review in log.lines_from(end)] == [(end, second)]
     assert dict(log.by_image()) == {"a/cat.png": [first, second]}
 
 

@@ -70,7 +70,14 @@ def log_of(run: Path) -> list[Review]:
 @contextmanager
 def served(run: Path, *options: str) -> Iterator[str]:
     """`uncanny review` as a user starts it; its address."""
-    command = [sys.executable, "-m", "uncanny", "review", str(run), *options]
+    with serving("review", str(run), *options) as address:
+        yield address
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[str]:
+    """A command that serves a page, as a user starts it; its address."""
+    command = [sys.executable, "-m", "uncanny", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from tests.service.made_review import anomaly, log_of, make_run
+from uncanny.schema import Anomaly
 from uncanny.service.review.pages import review_app
 from uncanny.service.review.queue import Filters
 from uncanny.service.review.run import FindingId, ReviewRun
@@ -106,7 +107,7 @@ def test_what_a_model_wrote_is_text(run: ReviewRun, client: TestClient) -> None:
     assert "<script>document" not in page
     assert "<img src=x" not in page
     assert "&lt;script&gt;document" in page
-    assert client.get(f'/?kind="><script>&agent={SCRIPT}&show={SCRIPT}').text.count("<script") == 2
+    assert client.get(f'/?kind="><script>&agent={SCRIPT}&show={SCRIPT}').text.count("<script") == 3
 
 
 ODD_BODIES = {
@@ -181,7 +182,6 @@ def test_an_edit_a_box_and_an_addition(run: ReviewRun, client: TestClient) -> No
         "reasoning": "r",
         "severity": "7",
         "kind_of": "count",
-        "box": "",
     }
     known = {key: value for key, value in verdict(run).items() if key != "decision"}
     answer = client.post("/edit", json=known | words | {"decision": ""}, headers=OURS)
@@ -194,7 +194,9 @@ def test_an_edit_a_box_and_an_addition(run: ReviewRun, client: TestClient) -> No
     fresh = known | {"text": run.view(first(run), Filters(), None).text}
     assert "Box kept." in client.post("/box", json=fresh | {"box": "1,2,30.6,40"}, headers=OURS).text
     assert run.view(first(run), Filters(), None).finding.anomaly.box == (1, 2, 31, 40)
-    added = {key: value for key, value in fresh.items() if key != "text"} | words | {"name": "missed"}
+    added = (
+        {key: value for key, value in fresh.items() if key != "text"} | words | {"name": "missed", "box": ""}
+    )
     assert "added by <bdi>ann</bdi>" in client.post("/add", json=added, headers=OURS).text
     undone = client.post("/undo", json={"finding": fresh["finding"], "show": "all"}, headers=OURS)
     assert "Taken back." in undone.text
@@ -294,3 +296,70 @@ def test_a_slow_body_is_given_up(run: ReviewRun, monkeypatch: pytest.MonkeyPatch
         with socket.create_connection(("127.0.0.1", int(host.split(":")[1]))) as slow:
             slow.sendall(head.encode())
             assert slow.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_a_finding_that_was_taken_back_meanwhile_leads_on(run: ReviewRun, client: TestClient) -> None:
+    """A colleague has added it, it is on my screen, and they undo it: the page goes on with what is there."""
+    texts = {"name": "new", "phenomenon": "p", "reasoning": "r", "severity": 3}
+    at = run.add(first(run).image, Anomaly.model_validate(texts), "ben")
+    view = run.view(at, Filters(), "ann")
+    assert run.undo("ben") is not None
+    known = {"finding": str(at), "text": view.text}
+    for path, body in (
+        ("/verdict", known | {"decision": "accept"}),
+        ("/box", known | {"box": "1,1,5,5"}),
+        ("/edit", known | texts),
+    ):
+        answer = client.post(path, json=body, headers=OURS)
+        assert answer.status_code == 409
+        assert 'id="panel"' in answer.text
+        assert "taken back" in answer.text
+        assert str(at) not in answer.text
+    for path in (f"/?at={at}", f"/finding?at={at}", f"/finding?at={at}&move=previous"):
+        answer = client.get(path)
+        assert (answer.status_code, 'id="panel"' in answer.text) == (200, True)
+        assert f'data-finding="{at}"' not in answer.text
+    assert client.post("/undo", json={"finding": str(at)}, headers=OURS).status_code == 200
+
+
+def test_an_edited_text_leaves_the_box_where_others_have_moved_it(run: ReviewRun, client: TestClient) -> None:
+    at = first(run)
+    text = run.view(at, Filters(), "ann").text
+    run.move_box(at, text, (1, 2, 30, 40), "ben")
+    body = {"finding": str(at), "text": text, "phenomenon": "p", "reasoning": "r", "severity": 3}
+    assert client.post("/edit", json=body | {"name": "better"}, headers=OURS).is_success
+    anomaly = run.view(at, Filters(), "ann").finding.anomaly
+    assert (anomaly.name, anomaly.box) == ("better", (1, 2, 30, 40))
+
+
+def test_a_text_is_edited_also_where_the_model_has_drawn_beyond_the_picture(tmp_path: Path) -> None:
+    run = ReviewRun.open(make_run(tmp_path / "run", [[anomaly(box=[300, 200, 500, 400])]]))
+    with TestClient(Guard(review_app(run, reviewer="ann")), base_url=ADDRESS, headers=OURS) as client:
+        at = first(run)
+        body = {"finding": str(at), "text": run.view(at, Filters(), "ann").text, "name": "better"}
+        assert client.post(
+            "/edit", json=body | {"phenomenon": "p", "reasoning": "r", "severity": 3}
+        ).is_success
+
+
+def test_files_that_go_meanwhile_are_told_in_words(run: ReviewRun, client: TestClient) -> None:
+    file = run.folder / "annotations.jsonl"
+    away = file.rename(run.folder / "away")
+    answer = client.get("/")
+    assert (answer.status_code, "annotations.jsonl cannot be read" in answer.text) == (400, True)
+    away.rename(file)
+    assert client.get("/").status_code == 200
+
+
+def test_an_invalid_line_is_named_by_its_place_in_the_log_and_harms_no_other(
+    run: ReviewRun, client: TestClient
+) -> None:
+    client.post("/verdict", json=verdict(run), headers=OURS)
+    log = run.folder / "reviews.jsonl"
+    good = log.read_bytes()
+    log.write_bytes(good + b"\n" + good.replace(b'"ann"', b'"ben"') + b"no JSON\n")
+    answer = client.get("/")
+    assert (answer.status_code, "reviews.jsonl:4:" in answer.text) == (400, True)
+    log.write_bytes(log.read_bytes().replace(b"no JSON\n", b"      \n"))
+    assert client.get("/").status_code == 200
+    assert run.view(first(run), Filters("all"), "ann").finding.votes == {"ann": "accept", "ben": "accept"}

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import orjson
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
+import uncanny
 from tests.eval.common.page_in_browser import CHROMIUM, LEAST_CONTRAST, needs_browser
 from tests.service.made_review import anomaly, log_of, make_run, served
-from uncanny.records.reviews import ReviewLog, review_image
+from uncanny.records.reviews import ReviewLog, new_review, review_image
 from uncanny.schema import Annotation
 
 pytestmark = needs_browser
@@ -106,6 +108,9 @@ def test_thirty_findings_by_keyboard_a_second_opinion_and_a_third(browser: Brows
         ann.press("z")  # the last verdict was a slip
         assert ann.heading == "fault 9.1"
         ann.press("a")
+        ann.page.keyboard.press("b")  # the last one has its box elsewhere
+        ann.draw(0.5, 0.5, 0.75, 0.75)
+        ann.stays("Enter", "Box kept.")
         ann.press("a")
         assert ann.heading == "Nothing left here"
         assert ann.page.locator(".progress").inner_text().startswith("30 of 30 judged by me")
@@ -129,6 +134,18 @@ def test_thirty_findings_by_keyboard_a_second_opinion_and_a_third(browser: Brows
         assert ann.complaints + ben.complaints + cid.complaints == []
     found = votes(run)
     assert found["images/000.png", 0] == {"Ann": "accept", "Ben": "reject", "Cid": "reject"}
+    exported = uncanny.export(run, "jsonl", tmp_path / "out", all=True, rejected=True).files["jsonl"]
+    decided = {
+        (record["run_image"], anomaly["index"]): anomaly["review"]
+        for record in map(orjson.loads, exported.open("rb"))
+        for anomaly in record["anomalies"]
+    }
+    assert len(decided) == 30
+    disputed = decided["images/000.png", 0]
+    assert (disputed["decision"], disputed["accept"], disputed["reject"]) == ("reject", 1, 2)
+    verified = uncanny.export(run, "jsonl", tmp_path / "verified").files["jsonl"]
+    names = [each["name"] for line in verified.open("rb") for each in orjson.loads(line)["anomalies"]]
+    assert names == [f"fault {n // 3}.{n % 3}" for n in range(1, 30) if n % 3 == 0 or n in (28, 29)]
     assert [found[f"images/{n // 3:03d}.png", n % 3]["Ann"] for n in range(1, 28)] == [
         ("accept", "reject", "unsure")[n % 3] for n in range(1, 28)
     ]
@@ -156,8 +173,13 @@ def test_boxes_are_drawn_moved_and_removed(browser: Browser, tmp_path: Path) -> 
         ann.page.mouse.wheel(0, 10)
         ann.stays("Delete", "Box removed.")
         ann.stays("z", "Taken back.")
+        # One drag beside the box that is there draws another in its place.
+        ann.page.keyboard.press("b")
+        ann.page.wait_for_selector(".a9s-shape-handle")
+        ann.draw(0.05, 0.7, 0.2, 0.9)
+        ann.stays("Enter", "Box kept.")
         assert ann.complaints == []
-    first, second, removed, _ = log_of(run)
+    first, second, removed, _, redrawn = log_of(run)
     assert first.version is not None
     assert first.version.box is not None
     assert first.version.box == pytest.approx((100, 60, 300, 180), abs=2)
@@ -166,6 +188,8 @@ def test_boxes_are_drawn_moved_and_removed(browser: Browser, tmp_path: Path) -> 
     assert second.version.box == (x0 + 4, y0 + 4, x1 + 8, y1 + 4)
     assert removed.version is not None
     assert removed.version.box is None
+    assert redrawn.version is not None
+    assert redrawn.version.box == pytest.approx((20, 210, 80, 270), abs=2)
 
 
 def test_a_box_on_a_large_picture_counts_in_its_own_pixels(browser: Browser, tmp_path: Path) -> None:
@@ -211,6 +235,31 @@ def test_a_text_is_edited_and_a_missed_finding_added(browser: Browser, tmp_path:
     assert added.version is not None
     assert (added.version.severity, added.decision, added.replaces) == (12, "accept", None)
     assert added.version.box == pytest.approx((40, 30, 160, 120), abs=2)
+
+
+def test_what_was_typed_is_there_until_it_is_kept(browser: Browser, tmp_path: Path) -> None:
+    """A colleague edits the same text, or the server is gone: the editor stays open with what was written."""
+    run = make_run(tmp_path / "run", [[anomaly("one")], [anomaly("two")]])
+    record = Annotation.model_validate_json((run / "annotations.jsonl").read_bytes().splitlines()[0])
+    with served(run, "--reviewer", "ann", "--order", "file") as address:
+        ann = Reviewer(browser, address)
+        ann.page.keyboard.press("e")
+        ann.page.locator("#editor [name=phenomenon]").fill("A long text that took a while.")
+        other = record.anomalies[0].model_copy(update={"name": "of ben"})
+        ReviewLog.of_run(run).append([new_review(record, 0, record.anomalies[0], "ben", version=other)])
+        ann.page.keyboard.press("Control+Enter")
+        ann.page.wait_for_selector("#editor .wrong:has-text('changed meanwhile')")
+        assert ann.heading == "of ben"
+    ann.page.keyboard.press("Control+Enter")
+    ann.page.wait_for_selector("#editor[open] .wrong:has-text('Not kept: the server does not answer')")
+    assert ann.page.locator("#editor [name=phenomenon]").input_value() == "A long text that took a while."
+    with served(run, "--reviewer", "ann", "--order", "file", "--port", address.rpartition(":")[2]):
+        ann.press("Control+Enter")
+        assert ann.heading == "two"
+        assert not ann.page.locator("#editor").is_visible()
+    last = log_of(run)[-1]
+    assert last.version is not None
+    assert (last.version.name, last.version.phenomenon) == ("one", "A long text that took a while.")
 
 
 def test_what_a_model_and_a_file_name_say_is_never_obeyed(browser: Browser, tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ def test_it_listens_on_loopback_until_it_is_told_to_end(tmp_path: Path, number: 
 def test_wrong_use_is_refused_in_a_line(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", [[anomaly()]])
     assert "is not a run folder" in refused(str(tmp_path / "nothing"))
-    assert "1 to 200 characters" in refused(str(run), "--reviewer", " ")
+    for name in (" ", "a\udcff", "a" * 201):
+        assert "1 to 200 characters" in refused(str(run), "--reviewer", name)
     with served(run) as address:
         assert "cannot listen on port" in refused(str(run), "--port", address.rsplit(":", 1)[1])
     (run / "reviews.jsonl").write_text('{"image": "images/000.png", "anomaly": "first"}\n')

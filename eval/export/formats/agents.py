@@ -13,7 +13,7 @@ import orjson
 
 from uncanny.errors import RecordError
 from uncanny.eval.export.data import ExportImage
-from uncanny.eval.export.formats.jsonl import annotation_fields
+from uncanny.eval.export.formats.jsonl import annotation_fields, json_line
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.records.jsonl import LinesByImage
 
@@ -44,7 +44,7 @@ class AgentsWriter(FormatWriter):
         content = annotation_fields(image, self.reference(image))
         # Of the objects, too, records have all that agents said.
         content |= {key: more[key] for key in ("candidates", "cut_objects") if key in more}
-        self._file.write(orjson.dumps(content | {"answers": calls}) + b"\n")
+        self._file.write(json_line(content | {"answers": calls}))
 
     def _call(self, number: int, line: bytes) -> dict[str, Any]:
         call = orjson.loads(line)

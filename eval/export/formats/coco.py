@@ -8,20 +8,27 @@ outline.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.image_files import read_bytes
-from uncanny.eval.export.data import ExportImage, clipped_box, review_fields
-from uncanny.eval.export.returned import NO_KIND, Returned, pixel_box, returned_anomaly
+from uncanny.eval.export.data import ExportImage, attributes_of, clipped_box
+from uncanny.eval.export.returned import (
+    NO_KIND,
+    Returned,
+    Size,
+    box_around,
+    json_object,
+    objects,
+    returned_anomaly,
+    text_or_none,
+    whole,
+)
 from uncanny.eval.export.writer import ExportJob, FormatWriter
-from uncanny.records.reviews import quadruple_sha256
 from uncanny.schema import KINDS
-from uncanny.wording import either, option
 
 CATEGORIES: Final = (*KINDS, NO_KIND)
 FILE: Final = "annotations.json"
@@ -96,52 +103,32 @@ class CocoWriter(FormatWriter):
             file.close()
 
 
-def attributes_of(finding: Any) -> dict[str, Any]:
-    """What a box is about, in words; `index` and `text_sha256` lead back to the finding of the run."""
-    anomaly = finding.anomaly
-    return {
-        "name": anomaly.name,
-        "phenomenon": anomaly.phenomenon,
-        "reasoning": anomaly.reasoning,
-        "severity": anomaly.severity,
-        "objects": list(anomaly.objects),
-        "found_by": list(anomaly.found_by or ()),
-        **review_fields(finding),
-        "index": finding.index,
-        "text_sha256": quadruple_sha256(anomaly),
-    }
-
-
 def read(file: Path) -> Iterator[Returned]:
     """Boxes of a COCO file, with what its sidecar has where it lies beside it. Raises UsageError, OSError."""
     content = json_object(file)
-    images = {each.get("id"): each for each in objects(content, "images", file)}
-    categories = {each.get("id"): each.get("name") for each in objects(content, "categories", file)}
+    images = {str(each.get("id")): each for each in objects(content, "images", file)}
+    categories = {str(each.get("id")): each.get("name") for each in objects(content, "categories", file)}
     lines = [(each, True) for each in objects(content, "annotations", file)]
     sidecar = file.with_name(SIDECAR)
     if sidecar.is_file():
         lines += [(line, False) for line in _sidecar(sidecar)]
     for number, (annotation, boxed) in enumerate(lines):
         where = f"annotation {annotation.get('id', number)}"
-        image = images.get(annotation.get("image_id"), {})
+        image = images.get(str(annotation.get("image_id")), {})
         name = image.get("run_image") or image.get("file_name")
         if not isinstance(name, str):
             raise UsageError(f"{file}, {where}: its image is not in the file", remedy="Export it again.")
-        size = (_whole(image.get("width")), _whole(image.get("height")))
+        size = (whole(image.get("width")), whole(image.get("height")))
         attributes = annotation.get("attributes")
         attributes = attributes if isinstance(attributes, dict) else {}
         fields = dict(attributes)
         if boxed:
-            box = annotation.get("bbox")
-            if not isinstance(box, list) or len(box) != 4:
-                raise UsageError(f"{file}, {where}: has no bbox of four numbers", remedy="Export it again.")
-            x, y, width, height = box
-            fields["box"] = pixel_box(x, y, x + width, y + height, size, f"{file}, {where}")
-            category = categories.get(annotation.get("category_id"))
+            fields["box"] = _box(annotation.get("bbox"), size, f"{file}, {where}")
+            category = categories.get(str(annotation.get("category_id")))
             fields |= {"kind": category} if category in CATEGORIES else {}
         yield Returned(
             image=name,
-            sha256=image.get("sha256") if isinstance(image.get("sha256"), str) else None,
+            sha256=text_or_none(image.get("sha256")),
             size=size,
             where=where,
             index=attributes.get("index"),
@@ -151,39 +138,22 @@ def read(file: Path) -> Iterator[Returned]:
         )
 
 
+def _box(bbox: object, size: Size, where: str) -> tuple[int, int, int, int]:
+    match bbox:
+        case [
+            int() | float() as x,
+            int() | float() as y,
+            int() | float() as width,
+            int() | float() as height,
+        ]:
+            return box_around([(x, y), (x + width, y + height)], size, where)
+        case _:
+            raise UsageError(f"{where}: has no bbox of four numbers", remedy="Export it again.")
+
+
 def _sidecar(file: Path) -> list[dict[str, Any]]:
     try:
         lines = [orjson.loads(line) for line in file.read_bytes().splitlines() if line.strip()]
     except orjson.JSONDecodeError as error:
         raise UsageError(f"{file} is not valid JSON: {error}", remedy="Export it again.") from error
     return objects({SIDECAR: lines}, SIDECAR, file)
-
-
-def form_option() -> str:
-    """How whoever imports a file names its form."""
-    return either(python="`format`", command_line=option("from"))
-
-
-def json_object(file: Path) -> Mapping[str, Any]:
-    """Raises UsageError where the file holds none."""
-    try:
-        content = orjson.loads(read_bytes(file))
-    except orjson.JSONDecodeError as error:
-        raise UsageError(f"{file} is not valid JSON: {error}", remedy="Export it again.") from error
-    if not isinstance(content, dict):
-        raise UsageError(
-            f"{file} holds no JSON object", remedy=f"Name the file of another form with {form_option()}."
-        )
-    return content
-
-
-def objects(content: Mapping[str, Any], key: str, file: Path) -> list[dict[str, Any]]:
-    """A list of objects. Raises UsageError where it is something else."""
-    value = content.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise UsageError(f"{file}: {key!r} is no list of objects", remedy="Export it again.")
-    return cast("list[dict[str, Any]]", value)
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

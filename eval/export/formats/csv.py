@@ -27,6 +27,8 @@ COLUMNS: Final = (
 )
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _CELL_LIMIT: Final = 2**24
+# What spreadsheets put between cells, by the country that they are set to.
+_DELIMITERS: Final = ",;\t"
 _SEPARATOR: Final = "; "
 
 
@@ -98,17 +100,23 @@ def read(file: Path) -> Iterator[Returned]:
     before = csv.field_size_limit(_CELL_LIMIT)
     try:
         with file.open(encoding="utf-8-sig", newline="") as lines:
-            rows = csv.DictReader(lines, restkey="")
-            if rows.fieldnames is None or not {"run_image", "image"} & set(rows.fieldnames):
-                raise UsageError(
-                    f"{file} has no column `image`", remedy="Give a table that `uncanny export` has written."
-                )
+            rows = csv.DictReader(lines, restkey="", delimiter=_delimiter(lines.readline(), file))
+            lines.seek(0)
             for row in rows:
                 yield _returned(row, file, rows.line_num)
     except (csv.Error, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is no table in UTF-8: {error}", remedy="Save it as CSV UTF-8.") from error
     finally:
         csv.field_size_limit(before)
+
+
+def _delimiter(header: str, file: Path) -> str:
+    for delimiter in _DELIMITERS:
+        if {"run_image", "image"} & {name.strip().strip('"') for name in header.split(delimiter)}:
+            return delimiter
+    raise UsageError(
+        f"{file} has no column `image`", remedy="Give a table that `uncanny export` has written."
+    )
 
 
 def _returned(row: Mapping[str | Any, Any], file: Path, line: int) -> Returned:

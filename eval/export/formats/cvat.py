@@ -14,9 +14,8 @@ from typing import Any, Final
 from xml.sax.saxutils import escape as escape_xml
 
 from uncanny.errors import UsageError
-from uncanny.eval.export.data import ExportImage, clipped_box
-from uncanny.eval.export.formats.coco import attributes_of
-from uncanny.eval.export.returned import NO_KIND, Returned, pixel_box, returned_anomaly
+from uncanny.eval.export.data import ExportImage, attributes_of, clipped_box
+from uncanny.eval.export.returned import NO_KIND, Returned, Size, box_around, returned_anomaly, turned
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.records.reviews import DECISIONS
 from uncanny.schema import KINDS
@@ -131,10 +130,15 @@ def read(file: Path) -> Iterator[Returned]:
                         f"{file} is no file of annotations of CVAT: it begins with <{root.tag}>",
                         remedy="Export it as CVAT for images 1.1.",
                     )
+            if element.tag == "track":
+                raise UsageError(
+                    f"{file} is of a video: it has tracks in place of images",
+                    remedy="Export it as CVAT for images 1.1.",
+                )
             if event == "end" and element.tag == "image":
                 yield from _of_image(element, file)
                 root.clear()
-    except ET.ParseError as error:
+    except (ET.ParseError, LookupError, ValueError) as error:  # the latter two of encodings
         raise UsageError(f"{file} is not valid XML: {error}", remedy="Export it again.") from error
 
 
@@ -152,9 +156,13 @@ def _refuse_doctype(file: Path) -> None:
 
 def _of_image(image: ET.Element, file: Path) -> Iterator[Returned]:
     size = (_whole(image.get("width")), _whole(image.get("height")))
-    for number, shape in enumerate(image):
-        attributes = {each.get("name"): each.text or "" for each in shape.iter("attribute")}
-        name = attributes.get("run_image") or image.get("name")
+    shapes = [
+        (shape, {each.get("name"): each.text or "" for each in shape.iter("attribute")}) for shape in image
+    ]
+    # What was drawn in CVAT has no such attributes, and is in the same picture.
+    name = next((each["run_image"] for _, each in shapes if each.get("run_image")), image.get("name"))
+    sha256 = next((each[_DIGEST] for _, each in shapes if each.get(_DIGEST)), None)
+    for number, (shape, attributes) in enumerate(shapes):
         where = f"{shape.tag} {number} of {name}"
         if not name:
             raise UsageError(f"{file}, {where}: the image has no name", remedy="Export it again.")
@@ -162,8 +170,9 @@ def _of_image(image: ET.Element, file: Path) -> Iterator[Returned]:
             key: attributes[key] for key in ("name", "phenomenon", "reasoning") if attributes.get(key)
         }
         fields["objects"] = tuple(filter(None, attributes.get("objects", "").split("; ")))
-        if (severity := _whole(attributes.get("severity"))) is not None:
-            fields["severity"] = severity
+        if severity := attributes.get("severity"):
+            number_or_none = _whole(severity)
+            fields["severity"] = severity if number_or_none is None else number_or_none
         if shape.get("label") in (*KINDS, NO_KIND):
             fields["kind"] = shape.get("label")
         if shape.tag != "tag":
@@ -171,7 +180,7 @@ def _of_image(image: ET.Element, file: Path) -> Iterator[Returned]:
         decision = attributes.get("decision")
         yield Returned(
             image=name,
-            sha256=attributes.get(_DIGEST) or None,
+            sha256=sha256,
             size=size,
             where=where,
             index=_whole(attributes.get("index")),
@@ -181,22 +190,40 @@ def _of_image(image: ET.Element, file: Path) -> Iterator[Returned]:
         )
 
 
-def _box(shape: ET.Element, size: tuple[int | None, int | None], where: str) -> tuple[int, int, int, int]:
-    corners = [shape.get(key) for key in ("xtl", "ytl", "xbr", "ybr")]
+def _box(shape: ET.Element, size: Size, where: str) -> tuple[int, int, int, int]:
+    """What is around a shape; boxes and ellipses may be turned around their middle."""
+
+    def numbers(*keys: str) -> list[float]:
+        return [float(shape.get(key) or "") for key in keys]
+
     try:
-        if None not in corners:
-            x0, y0, x1, y1 = (float(each or "") for each in corners)
-        else:
-            points = [tuple(map(float, each.split(","))) for each in (shape.get("points") or "").split(";")]
-            xs, ys = zip(*points, strict=True)
-            x0, y0, x1, y1 = min(xs), min(ys), max(xs), max(ys)
+        match shape.tag:
+            case "box":
+                x0, y0, x1, y1 = numbers("xtl", "ytl", "xbr", "ybr")
+            case "ellipse":
+                x, y, rx, ry = numbers("cx", "cy", "rx", "ry")
+                x0, y0, x1, y1 = x - rx, y - ry, x + rx, y + ry
+            case "mask":
+                x0, y0, width, height = numbers("left", "top", "width", "height")
+                x1, y1 = x0 + width, y0 + height
+            case "polygon" | "polyline" | "points":
+                pairs = [
+                    tuple(map(float, each.split(","))) for each in (shape.get("points") or "").split(";")
+                ]
+                return box_around(pairs, size, where)
+            case _:
+                raise UsageError(f"{where}: is no shape that a box can be put around", remedy="Draw a box.")
+        corners = [(x0, y0), (x1, y0), (x0, y1), (x1, y1)]
+        degrees = float(shape.get("rotation") or 0)
+        corners = turned(corners, degrees, ((x0 + x1) / 2, (y0 + y1) / 2))
     except ValueError as error:
         raise UsageError(f"{where}: has no corners that are numbers", remedy="Draw it again.") from error
-    return pixel_box(x0, y0, x1, y1, size, where)
+    return box_around(corners, size, where)
 
 
 def _whole(value: str | None) -> int | None:
     try:
-        return None if not value else int(float(value))
+        number = float(value or "")
+        return int(number) if number == int(number) else None
     except (ValueError, OverflowError):
         return None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
+from pydantic_core import to_json
 
 from uncanny.eval.export.data import ExportImage, review_fields
 from uncanny.eval.export.returned import Returned, returned_anomaly
@@ -32,12 +32,17 @@ class JsonlWriter(FormatWriter):
         self._file = target.open("wb")
 
     def add(self, image: ExportImage) -> None:
-        self._file.write(orjson.dumps(annotation_fields(image, self.reference(image))) + b"\n")
+        self._file.write(json_line(annotation_fields(image, self.reference(image))))
 
     def finish(self) -> None:
         self._file.close()
 
     close = finish
+
+
+def json_line(content: dict[str, Any]) -> bytes:
+    """A line of JSON; records may hold further keys with whatever numbers JSON has."""
+    return to_json(content, inf_nan_mode="null") + b"\n"
 
 
 def annotation_fields(image: ExportImage, reference: str) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime
-from math import cos, radians, sin
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -20,7 +19,17 @@ import orjson
 from uncanny.errors import UsageError
 from uncanny.eval.common.image_files import read_bytes
 from uncanny.eval.export.data import ExportImage, clipped_box
-from uncanny.eval.export.returned import NO_KIND, TEXTS, Returned, pixel_box, returned_anomaly
+from uncanny.eval.export.returned import (
+    NO_KIND,
+    TEXTS,
+    Returned,
+    Size,
+    box_around,
+    returned_anomaly,
+    text_or_none,
+    turned,
+    whole,
+)
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.records.reviews import DECISIONS, ReviewedAnomaly, quadruple_sha256
 from uncanny.schema import KINDS
@@ -29,7 +38,7 @@ FILE: Final = "tasks.json"
 CONFIG: Final = "config.xml"
 LOCAL_FILES: Final = "/data/local-files/?d="
 _WHOLE: Final = {"x": 0.0, "y": 0.0, "width": 100.0, "height": 100.0, "rotation": 0}
-_REGION: Final = re.compile(r"uncanny-(\d+)-([0-9a-f]{64})-(box|image)")
+_REGION: Final = re.compile(r"uncanny-([0-9]{1,10})-([0-9a-f]{64})-(box|image)")
 _INTERFACE: Final = """\
 <View>
   <Image name="image" value="$image" zoom="true" zoomControl="true"/>
@@ -157,12 +166,8 @@ def _of_task(task: Mapping[str, Any], where: str, file: Path) -> Iterator[Return
     name = data.get("run_image") or data.get("image")
     if not isinstance(name, str):
         raise UsageError(f"{file}, {where}: names no image", remedy="Export it as JSON, not as JSON-MIN.")
-    digest = data.get("sha256") if isinstance(data.get("sha256"), str) else None
-    predicted = {
-        result.get("id")
-        for prediction in _objects(task.get("predictions"))
-        for result in _objects(prediction.get("result"))
-    }
+    digest = text_or_none(data.get("sha256"))
+    predictions = _objects(task.get("predictions"))
     for annotation in _objects(task.get("annotations", task.get("completions"))):
         if annotation.get("was_cancelled"):
             continue
@@ -172,7 +177,10 @@ def _of_task(task: Mapping[str, Any], where: str, file: Path) -> Iterator[Return
         by, at = _reviewer(annotation), _time(annotation)
         for region, results in regions.items():
             yield _of_region(region, results, (name, digest), f"{where}, region {region}", file, by, at)
-        for region in sorted(str(each) for each in predicted - regions.keys() if each is not None):
+        # Exports of a project may leave out the predictions and have the one that was started from here.
+        started_from = [*predictions, *_objects([annotation.get("prediction")])]
+        predicted = {str(each.get("id")) for one in started_from for each in _objects(one.get("result"))}
+        for region in sorted(predicted - regions.keys()):
             if known := _REGION.fullmatch(region):
                 yield Returned(
                     image=name,
@@ -199,12 +207,12 @@ def _of_region(
     fields: dict[str, Any] = {}
     decision = None
     known = _REGION.fullmatch(region)
-    size: tuple[int | None, int | None] = (None, None)
+    size: Size = (None, None)
     for result in results:
         value = result.get("value")
         if not isinstance(value, dict):
             continue
-        size = (_whole(result.get("original_width")), _whole(result.get("original_height")))
+        size = (whole(result.get("original_width")), whole(result.get("original_height")))
         match result.get("from_name"):
             case "kind":
                 labels = value.get("rectanglelabels")
@@ -235,23 +243,17 @@ def _of_region(
     )
 
 
-def _box(
-    value: Mapping[str, Any], size: tuple[int | None, int | None], where: str
-) -> tuple[int, int, int, int]:
+def _box(value: Mapping[str, Any], size: Size, where: str) -> tuple[int, int, int, int]:
     """From percent to pixels; a rectangle turns around its upper left corner, clockwise."""
     try:
         width, height = float(size[0] or ""), float(size[1] or "")
         x, y = float(value["x"]) * width / 100, float(value["y"]) * height / 100
         w, h = float(value["width"]) * width / 100, float(value["height"]) * height / 100
-        angle = radians(float(value.get("rotation") or 0))
+        corners = [(x, y), (x + w, y), (x, y + h), (x + w, y + h)]
+        corners = turned(corners, float(value.get("rotation") or 0), (x, y))
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{where}: has no rectangle in percent", remedy="Export it as JSON.") from error
-    corners = [
-        (x + dx * cos(angle) - dy * sin(angle), y + dx * sin(angle) + dy * cos(angle))
-        for dx, dy in ((0, 0), (w, 0), (0, h), (w, h))
-    ]
-    xs, ys = zip(*corners, strict=True)
-    return pixel_box(min(xs), min(ys), max(xs), max(ys), size, where)
+    return box_around(corners, size, where)
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
@@ -268,11 +270,8 @@ def _reviewer(annotation: Mapping[str, Any]) -> str | None:
 def _time(annotation: Mapping[str, Any]) -> datetime | None:
     for key in ("updated_at", "created_at"):
         try:
-            return datetime.fromisoformat(str(annotation[key]))
-        except (KeyError, ValueError):
+            at = datetime.fromisoformat(str(annotation[key]))
+            return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+        except (KeyError, ValueError, OverflowError):
             continue
     return None
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -7,23 +7,32 @@ labelme keeps keys that it does not know when it saves.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import hypot
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.eval.export.data import ExportImage, clipped_box
-from uncanny.eval.export.formats.coco import attributes_of, json_object, objects
-from uncanny.eval.export.returned import NO_KIND, Returned, pixel_box, returned_anomaly
+from uncanny.eval.export.data import ExportImage, attributes_of, clipped_box
+from uncanny.eval.export.returned import (
+    NO_KIND,
+    Returned,
+    box_around,
+    json_object,
+    objects,
+    returned_anomaly,
+    text_or_none,
+    whole,
+)
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 from uncanny.records.reviews import DECISIONS
 from uncanny.schema import KINDS
 
 VERSION: Final = "5.5.0"
 KEY: Final = "uncanny"
-_LONGEST: Final = 80
+_LONGEST_BYTES: Final = 120
 
 
 class LabelmeWriter(FormatWriter):
@@ -73,8 +82,8 @@ class LabelmeWriter(FormatWriter):
         file.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
     def _file_name(self, image: ExportImage) -> str:
-        stem = re.sub(r"[^\w.-]+", "_", Path(image.record.image).stem).strip("._")[:_LONGEST] or "image"
-        name = wanted = f"{stem}-{(image.record.sha256 or '')[:8]}".rstrip("-")
+        stem = _for_a_file(Path(image.record.image).stem) or "image"
+        name = wanted = f"{stem}-{_for_a_file(image.record.sha256 or '')[:8]}".rstrip("-")
         number = 1
         while name.casefold() in self._used:
             number += 1
@@ -88,6 +97,12 @@ class LabelmeWriter(FormatWriter):
     close = finish
 
 
+def _for_a_file(name: str) -> str:
+    """What of a name any system takes within a file's name."""
+    plain = re.sub(r"[^\w.-]+", "_", name).strip("._")
+    return plain.encode()[:_LONGEST_BYTES].decode(errors="ignore")
+
+
 def read(file: Path) -> Iterator[Returned]:
     """Shapes of one labelme file; of other shapes than rectangles what is around them. Raises UsageError."""
     content = json_object(file)
@@ -96,22 +111,17 @@ def read(file: Path) -> Iterator[Returned]:
     name = about.get("run_image") or content.get("imagePath")
     if not isinstance(name, str):
         raise UsageError(f"{file} names no image", remedy="Give a file that labelme has saved.")
-    width, height = content.get("imageWidth"), content.get("imageHeight")
-    size = (width if isinstance(width, int) else None, height if isinstance(height, int) else None)
-    sha256 = about.get("sha256") if isinstance(about.get("sha256"), str) else None
+    size = (whole(content.get("imageWidth")), whole(content.get("imageHeight")))
+    sha256 = text_or_none(about.get("sha256"))
     for number, shape in enumerate(objects(content, "shapes", file)):
         own = shape.get(KEY)
         attributes: dict[str, Any] = own if isinstance(own, dict) else {}
         where = f"shape {number}"
-        try:
-            xs, ys = zip(*shape["points"], strict=True)
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"{file}, {where}: has no points", remedy="Draw it again.") from error
         flags = shape.get("flags")
         decisions = [each for each in DECISIONS if isinstance(flags, dict) and flags.get(each) is True]
         label = shape.get("label")
         fields = dict(attributes)
-        fields["box"] = pixel_box(min(xs), min(ys), max(xs), max(ys), size, f"{file}, {where}")
+        fields["box"] = box_around(_outline(shape), size, f"{file}, {where}")
         fields |= {"kind": label} if label in (*KINDS, NO_KIND) else {}
         yield Returned(
             image=name,
@@ -136,3 +146,16 @@ def read(file: Path) -> Iterator[Returned]:
                 decision=attributes.get("decision"),
                 anomaly=returned_anomaly(attributes),
             )
+
+
+def _outline(shape: Mapping[str, Any]) -> object:
+    """Points that the shape reaches to; labelme has a circle as its centre and a point on it."""
+    match shape.get("shape_type"), shape.get("points"):
+        case "circle", [
+            [int() | float() as x, int() | float() as y],
+            [int() | float() as u, int() | float() as v],
+        ]:
+            radius = hypot(u - x, v - y)
+            return [(x - radius, y - radius), (x + radius, y + radius)]
+        case _, points:
+            return points

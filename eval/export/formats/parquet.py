@@ -74,7 +74,7 @@ def row(image: ExportImage, reference: str) -> dict[str, Any]:
         "split": image.split,
         "complete": image.complete,
         "anomalies": [
-            {"index": each.index, **each.anomaly.model_dump(mode="json"), **review_fields(each)}
+            {**each.anomaly.model_dump(mode="json"), "index": each.index, **review_fields(each)}
             for each in image.anomalies
         ],
         "objects": [each.model_dump(mode="json") for each in record.objects],

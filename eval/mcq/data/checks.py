@@ -89,6 +89,22 @@ def _check(items: ItemSet, open_images: bool) -> Iterator[tuple[Problem, Item | 
         yield Problem(None, "prompts", message, "warning"), None
 
 
+def check_item(item: Item, items: ItemSet, *, images: bool = True) -> tuple[Problem, ...]:
+    """Everything that is wrong with one of `items`, as `check` says it of the whole set.
+
+    Of the other items only ids and pairs are looked at. With `images` its own are decoded whole.
+    """
+    problems: list[Problem] = []
+    if sum(other.id == item.id for other in items) > 1:
+        problems.append(Problem(item.id, "id", "the id is used twice; give every item its own"))
+    size = None
+    if images:
+        size, unreadable = check_images(item, items)
+        problems += unreadable
+    pairs = check_pairs(items).get(id(item), ())
+    return (*problems, *_check_item(item), *check_boxes(item, size), *pairs)
+
+
 def _check_item(item: Item) -> Iterator[Problem]:
     if not item.id.strip():
         yield Problem(item.id, "id", "the id is blank; give one that can be read")

@@ -31,6 +31,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "prompts": ("prompts:command", "Show the texts that models are asked with, or write them out."),
     "compare": ("compare:command", "What changed between runs, models, prompts or schedules."),
     "review": ("review:command", "Judge the findings of a run on a page, one key a verdict."),
+    "serve": ("serve:command", "Serve all this over HTTP: pages, and an interface for programs."),
+    "token": ("token:command", "Say who may use the service, and as what."),
     "export": ("export:command", "Write reviewed anomalies as data sets: CSV, COCO, chats."),
     "import": ("export:import_command", "Take verdicts, texts and boxes back from other tools."),
     "report": ("annotate:report_command", "Write the HTML report of a run."),

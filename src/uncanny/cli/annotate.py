@@ -24,6 +24,7 @@ from uncanny.cli.options import (
     run_option,
     run_page_option,
 )
+from uncanny.cli.server import on_server
 from uncanny.cli.summary import (
     MOST_FAILURES,
     anomalies_line,
@@ -47,6 +48,7 @@ MOST_SHOWN = 12
 
 
 @click.command("annotate", cls=Command)
+@on_server("annotate")
 @click.argument("paths", nargs=-1, required=True, type=PATH)
 @run_option
 @model_options

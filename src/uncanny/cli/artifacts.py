@@ -36,6 +36,7 @@ from uncanny.cli.options import (
     sampling_options,
     seed_option,
 )
+from uncanny.cli.server import on_server
 from uncanny.cli.summary import (
     failure_line,
     failure_lines,
@@ -81,6 +82,7 @@ def command() -> None:
 
 
 @command.command("run")
+@on_server("artifacts")
 @click.argument("paths", nargs=-1, required=True, type=PATH)
 @run_option
 @models_options

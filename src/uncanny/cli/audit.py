@@ -31,6 +31,7 @@ from uncanny.cli.options import (
     resamples_option,
     seed_option,
 )
+from uncanny.cli.server import on_server
 from uncanny.cli.terminal import complain, layout, say
 from uncanny.errors import UsageError
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 
 @click.command("audit", cls=Command)
+@on_server("audit")
 @click.argument("generators", nargs=-1, required=True, metavar="NAME=RUN_OR_FILE_OR_FOLDER…")
 @click.option(
     "--against",

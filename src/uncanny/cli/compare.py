@@ -21,6 +21,7 @@ from uncanny.cli.options import (
     resamples_option,
     seed_option,
 )
+from uncanny.cli.server import on_server
 
 if TYPE_CHECKING:
     from uncanny.eval.common.sources import AnnotationSource
@@ -45,6 +46,7 @@ class CompareKeywords(TypedDict):
 
 
 @click.command("compare", cls=Command)
+@on_server("compare")
 @click.argument("runs", nargs=-1, required=True, metavar="[NAME=]RUN_OR_FILE…")
 @click.option("--truth", metavar="TRUTH", help="What is really wrong; `scenes` is the bundled set's.")
 @click.option(

@@ -27,6 +27,7 @@ from uncanny.cli.options import (
     run_page_option,
     sampling_options,
 )
+from uncanny.cli.server import on_server
 from uncanny.cli.summary import (
     anomalies_line,
     failure_line,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 
 @click.command("detect", cls=Command)
+@on_server("detect")
 @click.argument("paths", nargs=-1, required=True, type=PATH)
 @run_option
 @models_options

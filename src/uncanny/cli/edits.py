@@ -29,6 +29,8 @@ from uncanny.cli.options import (
     quiet_option,
     together,
 )
+from uncanny.cli.people import edits_people_command, people_score_command
+from uncanny.cli.server import on_server
 from uncanny.cli.terminal import harmless, on_terminal
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ def command() -> None:
 command.add_command(perturb_command)
 command.add_command(prompts_command)
 command.add_command(stress_command)
+command.add_command(edits_people_command)
+command.add_command(people_score_command)
 command.add_command(compress_command)
 
 pairs_options = together(
@@ -105,6 +109,7 @@ parameter_options = together(
 
 
 @command.command("measure")
+@on_server("edits_measure")
 @click.argument("pairs", required=False)
 @click.option(
     "-o", "--out", type=PATH, metavar="FILE", help="Write a line an edit: .jsonl, .parquet or .csv."
@@ -349,9 +354,15 @@ def records_output(path: Path, *keys: str) -> Output:
 @contextmanager
 def progress(edits: EditSet, *, enabled: bool) -> Iterator[Callable[[Any], None] | None]:
     """What is to be called after each edit; None where nobody watches."""
-    if not enabled or not on_terminal():
+    from uncanny.runs.display import counted_lines
+
+    if not enabled:
         yield None
         return
+    with counted_lines("edits", len(edits)) as count_one:
+        if count_one is not None or not on_terminal():
+            yield None if count_one is None else lambda _edit: count_one()
+            return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

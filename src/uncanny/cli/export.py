@@ -9,6 +9,7 @@ import click
 
 from uncanny.cli.command import Command
 from uncanny.cli.options import PATH, Real, Whole, force_option
+from uncanny.cli.server import on_server
 from uncanny.cli.terminal import say, say_json
 from uncanny.errors import UsageError
 
@@ -54,6 +55,7 @@ class FormatList(click.ParamType[list[str]]):
 
 
 @click.command("export", cls=Command)
+@on_server("export")
 @click.argument("run", type=PATH)
 @click.option(
     "--to",

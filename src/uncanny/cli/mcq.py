@@ -29,6 +29,8 @@ from uncanny.cli.options import (
     sampling_options,
     seed_option,
 )
+from uncanny.cli.people import mcq_author_command, mcq_people_command
+from uncanny.cli.server import on_server
 from uncanny.cli.summary import failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.terminal import complain, harmless, layout, say
 
@@ -55,7 +57,12 @@ def command() -> None:
     """
 
 
+command.add_command(mcq_people_command)
+command.add_command(mcq_author_command)
+
+
 @command.command("run")
+@on_server("mcq")
 @click.argument("items")
 @run_option
 @models_options

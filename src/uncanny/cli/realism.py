@@ -28,6 +28,7 @@ from uncanny.cli.options import (
     sampling_options,
     seed_option,
 )
+from uncanny.cli.server import on_server
 from uncanny.cli.summary import failure_lines, skipped_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.terminal import layout
 
@@ -55,6 +56,7 @@ def command() -> None:
 
 
 @command.command("run")
+@on_server("realism")
 @click.argument("pairs", required=False)
 @run_option
 @models_options

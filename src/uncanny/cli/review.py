@@ -9,7 +9,7 @@ import click
 
 from uncanny.cli.command import Command
 from uncanny.cli.options import PATH, Whole
-from uncanny.errors import UsageError
+from uncanny.cli.pages import check_name, needs_extra, page_server_options, serve_page
 
 if TYPE_CHECKING:
     from uncanny.service.review.queue import Order
@@ -33,14 +33,7 @@ if TYPE_CHECKING:
     default=None,
     help="Verdicts that are enough for a finding, unless they tie.  [default: everybody judges all]",
 )
-@click.option(
-    "--port",
-    type=Whole(0, 65_535),
-    default=0,
-    show_default=True,
-    help="Port on 127.0.0.1; 0 takes a free one.",
-)
-@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
+@page_server_options
 def command(
     run: Path, reviewer: str | None, order: Order, per_finding: int | None, port: int, opens: bool
 ) -> None:
@@ -54,27 +47,14 @@ def command(
     Keys: a accept, r reject, u unsure, z undo, j/k next and previous finding, n/p image,
     e edit, b box, m add what was missed, ? all keys.
     """
-    if reviewer is not None and not 1 <= len(reviewer.strip()) <= 200:
-        raise UsageError("--reviewer has to be a name of 1 to 200 characters")
-    try:
-        from uncanny.service.listen import serve
+    check_name(reviewer, "--reviewer")
+    with needs_extra("review"):
         from uncanny.service.review.pages import review_app
         from uncanny.service.review.run import ReviewRun
-        from uncanny.service.safety import Guard
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"`uncanny review` needs {error.name}", remedy="Install it: pip install 'uncanny[review]'."
-        ) from error
 
     app = review_app(
         ReviewRun.open(run, per_finding=per_finding),
         reviewer=None if reviewer is None else reviewer.strip(),
         order=order,
     )
-    serve(Guard(app), port, ready=_open if opens else lambda _: None)
-
-
-def _open(address: str) -> None:
-    import webbrowser
-
-    webbrowser.open(address)
+    serve_page(app, port, opens=opens)

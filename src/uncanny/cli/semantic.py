@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from uncanny.cli.options import (
     resamples_option,
     seed_option,
 )
+from uncanny.cli.server import on_server
 from uncanny.cli.terminal import harmless, on_terminal
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class ScoreKeywords(TypedDict):
 
 
 @click.command("semantic", cls=Command)
+@on_server("semantic")
 @click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PRED…")
 @click.option(
     "--truth", required=True, metavar="TRUTH", help="The true anomalies; `scenes` is the bundled set's."
@@ -156,6 +158,23 @@ def command(
 @contextmanager
 def _progress(*, enabled: bool) -> Iterator[tuple[OnStart | None, OnImage]]:
     """What is to be called at the start and after each image; silent where nobody watches."""
+    from uncanny.runs.display import counted_lines
+    from uncanny.settings import settings
+
+    if enabled and settings().progress == "jsonl":
+        with ExitStack() as stack:
+            counting: list[Callable[[], None]] = []
+
+            def begin(total: int) -> None:
+                if (count_one := stack.enter_context(counted_lines("images", total))) is not None:
+                    counting.append(count_one)
+
+            def count(_name: str, _image: MatchedImage) -> None:
+                for count_one in counting:
+                    count_one()
+
+            yield begin, count
+        return
     if not enabled or not on_terminal():
         yield None, lambda _name, _image: None
         return

@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from uncanny.errors import ImageError, ImageFault, StorageError
 from uncanny.images.discover import short_path
+from uncanny.settings import settings
 from uncanny.wording import option
 
 _FAULTS: dict[int, tuple[ImageFault, str, str | None]] = {
@@ -124,6 +125,7 @@ def open_image_file(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
     Raises `ImageError`, also where reading fails, and `StorageError` where too many files stay open.
     """
     try:
+        check_allowed(path)
         _check(path.stat(), max_bytes)
         with _open(path) as file:
             # Looked at again: the name may stand for another file than a moment ago.
@@ -133,6 +135,13 @@ def open_image_file(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
         raise _from_os(error) from error
     except ValueError as error:  # a name with a zero byte in it
         raise ImageError(f"the name is not valid: {error}", kind="missing") from error
+
+
+def check_allowed(path: Path) -> None:
+    """Raises ImageError where the setting `folders` names some and the file, links followed, is in none."""
+    folders = settings().folders
+    if folders is not None and not any(path.resolve().is_relative_to(folder) for folder in folders):
+        raise ImageError("the file lies in no folder that may be read", kind="permission")
 
 
 def _open(path: Path) -> BufferedReader:

@@ -7,30 +7,25 @@ verdict is about a text: where the text is another one now, it does not count fo
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Final, Literal, get_args
 from uuid import uuid4
 
 import orjson
-from filelock import FileLock, Timeout
 from pydantic import AfterValidator, Field, StringConstraints
 
-from uncanny.errors import RecordError, RunLockedError, StorageError, UsageError
-from uncanny.records.jsonl import LinesByImage, append_whole, open_to_append, open_to_read, parse_line
+from uncanny.records.jsonl import LinesByImage, parse_line
+from uncanny.records.shared_log import SharedLog, whole_lines
 from uncanny.schema import Annotation, Anomaly, Record
 
 REVIEWS: Final = "reviews.jsonl"
 LOCK: Final = ".reviews.lock"
-LOCK_WAIT_S: Final = 30.0
-_TAIL = 1 << 20
 
 Decision = Literal["accept", "reject", "unsure"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
@@ -38,7 +33,10 @@ Reviewer = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 
 
 def _in_utc(at: datetime) -> datetime:
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    try:
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("the time is before the first year or after the last one") from None
 
 
 class Review(Record):
@@ -154,11 +152,10 @@ class ReviewedImage:
     anomalies: tuple[ReviewedAnomaly, ...]
     stale: tuple[Review, ...] = ()
 
-    @property
-    def next_index(self) -> int:
-        """The place that a finding gets which is added now."""
-        used = [len(self.annotation.anomalies) - 1, *(each.index for each in self.anomalies)]
-        return 1 + max(used + [review.anomaly for review in self.stale])
+    def next_index(self, also: Iterable[int] = ()) -> int:
+        """The place that a finding gets which is added now, behind the model's; those of `also` are taken."""
+        used = {*also, *(each.index for each in self.anomalies), *(review.anomaly for review in self.stale)}
+        return next(place for place in count(len(self.annotation.anomalies)) if place not in used)
 
 
 @dataclass(slots=True)
@@ -239,128 +236,28 @@ def _as_it_stands(finding: _Finding) -> ReviewedAnomaly:
     )
 
 
-class ReviewLog:
-    """The file `reviews.jsonl`: many may read it and append to it at once, also from other processes.
-
-    A line that a killed process left half-written is passed over, and dropped by the next one who appends.
-    """
+class ReviewLog(SharedLog[Review]):
+    """The file `reviews.jsonl`."""
 
     def __init__(self, path: Path) -> None:
         """Creating the object touches nothing on disk."""
-        self.path = path
+        super().__init__(path, Review, lock=LOCK, what="reviews")
 
     @classmethod
     def of_run(cls, folder: Path) -> ReviewLog:
         return cls(folder / REVIEWS)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Nobody else appends meanwhile; may be nested. For reading what stands and adding to it in one go.
-
-        Raises RunLockedError after half a minute, UsageError where the folder cannot be written.
-        """
-        try:
-            self._lock.acquire(timeout=LOCK_WAIT_S)
-        except Timeout as error:
-            raise RunLockedError(
-                f"Another process has been writing reviews to {self.path} for {LOCK_WAIT_S:.0f} s",
-                remedy="Wait for it, or stop it.",
-            ) from error
-        except OSError as error:
-            raise UsageError(
-                f"{self.path} cannot be written: {error.strerror or error}",
-                remedy="Make its folder writable.",
-            ) from error
-        try:
-            yield
-        finally:
-            self._lock.release()
-
-    @cached_property
-    def _lock(self) -> FileLock:
-        return FileLock(self.path.with_name(LOCK))
-
-    def append(self, reviews: Iterable[Review]) -> int:
-        """All of `reviews`, in one write that is on disk when this returns, or none; the file's new size.
-
-        Raises StorageError where they cannot be written, UsageError, RunLockedError.
-        """
-        lines = b"".join(review.model_dump_json(exclude_none=True).encode() + b"\n" for review in reviews)
-        with self.locked():
-            self._check_no_link()
-            with open_to_append(self.path) as file:
-                _mend_end(file.fileno(), self.path)
-                append_whole(file, lines)
-                try:
-                    os.fsync(file.fileno())
-                except OSError as error:
-                    raise StorageError(
-                        f"{self.path} cannot be written: {error.strerror}", remedy="Free some disk space."
-                    ) from error
-                return os.fstat(file.fileno()).st_size
-
-    def read(self) -> Iterator[Review]:
-        """All lines in their order; nothing where there is no file. Raises RecordError, UsageError."""
-        yield from (review for _, review in self._lines(0))
-
-    def read_from(self, offset: int) -> tuple[list[Review], int]:
-        """Lines that came after byte `offset`, which an earlier call returned, and where to go on from.
-
-        Raises RecordError, whose line counts from `offset`, and UsageError.
-        """
-        reviews: list[Review] = []
-        for end, review in self._lines(offset):
-            reviews.append(review)
-            offset = end
-        return reviews, offset
-
-    def lines_from(self, offset: int) -> Iterator[tuple[int, int, Review]]:
-        """The same with the byte at which each line begins, and the byte behind it.
-
-        Raises as `read_from`.
-        """
-        for end, review in self._lines(offset):
-            yield offset, end, review
-            offset = end
-
-    def lines_at(self, places: Iterable[tuple[int, int]]) -> list[Review]:
-        """The lines between these bytes, which `lines_from` gave. Raises RecordError, OSError."""
-        with self.path.open("rb") as file:
-            return [
-                parse_line(os.pread(file.fileno(), end - start, start), Review, self.path, 1)
-                for start, end in places
-            ]
-
     def by_image(self) -> ReviewsByImage:
         """The lines of each image, read as they are asked for. Raises UsageError."""
         return ReviewsByImage(self)
 
-    def _lines(self, start: int) -> Iterator[tuple[int, Review]]:
-        """Reviews with the byte at which their line ends."""
-        self._check_no_link()
-        reader = open_to_read(self.path)
-        if reader is None:
-            return
-        with reader:
-            reader.seek(start)
-            for number, line in enumerate(reader, start=1):
-                start += len(line)
-                if not line.strip():
-                    continue
-                try:
-                    review = parse_line(line, Review, self.path, number)
-                except RecordError:
-                    if line.endswith(b"\n"):
-                        raise
-                    return
-                yield start, review
 
-    def _check_no_link(self) -> None:
-        if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
-            raise UsageError(
-                f"{self.path} is no plain file; the files of a run are never reached through links",
-                remedy="Put the file itself there, or remove it.",
-            )
+def read_reviews(path: Path) -> Iterator[Review]:
+    """The lines of a log, wherever it lies, without a last one that is half-written.
+
+    Raises RecordError, UsageError.
+    """
+    return (review for _, review in whole_lines(path, Review))
 
 
 class ReviewsByImage(Mapping[str, Sequence[Review]]):
@@ -371,7 +268,7 @@ class ReviewsByImage(Mapping[str, Sequence[Review]]):
 
     def __init__(self, log: ReviewLog) -> None:
         """Raises UsageError, RecordError for a line that names no image."""
-        log._check_no_link()
+        log.check_no_link()
         self._lines = LinesByImage(log.path)
         if "" in self._lines:
             self._read("")
@@ -396,18 +293,3 @@ class ReviewsByImage(Mapping[str, Sequence[Review]]):
 
     def __contains__(self, image: object) -> bool:
         return image in self._lines
-
-
-def _mend_end(file: int, path: Path) -> None:
-    """Give a last line without an end its end where it is a whole review, else drop it."""
-    size = os.fstat(file).st_size
-    tail = os.pread(file, min(size, _TAIL), max(0, size - _TAIL))
-    if not tail or tail.endswith(b"\n"):
-        return
-    last = tail[tail.rfind(b"\n") + 1 :]
-    try:
-        parse_line(last, Review, path, 1)
-    except RecordError:
-        os.ftruncate(file, size - len(last))
-    else:
-        os.write(file, b"\n")

@@ -25,12 +25,16 @@ MOST_DIFFERENCES = 4
 # What the task of a run is called on the command line.
 COMMANDS = {
     "mcq": "mcq run",
+    "mcq_people": "mcq people",
+    "edits_people": "edits people",
     "realism": "realism run",
     "artifacts": "artifacts run",
     "perturb": "edits perturb",
     "prompts": "edits prompts",
 }
 LOCK = ".lock"
+# In the message of RunLockedError, by which others tell this end of a command.
+LOCKED = "working on"
 # The run folders that this process holds.
 _HELD_HERE: set[Path] = set()
 # What every run writes and reads beside its records, all of them `*.jsonl`. `report.html` is not among them:
@@ -65,7 +69,7 @@ class RunFolder:
             where = self.path.resolve()
             who = "This process is already" if where in _HELD_HERE else "Another process is"
             raise RunLockedError(
-                f"{who} working on {self.path}",
+                f"{who} {LOCKED} {self.path}",
                 remedy=f"Wait for it, stop it, or name another run with {option('out')}.",
             ) from error
         except OSError as error:

@@ -1,4 +1,4 @@
-"""How far a run is, on standard error: live on a terminal, now and then in a log file."""
+"""How far a run is, on standard error: live on a terminal, now and then in a log, as JSON for programs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
+
+import orjson
 
 from uncanny.runs.progress import Progress
+from uncanny.settings import settings
 from uncanny.wording import cost, count, duration, harmless, share
 
 # Short runs need no line in a log; longer ones soon show that something is going on.
 PLAIN_FIRST_S = 10.0
 PLAIN_EVERY_S = 30.0
 LIVE_EVERY_S = 0.25
+LINES_EVERY_S = 0.5
 
 
 @contextmanager
@@ -22,13 +27,39 @@ def live_progress(about: str, *, enabled: bool) -> Iterator[Callable[[Progress],
     """Show the counters handed to the yielded function: live on a terminal, now and then in a log file.
 
     A log file first gets a line on what is starting: the inputs, and `about` who is asked and where it goes.
+    With the setting `progress` = jsonl it is a line of JSON whenever something has changed.
     """
     if not enabled:
         yield lambda _progress: None
         return
-    shown = _Terminal() if sys.stderr is not None and sys.stderr.isatty() else _Log(about)
+    if settings().progress == "jsonl":
+        shown: _Log = _Lines()
+    else:
+        shown = _Terminal() if sys.stderr is not None and sys.stderr.isatty() else _Log(about)
     try:
         yield shown.start
+    finally:
+        shown.close()
+
+
+@contextmanager
+def counted_lines(unit: str, total: int) -> Iterator[Callable[[], None] | None]:
+    """What is to be called after each of `total` things a command that asks no model works through.
+
+    It writes the lines of JSON of the setting `progress` = jsonl; without it there is nothing to call.
+    """
+    if settings().progress != "jsonl":
+        yield None
+        return
+    progress = Progress(unit=unit, total=total)
+    shown = _Lines()
+
+    def count_one() -> None:
+        progress.statuses["ok"] += 1
+
+    try:
+        shown.start(progress)
+        yield count_one
     finally:
         shown.close()
 
@@ -107,6 +138,64 @@ class _Terminal(_Log):
     def close(self) -> None:
         super().close()
         self._bar.stop()
+
+
+class _Lines(_Log):
+    """`{"progress": {…}}` a line: at the start, in the end, and each half second in which it changes."""
+
+    first_after_s = every_s = LINES_EVERY_S
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._progress: Progress | None = None
+        self._last: dict[str, Any] = {}
+
+    def start(self, progress: Progress) -> None:
+        self._progress = progress
+        self.show(progress)
+        super().start(progress)
+
+    def show(self, progress: Progress) -> None:
+        counted = counters(progress)
+        if counted != self._last:
+            self._last = counted
+            _write(orjson.dumps({"progress": counted | pace(progress)}).decode())
+
+    def close(self) -> None:
+        super().close()
+        if self._progress is not None:
+            self.show(self._progress)
+
+
+def counters(progress: Progress) -> dict[str, Any]:
+    """What a run has done so far, for programs; null is what nobody measured.
+
+    `done` of `total` inputs, which are `unit`, are finished, `failed` of them in vain, `resumed` in earlier
+    sessions. `calls`, `answered` of them with an answer, tokens and cost are those of all sessions.
+    """
+    spending = progress.spending
+    return {
+        "unit": progress.unit,
+        "total": progress.total,
+        "done": progress.done,
+        "failed": progress.failures,
+        "resumed": progress.resumed,
+        "calls": spending.calls,
+        "answered": spending.outcomes["answered"],
+        "input_tokens": spending.figure("input_tokens"),
+        "output_tokens": spending.figure("output_tokens"),
+        "cost_usd": spending.figure("cost_usd"),
+    }
+
+
+def pace(progress: Progress) -> dict[str, Any]:
+    """Calls a second and seconds to go, by this session; null before there is something to go by."""
+    seconds = progress.seconds()
+    eta = progress.eta_s()
+    return {
+        "rate": round(progress.calls_now / seconds, 3) if seconds > 0 else None,
+        "eta_s": None if eta is None else round(eta, 1),
+    }
 
 
 def facts(progress: Progress) -> str:

@@ -1,4 +1,8 @@
-"""Serving an application on the loopback address until SIGINT or SIGTERM."""
+"""Serving an application until SIGINT or SIGTERM, on the loopback address unless another one is named.
+
+Uvicorn waits for a request's head for ever, and for open streams before it ends. Here a head has to come in
+time, and what is served is told when the end begins. Bodies that come too slowly are `safety.Guard`'s.
+"""
 
 from __future__ import annotations
 
@@ -6,44 +10,114 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from uncanny.errors import UsageError
 
 HOST: Final = "127.0.0.1"
+# In so many seconds all lines of a request's head have to be there, from the connection or its first byte on.
+HEAD_SECONDS: Final = 10.0
+# More connections at once are answered 503.
+MOST_CONNECTIONS: Final = 1000
 _BACKLOG = 256
 # So long an open request may keep the server from ending.
 _GRACE_S = 3
 
 
-def serve(app: ASGIApp, port: int = 0, *, ready: Callable[[str], None] = lambda _: None) -> None:
+def serve(
+    app: ASGIApp,
+    port: int = 0,
+    *,
+    host: str = HOST,
+    ready: Callable[[str], None] = lambda _: None,
+    ending: Callable[[], None] = lambda: None,
+    head_seconds: float = HEAD_SECONDS,
+    proxies: Sequence[str] = (),
+) -> None:
     """Serve `app`; the first line printed says where it listens, and `ready` is called with the address.
 
-    `port` 0 takes a free one. Raises UsageError where the port is taken.
+    `port` 0 takes a free one. `ending` is called once, in the loop's thread, before open requests are waited
+    for: streams end there. `proxies` are addresses or networks whose headers `X-Forwarded-For` and `-Proto`
+    are believed. Raises UsageError where the port is taken or the host is none of this machine.
     """
-    listening = _listening(port)
-    address = f"http://{HOST}:{listening.getsockname()[1]}"
+    listening = _listening(host, port)
+    address = f"http://{_in_address(host)}:{listening.getsockname()[1]}"
+
+    class Protocol(_Protocol):
+        seconds = head_seconds
+
     config = uvicorn.Config(
         app,
+        http=Protocol,
+        ws="none",
         log_level="error",
         access_log=False,
         server_header=False,
         lifespan="off",
-        proxy_headers=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
+        limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE_S,
     )
     with listening:
         print(f"listening on {address}", flush=True)
         ready(address)
-        asyncio.run(_Server(config).serve(sockets=[listening]))
+        asyncio.run(_Server(config, ending).serve(sockets=[listening]))
+
+
+class _Protocol(H11Protocol):
+    """Closes a connection whose request's head does not come in time, also between two requests."""
+
+    seconds: float = HEAD_SECONDS
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(self.seconds, self._too_slow)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(self.seconds, self._too_slow)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        # Part of the next head may have come already, and nothing of it may follow.
+        if self._deadline is None and self.conn.trailing_data[0] and self.conn.their_state is h11.IDLE:
+            self._deadline = self.loop.call_later(self.seconds, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        super().connection_lost(exc)
+
+    def _stop(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_slow(self) -> None:
+        self._deadline = None
+        if not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete):
+            self.transport.write(
+                b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            )
+            self.transport.close()
 
 
 class _Server(uvicorn.Server):
     """Ends on a signal as its normal end: uvicorn would raise the signal once more."""
+
+    def __init__(self, config: uvicorn.Config, ending: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ending: Callable[[], None] | None = ending
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -59,19 +133,39 @@ class _Server(uvicorn.Server):
 
     def _end(self) -> None:
         self.force_exit, self.should_exit = self.should_exit, True
+        if self._ending is not None:
+            ending, self._ending = self._ending, None
+            ending()
 
 
-def _listening(port: int) -> socket.socket:
+def is_loopback(host: str) -> bool:
+    """Whether nobody but this machine can reach what listens there."""
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _in_address(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Only where the protocol is named asyncio sends small pieces at once; else each answer waits 40 ms.
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((HOST, port))
+        listening.bind((host, port))
         listening.listen(_BACKLOG)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         listening.close()
+        where = f"port {port}" if host == HOST else f"{host}, port {port}"
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise UsageError(
-            f"The page cannot listen on port {port}: {error.strerror or error}",
+            f"The page cannot listen on {where}: {reason}",
             remedy="Choose another port, or 0 for any free one.",
         ) from error
     return listening

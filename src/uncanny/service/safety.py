@@ -1,25 +1,29 @@
-"""What guards every page that is served: whose requests are taken, how large they are, what a browser may do.
+"""What guards all that is served: whose requests are taken, how large and slow, and what a browser may do.
 
 Browsers send requests to this machine on behalf of any site that is open in them. A request that changes
-something has to come from our own page, and one for another host's name, which a site may have bound to this
-machine, gets nothing.
+something has to come from our own page, or from no browser; one for another host's name, which a site may
+have bound to this machine, gets nothing. A body that only trickles in is given up.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from ipaddress import ip_address
 from typing import Annotated, Any, Final, TypeVar
 
 import orjson
 from fastapi import HTTPException, Request
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BODY_BYTES: Final = 64 * 1024
 BODY_SECONDS: Final = 15.0
+# A body may take `BODY_SECONDS`, and a second more for so many bytes of it.
+BODY_RATE: Final = 16 * 1024
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -37,42 +41,113 @@ HEADERS: Final = {
 M = TypeVar("M", bound=BaseModel)
 
 
-class Guard:
-    """ASGI middleware: hosts, origins and headers, ahead of everything else."""
+class SlowBodyError(HTTPException):
+    """Raised to whoever reads the body of a request that comes too slowly."""
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str] = LOOPBACK) -> None:
-        """`hosts` are the names, without port, under which the pages may be asked for."""
-        self._app, self._hosts = app, frozenset(host.lower() for host in hosts)
+    def __init__(self) -> None:
+        super().__init__(408, "The body did not come in time.")
+
+
+def plain_refusal(_: Scope, status: int, message: str) -> Response:
+    return PlainTextResponse(message, status)
+
+
+class Guard:
+    """ASGI middleware: hosts, origins, slow bodies and headers, ahead of everything else."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Sequence[str] = LOOPBACK,
+        *,
+        any_address: bool = False,
+        ambient: Callable[[Headers], bool] = lambda _: True,
+        refuse: Callable[[Scope, int, str], Response] = plain_refusal,
+        headers: Mapping[str, str] | None = None,
+        body_seconds: float | None = None,
+    ) -> None:
+        """`hosts` are the names, without port, under which the pages may be asked for; with `any_address`
+        also any numeric one, which no site can bind to another machine.
+
+        `ambient` says whether what these headers are believed for, such as a cookie, is what a browser sends
+        along for any site: then a change is taken only where the browser says that our own page makes it.
+        Otherwise it is refused only where a browser says that another site does. `headers` come beside
+        `HEADERS`; those that the application sets itself stay.
+        """
+        self._app, self._hosts, self._any_address = (
+            app,
+            frozenset(host.lower() for host in hosts),
+            any_address,
+        )
+        self._ambient, self._refuse, self._body_seconds = ambient, refuse, body_seconds
+        self._headers = {**HEADERS, **(headers or {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
             return
+        body = _Body(receive, BODY_SECONDS if self._body_seconds is None else self._body_seconds)
+        started = False
 
         async def send_guarded(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self._headers.items():
                     headers.setdefault(name, value)
                 headers.setdefault("Cache-Control", "no-store")
+                if not body.complete and _has_body(scope):
+                    headers["Connection"] = "close"  # what is still coming would be waited for
             await send(message)
 
         headers = Headers(scope=scope)
         refusal = self._refusal(scope["method"], headers)
-        if refusal is None:
-            await self._app(scope, receive, send_guarded)
-        else:
-            await PlainTextResponse(refusal[1], refusal[0])(scope, receive, send_guarded)
+        if refusal is not None:
+            await self._refuse(scope, *refusal)(scope, receive, send_guarded)
+            return
+        try:
+            await self._app(scope, body.receive, send_guarded)
+        except SlowBodyError as slow:
+            if started:
+                raise
+            await self._refuse(scope, slow.status_code, slow.detail)(scope, receive, send_guarded)
 
     def _refusal(self, method: str, headers: Headers) -> tuple[int, str] | None:
-        host = headers.get("host", "")
-        if _name(host) not in self._hosts:
+        name = _name(headers.get("host", ""))
+        if name not in self._hosts and not (self._any_address and _is_address(name)):
             return 400, "This host is not served here."
-        if method in _SAFE_METHODS:
+        if method in _SAFE_METHODS or from_own_page(headers):
             return None
-        if not from_own_page(headers):
+        if self._ambient(headers) or _from_a_page(headers):
             return 403, "Changes are taken from this server's own pages only."
         return None
+
+
+class _Body:
+    """The body of a request, as long as it keeps coming. Only the time that it is waited for counts."""
+
+    def __init__(self, receive: Receive, seconds: float) -> None:
+        self._receive, self._left, self.complete = receive, seconds, False
+
+    async def receive(self) -> Message:
+        if self.complete:
+            return await self._receive()
+        start = time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, self._left)):
+                message = await self._receive()
+        except TimeoutError:
+            raise SlowBodyError from None
+        self._left += start - time.monotonic() + len(message.get("body", b"")) / BODY_RATE
+        self.complete = not message.get("more_body", False)
+        return message
+
+
+def _has_body(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
 def from_own_page(headers: Headers) -> bool:
@@ -85,9 +160,22 @@ def from_own_page(headers: Headers) -> bool:
     return scheme in ("http", "https") and bool(host) and host == headers.get("host")
 
 
+def _from_a_page(headers: Headers) -> bool:
+    """Whether any page makes this request, ours or another's: a program sends neither."""
+    return headers.get("sec-fetch-site", "none") != "none" or "origin" in headers
+
+
 def _name(host: str) -> str:
     name, colon, port = host.rpartition(":")
     return (name if colon and port.isdigit() else host).lower()
+
+
+def _is_address(name: str) -> bool:
+    bare = name[1:-1] if name.startswith("[") and name.endswith("]") else name
+    try:
+        return ip_address(bare).version == (6 if bare != name else 4)
+    except ValueError:
+        return False
 
 
 def _printable(text: str) -> str:
@@ -109,18 +197,14 @@ class Body(BaseModel):
 def json_body(model: type[M]) -> Callable[[Request], Awaitable[M]]:
     """A dependency that reads the body as `model`.
 
-    Refuses, with a status that says why, what is no JSON by its type (415) or content (400), too large (413),
-    too slow (408), or not what was asked for (422, with the fields and never what was in them).
+    Refuses, with a status that says why, what is no JSON by its type (415) or content (400), too large (413)
+    or not what was asked for (422, with the fields and never what was in them).
     """
 
     async def read(request: Request) -> M:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "The body has to be application/json.")
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                data = await _whole(request)
-        except TimeoutError:
-            raise HTTPException(408, "The body did not come in time.") from None
+        data = await _whole(request)
         try:
             content: Any = orjson.loads(data)
         except orjson.JSONDecodeError:

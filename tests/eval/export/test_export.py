@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from filelock import FileLock
 
 import uncanny
 from tests.eval.export.made_runs import AT, anomaly, judge, make_run, usual_run, write_records
@@ -20,6 +22,7 @@ from uncanny.errors import RecordError, UsageError
 from uncanny.eval.export.data import split_of
 from uncanny.eval.export.formats import FORMATS, FormatName
 from uncanny.eval.export.reading import READ_NAMES
+from uncanny.eval.export.writer import Pictures
 from uncanny.records.reviews import ReviewLog, new_review
 from uncanny.schema import Annotation
 
@@ -399,3 +402,103 @@ def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
         done = subprocess.run(arguments, capture_output=True, text=True, check=True, env=os.environ)
         peaks.append(int(done.stdout.split()[-1]) * (1024 if sys.platform == "linux" else 1))
     assert peaks[1] - peaks[0] < 150 * 2**20, peaks
+
+
+def test_what_killed_exports_left_is_removed_and_nothing_that_goes_on(run: Path, tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        gone = process.pid
+    left, other, alive = (
+        tmp_path / name for name in (f".x.csv.{gone}.export", f".y.csv.{gone}.export", ".x.csv.1.export")
+    )
+    held = tmp_path / f".x.csv.0{gone}.export"  # of another machine, whose process has that number
+    for folder in (left, other, alive, held):
+        folder.mkdir()
+        (folder / "x").write_text("x")
+    with FileLock(held / ".lock"):
+        uncanny.export(run, "csv", tmp_path / "x.csv", all=True)
+    assert [folder.exists() for folder in (left, other, alive, held)] == [False, True, True, True]
+    uncanny.export(run, "csv", tmp_path / "x.csv", all=True)
+    assert not held.exists()
+
+
+def test_nothing_is_written_above_a_folder_that_is_there(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be where a disk is mounted, or a home, whose parent nobody may write to."""
+    out = tmp_path / "home"
+    out.mkdir()
+    tmp_path.chmod(0o555)
+    before = tmp_path.stat().st_mtime_ns
+    try:
+        monkeypatch.chdir(out)
+        uncanny.export(run, "csv", "x.csv", all=True)
+        uncanny.export(run, ["csv", "coco"], ".", all=True)
+        uncanny.export(run, ["csv", "coco"], out, all=True)
+    finally:
+        tmp_path.chmod(0o755)
+    assert tmp_path.stat().st_mtime_ns == before
+    assert sorted(path.name for path in out.iterdir()) == ["anomalies.csv", "coco", "export.json", "x.csv"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_full_disk_is_told_and_leaves_an_earlier_export(run: Path, tmp_path: Path, name: str) -> None:
+    """Files of this process may have 0 bytes: what is written then fails as on a full disk."""
+    (run / "calls.jsonl").write_bytes(b"")
+    out = tmp_path / "out"
+    uncanny.export(run, name, out, all=True)  # type: ignore[arg-type]
+    before = sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*"))
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0));"
+        "from uncanny.cli import main; main()"
+    )
+    arguments = ("export", run, "--all", "--to", name, "-o", out)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert f"{out} cannot be written: File too large" in " ".join(done.stderr.split())
+    assert sorted((path, path.stat().st_mtime_ns) for path in out.rglob("*")) == before
+
+
+HOSTILE_RECORDS: dict[str, dict[str, Any]] = {
+    "numbers beyond 64 bits": {"more": 10**30},
+    "a name that no file has": {"image": "d/" + "n" * 5_000 + ".png"},
+    "a name of characters of four bytes": {"image": "\U00020000" * 90 + ".png"},
+    "a digest that leads out": {"sha256": "/../../x"},
+    "keys of an export": {"run_image": 3, "split": "z", "complete": 3, "anomalies": [
+        anomaly("x").model_dump() | {"index": "boo", "review": "x", "text_sha256": 9, "more": 10**30}
+    ]},
+    "control characters": {"image": "a\u202e\n\x07b\x00.png"},
+    "paths": {"image": "../../../../etc/passwd"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE_RECORDS)
+def test_a_hostile_record_is_exported_to_all_forms(tmp_path: Path, name: str) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (record,) = make_run(run, [("a.png", [anomaly("x")])])
+    (run / "calls.jsonl").write_bytes(b"")
+    hostile = record.model_dump() | {"source": "generated"} | HOSTILE_RECORDS[name]
+    (run / "annotations.jsonl").write_text(json.dumps(hostile) + "\n")
+    kinds: tuple[Pictures, ...] = ("reference", "copy")
+    for pictures in kinds:
+        out = tmp_path / pictures
+        result = uncanny.export(run, list(FORMATS), out, all=True, pictures=pictures)
+        assert (result.images, result.anomalies) == (1, 1)
+        assert all(path.resolve().is_relative_to(out) for path in out.rglob("*"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "reference", "run"]
+
+
+def test_sides_that_no_picture_has_are_refused(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (record,) = make_run(run, [("a.png", [anomaly("x", (1, 1, 5, 5))])])
+    line = record.model_dump_json()
+    for text in (
+        line.replace('"width":64', '"width":5000000000'),
+        line.replace("[1,1,5,5]", "[1,1,5000000000,5]"),
+    ):
+        (run / "annotations.jsonl").write_text(text + "\n")
+        with pytest.raises(RecordError):
+            uncanny.export(run, "parquet", tmp_path / "out", all=True)

@@ -15,7 +15,7 @@ from tests.eval.export.made_runs import HOSTILE, anomaly, judge, make_run, usual
 from uncanny.errors import ItemsError, UncannyError, UsageError
 from uncanny.eval.export.reading import READ_NAMES
 from uncanny.records.jsonl import read_records
-from uncanny.records.reviews import Review, ReviewedAnomaly, ReviewLog, review_image
+from uncanny.records.reviews import Review, ReviewedAnomaly, ReviewLog, new_review, review_image
 from uncanny.schema import Annotation
 
 ROUND_TRIPS = ("jsonl", "csv", "coco", "labelme", "cvat")
@@ -213,6 +213,18 @@ def test_label_studio_brings_verdicts_edits_moves_and_deletions(run: Path, tmp_p
     assert (run / "reviews.jsonl").stat().st_size == size
 
 
+def test_deletions_are_seen_where_the_project_exports_no_predictions(run: Path, tmp_path: Path) -> None:
+    tasks = uncanny.export(run, "labelstudio", tmp_path / "out", all=True).files["labelstudio"] / "tasks.json"
+    file = submitted(tasks, tmp_path / "p.json", lambda _number, results: results[6:])
+    content = orjson.loads(file.read_bytes())
+    for task in content:
+        task["annotations"][0]["prediction"] = task["predictions"][0]
+        task["predictions"] = []
+    file.write_bytes(orjson.dumps(content))
+    uncanny.import_reviews(file, run)
+    assert findings(run)[4].votes == {"label-studio ann@example.org": "reject"}
+
+
 def test_what_was_skipped_in_label_studio_says_nothing(run: Path, tmp_path: Path) -> None:
     tasks = uncanny.export(run, "labelstudio", tmp_path / "out", all=True).files["labelstudio"] / "tasks.json"
     file = submitted(tasks, tmp_path / "p.json", lambda _number, _results: [], was_cancelled=True)
@@ -297,6 +309,31 @@ def test_boxes_become_a_file_of_annotations(tmp_path: Path, name: Any) -> None:
             "x.json",
             b'[{"data": {"image": "a"}, "annotations": [{"result": [{"from_name": "kind", "value": {}}]}]}]',
         ),
+        (
+            "x.json",
+            b'{"annotations": [{"image_id": 1, "bbox": [1, 2, "3", 4]}],'
+            b'"images": [{"id": 1, "file_name": "a"}]}',
+        ),
+        ("x.json", b'{"annotations": [{"image_id": [1], "bbox": [1, 2, 3, 4]}], "images": [{"id": [2]}]}'),
+        ("x.json", b'{"shapes": [{"points": [["1", 2], [3, 4]]}], "imagePath": "a"}'),
+        ("x.json", b"[" * 100_000 + b"]" * 100_000),
+        (
+            "x.json",
+            b'[{"data": {"image": "a"}, "annotations": [{"result": [{"from_name": "kind",'
+            b'"original_width": 9, "original_height": 9, "id": "uncanny-%s-%s-box",'
+            b'"value": {"x": 1, "y": 1, "width": 9, "height": 9, "rotation": "inf"}}]}]}]'
+            % (b"9" * 5_000, b"a" * 64),
+        ),
+        (
+            "x.jsonl",
+            b'{"image": "photos/c.png", "anomaly": 0, "reviewer": "x", "at": "0001-01-01T00:00:00+09:00"}\n',
+        ),
+        ("x.xml", b'<annotations><track id="0"><box frame="0"/></track></annotations>'),
+        ("x.xml", b'<?xml version="1.0" encoding="nonsense"?><annotations/>'),
+        ("x.xml", b'<?xml version="1.0" encoding="utf-7"?><annotations/>'),
+        ("x.xml", b'<?xml version="1.0"?><!DOCTYPE a SYSTEM "file:///etc/passwd"><annotations/>'),
+        ("x.xml", '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE a><annotations/>'.encode("utf-16")),
+        ("x.xml", b'<annotations><image name="photos/c.png"><cuboid label="x"/></image></annotations>'),
         ("x.xml", b"<annotations>"),
         ("x.xml", b"<View><Image name='image'/></View>"),
         ("x.xml", b'<annotations><image name="a"><box label="x"/></image></annotations>'),
@@ -321,6 +358,14 @@ def test_what_is_no_such_file_is_refused_in_words(
     assert not (tmp_path / "o.jsonl").exists()
 
 
+def test_the_model_s_own_text_is_no_new_finding_once_it_was_edited(run: Path) -> None:
+    (record, *_) = read_records(run / "annotations.jsonl", Annotation)
+    version = record.anomalies[0].model_copy(update={"name": "Better"})
+    ReviewLog.of_run(run).append([new_review(record, 0, record.anomalies[0], "ann", version=version)])
+    counts = uncanny.import_reviews(run / "annotations.jsonl", run, reviewer="eve").counts
+    assert (counts["added"], counts["stale"], counts["unchanged"]) == (0, 1, 4)
+
+
 def test_every_reader_has_a_round_trip_here() -> None:
     assert set(READ_NAMES) == {*ROUND_TRIPS, "labelstudio", "reviews"}
 
@@ -331,3 +376,144 @@ def test_reviews_written_by_hand_have_no_id_and_are_not_doubled(run: Path, tmp_p
     file.write_text(line.model_dump_json(exclude_none=True) + "\n")
     assert uncanny.import_reviews(file, run).counts["verdicts"] == 1
     assert uncanny.import_reviews(file, run).counts["unchanged"] == 1
+
+
+def edited_coco(run: Path, folder: Path, *changes: dict[str, Any]) -> Path:
+    """The run as COCO, with further annotations."""
+    uncanny.export(run, "coco", folder, all=True)
+    file = folder / "coco/annotations.json"
+    content = orjson.loads(file.read_bytes())
+    content["annotations"] += changes
+    file.write_bytes(orjson.dumps(content))
+    return file
+
+
+def new_box(image: int, name: str) -> dict[str, Any]:
+    texts = {"name": name, "phenomenon": "It is new.", "reasoning": "It was not seen.", "severity": 3}
+    return {
+        "id": f"new {name}",
+        "image_id": image,
+        "category_id": 1,
+        "bbox": [1, 1, 5, 5],
+        "attributes": texts,
+    }
+
+
+def test_findings_added_to_one_image_in_several_places_are_several(run: Path, tmp_path: Path) -> None:
+    first = edited_coco(run, tmp_path / "1", new_box(3, "A"), new_box(1, "B"), new_box(3, "C"))
+    second = edited_coco(run, tmp_path / "2", new_box(3, "D"))
+    assert uncanny.import_reviews([first, second], run, reviewer="eve").counts["added"] == 4
+    added = [each for each in findings(run) if each.added_by]
+    assert [(each.index, each.anomaly.name) for each in added] == [(2, "B"), (1, "A"), (2, "C"), (3, "D")]
+
+
+def test_a_box_drawn_in_cvat_belongs_to_the_picture_it_was_drawn_on(run: Path, tmp_path: Path) -> None:
+    """CVAT knows copied pictures by the names of the copies, and what is drawn there has empty attributes."""
+    file = uncanny.export(run, "cvat", tmp_path / "out", all=True, pictures="copy").files["cvat"]
+    tree = ET.parse(file)
+    texts = {
+        "name": "New",
+        "phenomenon": "p",
+        "reasoning": "r",
+        "severity": "3",
+        "index": "",
+        "run_image": "",
+    }
+    images = list(tree.iter("image"))
+    for shape in list(images[2]):
+        images[2].remove(shape)
+    for image in (images[0], images[2]):
+        box = ET.SubElement(image, "box", label="light", xtl="1", ytl="1", xbr="9", ybr="9")
+        for name, text in texts.items():
+            ET.SubElement(box, "attribute", name=name).text = text
+    tree.write(file)
+    assert uncanny.import_reviews(file, run, reviewer="eve").counts["added"] == 2
+    by_image = ReviewLog.of_run(run).by_image()
+    assert [sum(line.version is not None for line in by_image.get(name, ())) for name in (
+        "photos/a b#1.png", "photos/b.png", "photos/c.png"
+    )] == [1, 0, 1]  # fmt: skip
+    uncanny.import_annotations(file, tmp_path / "truth.jsonl")
+    made = list(read_records(tmp_path / "truth.jsonl", Annotation))
+    assert len(made) == 3
+
+
+def test_a_finding_twice_in_a_file_is_a_problem(run: Path, tmp_path: Path) -> None:
+    content = orjson.loads(edited_coco(run, tmp_path / "out").read_bytes())
+    file = edited_coco(run, tmp_path / "out", content["annotations"][0] | {"id": 77, "bbox": [1, 1, 5, 5]})
+    with pytest.raises(ItemsError, match="annotation 77: is finding 0 of the image a second time"):
+        uncanny.import_reviews(file, run, reviewer="eve")
+
+
+@pytest.mark.parametrize(
+    ("shape", "box"),
+    [
+        ('<ellipse cx="20" cy="30" rx="5" ry="6"', (15, 24, 25, 36)),
+        ('<mask rle="1,2" left="3" top="4" width="5" height="6"', (3, 4, 8, 10)),
+        ('<box xtl="10" ytl="10" xbr="30" ybr="20" rotation="90.0"', (15, 5, 25, 25)),
+        ('<points points="1,2;3,4"', (1, 2, 3, 4)),
+    ],
+)
+def test_shapes_of_cvat_come_back_as_what_is_around_them(
+    tmp_path: Path, shape: str, box: tuple[int, ...]
+) -> None:
+    texts = {"name": "N", "phenomenon": "p", "reasoning": "r", "severity": "3"}
+    about = "".join(f'<attribute name="{name}">{text}</attribute>' for name, text in texts.items())
+    file = tmp_path / "x.xml"
+    tag = shape.split()[0][1:]
+    file.write_text(
+        f'<annotations><image name="a.png">{shape} label="light">{about}</{tag}></image></annotations>'
+    )
+    uncanny.import_annotations(file, tmp_path / "truth.jsonl")
+    (made,) = read_records(tmp_path / "truth.jsonl", Annotation)
+    assert made.anomalies[0].box == box
+
+
+def test_a_circle_of_labelme_comes_back_as_what_is_around_it(run: Path, tmp_path: Path) -> None:
+    folder = uncanny.export(run, "labelme", tmp_path / "out", all=True).files["labelme"]
+    (file,) = folder.glob("c-*.json")
+    content = orjson.loads(file.read_bytes())
+    content["shapes"][0] |= {"shape_type": "circle", "points": [[20, 20], [23, 24]]}
+    file.write_bytes(orjson.dumps(content))
+    uncanny.import_reviews(file, run, reviewer="eve")
+    assert findings(run)[4].anomaly.box == (15, 15, 25, 25)
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_tables_of_spreadsheets_in_other_countries_are_read(
+    run: Path, tmp_path: Path, delimiter: str
+) -> None:
+    table = uncanny.export(run, "csv", tmp_path / "x.csv", all=True).files["csv"]
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[4]["decision"] = "reject"
+    with table.open("w", encoding="utf-8-sig", newline="") as file:
+        out = csv.DictWriter(file, rows[0], delimiter=delimiter)
+        out.writeheader()
+        out.writerows(rows)
+    counts = uncanny.import_reviews(table, run, reviewer="eve").counts
+    assert (counts["verdicts"], counts["unchanged"]) == (1, 4)
+
+
+def test_a_log_of_another_run_is_refused_and_a_half_written_line_passed_over(
+    run: Path, tmp_path: Path
+) -> None:
+    at = "2026-01-01T00:00:00Z"
+    lines = [{"image": name, "anomaly": 0, "decision": "accept", "reviewer": "x", "at": at} for name in "yz"]
+    file = tmp_path / "reviews.jsonl"
+    file.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    before = (run / "reviews.jsonl").read_bytes()
+    with pytest.raises(ItemsError, match=r"(?s)2 problems.*the run has no such image"):
+        uncanny.import_reviews(file, run)
+    assert (run / "reviews.jsonl").read_bytes() == before
+    file.write_bytes(orjson.dumps(lines[0] | {"image": "photos/c.png"}) + b'\n{"image": "photos/c.png", "ano')
+    assert uncanny.import_reviews(file, run).counts["verdicts"] == 1
+
+
+def test_no_place_of_a_finding_keeps_others_from_being_added(run: Path, tmp_path: Path) -> None:
+    version = {"name": "n", "phenomenon": "p", "reasoning": "r", "severity": 1}
+    line = {"image": "photos/c.png", "anomaly": 2**31 - 1, "reviewer": "x", "at": "2026-01-01T00:00:00Z"}
+    file = tmp_path / "reviews.jsonl"
+    file.write_bytes(orjson.dumps(line | {"version": version}))
+    uncanny.import_reviews(file, run)
+    uncanny.import_reviews(edited_coco(run, tmp_path / "out", new_box(3, "A")), run, reviewer="eve")
+    assert [each.index for each in findings(run) if each.added_by] == [2**31 - 1, 1]

@@ -7,38 +7,25 @@ are relative to where the application is mounted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
 from typing import Annotated, Any, Final, Literal, NamedTuple
 from urllib.parse import urlencode
 
 import orjson
 from fastapi import Depends, FastAPI, HTTPException, Request
-from fastapi.responses import HTMLResponse, PlainTextResponse, Response
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from pydantic import Field, StringConstraints, ValidationError, field_validator
+from fastapi.responses import HTMLResponse, Response
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, field_validator
 
-from uncanny.errors import ReviewConflictError, StorageError, UncannyError, UsageError
-from uncanny.eval.common.page import breakable, stamp
+from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.eval.metrics.agreement import krippendorff_alpha
 from uncanny.records.reviews import DECISIONS, Decision
 from uncanny.schema import KINDS, Anomaly, Box
-from uncanny.service.review.pictures import Pictures, Shown
+from uncanny.service.assets import KEPT, Assets, base_of
+from uncanny.service.person import known, take_names, who_asks
+from uncanny.service.pictures import Pictures, Shown
 from uncanny.service.review.queue import MOVES, ORDERS, SHOWS, Filters, Move, Order, Show
 from uncanny.service.review.run import FindingId, FindingView, ReviewRun
 from uncanny.service.safety import Body, Words, json_body
 
-COOKIE: Final = "uncanny_reviewer"
-_YEAR_S: Final = 365 * 24 * 3600
-_STATIC: Final[Mapping[str, str]] = {
-    "review.js": "text/javascript",
-    "review.css": "text/css",
-    "vendor/htmx.min.js": "text/javascript",
-    "vendor/annotorious.js": "text/javascript",
-    "vendor/annotorious.css": "text/css",
-    "icon.svg": "image/svg+xml",
-}
 SHOW_WORDS: Final[Mapping[Show, str]] = {
     "todo": "not judged by me",
     "unjudged": "judged by nobody",
@@ -51,6 +38,11 @@ SHOW_WORDS: Final[Mapping[Show, str]] = {
     "added": "added by people",
 }
 ORDER_WORDS: Final[Mapping[Order, str]] = {"uncertain": "uncertain first", "file": "image by image"}
+_ASSETS: Final = Assets(
+    "uncanny.service.review",
+    ("review.js", "review.css"),
+    ("page.html.j2", "panel.html.j2", "agreement.html.j2"),
+)
 DECIDED: Final[Mapping[Decision, str]] = {"accept": "accepted", "reject": "rejected", "unsure": "unsure"}
 
 Id = Annotated[str, StringConstraints(max_length=64)]
@@ -81,21 +73,15 @@ class _Undo(_InQueue):
 
 
 class _Texts(_InQueue):
-    """A finding as a form has it. An empty `kind_of` is none, and so is an empty `box`: x0,y0,x1,y1."""
+    """A finding as a form has it. An empty `kind_of` is none."""
 
     name: Words
     phenomenon: Words
     reasoning: Words
     severity: Annotated[int, Field(ge=0, le=100)]
     kind_of: Annotated[str, StringConstraints(max_length=40)] = ""
-    box: Box | None = None
 
-    @field_validator("box", mode="before")
-    @classmethod
-    def _read_box(cls, box: object) -> object:
-        return _box(box)
-
-    def anomaly(self) -> Anomaly:
+    def anomaly(self, box: Box | None = None) -> Anomaly:
         """Raises HTTPException for what no finding may be."""
         try:
             return Anomaly.model_validate(
@@ -105,7 +91,7 @@ class _Texts(_InQueue):
                     "reasoning": self.reasoning,
                     "severity": self.severity,
                     "kind": self.kind_of or None,
-                    "box": self.box,
+                    "box": box,
                 }
             )
         except ValidationError as error:
@@ -124,26 +110,7 @@ class _Edit(_Texts):
         return decision or None
 
 
-class _Addition(_Texts):
-    finding: Id
-
-
-class _MovedBox(_InQueue):
-    finding: Id
-    text: Digest
-    box: Box | None = None
-
-    @field_validator("box", mode="before")
-    @classmethod
-    def _read_box(cls, box: object) -> object:
-        return _box(box)
-
-
-class _Name(Body):
-    name: Annotated[Words, StringConstraints(max_length=200)]
-
-
-def _box(box: object) -> object:
+def _written_box(box: object) -> object:
     """Annotorious gives fractions of pixels; a box has whole ones."""
     if box == "":
         return None
@@ -155,27 +122,36 @@ def _box(box: object) -> object:
     return box
 
 
+# x0,y0,x1,y1, or empty for none.
+WrittenBox = Annotated[Box | None, BeforeValidator(_written_box)]
+
+
+class _Addition(_Texts):
+    finding: Id
+    box: WrittenBox = None
+
+
+class _MovedBox(_InQueue):
+    finding: Id
+    text: Digest
+    box: WrittenBox = None
+
+
 class Site(NamedTuple):
     """What an application has: the run, its pictures, and who a request is from.
 
     `reviewer` says whose verdicts a request's are; None where that is not known yet. With `may_choose` the
-    page asks for a name and keeps it in a cookie; a service that knows its users does not.
+    page asks for a name and keeps it in a cookie; a service that knows its users does not. `name` is what the
+    run is called on the page, `home` where a link leads back to, None where there is nothing to go back to.
     """
 
     run: ReviewRun
     pictures: Pictures
     reviewer: Callable[[Request], str | None]
     may_choose: bool
-    order: Order = "uncertain"
-
-
-def by_cookie(request: Request) -> str | None:
-    """The name that the page has asked for."""
-    try:
-        name = bytes.fromhex(request.cookies.get(COOKIE, "")).decode().strip()
-    except ValueError:
-        return None
-    return name[:200] or None
+    order: Order
+    name: str
+    home: str | None
 
 
 def review_app(
@@ -183,20 +159,18 @@ def review_app(
     *,
     reviewer: str | Callable[[Request], str | None] | None = None,
     order: Order = "uncertain",
+    name: str | None = None,
+    home: str | None = None,
 ) -> FastAPI:
     """The application for one run. `reviewer` is who judges, or how to tell that from a request; without it
-    the page asks. What guards it (`safety.Guard`) is around it, once for all that is served."""
-    fixed = reviewer if isinstance(reviewer, str) else None
-    who = reviewer if callable(reviewer) else (by_cookie if fixed is None else lambda _: fixed)
-    site = Site(run, Pictures(), who, reviewer is None, order)
+    the page asks. `name` is what the page calls the run in place of its folder's name, `home` an address that
+    it links back to. What guards it (`safety.Guard`) is around it, once for all that is served."""
+    site = Site(run, Pictures(), who_asks(reviewer), reviewer is None, order, name or run.name, home)
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    app.add_exception_handler(UncannyError, _failed)
-    app.add_exception_handler(HTTPException, _refused)
+    _ASSETS.serve(app)
     _pages(app, site)
     _steps(app, site)
     _files(app, site)
-    for name in ("page.html.j2", "panel.html.j2", "agreement.html.j2"):
-        _templates().get_template(name)  # compiled now, so that the first page need not wait for it
     return app
 
 
@@ -206,14 +180,13 @@ def _pages(app: FastAPI, site: Site) -> None:
         site.run.refresh()
         filters, at = _asked(request, site)
         name = site.reviewer(request)
-        if at is None:
-            at = site.run.first(filters, name)
-        return HTMLResponse(_whole(request, site, name, filters, at).encode("utf-8", "replace"))
+        at = site.run.first(filters, name) if at is None else _still_there(site, at, filters, name)
+        return _ASSETS.html(request, "page.html.j2", _whole(request, site, name, filters, at))
 
     @app.get("/finding", response_class=HTMLResponse)
     def finding(request: Request) -> Response:
         filters, at = _asked(request, site)
-        name = _known(request, site)
+        name = known(request, site.reviewer)
         move = request.query_params.get("move")
         if at is not None and move in MOVES:
             there = site.run.step(at, _as_move(move), filters, name)
@@ -226,20 +199,18 @@ def _pages(app: FastAPI, site: Site) -> None:
 
     @app.get("/agreement", response_class=HTMLResponse)
     def agreement(request: Request) -> HTMLResponse:
-        name = _known(request, site)
+        name = known(request, site.reviewer)
         votes = site.run.votes()
         alpha = krippendorff_alpha(dict(zip(DECISIONS, counts, strict=True)) for counts in votes)
         progress = site.run.progress(Filters("all"), name)
-        template = _templates().get_template("agreement.html.j2")
-        return HTMLResponse(
-            template.render(alpha=alpha, progress=progress, reviewers=site.run.reviewers, reviewer=name)
-        )
+        content = {"alpha": alpha, "progress": progress, "reviewers": site.run.reviewers}
+        return _ASSETS.html(request, "agreement.html.j2", content)
 
 
 def _steps(app: FastAPI, site: Site) -> None:
     @app.post("/verdict")
     def verdict(request: Request, body: Annotated[_Verdict, Depends(json_body(_Verdict))]) -> Response:
-        name, at, filters = _known(request, site), FindingId.read(body.finding), body.filters
+        name, at, filters = known(request, site.reviewer), FindingId.read(body.finding), body.filters
         try:
             site.run.judge(at, body.text, body.decision, name)
         except ReviewConflictError as conflict:
@@ -248,7 +219,7 @@ def _steps(app: FastAPI, site: Site) -> None:
 
     @app.post("/edit")
     def edit(request: Request, body: Annotated[_Edit, Depends(json_body(_Edit))]) -> Response:
-        name, at, filters = _known(request, site), FindingId.read(body.finding), body.filters
+        name, at, filters = known(request, site.reviewer), FindingId.read(body.finding), body.filters
         try:
             site.run.edit(at, body.text, body.anomaly(), name, body.decision)
         except ReviewConflictError as conflict:
@@ -259,7 +230,7 @@ def _steps(app: FastAPI, site: Site) -> None:
 
     @app.post("/box")
     def box(request: Request, body: Annotated[_MovedBox, Depends(json_body(_MovedBox))]) -> Response:
-        name, at, filters = _known(request, site), FindingId.read(body.finding), body.filters
+        name, at, filters = known(request, site.reviewer), FindingId.read(body.finding), body.filters
         try:
             site.run.move_box(at, body.text, body.box, name)
         except ReviewConflictError as conflict:
@@ -268,13 +239,13 @@ def _steps(app: FastAPI, site: Site) -> None:
 
     @app.post("/add")
     def add(request: Request, body: Annotated[_Addition, Depends(json_body(_Addition))]) -> Response:
-        name, filters = _known(request, site), body.filters
-        at = site.run.add(FindingId.read(body.finding).image, body.anomaly(), name)
+        name, filters = known(request, site.reviewer), body.filters
+        at = site.run.add(FindingId.read(body.finding).image, body.anomaly(body.box), name)
         return _panel(request, site, name, filters, at, "Added, and accepted by you.")
 
     @app.post("/undo")
     def undo(request: Request, body: Annotated[_Undo, Depends(json_body(_Undo))]) -> Response:
-        name, filters = _known(request, site), body.filters
+        name, filters = known(request, site.reviewer), body.filters
         here = FindingId.read(body.finding) if body.finding else None
         try:
             at = site.run.undo(name)
@@ -284,17 +255,7 @@ def _steps(app: FastAPI, site: Site) -> None:
             return _panel(request, site, name, filters, here, "There is nothing of yours to take back.")
         return _panel(request, site, name, filters, at, "Taken back.")
 
-    @app.post("/reviewer")
-    def choose(body: Annotated[_Name, Depends(json_body(_Name))]) -> Response:
-        name = " ".join(body.name.split())
-        if not site.may_choose or not name:
-            raise HTTPException(422, "Give a name.")
-        response = PlainTextResponse("")
-        # Cookies take few characters, names have all.
-        response.set_cookie(
-            COOKIE, name.encode().hex(), max_age=_YEAR_S, path="/", httponly=True, samesite="strict"
-        )
-        return response
+    take_names(app, "/reviewer", may_choose=site.may_choose)
 
 
 def _files(app: FastAPI, site: Site) -> None:
@@ -303,9 +264,7 @@ def _files(app: FastAPI, site: Site) -> None:
         made = getattr(site.pictures, size)(known) if known is not None else None
         if not isinstance(made, Shown):
             raise HTTPException(404, "The picture's file is gone, or is no longer the one that was examined.")
-        # Its address changes with its bytes.
-        headers = {"Cache-Control": "private, max-age=31536000, immutable"}
-        return Response(made.data, media_type=made.media_type, headers=headers)
+        return Response(made.data, media_type=made.media_type, headers=dict(KEPT))
 
     @app.get("/image/{key}")
     def full(key: str) -> Response:
@@ -314,13 +273,6 @@ def _files(app: FastAPI, site: Site) -> None:
     @app.get("/preview/{key}")
     def preview(key: str) -> Response:
         return picture(key, "preview")
-
-    @app.get("/static/{name:path}")
-    def static(name: str) -> Response:
-        if name not in _STATIC:
-            raise HTTPException(404, "There is no such file.")
-        headers = {"Cache-Control": "private, max-age=31536000, immutable"}
-        return Response(_static(name), media_type=_STATIC[name], headers=headers)
 
 
 def _asked(request: Request, site: Site) -> tuple[Filters, FindingId | None]:
@@ -338,21 +290,21 @@ def _asked(request: Request, site: Site) -> tuple[Filters, FindingId | None]:
     return Filters(show, order, kind, agent), finding if finding and site.run.has(finding) else None
 
 
+def _still_there(site: Site, at: FindingId, filters: Filters, name: str | None) -> FindingId | None:
+    """`at`, or what comes after it where whoever added it has taken it back."""
+    return site.run.step(at, "next", filters, name) if site.run.is_gone(at) else at
+
+
 def _as_move(text: str | None) -> Move:
     return next(move for move in MOVES if move == text)
 
 
-def _known(request: Request, site: Site) -> str:
-    name = site.reviewer(request)
-    if name is None:
-        raise HTTPException(401, "Say who you are first: load the page again.")
-    return name
-
-
-def _whole(request: Request, site: Site, name: str | None, filters: Filters, at: FindingId | None) -> str:
+def _whole(
+    request: Request, site: Site, name: str | None, filters: Filters, at: FindingId | None
+) -> dict[str, Any]:
     content: dict[str, Any] = {
-        **_common(request),
-        "run": site.run.name,
+        "run": site.name,
+        "home": site.home,
         "reviewer": name,
         "may_choose": site.may_choose,
         "filters": filters,
@@ -364,7 +316,7 @@ def _whole(request: Request, site: Site, name: str | None, filters: Filters, at:
     }
     if name is not None:
         content |= _content(request, site, name, filters, at, "")
-    return _templates().get_template("page.html.j2").render(content)
+    return content
 
 
 def _panel(
@@ -377,20 +329,19 @@ def _panel(
     *,
     status: int = 200,
 ) -> HTMLResponse:
+    at = None if at is None else _still_there(site, at, filters, name)
     content = _content(request, site, name, filters, at, notice)
-    html = _templates().get_template("panel.html.j2").render(**content)
     asked = {"show": filters.show, "order": filters.order, "kind": filters.kind, "agent": filters.agent}
     address = {key: value for key, value in (asked | {"at": at and str(at)}).items() if value}
-    headers = {"HX-Replace-Url": f"{_base(request)}/?{urlencode(address)}"}
-    return HTMLResponse(html.encode("utf-8", "replace"), status, headers)
+    headers = {"HX-Replace-Url": f"{base_of(request)}/?{urlencode(address)}"}
+    return _ASSETS.html(request, "panel.html.j2", content, status=status, headers=headers)
 
 
 def _content(
     request: Request, site: Site, name: str, filters: Filters, at: FindingId | None, notice: str
 ) -> dict[str, Any]:
     view = site.run.view(at, filters, name) if at is not None else None
-    content = {
-        **_common(request),
+    content: dict[str, Any] = {
         "reviewer": name,
         "filters": filters,
         "progress": site.run.progress(filters, name),
@@ -416,7 +367,7 @@ def _content(
 
 def _stage(request: Request, site: Site, view: FindingView) -> dict[str, Any]:
     """What the script draws: the picture, its boxes, and the picture to load ahead."""
-    base = _base(request)
+    base = base_of(request)
     boxes = [
         {"id": str(at), "name": each.anomaly.name, "box": each.anomaly.box}
         for at, each in view.siblings
@@ -428,8 +379,7 @@ def _stage(request: Request, site: Site, view: FindingView) -> dict[str, Any]:
 
     following = view.next_image
     return {
-        "finding": str(view.id),
-        "text": view.text,
+        "key": str(view.id),
         "image": address("image", view.id.image),
         "preview": address("preview", view.id.image),
         "next": None if following is None else address("preview", following),
@@ -440,53 +390,3 @@ def _stage(request: Request, site: Site, view: FindingView) -> dict[str, Any]:
         "name": view.finding.anomaly.name,
         "others": boxes,
     }
-
-
-def _common(request: Request) -> dict[str, Any]:
-    base = _base(request)
-    return {"base": base, "static": lambda name: f"{base}/static/{name}?v={_static_tag(name)}"}
-
-
-def _base(request: Request) -> str:
-    base = request.scope.get("root_path", "")
-    return base if isinstance(base, str) else ""
-
-
-@cache
-def _static(name: str) -> bytes:
-    return files("uncanny.service.review").joinpath("static", *name.split("/")).read_bytes()
-
-
-@cache
-def _static_tag(name: str) -> str:
-    return sha256(_static(name)).hexdigest()[:16]
-
-
-@cache
-def _templates() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("uncanny.service.review", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "number": lambda value: f"{value:,}",
-        "breakable": breakable,
-        "moment": lambda at: stamp(at.isoformat()),
-    }
-    return environment
-
-
-def _failed(_: Request, error: Exception) -> Response:
-    """What went wrong, in its own words, for the line in which the page says so."""
-    status = (
-        507 if isinstance(error, StorageError) else 409 if isinstance(error, ReviewConflictError) else 400
-    )
-    return PlainTextResponse(str(error).encode("utf-8", "replace"), status)
-
-
-def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return PlainTextResponse(str(error.detail), error.status_code, headers=error.headers)

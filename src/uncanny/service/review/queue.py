@@ -128,8 +128,8 @@ class ReviewQueue:
         """The rows of an image, those that were added last."""
         return [int(row) for row in np.flatnonzero((self.image == image) & ~self._gone)]
 
-    def doubt(self, row: int) -> float:
-        return float(self._doubt[row])
+    def is_gone(self, row: int) -> bool:
+        return bool(self._gone[row])
 
     def add(self, row: Row) -> int:
         """A further finding, at the end of its image in the file's order; its row."""
@@ -186,8 +186,18 @@ class ReviewQueue:
             return place
         return _first(wanted & (self.image == self.image[place]), rows)  # an image begins with its first
 
-    def holds(self, row: int, filters: Filters, reviewer: str | None) -> bool:
-        return bool(self._mask(filters, reviewer)[row])
+    def page(self, row: int | None, filters: Filters, reviewer: str | None, limit: int) -> list[int]:
+        """The rows of the queue behind `row`, be that in it or not; all for None."""
+        places, rows = self._ordered(filters.order)
+        behind = rows[0 if row is None else int(places[row]) + 1 :]
+        page: list[int] = []
+        wanted = self._mask(filters, reviewer)
+        for start in range(0, len(behind), _CHUNK):
+            some = behind[start : start + _CHUNK]
+            page += (int(each) for each in some[wanted[some]])
+            if len(page) >= limit:
+                break
+        return page[:limit]
 
     def progress(self, filters: Filters, reviewer: str | None) -> Progress:
         there = ~self._gone
@@ -203,10 +213,6 @@ class ReviewQueue:
             unsure=int(by_decision[_CODES["unsure"]]),
             ties=int((self._tied & there).sum()),
         )
-
-    def place(self, row: int, order: Order) -> int:
-        """Where a finding is in an order, from 0."""
-        return int(self._ordered(order)[0][row])
 
     def _mask(self, filters: Filters, reviewer: str | None) -> Mask:
         wanted = self._shown(filters.show, reviewer) & ~self._gone

@@ -30,6 +30,7 @@ from uncanny.records.reviews import (
     review_image,
 )
 from uncanny.schema import Annotation, Anomaly, Box
+from uncanny.service.pictures import Picture
 from uncanny.service.review.doubt import ADDED, Doubt, doubts
 from uncanny.service.review.queue import Filters, Move, Progress, ReviewQueue, Row, Standing
 
@@ -55,14 +56,6 @@ class FindingId(NamedTuple):
         if not (image.isascii() and anomaly.isascii() and anomaly.isdigit() and len(anomaly) < 10):
             raise UsageError("This names no finding")
         return cls(image, int(anomaly))
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """The file of an image: `sha256` is what it must have to be shown, "" never, None any."""
-
-    path: Path
-    sha256: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +154,25 @@ class ReviewRun:
             row = self._queue.next(self._row(at), move, filters, reviewer)
             return None if row is None else self._id(row)
 
-    def has(self, at: FindingId) -> bool:
+    def page(
+        self, after: FindingId | None, filters: Filters, reviewer: str | None, limit: int
+    ) -> list[FindingId]:
+        """The queue behind a finding, at most `limit` of it. Raises UsageError for no finding."""
         with self._lock:
-            return self._rows.get(at) is not None
+            self._catch_up()
+            row = None if after is None else self._row(after)
+            return [self._id(each) for each in self._queue.page(row, filters, reviewer, limit)]
+
+    def has(self, at: FindingId) -> bool:
+        """Whether there is such a finding, or was one before it was taken back."""
+        with self._lock:
+            return at in self._rows
+
+    def is_gone(self, at: FindingId) -> bool:
+        """Whether whoever added the finding has taken it back. Raises UsageError for no finding."""
+        with self._lock:
+            self._catch_up()
+            return self._queue.is_gone(self._row(at))
 
     def view(self, at: FindingId, filters: Filters, reviewer: str | None) -> FindingView:
         """Raises UsageError for no such finding, RecordError where its record is no longer there."""
@@ -226,15 +235,15 @@ class ReviewRun:
     def edit(
         self, at: FindingId, text: str, version: Anomaly, reviewer: str, decision: Decision | None = None
     ) -> None:
-        """Write a new version of a finding, with a verdict on it where there is a `decision`.
+        """Write a new version of a finding: texts, severity and kind. A `decision` is on it.
 
-        What the model said of it besides (objects, agents) goes on. Raises ReviewConflictError as `judge`.
+        The rest of it goes on: what the model said besides (objects, agents), and the box, which somebody may
+        have moved since the page was made. Raises ReviewConflictError as `judge`.
         """
 
         def review(reviewed: ReviewedImage) -> Review:
             finding = _unchanged(reviewed, at.anomaly, text)
             rewritten = finding.anomaly.model_copy(update={name: getattr(version, name) for name in _EDITED})
-            _check_box(rewritten, reviewed.annotation)
             return new_review(
                 reviewed.annotation, at.anomaly, finding.anomaly, reviewer, decision, version=rewritten
             )
@@ -261,7 +270,7 @@ class ReviewRun:
 
         def review(reviewed: ReviewedImage) -> Review:
             nonlocal place
-            place = reviewed.next_index
+            place = reviewed.next_index()
             if sum(each.original is None for each in reviewed.anomalies) >= MOST_ADDED:
                 raise UsageError(f"This image has {MOST_ADDED} added findings; more is none the wiser")
             _check_box(anomaly, reviewed.annotation)
@@ -343,7 +352,7 @@ class ReviewRun:
                         if line.endswith(b"\n"):
                             raise
                         break
-                    key = sha256(record.image.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+                    key = _image_key(record.image)
                     image = _Image(record.image, key, record.sha256, offset, len(line), [])
                     known = zip(record.anomalies, doubts(record), strict=True)
                     records[record.image] = (
@@ -370,16 +379,18 @@ class ReviewRun:
             self._load()
             return
         touched: dict[int, None] = {}
-        for start, end, review in self._log.lines_from(self._end):
-            self._end = end
-            key = sha256(review.image.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-            number = self._numbers.get(key)
-            if number is not None:
-                self._images[number].lines.append((start, end))
-                touched[number] = None
-                self._remember(key, review)
-        for number in touched:
-            self._take_up(number)
+        try:
+            for start, end, review in self._log.lines_from(self._end):
+                self._end = end
+                key = _image_key(review.image)
+                number = self._numbers.get(key)
+                if number is not None:
+                    self._images[number].lines.append((start, end))
+                    touched[number] = None
+                    self._remember(key, review)
+        finally:  # also what stands before an invalid line
+            for number in touched:
+                self._take_up(number)
 
     def _remember(self, key: str, review: Review) -> None:
         if review.id is None:
@@ -434,8 +445,7 @@ class ReviewRun:
         return FindingId(self._images[int(self._queue.image[row])].key, int(self._queue.anomaly[row]))
 
 
-# What people change of a finding; the rest of it goes on as the model said it.
-_EDITED = ("name", "phenomenon", "reasoning", "severity", "kind", "box")
+_EDITED = ("name", "phenomenon", "reasoning", "severity", "kind")
 
 
 def _finding(reviewed: ReviewedImage, place: int) -> ReviewedAnomaly:
@@ -465,7 +475,16 @@ def _check_box(anomaly: Anomaly, record: Annotation) -> None:
         )
 
 
+def _image_key(name: str) -> str:
+    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
 def _state(file: Path) -> tuple[int, int]:
-    """Which file it is, and how long."""
-    status = file.stat()
+    """Which file it is, and how long. Raises UsageError where it is gone."""
+    try:
+        status = file.stat()
+    except OSError as error:
+        raise UsageError(
+            f"{file} cannot be read: {error.strerror}", remedy="Put the run back where it was."
+        ) from error
     return status.st_ino, status.st_size

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
+from pathlib import Path
 from threading import Lock
 from typing import Final
 
@@ -19,7 +20,6 @@ from uncanny.images import PixelPolicy, shrunk
 from uncanny.images.decode import header_size
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.signature import MEDIA_TYPES, Format, sniff
-from uncanny.service.review.run import Picture
 
 # What every browser shows as it is, turned as the file says.
 _SHOWN_BY_BROWSERS: Final[frozenset[Format]] = frozenset({"JPEG", "PNG", "WEBP", "GIF", "AVIF", "BMP"})
@@ -30,6 +30,14 @@ _SMALL_BYTES: Final = 3_000_000
 _SMALL_SIDE: Final = 2048
 _QUALITY: Final = 88
 _KEPT_BYTES: Final = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The file of an image: `sha256` is what it must have to be shown, "" never, None any."""
+
+    path: Path
+    sha256: str | None
 
 
 @dataclass(frozen=True, slots=True)

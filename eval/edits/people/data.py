@@ -1,0 +1,144 @@
+"""What people said of edited images and originals, and of themselves: records, the questionnaire, reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import orjson
+from pydantic import Field, StringConstraints, ValidationError, field_validator
+
+from uncanny.errors import ItemsError, Problem, UsageError
+from uncanny.eval.common.problems import NonEmpty, of_validation, parse_records
+from uncanny.schema import Box, Record
+from uncanny.wording import either
+
+JUDGEMENTS: Final = "judgements.jsonl"
+PROFILES: Final = "profiles.jsonl"
+FORM: Final = "questionnaire.json"
+# The questionnaire that comes with the package, by this name.
+DEFAULT_FORM: Final = "default"
+
+Side = Literal["original", "edited"]
+Verdict = Literal["real", "edited"]
+_Short = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+_Id = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,60}$")]
+
+
+class Judgement(Record):
+    """One line of `judgements.jsonl`: what a person said of one image.
+
+    `id` is the pair's, `shown` which of its two images; an original that several pairs share is shown once,
+    under the first of them. `judged` is None where the image could not be shown, and `error` says why.
+    `boxes` are x0, y0, x1, y1 in pixels of the file as seen upright, `width` × `height`; None of what is
+    judged real, empty where an edit was seen and no place named. `seconds` are from when the image was to be
+    seen to the end of the answer, without those in which the page was hidden.
+    """
+
+    id: NonEmpty
+    shown: Side
+    image: str
+    person: NonEmpty
+    judged: Verdict | None
+    boxes: tuple[Box, ...] | None = None
+    width: int | None = None
+    height: int | None = None
+    sha256: str | None = None
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    error: str | None = None
+    at: str | None = None
+
+
+class Profile(Record):
+    """One line of `profiles.jsonl`: what a person said of themselves, None where they would not say.
+
+    Of several lines of a person the last one stands.
+    """
+
+    person: NonEmpty
+    answers: Mapping[str, str | None]
+    at: str | None = None
+
+
+class FormQuestion(Record):
+    """One question with its options, two at least; everybody may leave it open."""
+
+    id: _Id
+    text: _Short
+    options: Annotated[tuple[_Short, ...], Field(min_length=2, max_length=30)]
+
+    @field_validator("options")
+    @classmethod
+    def _differ(cls, options: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(options)) < len(options):
+            raise ValueError("two options are the same")
+        return options
+
+
+class Form(Record):
+    """A questionnaire: `questions` with ids of their own, which are the names of columns in scores."""
+
+    title: _Short = "A few questions first"
+    lead: str = ""
+    questions: Annotated[tuple[FormQuestion, ...], Field(min_length=1, max_length=40)]
+
+    @field_validator("questions")
+    @classmethod
+    def _ids_differ(cls, questions: tuple[FormQuestion, ...]) -> tuple[FormQuestion, ...]:
+        ids = [question.id for question in questions]
+        if len(set(ids)) < len(ids):
+            raise ValueError("two questions have the same id")
+        return questions
+
+
+@cache
+def default_form() -> Form:
+    """The questions of SAGI, supplementary, table 2, in words of our own."""
+    text = files("uncanny.eval.edits.people").joinpath(FORM).read_bytes()
+    return Form.model_validate_json(text)
+
+
+def read_form(source: str | Path) -> Form:
+    """A questionnaire from its JSON file, or the word `default`. Raises UsageError, ItemsError."""
+    if source == DEFAULT_FORM and not Path(source).exists():
+        return default_form()
+    path = Path(source)
+    try:
+        return Form.model_validate(orjson.loads(path.read_bytes()))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"{path} is not valid JSON: {error.msg}") from error
+    except ValidationError as error:
+        problems = of_validation(error, item=None, line=None)
+        raise ItemsError(str(path), problems, remedy="Correct the questionnaire.") from error
+
+
+def read_judgements(folders: Sequence[Path]) -> tuple[list[Judgement], list[Profile]]:
+    """What people said in one folder or several, in order; files may be named in place of folders.
+
+    Raises ItemsError with every invalid line, UsageError where nothing was judged.
+    """
+    judgements: list[Judgement] = []
+    profiles: list[Profile] = []
+    problems: list[Problem] = []
+    for folder in folders:
+        file = folder / JUDGEMENTS if folder.is_dir() else folder
+        lines, wrong = parse_records(file, Judgement)
+        judgements += [each for _, each in lines]
+        problems += wrong
+        beside = file.with_name(PROFILES)
+        if beside.is_file():
+            said, wrong = parse_records(beside, Profile)
+            profiles += [each for _, each in said]
+            problems += wrong
+    if problems:
+        what = str(folders[0]) if len(folders) == 1 else f"{len(folders)} folders"
+        raise ItemsError(what, problems, remedy="Correct these lines; nothing was scored.")
+    if not judgements:
+        remedy = either(python="Have images judged first.", command_line="Begin with `uncanny edits people`.")
+        raise UsageError("Nobody has judged anything yet", remedy=remedy)
+    return judgements, profiles

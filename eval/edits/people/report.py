@@ -1,0 +1,108 @@
+"""The HTML page of people's scores: the tables, and the images that they get wrong most, with boxes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.difference import grey_picture
+from uncanny.eval.common.page import Card, score_page, write_rendered
+from uncanny.eval.common.pictures import Layer, Mark, PageViews, PicturesMode, Shot, View
+from uncanny.eval.edits.data import EditFiles, read_masks
+from uncanny.eval.edits.people.data import Judgement
+from uncanny.eval.edits.people.result import PeopleScores
+from uncanny.wording import counted
+
+MOST_SHOWN: Final = 24
+
+
+def write_people_page(
+    result: PeopleScores, path: Path, *, title: str | None = None, pictures: PicturesMode = "link"
+) -> Path:
+    """Write the page to `path` and return it; what `PeopleScores.report` does."""
+    views = PageViews(path, pictures)
+    pairs = {each.id: each for each in result.pairs}
+    by_image: dict[tuple[str, str], list[Judgement]] = defaultdict(list)
+    for each in result.judgements:
+        by_image[each.id, each.shown].append(each)
+    worst = sorted(by_image.items(), key=lambda item: (-_wrong_share(item[1]), -len(item[1]), item[0]))
+    chosen = [(pairs[pair], judged) for (pair, _), judged in worst[:MOST_SHOWN]]
+    shown = views.add([_view(files, judged) for files, judged in chosen])
+    cards = [
+        Card(_title(files, judged), Shot(_file(files, judged)), _badge(judged), {})
+        for files, judged in chosen
+    ]
+    together = result.together
+    facts = {
+        "People": f"{len(result.people):,}",
+        "Images": f"{together.images:,}",
+        "Judgements": f"{together.judged:,}",
+    }
+    return write_rendered(
+        score_page("uncanny.eval.common", (), {}),
+        "result.html.j2",
+        path,
+        title=title or "Can people tell?",
+        lead=_lead(result),
+        facts=facts,
+        tables=result.tables(),
+        cards=list(zip(cards, shown, strict=True)),
+        n_inputs=together.images,
+        page_views=views,
+    )
+
+
+def _lead(result: PeopleScores) -> str:
+    each = result.together
+    people = counted(len(result.people), "person").replace("persons", "people")
+    found = f"found {each.recall.counts:,} of {each.recall.out_of:,} edits shown"
+    taken = each.specificity.out_of - each.specificity.counts
+    return f"{people} {found}, and took {taken:,} of {each.specificity.out_of:,} originals for edited."
+
+
+def _wrong(judgement: Judgement) -> bool:
+    return (judgement.judged == "edited") != (judgement.shown == "edited")
+
+
+def _wrong_share(judged: list[Judgement]) -> float:
+    return sum(map(_wrong, judged)) / len(judged)
+
+
+def _file(files: EditFiles, judged: list[Judgement]) -> Path:
+    return files.edited if judged[0].shown == "edited" else files.original
+
+
+def _title(files: EditFiles, judged: list[Judgement]) -> str:
+    return f"{files.id}, {judged[0].shown}"
+
+
+def _badge(judged: list[Judgement]) -> str:
+    return f"{sum(map(_wrong, judged))} of {len(judged)} wrong"
+
+
+def _view(files: EditFiles, judged: list[Judgement]) -> View:
+    """The image as it was shown, then the other one of its pair and the mask; a group of boxes a person."""
+    sides = {
+        "edited": Layer("edited", Shot(files.edited)),
+        "original": Layer("original", Shot(files.original)),
+    }
+    first = sides.pop(judged[0].shown)
+    layers = [first, *sides.values()]
+    if judged[0].shown == "edited" and files.masks:
+        try:
+            mask = grey_picture(read_masks(files.masks).astype(np.uint8) * 255)
+        except UsageError:
+            mask = None
+        if mask is not None:
+            layers.append(Layer("mask", data=mask))
+    marks = tuple(
+        Mark(f"{each.person}, {number}", (float(x0), float(y0), float(x1), float(y1)), group=each.person)
+        for each in judged
+        for number, (x0, y0, x1, y1) in enumerate(each.boxes or (), start=1)
+    )
+    size = next(((j.width, j.height) for j in judged if j.width and j.height), None)
+    return View(_title(files, judged), tuple(layers), marks, size)

@@ -1,0 +1,351 @@
+"""Scores of people who judged edited images, as values: for programs, as JSON, rows and tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.estimates import Estimate, Share, interval_json, p_words
+from uncanny.eval.common.tables import MISSING, RowsResult, Table
+from uncanny.eval.edits.data import EditSet
+from uncanny.eval.edits.people.data import Judgement
+from uncanny.eval.metrics.agreement import Agreement
+from uncanny.eval.metrics.association import Questionnaire
+from uncanny.parameters import check_parameters
+from uncanny.wording import counted
+
+if TYPE_CHECKING:
+    from uncanny.eval.common.pictures import PicturesMode
+
+KEYS: Final = ("people", "together", "majority")
+COLUMNS: Final = (
+    *("who", "factor", "group", "judged", "images", "accuracy", "accuracy_low", "accuracy_high"),
+    *("precision", "recall", "specificity", "f1", "iou", "box_iou", "found_iou", "with_iou", "seconds"),
+)
+PAGE: Final = "people.html"
+_MOST_NAMED: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What `judged` verdicts on `images` come to; an edit is positive. Shares, F1 and IoU are in 0–1.
+
+    `accuracy` is the share of right verdicts, `recall` of edits found, `specificity` of originals taken for
+    real, `precision` of what was taken for edited; `f1` joins precision and recall and is None without edits.
+    `unclear` verdicts, which detectors may have, are wrong. `iou` is the mean over edits of the IoU of all
+    boxes together with the mask, 0 where none were drawn; `box_iou` with the mask turned into boxes;
+    `found_iou` over those on which boxes were drawn, which are `boxed`. `with_iou` verdicts are in them, and
+    `without_iou` on edits are not, for want of a mask of the image's size. `seconds` is the median, None
+    where no time was taken.
+    """
+
+    judged: int
+    images: int
+    unclear: int
+    accuracy: Share
+    precision: Share
+    recall: Share
+    specificity: Share
+    f1: Estimate
+    iou: Estimate
+    box_iou: Estimate
+    found_iou: Estimate
+    with_iou: int
+    without_iou: int
+    boxed: int
+    seconds: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        shares = {
+            name: {
+                "value": share.value,
+                "ci": interval_json(share),
+                "counts": share.counts,
+                "out_of": share.out_of,
+            }
+            for name, share in (
+                ("accuracy", self.accuracy),
+                ("precision", self.precision),
+                ("recall", self.recall),
+                ("specificity", self.specificity),
+            )
+        }
+        means = {
+            name: {"value": figure.value, "ci": interval_json(figure)}
+            for name, figure in (
+                ("f1", self.f1),
+                ("iou", self.iou),
+                ("box_iou", self.box_iou),
+                ("found_iou", self.found_iou),
+            )
+        }
+        return {
+            "judged": self.judged,
+            "images": self.images,
+            "unclear": self.unclear,
+            **shares,
+            **means,
+            "with_iou": self.with_iou,
+            "without_iou": self.without_iou,
+            "boxed": self.boxed,
+            "seconds": self.seconds,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """A detector on the images that people judged; of `without` of these it says nothing."""
+
+    figures: Figures
+    without: int
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is in no figure: judgements of pairs that are not there (`unknown`, `unknown_judgements`), images
+    that could not be shown to somebody, earlier judgements of the same image, and images nobody judged."""
+
+    unknown: tuple[str, ...]
+    unknown_judgements: int
+    unjudged: int
+    repeated: int
+    unseen: int
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "unknown": {"n": self.unknown_judgements, "pairs": list(self.unknown[:_MOST_NAMED])},
+            "unjudged": self.unjudged,
+            "repeated": self.repeated,
+            "unseen": self.unseen,
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PeopleScores(RowsResult):
+    """Each person, all `together`, and what the `majority` says, with `ties` images on which it says nothing.
+
+    `factors` have figures by factor and group, over the group's edits and their originals. `questionnaire`
+    has, by column, whether people who answered differently are right differently often; people with fewer
+    than `least_answers` judgements are in none of it. `left` is in no figure.
+    """
+
+    columns: ClassVar = COLUMNS
+
+    people: Mapping[str, Figures]
+    together: Figures
+    majority: Figures
+    ties: int
+    agreement: Agreement
+    factors: Mapping[str, Mapping[str, Figures]]
+    detectors: Mapping[str, Detector]
+    questionnaire: Mapping[str, Questionnaire]
+    least_answers: int
+    left: Left
+    pairs: EditSet = field(repr=False, compare=False)
+    judgements: tuple[Judgement, ...] = field(repr=False, compare=False)
+    resamples: int
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """What `uncanny edits people-score --json` writes. Shares are in 0–1, None is unmeasured."""
+        return {
+            "people": {name: each.to_json() for name, each in self.people.items()},
+            "together": self.together.to_json(),
+            "majority": {**self.majority.to_json(), "ties": self.ties},
+            "agreement": {
+                "alpha": self.agreement.alpha,
+                "images": self.agreement.units,
+                "judgements": self.agreement.judgements,
+            },
+            "by": {
+                factor: {level: each.to_json() for level, each in levels.items()}
+                for factor, levels in self.factors.items()
+            },
+            "detectors": {
+                name: {**each.figures.to_json(), "without": each.without}
+                for name, each in self.detectors.items()
+            },
+            "questionnaire": {
+                name: {
+                    "levels": {
+                        level: {"right": right, "judged": judged}
+                        for level, (right, judged) in column.levels.items()
+                    },
+                    "without": column.without,
+                    "n": column.association.n,
+                    "chi2": column.association.chi2,
+                    "df": column.association.df,
+                    "p_value": column.association.p_value,
+                    "adjusted_p": column.adjusted_p,
+                    "cramers_v": column.association.cramers_v,
+                    "test": column.association.test,
+                }
+                for name, column in self.questionnaire.items()
+            },
+            "least_answers": self.least_answers,
+            "left_out": self.left.to_json(),
+            "intervals": "Wilson where each image is judged once, else percentile bootstrap over images",
+            "resamples": self.resamples,
+            "seed": self.seed,
+        }
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """A row a person, `together`, `majority`, a group of a factor, a detector."""
+        for name, each in self.people.items():
+            yield _row("person", None, name, each)
+        yield _row("together", None, None, self.together)
+        yield _row("majority", None, None, self.majority)
+        for factor, levels in self.factors.items():
+            for level, each in levels.items():
+                yield _row("together", factor, level, each)
+        for name, detector in self.detectors.items():
+            yield _row("detector", None, name, detector.figures)
+
+    def tables(self) -> tuple[Table, ...]:
+        """People, together, majority and detectors; groups; the questionnaire."""
+        named = [*self.people.items()]
+        if len(self.people) > 1:
+            named += [("together", self.together), ("majority", self.majority)]
+        named += [(name, each.figures) for name, each in self.detectors.items()]
+        tables = [_figures_table(named, None)]
+        groups = [
+            (f"{factor.replace('_', ' ')}: {level}", each)
+            for factor, levels in self.factors.items()
+            for level, each in levels.items()
+            if each.judged
+        ]
+        if groups:
+            tables.append(_figures_table(groups, "All people together, by edit"))
+        if self.questionnaire:
+            tables.append(self._questionnaire_table())
+        first, *others = tables
+        notes = (*first.notes, *(f"{note}." for note in self.notes()))
+        return (Table(first.columns, first.rows, first.title, notes), *others)
+
+    def notes(self) -> Iterator[str]:
+        """Agreement, and what is in no figure, in words without a full stop."""
+        agreement = self.agreement
+        if agreement.units:
+            alpha = "cannot be told from chance" if agreement.alpha is None else f"{agreement.alpha:.2f}"
+            yield f"Krippendorff's α {alpha}, over {counted(agreement.units, 'image')} that several judged"
+        if self.ties:
+            yield f"{counted(self.ties, 'image')} on which people are split evenly, in no majority"
+        if self.together.without_iou:
+            what = counted(self.together.without_iou, "judgement")
+            yield f"{what} of edits without a mask of their size, in no IoU"
+        left = self.left
+        for n, what in (
+            (left.unknown_judgements, "of images that are not in the pairs, left out"),
+            (left.repeated, "that the same person gave anew, left out"),
+        ):
+            if n:
+                yield f"{counted(n, 'judgement')} {what}"
+        if left.unjudged:
+            yield f"{counted(left.unjudged, 'image')} could not be shown"
+        if left.unseen:
+            yield f"{counted(left.unseen, 'image')} nobody has judged"
+        for name, detector in self.detectors.items():
+            if detector.without:
+                yield f"{name} says nothing of {counted(detector.without, 'image')} that people judged"
+
+    def _questionnaire_table(self) -> Table:
+        rows = []
+        for name, column in self.questionnaire.items():
+            test = column.association
+            rows.append(
+                (
+                    name.replace("_", " "),
+                    f"{test.n:,}",
+                    MISSING if test.cramers_v is None else f"{test.cramers_v:.4f}",
+                    MISSING if test.chi2 is None else f"{test.chi2:.2f}",
+                    f"{test.df}" if test.df else MISSING,
+                    MISSING if test.p_value is None else p_words(test.p_value),
+                    MISSING if column.adjusted_p is None else p_words(column.adjusted_p),
+                )
+            )
+            for level, (right, judged) in column.levels.items():
+                rows.append(
+                    (f"  {level}", f"{judged:,}", f"{100 * right / judged:.1f} % right", "", "", "", "")
+                )
+        head = ("", "judged", "Cramér's V", "χ²", "df", "p", "p, Holm")
+        note = (
+            f"People with {self.least_answers} judgements or more. Judgements of one person hang together, "
+            "so p-values are too small; V says how strong the association is."
+        )
+        return Table(head, tuple(rows), "Who is right more often", (note,))
+
+    def report(
+        self, out: str | os.PathLike[str], *, title: str | None = None, pictures: PicturesMode = "link"
+    ) -> Path:
+        """Write the page to `out` and return its path: tables, and the images that people get wrong most.
+
+        Full-size `pictures` are linked, or embedded. Raises OSError where it cannot be written.
+        """
+        from uncanny.eval.edits.people.report import write_people_page
+
+        check_parameters(out=out)
+        if out is None:
+            raise UsageError("The page has no place", remedy="Say where it goes.")
+        return write_people_page(self, Path(out), title=title, pictures=pictures)
+
+
+def _row(who: str, factor: str | None, group: str | None, each: Figures) -> dict[str, Any]:
+    low, high = each.accuracy.interval or (None, None)
+    return {
+        "who": who,
+        "factor": factor,
+        "group": group,
+        "judged": each.judged,
+        "images": each.images,
+        "accuracy": each.accuracy.value,
+        "accuracy_low": low,
+        "accuracy_high": high,
+        "precision": each.precision.value,
+        "recall": each.recall.value,
+        "specificity": each.specificity.value,
+        "f1": each.f1.value,
+        "iou": each.iou.value,
+        "box_iou": each.box_iou.value,
+        "found_iou": each.found_iou.value,
+        "with_iou": each.with_iou,
+        "seconds": each.seconds,
+    }
+
+
+def _figures_table(named: list[tuple[str, Figures]], title: str | None) -> Table:
+    timed = any(each.seconds is not None for _, each in named)
+    head = ("", "judged", "accuracy", "interval", "precision", "recall", "F1", "IoU", "IoU boxes")
+    rows = [
+        (
+            name,
+            f"{each.judged:,}",
+            _percent(each.accuracy),
+            _ends(each.accuracy),
+            _percent(each.precision),
+            _percent(each.recall),
+            _percent(each.f1),
+            _percent(each.iou),
+            _percent(each.box_iou),
+            *((MISSING if each.seconds is None else f"{each.seconds:.1f}",) if timed else ()),
+        )
+        for name, each in named
+    ]
+    notes = (
+        ("Percent. An edit is positive; IoU is over edits, 0 where none was seen.",) if title is None else ()
+    )
+    return Table((*head, *(("seconds",) if timed else ())), tuple(rows), title, notes)
+
+
+def _percent(figure: Share | Estimate) -> str:
+    return MISSING if figure.value is None else f"{100 * figure.value:.1f}"
+
+
+def _ends(figure: Share) -> str:
+    if figure.interval is None:
+        return MISSING
+    low, high = figure.interval
+    return f"{100 * low:.1f}–{100 * high:.1f}"

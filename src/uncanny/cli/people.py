@@ -1,0 +1,253 @@
+"""Pages on which people answer what models are asked: `mcq people`, `mcq author`, `edits people`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from uncanny.cli.command import Command
+from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, name_and_path
+from uncanny.cli.options import (
+    FOLDER,
+    PATH,
+    Real,
+    Whole,
+    force_option,
+    json_file_option,
+    no_page_option,
+    page_option,
+    pictures_option,
+    resamples_option,
+    seed_option,
+)
+from uncanny.cli.pages import check_name, needs_extra, page_server_options, serve_page
+
+if TYPE_CHECKING:
+    from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.mcq.data.items import Question
+
+_PERSON = click.option(
+    "--person", metavar="NAME", help="Who answers.  [default: the page asks, and remembers]"
+)
+_RUN = click.option(
+    "-o", "--out", "run", type=PATH, required=True, metavar="RUN", help="Folder of the answers."
+)
+
+
+@click.command("people", cls=Command)
+@click.argument("items")
+@_RUN
+@_PERSON
+@click.option(
+    "--question",
+    "questions",
+    type=click.Choice(["q1", "q2", "q3", "q4"]),
+    multiple=True,
+    help="Ask this question. Repeatable.  [default: all of them]",
+)
+@click.option(
+    "--shuffle", is_flag=True, help="Another order of pictures for each person, those of a pair apart."
+)
+@click.option("--root", type=FOLDER, help="Where image paths start. [default: the item file's folder]")
+@page_server_options
+def mcq_people_command(
+    items: str,
+    run: Path,
+    person: str | None,
+    questions: tuple[Question, ...],
+    shuffle: bool,
+    root: Path | None,
+    port: int,
+    opens: bool,
+) -> None:
+    """Ask people the questions of ITEMS on a local page, as a model is asked, one key an answer.
+
+    Answers go to RUN/answers.jsonl as those of the model human/NAME, with the seconds they took; `uncanny mcq
+    score ITEMS RUN` scores them, beside those of models where their runs are named, too. Several people may
+    answer one set, also at the same time; each goes on where they stopped. The first line printed is
+    `listening on http://127.0.0.1:PORT`; Ctrl-C ends it. Needs the extra: pip install 'uncanny[review]'.
+
+    \b
+    Keys: y yes, n no, a to e an option, z undo, f full size, i instructions, ? all keys.
+    """
+    check_name(person, "--person")
+    with needs_extra("review"):
+        from uncanny.service.people.answers import PeopleAnswers
+        from uncanny.service.people.mcq_pages import mcq_people_app
+    from uncanny.eval.mcq.data.load import load
+
+    answers = PeopleAnswers(load(items, root=root, folder=run), run, questions=questions, shuffle=shuffle)
+    app = mcq_people_app(answers, person=None if person is None else person.strip())
+    serve_page(app, port, opens=opens)
+
+
+@click.command("author", cls=Command)
+@click.argument("items", type=PATH)
+@click.option(
+    "--images", type=FOLDER, metavar="DIR", help="Images that new items may be about.  [default: none]"
+)
+@click.option("--root", type=FOLDER, help="Where image paths start. [default: the item file's folder]")
+@page_server_options
+def mcq_author_command(items: Path, images: Path | None, root: Path | None, port: int, opens: bool) -> None:
+    """Write ITEMS on a local page: options, right answers and boxes, with the checks of `mcq check` live.
+
+    ITEMS may not be there yet where --images names some. Saving replaces the file in one step; keys that the
+    page does not know and lines that nobody touched stay as they are. Of two who change one item the second
+    is told, and nothing is overwritten. The first line printed is `listening on http://127.0.0.1:PORT`;
+    Ctrl-C ends it. Needs the extra: pip install 'uncanny[review]'.
+
+    \b
+    Keys: Ctrl-S save, Alt-up and Alt-down another item, Alt-A to Alt-D draw a box, F1 all keys.
+    """
+    with needs_extra("review"):
+        from uncanny.service.people.author_pages import mcq_author_app
+        from uncanny.service.people.authoring import ItemsFile
+
+    serve_page(mcq_author_app(ItemsFile(items, images=images, root=root)), port, opens=opens)
+
+
+@click.command("people", cls=Command)
+@click.argument("pairs")
+@_RUN
+@_PERSON
+@click.option(
+    "--questionnaire",
+    metavar="FILE",
+    help="Questions to ask of each person first: a JSON file, or the word `default`.  [default: none]",
+)
+@click.option(
+    "--break-every",
+    type=Whole(0, 100_000),
+    default=50,
+    show_default=True,
+    help="Pictures between two breaks; 0 for none.",
+)
+@click.option("--root", type=FOLDER, help="Where paths start. [default: the folder of PAIRS]")
+@page_server_options
+def edits_people_command(
+    pairs: str,
+    run: Path,
+    person: str | None,
+    questionnaire: str | None,
+    break_every: int,
+    root: Path | None,
+    port: int,
+    opens: bool,
+) -> None:
+    """Have people tell edited images from originals on a local page, and draw where the edit is.
+
+    Everybody sees every image of PAIRS once, in an order of their own, an edit never next to its original.
+    Judgements go to RUN/judgements.jsonl, answers to the questionnaire to RUN/profiles.jsonl; `uncanny edits
+    people-score PAIRS RUN` scores them. Several people may judge, also at the same time; each goes on where
+    they stopped. The first line printed is `listening on http://127.0.0.1:PORT`; Ctrl-C ends it. Needs the
+    extra: pip install 'uncanny[review]'.
+
+    \b
+    Keys: r real, e edited, then boxes by mouse or arrow keys, Enter done, n cannot say where,
+    z undo, f full size, ? all keys.
+    """
+    check_name(person, "--person")
+    with needs_extra("review"):
+        from uncanny.service.people.edits_pages import edits_people_app
+        from uncanny.service.people.judging import PeopleJudging
+    from uncanny.eval.edits.data import load
+    from uncanny.eval.edits.people.data import read_form
+
+    form = None if questionnaire is None else read_form(questionnaire)
+    judging = PeopleJudging(load(pairs, root=root), run, form=form, break_every=break_every)
+    app = edits_people_app(judging, person=None if person is None else person.strip())
+    serve_page(app, port, opens=opens)
+
+
+@click.command("people-score", cls=Command)
+@click.argument("pairs")
+@click.argument("people", nargs=-1, required=True, type=PATH, metavar="RUN…")
+@click.option(
+    "--predictions",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Show a detector beside people, on the images that they judged. Repeatable.",
+)
+@click.option(
+    "--threshold",
+    type=Real(0, 1),
+    help="From which score of a detector on an image counts as generated. [default: verdicts, else 0.5]",
+)
+@click.option("--by", multiple=True, metavar="COLUMN", help="Group by a further column of PAIRS. Repeatable.")
+@click.option(
+    "--least-answers",
+    type=Whole(1, 10**9),
+    default=20,
+    show_default=True,
+    help="Judgements from which on a person is in the tests of the questionnaire.",
+)
+@click.option("--root", type=FOLDER, help="Where paths start. [default: the folder of PAIRS]")
+@json_file_option
+@click.option(
+    "--csv", "csv_file", type=PATH, metavar="FILE", help="Write a row a group; - for standard output."
+)
+@page_option("people.html in the first RUN")
+@no_page_option
+@pictures_option
+@force_option
+@resamples_option("Bootstrap resamples over images.")
+@seed_option
+def people_score_command(
+    pairs: str,
+    people: tuple[Path, ...],
+    predictions: tuple[str, ...],
+    threshold: float | None,
+    by: tuple[str, ...],
+    least_answers: int,
+    root: Path | None,
+    json_file: Path | None,
+    csv_file: Path | None,
+    report: Path | None,
+    no_report: bool,
+    pictures: PicturesMode,
+    force: bool,
+    resamples: int,
+    seed: int,
+) -> None:
+    """Score people who judged edited images: accuracy, precision, recall, F1, and IoU of boxes and masks.
+
+    Of each person, of all together, of the majority, by method, model, data set and, where PAIRS is a file of
+    `uncanny edits measure`, by size. Agreement is Krippendorff's alpha; answers to the questionnaire are
+    tested against being right by chi-square, or exactly, with Cramer's V. PREDICTIONS are those that `uncanny
+    edits stress` reads.
+    """
+    from uncanny.eval.common.anomalies.load import name_paths
+    from uncanny.eval.edits.people.result import COLUMNS, KEYS, PAGE
+    from uncanny.eval.edits.people.score import score_people
+
+    named = name_paths([name_and_path(argument) for argument in predictions])
+    first = people[0]
+    files = ScoreFiles.chosen(
+        (first if first.is_dir() else first.parent) / PAGE,
+        json_file=json_file,
+        csv_file=csv_file,
+        report=report,
+        no_report=no_report,
+    )
+    own = [path for run in people for path in ([*run.glob("*.jsonl")] if run.is_dir() else [run])]
+    check_outputs(files.outputs(KEYS, COLUMNS), [*own, *named.values(), Path(pairs)], force=force)
+    scores = score_people(
+        pairs,
+        [at_rest(path) for path in people],
+        root=root,
+        predictions={name: at_rest(path) for name, path in named.items()},
+        by=by,
+        threshold=threshold,
+        least_answers=least_answers,
+        resamples=resamples,
+        seed=seed,
+    )
+    files.write(
+        to_json=scores.to_json,
+        to_csv=scores.to_csv,
+        text=lambda: str(scores),
+        report=partial(scores.report, pictures=pictures),
+    )

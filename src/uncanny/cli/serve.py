@@ -1,0 +1,142 @@
+"""`uncanny serve`: the service, which runs jobs for people and programs that ask over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from uncanny.cli.command import Command
+from uncanny.cli.option_help import option_help
+from uncanny.cli.options import FOLDER, PATH, Whole
+from uncanny.errors import UsageError
+
+DATA = Path("uncanny-data")
+
+
+def data_options(command: click.decorators.FC) -> click.decorators.FC:
+    """Where the service keeps things, as all its commands say it."""
+    for option in (
+        click.option(
+            "--database",
+            metavar="URL",
+            envvar="UNCANNY_DATABASE",
+            help="PostgreSQL, as postgresql://USER@HOST/NAME. UNCANNY_DATABASE says it, too, and keeps a "
+            "password out of lists of processes.  [default: SQLite in the data folder]",
+        ),
+        click.option(
+            "--data",
+            type=PATH,
+            default=DATA,
+            show_default=True,
+            help="Folder of jobs, uploads and the database.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("serve", cls=Command)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. Beyond this machine a token is needed: `uncanny token add`.",
+)
+@click.option(
+    "--port", type=Whole(0, 65_535), default=8765, show_default=True, help="Port; 0 takes a free one."
+)
+@data_options
+@click.option(
+    "--root",
+    "roots",
+    type=FOLDER,
+    multiple=True,
+    help="A folder whose files jobs may name by their path. May be repeated.  [default: uploads only]",
+)
+@click.option(
+    "--jobs",
+    type=Whole(0, 64),
+    default=2,
+    show_default=True,
+    help="How many jobs run at once; 0 leaves them to other processes on the same database.",
+)
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="HOST",
+    help="A name under which it is asked for, as at a proxy before it. May be repeated.",
+)
+@click.option(
+    "--proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Address of a proxy whose X-Forwarded-For and -Proto are believed. May be repeated.",
+)
+def command(
+    host: str,
+    port: int,
+    data: Path,
+    database: str | None,
+    roots: tuple[Path, ...],
+    jobs: int,
+    names: tuple[str, ...],
+    proxies: tuple[str, ...],
+) -> None:
+    """Serve pages and an interface under which others upload images, start runs, follow and review them.
+
+    Each job is one of uncanny's commands, in a process of its own. Keys of providers are those in the
+    environment of this command, and never leave it. The first line printed is `listening on http://…`, Ctrl-C
+    ends it, and jobs go on when it is started again. Needs the extra: pip install 'uncanny[service]'.
+
+    \b
+    uncanny token add ann --role operator           make a token, and say who may do what
+    uncanny serve --root /data/photos               people on this machine
+    uncanny serve --host 0.0.0.0 --name lab.example.org     others, with a token, behind a proxy with TLS
+    """
+    try:
+        from uncanny.service.api.app import guarded, service_app
+        from uncanny.service.jobs.worker import Worker
+        from uncanny.service.listen import is_loopback, serve
+        from uncanny.service.service import Service
+        from uncanny.service.web.pages import add_pages
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"`uncanny serve` needs {error.name}", remedy="Install it: pip install 'uncanny[service]'."
+        ) from error
+
+    with Service.open(data, database=database, roots=roots) as service:
+        beyond = not is_loopback(host)
+        if beyond and not any(token.revoked_at is None for token in service.tokens.all()):
+            raise UsageError(
+                f"On {host} others can reach the service, and there is no token yet",
+                remedy="Make one first: uncanny token add NAME --role operator.",
+            )
+        service.uploads.sweep()
+        worker = Worker(service, jobs=jobs) if jobs else None
+        app = service_app(
+            service, tokens_needed=beyond, worker_alive=lambda: None if worker is None else worker.alive
+        )
+        add_pages(app, service, help_of=option_help)
+
+        started: list[Worker] = []
+
+        def start(_: str) -> None:
+            if worker is not None:
+                worker.start()
+                started.append(worker)
+
+        try:
+            serve(
+                guarded(app, host=host, names=names),
+                port,
+                host=host,
+                ready=start,
+                ending=app.state.ending.set,
+                proxies=proxies,
+            )
+        finally:
+            for each in started:
+                each.stop()

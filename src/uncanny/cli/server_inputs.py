@@ -1,0 +1,357 @@
+"""What a command gets that runs on a service: its options as parameters of a job, its files sent there first.
+
+`COMMANDS` has a line a command: which of its arguments are images, records or pairs, and what of its options
+is for this machine alone. An input may also be there already: `job:ID`, `upload:ID`, or `server:PATH` for a
+path in one of the service's own folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from uncanny.errors import NotFoundError, UsageError
+from uncanny.wording import option
+
+if TYPE_CHECKING:
+    from uncanny.service.client.client import Client
+    from uncanny.service.client.sets import UploadedImage, UploadedImages
+    from uncanny.service.client.uploads import Images
+
+RECORDS: Final = "annotations.jsonl"
+# For this machine: where results go, how they are shown, and images' names in them.
+_HERE: Final = frozenset(
+    {
+        *("run", "as_json", "json_file", "quiet", "force", "report", "no_report", "pictures"),
+        *("dry_run", "server", "detach"),
+    }
+)
+Shown = Callable[[int, int], object]
+
+
+@dataclass
+class Sent:
+    """What was sent for a job, and where that lies here; `new` counts images that were not there before."""
+
+    client: Client
+    on_sent: Shown
+    into: Sequence[str] = ()
+    on_set: Callable[[str], object] = lambda _id: None
+    images: list[UploadedImage] = field(default_factory=list)
+    new: int = 0
+    refused: list[str] = field(default_factory=list)
+    folders: dict[str, Path] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
+
+    def upload(self, images: Images) -> UploadedImages:
+        """Send images; those of an earlier try are there already."""
+        from uncanny.service.client.sets import upload_images
+        from uncanny.service.client.uploads import collect
+
+        uploaded = upload_images(
+            self.client.connection,
+            collect(images),
+            into=self.into,
+            on_sent=self.on_sent,
+            on_set=self.on_set,
+        )
+        self.into = ()
+        self.images += uploaded.images
+        self.new += uploaded.sent - len(uploaded.refused)
+        self.refused += [f"{each.name}: {each.message}" for each in uploaded.refused]
+        return uploaded
+
+    def file(self, path: Path) -> str:
+        reference = self.client.upload_file(path)
+        self.files[reference.removeprefix("upload:")] = path
+        return reference
+
+    def rows(self, name: str, rows: Iterable[Mapping[str, Any]], path: Path | None = None) -> str:
+        data = b"".join(orjson.dumps(row) + b"\n" for row in rows)
+        reference = self.client.send_file(name, data)
+        if path is not None:
+            self.files[reference.removeprefix("upload:")] = path
+        return reference
+
+
+Send = Callable[[Sent, Any, dict[str, Any]], None]
+"""Sends an input, and enters it into the parameters of the job; takes out of them what belongs to it."""
+
+
+@dataclass(frozen=True)
+class ServerCommand:
+    """A command as a job. `send` are its inputs; `here` are options besides the usual that stay here.
+
+    `outputs` are files that the job leaves, by the option that says where they go.
+    """
+
+    kind: str
+    send: Mapping[str, Send]
+    here: frozenset[str] = frozenset()
+    page: str | None = None
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    folder: str = "run"
+
+    def stays(self, name: str) -> bool:
+        return name in _HERE or name in self.here or name in self.outputs
+
+
+def there_already(argument: object) -> str | None:
+    """What an argument that names something on the service is called there; None for what lies here."""
+    from uncanny.service.client.client import as_reference
+
+    text = str(argument)
+    if text in ("scenes", "scenes:rendered", "scenes:drawn") and Path(text).exists():
+        return None
+    return as_reference(text)
+
+
+# Images.
+
+
+def _images(sent: Sent, paths: Sequence[Path], params: dict[str, Any]) -> None:
+    there = [there_already(path) for path in paths]
+    references = [each for each in there if each is not None]
+    local = [path for path, each in zip(paths, there, strict=True) if each is None]
+    if local:
+        references += sent.upload(local).references
+    params["images"] = references
+
+
+# Files of items and pairs, which name images.
+
+
+def _items(sent: Sent, items: str, params: dict[str, Any]) -> None:
+    from uncanny.eval.mcq.data.load import load
+
+    root: Path | None = params.pop("root", None)
+    reference = there_already(items)
+    if reference is not None:
+        params["items"] = reference
+        return
+    loaded = load(items, root=root)
+    rows = [item.model_dump(mode="json", exclude_unset=True) for item in loaded]
+    base = root or loaded.file.parent
+    params["items"], params["root"] = _with_images(sent, rows, ("image", "overlay"), base, loaded.file)
+
+
+def _realism_pairs(sent: Sent, pairs: str | None, params: dict[str, Any]) -> None:
+    from uncanny.eval.realism.data import load
+
+    original, edited, root = (params.pop(name, None) for name in ("original", "edited", "root"))
+    reference = None if pairs is None else there_already(pairs)
+    if reference is not None:
+        params["pairs"] = reference
+        return
+    loaded = load(pairs, original=original, edited=edited, root=root)
+    rows = [
+        {"id": pair.id, "original": str(pair.original), "edited": str(pair.edited), "group": pair.group}
+        for pair in loaded
+    ]
+    file = Path(pairs) if pairs is not None and Path(pairs).is_file() else None
+    params["pairs"], params["root"] = _with_images(sent, rows, ("original", "edited"), Path(), file)
+
+
+def _edit_pairs(sent: Sent, pairs: str | None, params: dict[str, Any]) -> None:
+    from uncanny.eval.edits.data import load
+
+    names = ("original", "edited", "masks", "root")
+    original, edited, masks, root = (params.pop(name, None) for name in names)
+    reference = None if pairs is None else there_already(pairs)
+    if reference is not None:
+        params["pairs"] = reference
+        return
+    loaded = load(pairs, original=original, edited=edited, masks=masks, root=root)
+    rows: list[dict[str, Any]] = []
+    for edit in loaded:
+        row = edit.pair.model_dump(mode="json", exclude_unset=True)
+        row |= {"original": str(edit.original), "edited": str(edit.edited)}
+        drawn = [str(mask) if isinstance(mask, Path) else mask for mask in edit.masks]
+        row["mask"] = drawn[0] if len(drawn) == 1 else (drawn or None)
+        rows.append(row)
+    file = Path(pairs) if pairs is not None and Path(pairs).is_file() else None
+    columns = ("original", "edited", "mask")
+    params["pairs"], params["root"] = _with_images(sent, rows, columns, Path(), file)
+
+
+def _with_images(
+    sent: Sent, rows: list[dict[str, Any]], columns: Sequence[str], base: Path, file: Path | None
+) -> tuple[str, str]:
+    """Send the images that rows name from `base`, and the rows with their names there; both references."""
+
+    def named(value: Any) -> list[str]:
+        return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str)]
+
+    paths = {text: base / text for row in rows for column in columns for text in named(row.get(column))}
+    # What is missing here is missing there: its own record says so.
+    present = {text: path for text, path in paths.items() if path.is_file()}
+    if not present:
+        raise UsageError(
+            f"None of {len(paths):,} images is there, from {base.absolute()}",
+            remedy=f"Say with {option('root')} where their paths start.",
+        )
+    digests: dict[str, str] = {}
+    contents: dict[str, Path] = {}
+    for text, path in present.items():
+        digests[text] = _digest(path)
+        contents.setdefault(digests[text], path)
+    uploaded = sent.upload(list(contents.values()))
+    there = {image.sha256: image.name for image in uploaded.images}
+    names = {text: there.get(digest, text) for text, digest in digests.items()}
+
+    def renamed(value: Any) -> Any:
+        if isinstance(value, list):
+            return [renamed(each) for each in value]
+        return names.get(value, value) if isinstance(value, str) else value
+
+    written = [row | {column: renamed(row[column]) for column in columns if column in row} for row in rows]
+    sent.folders[uploaded.sets[0]] = base
+    name = "rows.jsonl" if file is None else f"{file.stem}.jsonl"
+    return sent.rows(name, written, file), uploaded.references[0]
+
+
+def _digest(path: Path) -> str:
+    import hashlib
+
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+# Runs and records.
+
+
+def _records(sent: Sent, place: str | Path) -> str:
+    """A run or a file of records: the job it came from, where that is one of this service, else the file."""
+    from uncanny.cli.server_folder import job_of
+
+    reference = there_already(place)
+    if reference is not None:
+        return reference
+    path = Path(place)
+    job_id = job_of(path, sent.client.url)
+    if job_id is not None:
+        try:
+            return sent.client.job(job_id).reference
+        except NotFoundError:
+            pass
+    file = path / RECORDS if path.is_dir() else path
+    if not file.is_file():
+        raise UsageError(f"{path} is no run and no file", remedy="Name a run folder, a file, or job:ID.")
+    return sent.file(file)
+
+
+def _named(name: str) -> Send:
+    """Arguments of the form [NAME=]PATH, as a mapping in the parameter `name`."""
+
+    def send(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) -> None:
+        from uncanny.cli.files import name_and_path
+        from uncanny.eval.common.anomalies.load import name_paths
+
+        named: dict[str, str] = {}
+        local: list[tuple[str | None, Path]] = []
+        for argument in arguments:
+            given, equals, place = argument.partition("=")
+            if there_already(place if equals else argument) is not None:
+                named[given if equals else argument.rpartition(":")[2]] = place if equals else argument
+            else:
+                local.append(name_and_path(argument))
+        for each, path in name_paths(local, what=name).items():
+            if each in named:
+                raise UsageError(f"Two {name} are called {each!r}", remedy="Write NAME=PATH.")
+            named[each] = str(path)
+        params[name] = {_as_name(each): _records(sent, place) for each, place in named.items()}
+
+    return send
+
+
+def _generators(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) -> None:
+    from uncanny.cli.audit import named_sources
+    from uncanny.eval.common.sources import read_sources
+
+    references: dict[str, str] = {}
+    for name, place in named_sources(arguments).items():
+        there = there_already(place)
+        if there is None:
+            source = read_sources({name: place})[0]
+            if source.kind == "images" and source.path is not None:
+                uploaded = sent.upload([source.path])
+                if len(uploaded.references) > 1:
+                    raise UsageError(
+                        f"{name}: some images are there twice, with other names",
+                        remedy="Leave one of each in the folder, or annotate it first.",
+                    )
+                there = uploaded.references[0]
+            else:
+                there = _records(sent, str(place))
+        references[name] = there
+    params["generators"] = references
+
+
+def _against(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) -> None:
+    from uncanny.cli.audit import named_sources
+
+    params["against"] = {name: _records(sent, str(place)) for name, place in named_sources(arguments).items()}
+
+
+def _file(name: str) -> Send:
+    """A file, sent as it is, in the parameter `name`."""
+
+    def send(sent: Sent, path: str | Path, params: dict[str, Any]) -> None:
+        params[name] = there_already(path) or _records(sent, path)
+
+    return send
+
+
+def _run_to_export(sent: Sent, run: Path, params: dict[str, Any]) -> None:
+    from uncanny.cli.server_folder import job_of
+
+    if there_already(run) is None and (
+        (run / "reviews.jsonl").is_file() or job_of(run, sent.client.url) is None
+    ):
+        raise UsageError(
+            f"{run} lies here, and so do its reviews",
+            remedy="Export it here, without --server, or name a run of the service: job:ID.",
+        )
+    params["run"] = _records(sent, run)
+
+
+def _as_name(name: str) -> str:
+    """A name as the service takes one: short, and without what could be taken for a path."""
+    safe = "".join(char if char.isalnum() or char in "_ .()+-" else "_" for char in name)[:60]
+    return safe if safe[:1].isalnum() or safe[:1] == "_" else f"_{safe[:59]}"
+
+
+COMMANDS: Final[Mapping[str, ServerCommand]] = {
+    command.kind: command
+    for command in (
+        ServerCommand("annotate", {"paths": _images}, frozenset({"root"})),
+        ServerCommand("detect", {"paths": _images, "truth": _file("truth")}, frozenset({"root"})),
+        ServerCommand("artifacts", {"paths": _images}, frozenset({"root"})),
+        ServerCommand("mcq", {"items": _items}),
+        ServerCommand("realism", {"pairs": _realism_pairs}),
+        ServerCommand(
+            "semantic",
+            {"predictions": _named("predictions"), "truth": _file("truth")},
+            page="out/semantic.html",
+            outputs={"per_image": "out/images.jsonl"},
+        ),
+        ServerCommand(
+            "audit", {"generators": _generators, "against": _against}, frozenset({"out"}), "out/audit.html"
+        ),
+        ServerCommand("compare", {"runs": _named("runs"), "truth": _file("truth")}, page="out/compare.html"),
+        ServerCommand(
+            "edits_measure",
+            {"pairs": _edit_pairs, "cutoffs": _file("cutoffs")},
+            page="out/edits.html",
+            outputs={"out": "out/edits.jsonl"},
+        ),
+        ServerCommand("export", {"run": _run_to_export}, frozenset({"out"})),
+    )
+}

@@ -1,0 +1,99 @@
+"""`uncanny token`: who may use the service, and as what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from uncanny.cli.command import Group
+from uncanny.cli.options import json_option
+from uncanny.cli.serve import data_options
+from uncanny.cli.terminal import complain, harmless, say, say_json
+from uncanny.errors import UsageError
+
+if TYPE_CHECKING:
+    from uncanny.service.store.tokens import Role, TokenKeeper
+
+ROLES = ("reader", "reviewer", "operator")
+
+
+@click.group("token", cls=Group)
+def command() -> None:
+    """Make, list and revoke the tokens with which people and programs use the service.
+
+    A reader sees everything; a reviewer judges, too; an operator also starts and deletes jobs and uploads.
+    All of it may be done while the service runs, which heeds it from its next request on.
+    """
+
+
+@command.command("add")
+@click.argument("name")
+@click.option("--role", type=click.Choice(ROLES), required=True, help="What its holder may do.")
+@data_options
+def add(name: str, role: Role, data: Path, database: str | None) -> None:
+    """Make a token for NAME and print it, once: only its hash is kept.
+
+    NAME stands in jobs, verdicts and the audit log: 1 to 64 letters, digits and . _ - @ +
+    """
+    with _keeper(data, database) as keeper:
+        token = keeper.add(name, role)
+    say(token)
+    complain("Keep it, it is not shown again. Programs take it as UNCANNY_SERVER_TOKEN, the page at /login.")
+
+
+@command.command("list")
+@json_option
+@data_options
+def list_command(as_json: bool, data: Path, database: str | None) -> None:
+    """Show all tokens, those that were revoked as well. The tokens themselves are kept nowhere."""
+    with _keeper(data, database) as keeper:
+        tokens = keeper.all()
+    if as_json:
+        say_json(
+            [
+                {
+                    "name": token.name,
+                    "role": token.role,
+                    "created_at": token.created_at,
+                    "used_at": token.used_at,
+                    "revoked_at": token.revoked_at,
+                }
+                for token in tokens
+            ]
+        )
+        return
+    if not tokens:
+        say("There is no token.")
+    width = max((len(token.name) for token in tokens), default=0)
+    for token in tokens:
+        used = "never used" if token.used_at is None else f"last used {token.used_at:%Y-%m-%d %H:%M} UTC"
+        if token.revoked_at is not None:
+            used = f"revoked {token.revoked_at:%Y-%m-%d %H:%M} UTC"
+        say(f"{harmless(token.name):<{width}}  {token.role:<8}  made {token.created_at:%Y-%m-%d}  {used}")
+
+
+@command.command("revoke")
+@click.argument("name")
+@data_options
+def revoke(name: str, data: Path, database: str | None) -> None:
+    """End the token of NAME, and all sessions of browsers that were opened with it."""
+    with _keeper(data, database) as keeper:
+        keeper.revoke(name)
+
+
+@contextmanager
+def _keeper(data: Path, database: str | None) -> Iterator[TokenKeeper]:
+    """The tokens in the database, or, where a service holds its file, by way of that service."""
+    try:
+        from uncanny.service.store.tokens import open_tokens
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"`uncanny token` needs {error.name}", remedy="Install it: pip install 'uncanny[service]'."
+        ) from error
+
+    with open_tokens(data, database) as keeper:
+        yield keeper

@@ -1,0 +1,1 @@
+"""The service over HTTP: REST under `/api/v1`, events, health and metrics."""

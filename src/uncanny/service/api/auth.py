@@ -1,0 +1,179 @@
+"""Who asks, and what they may do: a bearer token, or the cookie of a session that a login page opened.
+
+While no token was ever made and nobody but this machine can reach the service, everybody is `local` and may
+do everything. From the first token on, and beyond loopback from the start, one is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from fastapi import Depends, Request, Response
+from fastapi.security import APIKeyCookie, HTTPBearer
+from starlette.datastructures import Headers
+
+from uncanny.service.api.errors import ApiError
+from uncanny.service.api.rates import RateLimiter
+from uncanny.service.service import Service
+from uncanny.service.store.tokens import ROLES, SESSION_S, Role, Token
+
+COOKIE: Final = "uncanny_session"
+LOCAL: Final = "local"
+_MOST_SECRET: Final = 200
+_NEEDS: Final = "needs_"
+# For the description of the interface; the headers are read by `Gate`.
+_bearer = HTTPBearer(auto_error=False, description="A token of `uncanny token add`.")
+_cookie = APIKeyCookie(name=COOKIE, auto_error=False, description="What the login page sets.")
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Somebody who asks. `name` is the token's, and that of their verdicts and jobs."""
+
+    name: str
+    role: Role
+    via: Literal["local", "token", "session"]
+
+    def may(self, role: Role) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+class Gate:
+    """Tells who a request is from."""
+
+    def __init__(self, service: Service, rates: RateLimiter, *, tokens_needed: bool) -> None:
+        """With `tokens_needed` nobody is believed to be local."""
+        self._service, self._tokens_needed = service, tokens_needed
+        self.rates = rates
+
+    def who(self, request: Request) -> Who | None:
+        """None where nothing says it, or what does is no token or session that is in use."""
+        secret = bearer(request.headers)
+        if secret is not None:
+            # Whoever tries tokens out is stopped before the next one is looked at.
+            self.rates.check("logins", address_of(request))
+            token = self._service.tokens.find(secret)
+            if token is None:
+                self.rates.hit("logins", address_of(request))
+            return _who(token, "token")
+        session = request.cookies.get(COOKIE)
+        if session is not None and 0 < len(session) <= _MOST_SECRET:
+            who = _who(self._service.tokens.session(session), "session")
+            if who is not None:
+                return who
+        if self._tokens_needed or self._service.tokens.any():
+            return None
+        return Who(LOCAL, "operator", "local")
+
+    def log_in(self, request: Request, secret: str) -> str | None:
+        """A session for the cookie; None where `secret` is no token. Raises ApiError 429."""
+        address = address_of(request)
+        self.rates.check("logins", address)
+        session = self._service.tokens.open_session(secret) if 0 < len(secret) <= _MOST_SECRET else None
+        if session is None:
+            self.rates.hit("logins", address)
+            self._service.audit.write("nobody", "none", "log_in_failed", address=address)
+            return None
+        token = self._service.tokens.session(session)
+        if token is not None:
+            self._service.audit.write(token.name, token.role, "log_in", address=address)
+        return session
+
+    def log_out(self, request: Request) -> None:
+        session = request.cookies.get(COOKIE)
+        if session is not None and 0 < len(session) <= _MOST_SECRET:
+            self._service.tokens.close_session(session)
+
+
+def set_session(request: Request, response: Response, session: str) -> None:
+    """Give the browser its session. Over TLS, also that of a proxy ahead of us, it comes back by TLS only."""
+    secure = request.url.scheme == "https" or request.headers.get("origin", "").startswith("https://")
+    response.set_cookie(
+        COOKIE, session, max_age=int(SESSION_S), path="/", httponly=True, samesite="strict", secure=secure
+    )
+
+
+def clear_session(response: Response) -> None:
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+
+
+def ambient(headers: Headers) -> bool:
+    """Whether a browser sends by itself what a request is believed for: a cookie, and nothing else does."""
+    return bearer(headers) is None and f"{COOKIE}=" in headers.get("cookie", "")
+
+
+def bearer(headers: Headers) -> str | None:
+    """The token of a header `Authorization: Bearer …`; None where there is none of that form."""
+    scheme, _, secret = headers.get("authorization", "").partition(" ")
+    secret = secret.strip()
+    return secret if scheme.lower() == "bearer" and 0 < len(secret) <= _MOST_SECRET else None
+
+
+def address_of(request: Request) -> str:
+    """From where a request comes; that of a proxy where the server was not told to believe it."""
+    return request.client.host if request.client is not None else "unknown"
+
+
+def gate_of(request: Request) -> Gate:
+    gate = request.app.state.gate
+    assert isinstance(gate, Gate)
+    return gate
+
+
+def who_of(request: Request) -> Who | None:
+    """Who asks, found out once a request; for pages that show something to everybody."""
+    if not hasattr(request.state, "who"):
+        request.state.who = gate_of(request).who(request)
+    who: Who | None = request.state.who
+    return who
+
+
+def needs(role: Role) -> Callable[..., Who]:
+    """A dependency: who asks, who may do what `role` may. Raises ApiError 401, 403, 429."""
+
+    def check(
+        request: Request,
+        _bearer: Annotated[object, Depends(_bearer)] = None,
+        _cookie: Annotated[object, Depends(_cookie)] = None,
+    ) -> Who:
+        who = who_of(request)
+        if who is not None and getattr(request.state, "let_in", None) == role:
+            return who
+        if who is None:
+            raise ApiError(401)
+        if who.via != "local":
+            reads = request.method in ("GET", "HEAD")
+            gate_of(request).rates.hit("reads" if reads else "writes", who.name)
+        if not who.may(role):
+            raise ApiError(403, f"This needs a token of the role {role}; yours is {who.role}.")
+        request.state.let_in = role
+        return who
+
+    check.__name__ = f"{_NEEDS}{role}"
+    return check
+
+
+def let_in(request: Request, role: Role) -> None:
+    """The same ahead of all that a route reads, so that of strangers no body is. Raises as `needs`."""
+    needs(role)(request)
+
+
+def role_of(dependency: object) -> Role | None:
+    """The role that a dependency of `needs` wants; None of another one."""
+    name = getattr(dependency, "__name__", "")
+    return next((role for role in ROLES if name == f"{_NEEDS}{role}"), None)
+
+
+# For routes that need not know who asks, as `dependencies`; then for those that do.
+for_readers: Final = [Depends(needs("reader"))]
+for_reviewers: Final = [Depends(needs("reviewer"))]
+for_operators: Final = [Depends(needs("operator"))]
+Reader = Annotated[Who, *for_readers]
+Reviewer = Annotated[Who, *for_reviewers]
+Operator = Annotated[Who, *for_operators]
+
+
+def _who(token: Token | None, via: Literal["token", "session"]) -> Who | None:
+    return None if token is None else Who(token.name, token.role, via)

@@ -1,0 +1,216 @@
+"""What goes wrong, as the interface answers it: `{"error": {"code", "message", "field"?}}` and a status.
+
+What a request held is never in an answer: neither in the words of a check that failed, nor in a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+import orjson
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.routing import Match
+from starlette.types import Scope
+
+from uncanny.errors import (
+    ConflictError,
+    NotFoundError,
+    ParamsError,
+    ReviewConflictError,
+    RunLockedError,
+    StorageError,
+    UncannyError,
+    writable,
+)
+
+API: Final = "/api/"
+_MOST_MESSAGE: Final = 600
+_MEANING: Final[Mapping[int, tuple[str, str]]] = {
+    400: ("bad_request", "The request cannot be read: no JSON, no multipart, or a host not served here."),
+    401: ("unauthorized", "A token is needed, or the one that was sent is none."),
+    403: ("forbidden", "This role may not do that, or a page of another site asks for it."),
+    404: ("not_found", "There is nothing of that id or name."),
+    405: ("method_not_allowed", "This address does not know that method."),
+    408: ("too_slow", "The body did not come in time."),
+    409: ("conflict", "Not in the state in which this can be done, or the key came with another request."),
+    413: ("too_large", "The body is larger than what is taken."),
+    415: ("unsupported_media_type", "The body is of another type than what is asked for."),
+    416: ("range_not_satisfiable", "The file has no such range."),
+    422: ("invalid", "A value does not fit; `field` says which."),
+    429: ("too_many_requests", "Too many requests; `Retry-After` says for how many seconds to wait."),
+    500: ("internal", "Something went wrong here."),
+    503: ("unavailable", "The service cannot answer now."),
+    507: ("storage", "What came in cannot be kept: the disk takes no more."),
+}
+
+
+class ErrorBody(BaseModel):
+    """What went wrong: `code` for programs, `message` for people, `field` where one value is to blame."""
+
+    model_config = ConfigDict(frozen=True)
+
+    code: Annotated[str, Field(examples=["not_found"])]
+    message: Annotated[str, Field(examples=["There is no such job."])]
+    field: str | None = None
+
+
+class ErrorAnswer(BaseModel):
+    """The answer to whatever could not be done."""
+
+    model_config = ConfigDict(frozen=True)
+
+    error: ErrorBody
+
+
+class ApiError(HTTPException):
+    """Raised by routes. `code` is the status' own where none is given."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str | None = None,
+        *,
+        code: str | None = None,
+        field: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        own, meaning = _MEANING.get(status, ("error", "It could not be done."))
+        super().__init__(status, message or meaning, headers=dict(headers or {}))
+        self.code, self.field = code or own, field
+
+
+def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """`responses` of a route: these statuses with what they mean here and an example."""
+    documented: dict[int | str, dict[str, Any]] = {}
+    for status in sorted(statuses):
+        code, meaning = _MEANING[status]
+        documented[status] = {
+            "model": ErrorAnswer,
+            "description": meaning,
+            "content": {"application/json": {"example": {"error": {"code": code, "message": meaning}}}},
+        }
+    return documented
+
+
+def error_response(
+    status: int,
+    message: str,
+    *,
+    code: str | None = None,
+    field: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    error = {"code": code or _MEANING.get(status, ("error", ""))[0], "message": _short(message)}
+    if field is not None:
+        error["field"] = _short(field)
+    return Response(orjson.dumps({"error": error}), status, headers, "application/json")
+
+
+def refuse(_: Scope, status: int, message: str) -> Response:
+    """For `safety.Guard`, which knows no application."""
+    return error_response(status, message)
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Every error becomes an answer here; a page of the service may give its own (`app.state.error_page`)."""
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(404, _http)
+    app.add_exception_handler(405, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(UncannyError, _uncanny)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 500)
+    headers = dict(getattr(error, "headers", None) or {})
+    if status == 204:
+        return Response(status_code=204, headers=headers)
+    code, field = getattr(error, "code", None), getattr(error, "field", None)
+    message = str(getattr(error, "detail", "")) if isinstance(error, ApiError) else _words(status, error)
+    if status == 405:
+        headers["Allow"] = ", ".join(allowed_methods(request))
+    if status == 401:
+        headers.setdefault("WWW-Authenticate", "Bearer")
+    return _answer(request, status, message, code=code, field=field, headers=headers)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = [str(part) for part in first["loc"] if isinstance(part, str | int)]
+    if first["type"] == "json_invalid":
+        return _answer(request, 400, "The body is not valid JSON.", code="bad_json")
+    # The place starts with what it is part of: path, query, header, body.
+    field = ".".join(where[1:]) or where[0]
+    message = f"{field}: {first['msg']}." if field else f"{first['msg']}."
+    return _answer(request, 422, message, field=field)
+
+
+async def _uncanny(request: Request, error: Exception) -> Response:
+    assert isinstance(error, UncannyError)
+    match error:
+        case NotFoundError():
+            status = 404
+        case ConflictError() | ReviewConflictError() | RunLockedError():
+            status = 409
+        case StorageError():
+            status = 507
+        case _:
+            status = 422
+    field = error.fields[0][0] if isinstance(error, ParamsError) and error.fields else None
+    return _answer(request, status, str(error), field=field)
+
+
+async def _unexpected(request: Request, _: Exception) -> Response:
+    """Of what nobody thought of nothing is told outside; the server's own log has it."""
+    return _answer(request, 500, _MEANING[500][1])
+
+
+def _answer(
+    request: Request,
+    status: int,
+    message: str,
+    *,
+    code: str | None = None,
+    field: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    page: Callable[[Request, int, str], Response] | None = getattr(request.app.state, "error_page", None)
+    wants_page = request.method in ("GET", "HEAD") and "text/html" in request.headers.get("accept", "")
+    if page is None or not wants_page or request.url.path.startswith(API):
+        return error_response(status, message, code=code, field=field, headers=headers)
+    if status == 401:
+        from urllib.parse import quote
+
+        back = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"/login?next={quote(back, safe='/')}", 303)
+    answer = page(request, status, _short(message))
+    for name, value in (headers or {}).items():
+        answer.headers.setdefault(name, value)
+    return answer
+
+
+def allowed_methods(request: Request) -> Sequence[str]:
+    """Of all routes with this address; the framework names those of the first one only."""
+    methods: set[str] = set()
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        scope = dict(request.scope) | {"method": method}
+        if any(route.matches(scope)[0] == Match.FULL for route in request.app.router.routes):
+            methods.add(method)
+    return sorted(methods)
+
+
+def _words(status: int, error: Exception) -> str:
+    """Words of our own: the framework's say how it is built."""
+    meaning = _MEANING.get(status)
+    return meaning[1] if meaning is not None else str(getattr(error, "detail", "It could not be done."))
+
+
+def _short(text: str) -> str:
+    text = writable(text)
+    return text if len(text) <= _MOST_MESSAGE else text[: _MOST_MESSAGE - 1] + "…"

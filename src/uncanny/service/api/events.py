@@ -1,0 +1,164 @@
+"""What happens to a job, as it happens: server-sent events `record`, `progress` and `state`.
+
+The id of an event says which records were sent before it, so that a stream that broke goes on where it was
+(`Last-Event-ID`). A stream ends after the state in which the job has ended, and when the server ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import orjson
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
+
+from uncanny.errors import ConflictError, NotFoundError, UsageError
+from uncanny.service.api.auth import for_readers, gate_of
+from uncanny.service.api.errors import ApiError, answers
+from uncanny.service.api.job_files import Place, Tail
+from uncanny.service.api.results import PAGE_PLACE, records_file
+from uncanny.service.api.routes import JobId, Kept
+from uncanny.service.store.jobs import ENDED, Job
+
+POLL_S: Final = 0.4
+MOST_STREAMS: Final = 300
+# Records of one look; there is another look at once where there may be more.
+_RECORDS: Final = 200
+# After so many looks it is asked again whether the token still holds.
+_LOOKS: Final = 25
+_END: Final = ".end"
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    job: Job
+    place: Place
+
+
+def _start(
+    request: Request,
+    service: Kept,
+    job_id: JobId,
+    after: Annotated[
+        str | None, Query(pattern=PAGE_PLACE, description="Records from here on: `end` of a page.")
+    ] = None,
+    last_event_id: Annotated[
+        str | None, Header(description="Sent by browsers that connect again.", max_length=100)
+    ] = None,
+) -> _Start:
+    """What can be wrong is found before the stream begins: after that there is no status to say it.
+
+    Raises ApiError 204 where all has been sent, which ends a browser's attempts.
+    """
+    if request.app.state.streams >= MOST_STREAMS:
+        raise ApiError(503, "Too many streams are open.", headers={"Retry-After": "5"})
+    job = service.jobs.get(job_id)
+    place = Place.read(after) if after is not None else Place()
+    if last_event_id is not None:
+        attempt, _, rest = last_event_id.partition("-")
+        same = attempt == str(job.attempt)
+        if same and rest.endswith(_END) and job.state in ENDED:
+            raise ApiError(204, "")
+        try:
+            place = Place.read(rest.removesuffix(_END))
+        except UsageError:
+            place = Place()  # of nobody's making: as if there were none
+    return _Start(job, place)
+
+
+def add_event_routes(api: APIRouter) -> None:
+    @api.get(
+        "/jobs/{job_id}/events",
+        tags=["jobs"],
+        summary="What happens to it",
+        dependencies=for_readers,
+        response_class=EventSourceResponse,
+        responses={
+            200: {
+                "description": "Events `record` (a line of its records), `progress` and `state` (the job).",
+                "content": {
+                    "text/event-stream": {
+                        "example": 'event: progress\ndata: {"total":30,"done":12}\nid: 1-1311768.4096\n\n',
+                    }
+                },
+            },
+            204: {"description": "The job has ended, and everything was sent before `Last-Event-ID`."},
+            **answers(400, 401, 403, 404, 422, 429, 503),
+        },
+    )
+    async def events(
+        request: Request,
+        service: Kept,
+        start: Annotated[_Start, Depends(_start)],
+        records: Annotated[bool, Query(description="Whether records are sent, too.")] = True,
+    ) -> AsyncIterator[ServerSentEvent]:
+        """Progress and state at once and whenever they change, and records as they are finished.
+
+        Records of before are sent first, from `after` on. Where a run puts its records in order while a
+        stream is broken, they come once more.
+        """
+        state = request.app.state
+        state.streams += 1
+        tail: Tail | None = None
+        try:
+            job, shown = start.job, _Shown()
+            tail = await run_in_threadpool(_tail, records_file(service, job), start.place)
+            looks = 0
+            while True:
+                lines = await run_in_threadpool(tail.read, _RECORDS)
+                for line in lines if records else ():
+                    name = f"{job.attempt}-{line.after}"
+                    yield ServerSentEvent(event="record", id=name, raw_data=line.text.decode())
+                for event in shown.news(job, tail.place, more=len(lines) == _RECORDS):
+                    yield event
+                if len(lines) < _RECORDS:
+                    if job.state in ENDED or state.ending.is_set():
+                        return
+                    await asyncio.sleep(POLL_S)
+                if state.ending.is_set():
+                    return
+                looks += 1
+                if looks % _LOOKS == 0 and await run_in_threadpool(gate_of(request).who, request) is None:
+                    return
+                job = await run_in_threadpool(service.jobs.get, job.id)
+        except NotFoundError:
+            return  # it was deleted
+        finally:
+            state.streams -= 1
+            if tail is not None:
+                tail.close()
+
+
+def _tail(path: Path | None, place: Place) -> Tail:
+    try:
+        return Tail(path, place)
+    except ConflictError:
+        return Tail(path)
+
+
+class _Shown:
+    """What a stream has said of a job so far."""
+
+    def __init__(self) -> None:
+        self._progress: object = None
+        self._state: object = None
+
+    def news(self, job: Job, place: Place, *, more: bool) -> list[ServerSentEvent]:
+        """What has changed. The state in which a job ends waits until there are no `more` records."""
+        events: list[ServerSentEvent] = []
+        name = f"{job.attempt}-{place}"
+        if job.progress is not None and job.progress != self._progress:
+            self._progress = job.progress
+            events.append(ServerSentEvent(event="progress", id=name, raw_data=job.progress.model_dump_json()))
+        state = (job.state, job.attempt)
+        ends = job.state in ENDED
+        if state != self._state and not (ends and more):
+            self._state = state
+            data = orjson.dumps(job.model_dump(mode="json")).decode()
+            events.append(ServerSentEvent(event="state", id=name + (_END if ends else ""), raw_data=data))
+        return events

@@ -1,0 +1,215 @@
+"""What a job has brought: its result, its records page by page, its files, and the words of its command."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Final
+
+import orjson
+from fastapi import APIRouter, Path, Query
+from fastapi.responses import FileResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from uncanny.errors import NotFoundError
+from uncanny.service.api.auth import for_readers
+from uncanny.service.api.errors import ApiError, answers
+from uncanny.service.api.job_files import Digests, Place, Tail, list_files, open_within, resolve_within
+from uncanny.service.api.routes import PLAIN, JobId, Kept
+from uncanny.service.jobs.kinds import KINDS
+from uncanny.service.service import Service
+from uncanny.service.store.jobs import ENDED, Job
+
+_READ: Final = (400, 401, 403, 404, 422, 429)
+# What a model wrote is never run: a browser saves a file, and one that it opens after all can do nothing.
+_SAVED: Final = "application/octet-stream"
+_INERT: Final = {
+    "Content-Security-Policy": "default-src 'none'; sandbox; base-uri 'none'; frame-ancestors 'none'"
+}
+PAGE_PLACE: Final = r"^[0-9]{1,18}\.[0-9]{1,18}$"
+
+
+class RecordPage(BaseModel):
+    """Records as the run's file has them.
+
+    `next` is where the following ones begin, None where there are none now; `end` is the same also then, to
+    ask later for what a running job adds.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    records: list[dict[str, Any]]
+    next: Annotated[str | None, Field(examples=["1311768.4096"])]
+    end: Annotated[str, Field(examples=["1311768.4096"])]
+
+
+class FileAnswer(BaseModel):
+    """A file of a job, by its path from the job's folder; `size` in bytes."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    path: Annotated[str, Field(examples=["run/annotations.jsonl"])]
+    size: Annotated[int, Field(examples=[4096])]
+    sha256: str
+
+
+class FilePage(BaseModel):
+    """Files in order of their paths."""
+
+    model_config = ConfigDict(frozen=True)
+
+    files: list[FileAnswer]
+    next: str | None
+
+
+def add_result_routes(api: APIRouter) -> None:
+    digests = Digests()
+
+    @api.get(
+        "/jobs/{job_id}/result",
+        tags=["results"],
+        summary="What the command found",
+        dependencies=for_readers,
+        responses={
+            200: {
+                "description": "What the command prints with `--json`.",
+                "content": {"application/json": {"schema": {}, "example": {"images": 3, "cost_usd": 0.12}}},
+            },
+            **answers(*_READ, 409),
+        },
+    )
+    def result(service: Kept, job_id: JobId) -> Response:
+        """The JSON of the job's command, once it has ended."""
+        job = service.jobs.get(job_id)
+        if job.state not in ENDED:
+            raise ApiError(409, f"The job is {job.state}.", code="not_ended")
+        try:
+            with open_within(service.job_folder(job_id), "result.json") as file:
+                text = file.read()
+            orjson.loads(text)
+        except (NotFoundError, orjson.JSONDecodeError):
+            raise ApiError(404, "The job has no result.", code="no_result") from None
+        return Response(text, media_type="application/json")
+
+    @api.get(
+        "/jobs/{job_id}/records",
+        tags=["results"],
+        summary="Its records",
+        dependencies=for_readers,
+        response_model=RecordPage,
+        responses=answers(*_READ, 409),
+    )
+    def records(
+        service: Kept,
+        job_id: JobId,
+        after: Annotated[
+            str | None, Query(pattern=PAGE_PLACE, description="`next` or `end` of the page before.")
+        ] = None,
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    ) -> Response:
+        """The records of its run, or of what it scored, in the order of their file.
+
+        409 where the run has put its records in order since the page before: begin again then.
+        """
+        job = service.jobs.get(job_id)
+        with Tail(records_file(service, job), None if after is None else Place.read(after)) as tail:
+            return page_of_records(tail, limit)
+
+    @api.get(
+        "/jobs/{job_id}/files",
+        tags=["results"],
+        summary="Its files",
+        dependencies=for_readers,
+        response_model=FilePage,
+        responses=answers(*_READ),
+    )
+    def files(
+        service: Kept,
+        job_id: JobId,
+        after: Annotated[
+            str, Query(max_length=1000, description="`next` of the page before.", pattern=PLAIN)
+        ] = "",
+        limit: Annotated[int, Query(ge=1, le=20_000)] = 20_000,
+    ) -> Any:
+        """All files of its folder: the run, what was scored, the result."""
+        service.jobs.get(job_id)
+        page, following = list_files(service.job_folder(job_id), digests, after=after, limit=limit)
+        return {"files": page, "next": following}
+
+    @api.get(
+        "/jobs/{job_id}/files/{path:path}",
+        tags=["results"],
+        summary="One of its files",
+        dependencies=for_readers,
+        response_class=FileResponse,
+        responses={
+            200: {
+                "description": "The file, to be saved.",
+                "content": {_SAVED: {"schema": {"type": "string", "format": "binary"}}},
+            },
+            206: {"description": "The part of it that `Range` asks for."},
+            **answers(*_READ, 416),
+        },
+    )
+    def file(
+        service: Kept,
+        job_id: JobId,
+        path: Annotated[str, Path(max_length=1000, examples=["run/annotations.jsonl"])],
+    ) -> Response:
+        """The file, or the range of it that `Range` asks for. Browsers save it and never show it."""
+        service.jobs.get(job_id)
+        real = resolve_within(service.job_folder(job_id), path)
+        return FileResponse(real, media_type=_SAVED, filename=real.name, headers=_INERT)
+
+    @api.get(
+        "/jobs/{job_id}/log",
+        tags=["results"],
+        summary="What its command said",
+        dependencies=for_readers,
+        responses={
+            200: {
+                "description": "The end of its standard error.",
+                "content": {"text/plain": {"schema": {"type": "string"}, "example": "12 images, 3 failed\n"}},
+            },
+            **answers(*_READ),
+        },
+    )
+    def log(
+        service: Kept,
+        job_id: JobId,
+        tail: Annotated[int, Query(ge=1, le=1_000_000, description="Bytes from the end.")] = 65_536,
+    ) -> Response:
+        """The last of what the command wrote to its standard error; empty before it began."""
+        service.jobs.get(job_id)
+        path = service.job_folder(job_id) / "stderr.log"
+        if not path.is_file():
+            return Response(b"", media_type="text/plain; charset=utf-8")
+        with open_within(path.parent, path.name) as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - tail))
+            text = file.read(tail).decode("utf-8", "replace")
+        return Response(_without_keys(text), media_type="text/plain; charset=utf-8")
+
+
+def page_of_records(tail: Tail, limit: int) -> Response:
+    """A `RecordPage` of lines as they are."""
+    page = tail.read(limit)
+    end = tail.place
+    following = end if tail.read(1) else None
+    more = orjson.dumps({"next": following and str(following), "end": str(end)})
+    texts = b",".join(line.text for line in page)
+    return Response(b'{"records":[' + texts + b"]," + more[1:], media_type="application/json")
+
+
+def records_file(service: Service, job: Job) -> FilePath | None:
+    """Where the records of a job are, or will be; None for a kind that has none."""
+    kind = KINDS.get(job.kind)
+    return None if kind is None or kind.records is None else service.job_folder(job.id) / kind.records
+
+
+def _without_keys(text: str) -> str:
+    """The words of a command, without any key of this machine. Commands keep them out; a library may not."""
+    for name, value in os.environ.items():
+        if len(value) >= 12 and name.upper().endswith(("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")):
+            text = text.replace(value, f"[{name}]")
+    return text

@@ -1,0 +1,144 @@
+"""What all routes of the service share: how a body is read, which keys are taken, and the audit log.
+
+FastAPI's own reading takes NaN, lone surrogates and any number of bytes, and ignores keys it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Annotated, Any, Final
+
+import orjson
+from fastapi import Depends, Header, Path, Request, Response
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, StringConstraints
+from starlette.concurrency import run_in_threadpool
+
+from uncanny.service.api.auth import Who, address_of, let_in, role_of
+from uncanny.service.api.errors import ApiError
+from uncanny.service.service import Service
+
+JSON_BYTES: Final = 1024 * 1024
+
+
+class Bounded(BaseModel):
+    """Base of bodies: no further keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# Text without what no database takes, or what hides in a line of a page.
+PLAIN: Final = r"^[^\x00-\x1f\x7f]*$"
+Title = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=PLAIN)]
+
+
+JobId = Annotated[str, Path(pattern="^job_[a-z2-7]{20}$", examples=["job_aaaaaaaaaaaaaaaaaaaa"])]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="Makes it one, however often it is sent: the same key and content get the same answer.",
+        examples=["2f1c9c0e5d2a4c1c8d0e3b7f6a5b4c3d"],
+    ),
+]
+
+
+def service_of(request: Request) -> Service:
+    service = request.app.state.service
+    assert isinstance(service, Service)
+    return service
+
+
+Kept = Annotated[Service, Depends(service_of)]
+
+
+class BoundedRequest(Request):
+    """A request whose body is JSON as JSON is defined, of limited size."""
+
+    async def body(self) -> bytes:
+        if not hasattr(self, "_body"):
+            length = self.headers.get("content-length", "")
+            if length.isdigit() and int(length[:20]) > JSON_BYTES:
+                raise ApiError(413, f"The body is larger than {JSON_BYTES:,} bytes.")
+            chunks, size = [], 0
+            async for chunk in self.stream():
+                size += len(chunk)
+                if size > JSON_BYTES:
+                    raise ApiError(413, f"The body is larger than {JSON_BYTES:,} bytes.")
+                chunks.append(chunk)
+            self._body = b"".join(chunks)
+        return self._body
+
+    async def json(self) -> Any:
+        if not hasattr(self, "_json"):
+            self._json = orjson.loads(await self.body())
+        return self._json
+
+
+class Route(APIRoute):
+    """A route that refuses query keys it does not know, and writes what it changed to the audit log.
+
+    Its function may set `request.state.subject`, the id of what was changed, where the path does not have it.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        known = frozenset(_query_names(self.dependant))
+        takes_json = self.body_field is not None
+        roles = [role for call in _dependencies(self.dependant) if (role := role_of(call)) is not None]
+
+        async def handle_bounded(request: Request) -> Response:
+            for role in roles:
+                await run_in_threadpool(let_in, request, role)
+            unknown = next((name for name in request.query_params if name not in known), None)
+            if unknown is not None:
+                raise ApiError(
+                    422, "The address has a query key that is not known.", code="unknown_key", field="query"
+                )
+            if takes_json:
+                if not _is_json(request):
+                    raise ApiError(415, "The body has to be application/json.")
+                if request.headers.get("content-encoding", "identity") != "identity":
+                    raise ApiError(415, "The body must not be compressed.")
+            response = await handle(BoundedRequest(request.scope, request.receive))
+            if request.method not in ("GET", "HEAD") and response.status_code < 400:
+                await run_in_threadpool(_audit, request, self.name)
+            return response
+
+        return handle_bounded
+
+
+def _audit(request: Request, action: str) -> None:
+    state = request.scope.get("state", {})
+    who: Who | None = state.get("who")
+    if who is None or state.get("unchanged"):
+        return
+    subject = state.get("subject") or next(iter(request.path_params.values()), None)
+    service_of(request).audit.write(
+        who.name,
+        who.role,
+        action,
+        subject=None if subject is None else str(subject),
+        address=address_of(request),
+        details=state.get("details"),
+    )
+
+
+def _is_json(request: Request) -> bool:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+
+
+def _dependencies(dependant: Dependant) -> Iterator[object]:
+    for each in dependant.dependencies:
+        yield each.call
+        yield from _dependencies(each)
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    for field in dependant.query_params:
+        yield field.alias
+    for each in dependant.dependencies:
+        yield from _query_names(each)

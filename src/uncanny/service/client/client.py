@@ -1,0 +1,276 @@
+"""`uncanny.Client`: jobs on a service, from Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from uncanny.errors import NotFoundError, UsageError
+from uncanny.service.client.answers import (
+    JOB_ID,
+    Decision,
+    FileAnswer,
+    Finding,
+    JobPage,
+    JobRecord,
+    KindAnswer,
+    KindList,
+    State,
+    Who,
+)
+from uncanny.service.client.connection import Connection, new_key
+from uncanny.service.client.job import ClientJob
+from uncanny.service.client.sets import OnSent, UploadedImages, upload_images
+from uncanny.service.client.uploads import Images, collect
+from uncanny.wording import shown
+
+DEFAULT_URL: Final = "http://127.0.0.1:8765"
+PATIENCE_S: Final = 60.0
+SERVER_PATH: Final = "server:"
+_REFERENCES: Final = ("upload:", "job:")
+Source = str | PathLike[str] | ClientJob | UploadedImages
+"""An input of a job: a file here, what was uploaded, another job, or `server:PATH` for a path there."""
+
+
+class Client:
+    """A service that `uncanny serve` runs: send images, start jobs there, follow them, take results home.
+
+    >>> with uncanny.Client(address) as client:
+    ...     job = client.annotate(images, model="demo").wait()
+    ...     print(job.state, [record.status for record in job.annotations()])
+    ...     files = job.download(out)
+    finished ['ok']
+
+    `url` is what `uncanny serve` prints. `token` is one that `uncanny token add` printed, by default that of
+    the variable `UNCANNY_SERVER_TOKEN`; on loopback there need not be one. `patience_s` is how many seconds a
+    service that was there, and cannot be reached now, is asked again: reads, and writes that do nothing
+    twice. Keys of model providers are the server's own and are never sent.
+
+    Nothing is sent before a method is called. Methods raise `UsageError` for what cannot be done:
+    `AccessError` for a token that is not taken or of too low a role, `ParamsError` for parameters that do not
+    fit, `NotFoundError`, `ConflictError`; and `ServiceError` where the service cannot be reached, or fails.
+    May be used by several threads. Close it in the end, or use it as a context.
+    """
+
+    def __init__(
+        self, url: str = DEFAULT_URL, token: str | None = None, *, patience_s: float = PATIENCE_S
+    ) -> None:
+        self.connection: Final = Connection(url, token, patience_s=patience_s)
+
+    def __repr__(self) -> str:
+        return f"<Client {self.url}>"
+
+    @property
+    def url(self) -> str:
+        """The address of the service, without its path of the API."""
+        return self.connection.shown
+
+    def close(self) -> None:
+        """Close all connections. Jobs go on."""
+        self.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def me(self) -> Who:
+        """Whose token this is, and its role."""
+        return self.connection.read("me", Who)
+
+    def kinds(self) -> dict[str, KindAnswer]:
+        """The kinds of jobs that the service runs, by name, each with a JSON schema of its parameters."""
+        return {each.kind: each for each in self.connection.read("kinds", KindList).kinds}
+
+    # What jobs work on.
+
+    def upload(
+        self,
+        images: Images,
+        *,
+        into: UploadedImages | None = None,
+        on_sent: OnSent = lambda _sent, _of: None,
+    ) -> UploadedImages:
+        """Send images: files, folders with all images in them, the bytes of a file, or bytes by name.
+
+        What the service refuses is in `refused` with the reason, and the others go on. A file that is there
+        already, by its content, is not sent again: into the sets of `into`, where an earlier upload was
+        broken off, or within one call. `on_sent` hears how many of how many are there.
+        """
+        sets = into.sets if into is not None else ()
+        return upload_images(self.connection, collect(images), into=sets, on_sent=on_sent)
+
+    def upload_file(self, file: str | PathLike[str]) -> str:
+        """Send a file of records, items, pairs or prices; a reference to it, as a parameter of jobs."""
+        path = Path(file)
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+        return self.send_file(path.name, data)
+
+    def send_file(self, name: str, data: bytes) -> str:
+        """The same, for what lies in memory."""
+        form = [("file", (name, data, "application/octet-stream"))]
+        answer = self.connection.write("POST", "files", FileAnswer, files=form)
+        assert answer is not None
+        return f"upload:{answer.id}"
+
+    # Jobs.
+
+    def submit(
+        self, kind: str, params: Mapping[str, Any], *, name: str | None = None, key: str | None = None
+    ) -> ClientJob:
+        """Start a job of any kind with the parameters of its command, as `kinds` describes them.
+
+        `key` makes it one job however often it is submitted, from this process or another one; without one
+        a broken connection starts nothing twice either, but two calls are two jobs. Raises ParamsError.
+        """
+        content: dict[str, Any] = {"kind": kind, "params": dict(params)}
+        if name is not None:
+            content["name"] = name
+        job = self.connection.write("POST", "jobs", JobRecord, key=key or new_key(), content=content)
+        assert job is not None
+        return ClientJob(self.connection, job)
+
+    def job(self, job_id: str) -> ClientJob:
+        """A job by its id. Raises NotFoundError."""
+        if re.fullmatch(JOB_ID, job_id) is None:
+            raise NotFoundError(f"{shown(job_id)} is no id of a job", remedy="Ids begin with job_.")
+        return ClientJob(self.connection, self.connection.read(f"jobs/{job_id}", JobRecord))
+
+    def jobs(self, *, state: State | None = None, kind: str | None = None) -> Iterator[ClientJob]:
+        """All jobs, the newest first, asked for page by page as they are wanted."""
+        before: str | None = None
+        while True:
+            params = {"state": state, "kind": kind, "limit": 100, "before": before}
+            page = self.connection.read("jobs", JobPage, params)
+            yield from (ClientJob(self.connection, job) for job in page.jobs)
+            if page.next is None or page.next == before:
+                return
+            before = page.next
+
+    def verdicts(
+        self, job: ClientJob | str, decisions: Mapping[Finding, Decision] | Iterable[tuple[Finding, Decision]]
+    ) -> list[Finding]:
+        """Say of findings of a job whether they are right, in the name of the token; each as it is then.
+
+        Findings come from `ClientJob.findings`. Raises ConflictError for one whose text has changed since:
+        those before it are judged.
+        """
+        judged = decisions.items() if isinstance(decisions, Mapping) else decisions
+        reviewed = self.job(job) if isinstance(job, str) else job
+        return [reviewed.judge(finding, decision) for finding, decision in judged]
+
+    def annotate(
+        self,
+        images: Images | Source | Sequence[Source],
+        *,
+        model: str,
+        name: str | None = None,
+        key: str | None = None,
+        **params: Any,
+    ) -> ClientJob:
+        """`uncanny annotate` there. `images` are sent first, unless they are there already.
+
+        `params` are those of `uncanny.annotate`: `schedule`, `max_cost_usd`, …
+        """
+        params |= {"images": self._images(images), "model": model}
+        return self.submit("annotate", params, name=name, key=key)
+
+    def detect(
+        self,
+        images: Images | Source | Sequence[Source],
+        *,
+        model: str | Sequence[str],
+        name: str | None = None,
+        key: str | None = None,
+        **params: Any,
+    ) -> ClientJob:
+        """`uncanny detect` there; `images` may be the word `scenes`."""
+        params |= {"images": self._images(images), "model": model}
+        return self.submit("detect", params, name=name, key=key)
+
+    def artifacts(
+        self,
+        images: Images | Source | Sequence[Source],
+        *,
+        model: str | Sequence[str],
+        name: str | None = None,
+        key: str | None = None,
+        **params: Any,
+    ) -> ClientJob:
+        """`uncanny artifacts run` there; `images` may be the word `scenes`."""
+        params |= {"images": self._images(images), "model": model}
+        return self.submit("artifacts", params, name=name, key=key)
+
+    def mcq(
+        self,
+        items: Source,
+        *,
+        model: str | Sequence[str],
+        name: str | None = None,
+        key: str | None = None,
+        **params: Any,
+    ) -> ClientJob:
+        """`uncanny mcq run` there, over an item file or `scenes`."""
+        return self.submit("mcq", params | {"items": self._file(items), "model": model}, name=name, key=key)
+
+    def realism(
+        self,
+        pairs: Source,
+        *,
+        model: str | Sequence[str],
+        name: str | None = None,
+        key: str | None = None,
+        **params: Any,
+    ) -> ClientJob:
+        """`uncanny realism run` there, over a pair file or `scenes`."""
+        return self.submit(
+            "realism", params | {"pairs": self._file(pairs), "model": model}, name=name, key=key
+        )
+
+    # References.
+
+    def _images(self, images: Any) -> list[str]:
+        """References to images: what is there already as it is, all else sent first."""
+        several = isinstance(images, Iterable) and not isinstance(images, str | bytes | Mapping | PathLike)
+        there: list[str] = []
+        here: list[Any] = []
+        for each in list(images) if several else [images]:
+            if isinstance(each, UploadedImages):
+                there += each.references
+            elif (reference := as_reference(each)) is not None:
+                there.append(reference)
+            else:
+                here.append(each)
+        if here:
+            there += self.upload(here).references
+        return there
+
+    def _file(self, source: Any) -> str:
+        reference = as_reference(source)
+        return self.upload_file(source) if reference is None else reference
+
+
+def as_reference(source: object) -> str | None:
+    """What an input is called on the service; None where it has to be sent first.
+
+    There are jobs, references, paths there (`server:/data/photos`), and the bundled `scenes`.
+    """
+    if isinstance(source, ClientJob):
+        return source.reference
+    if not isinstance(source, str):
+        return None
+    if source.startswith(SERVER_PATH):
+        return source.removeprefix(SERVER_PATH)
+    if source.startswith(_REFERENCES) or source == "scenes" or source.startswith("scenes:"):
+        return source
+    return None

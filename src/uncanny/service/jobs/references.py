@@ -1,0 +1,134 @@
+"""What jobs work on, as their parameters name it: uploads, other jobs, and files under allowed folders.
+
+Nothing else on the machine can be named. Links are followed before it is decided what lies where, and once
+more each time a job starts. An address on the network is no reference, and never asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
+
+from uncanny.errors import NotFoundError
+from uncanny.service.store.ids import is_id
+from uncanny.service.store.jobs import ENDED
+
+if TYPE_CHECKING:
+    from uncanny.service.service import Service
+
+_LONGEST: Final = 4096
+_EXAMPLES: Final = ("upload:set_" + "a" * 20, "job:job_" + "b" * 20, "/data/photos")
+BUNDLED: Final = ("scenes", "scenes:rendered", "scenes:drawn")
+
+
+class Reference(str):
+    """`upload:SET`, `upload:FILE`, `job:JOB`, or a path under an allowed folder."""
+
+    __slots__ = ()
+    _bundled = False
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, _source: Any, _handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        text = core_schema.str_schema(min_length=1, max_length=_LONGEST, strict=True)
+        return core_schema.no_info_after_validator_function(cls._read, text)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        words = " or the word scenes for the bundled set," if cls._bundled else ""
+        return handler(schema) | {
+            "description": f"upload:ID, job:ID,{words} or a path under an allowed folder.",
+            "examples": [*_EXAMPLES, *(BUNDLED[:1] if cls._bundled else ())],
+        }
+
+    @classmethod
+    def _read(cls, text: str) -> Reference:
+        if any(not char.isprintable() for char in text):
+            raise ValueError("has characters that no name has")
+        return cls(text)
+
+    def place(self, service: Service) -> str:
+        """What the command is given in its place: an absolute path. Raises ValueError that says why not."""
+        if self._bundled and self in BUNDLED:
+            return str(self)
+        scheme, colon, what = self.partition(":")
+        if colon and scheme == "upload":
+            return str(_upload(service, what))
+        if colon and scheme == "job":
+            return str(_of_job(service, what))
+        if "://" in self:
+            raise ValueError("is an address on the network; upload what is there")
+        return str(_under_root(service.roots, self))
+
+
+class Source(Reference):
+    """A reference, or a word for the images and answers that come with uncanny."""
+
+    __slots__ = ()
+    _bundled = True
+
+
+def references(value: object, place: str = "") -> Iterator[tuple[str, Reference]]:
+    """All references in validated parameters, each with where it stands, such as `images.0`."""
+    if isinstance(value, Reference):
+        yield place, value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from references(each, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            yield from references(each, f"{place}.{number}")
+
+
+def _upload(service: Service, upload: str) -> Path:
+    if is_id(upload, "set"):
+        folder = service.uploads.images_folder(upload)
+        if folder.is_dir():
+            return folder
+    elif is_id(upload, "file"):
+        folder = service.uploads.file_folder(upload)
+        files = [each for each in folder.iterdir() if each.is_file()] if folder.is_dir() else []
+        if len(files) == 1:
+            return files[0]
+    raise ValueError("there is no such upload")
+
+
+def _of_job(service: Service, job_id: str) -> Path:
+    """The run folder of a job, or else the records that it wrote."""
+    try:
+        job = service.jobs.get(job_id)
+    except NotFoundError:
+        raise ValueError("there is no such job") from None
+    if job.state not in ENDED:
+        raise ValueError(f"that job is {job.state}; wait for its end")
+    folder = service.job_folder(job_id)
+    if (folder / "run").is_dir():
+        return folder / "run"
+    records = sorted((folder / "out").glob("*.jsonl"))
+    if len(records) == 1:
+        return records[0]
+    raise ValueError("that job has no records")
+
+
+def _under_root(roots: Sequence[Path], text: str) -> Path:
+    """The real path of what `text` names, absolute or from one of the roots."""
+    if not roots:
+        raise ValueError("no folder is allowed; upload the files, or start the service with one")
+    given = Path(text)
+    for root in roots:
+        try:
+            real = (root / given).resolve(strict=True)
+        except (OSError, ValueError, RuntimeError):
+            continue
+        if any(real.is_relative_to(each) for each in roots):
+            return real
+    # Whether something lies outside is nobody's business either.
+    raise ValueError("is not there, or lies in no allowed folder")

@@ -1,0 +1,144 @@
+"""One child process: started, listened to, interrupted, killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from pydantic import ValidationError
+
+from uncanny.service.store.jobs import Progress
+
+RESULT: Final = "result.json"
+LOG: Final = "stderr.log"
+_MOST_LINE: Final = 64 * 1024
+_MOST_LOG: Final = 1024 * 1024
+_LAST_LINES: Final = 20
+_PROGRESS: Final = b'{"progress":'
+# Settings that are paths: the child works in another folder than this process.
+_PATHS: Final = ("UNCANNY_CACHE_DIR", "UNCANNY_PRICES", "UNCANNY_EMBEDDINGS_DIR")
+
+
+class ChildRun:
+    """A command in a process group of its own. `wait` has to be called in the end.
+
+    Standard output becomes `result.json`, what it says of its progress `progress`, all else on standard error
+    `stderr.log`. `ended` is set as soon as the process has.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        settings: Mapping[str, str],
+        *,
+        result: str | None = RESULT,
+    ) -> None:
+        """Start `uncanny ARGUMENTS…` in `folder`, with `settings` in its environment. Raises OSError.
+
+        `result` None: what it prints goes nowhere.
+        """
+        self.progress: Progress | None = None
+        # Grows with everything that is finished for good.
+        self.mark = 0
+        self.ended = threading.Event()
+        self._folder = folder
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+        self._result = Path(os.devnull) if result is None else folder / f".{result}.part"
+        with self._result.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "uncanny.service.jobs.child", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                cwd=folder,
+                env={**_environment(), **settings, "UNCANNY_PROGRESS": "jsonl"},
+            )
+        self._threads = [
+            threading.Thread(target=work, daemon=True) for work in (self._read, self._wait_for_process)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def interrupt(self) -> None:
+        """Ask the command to stop, as Ctrl-C does; the second time it does not wait for calls in flight."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End the command and all it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """The exit code, as a shell has it: 128 and the number of the signal that killed it."""
+        for thread in self._threads:
+            thread.join()
+        assert self.process.stdin is not None
+        assert self.process.stderr is not None
+        self.process.stdin.close()
+        self.process.stderr.close()
+        code = self.process.returncode
+        return code if code >= 0 else 128 - code
+
+    def keep_result(self) -> bool:
+        """Make what the command printed its result, unless that is nothing; says whether it did."""
+        if not self._result.stat().st_size:
+            return False
+        self._result.replace(self._folder / RESULT)
+        return True
+
+    def last_lines(self) -> str | None:
+        """The end of what the command said on standard error, None where it said nothing."""
+        return "\n".join(self._last) or None
+
+    def _wait_for_process(self) -> None:
+        self.process.wait()
+        # What the command left running would hold standard error open for ever.
+        self.kill()
+        self.ended.set()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        try:
+            with (self._folder / LOG).open("ab") as log:
+                while line := self.process.stderr.readline(_MOST_LINE):
+                    if line.startswith(_PROGRESS) and self._take_progress(line):
+                        continue
+                    self._last.append(line.decode(errors="replace").rstrip())
+                    if log.tell() < _MOST_LOG:
+                        log.write(line)
+                        log.flush()
+        except OSError as error:
+            self._last.append(f"The log of the job cannot be written: {error.strerror or error}")
+            # Read on, or the command would wait for ever to say something.
+            while self.process.stderr.read(_MOST_LINE):
+                pass
+
+    def _take_progress(self, line: bytes) -> bool:
+        try:
+            counters: dict[str, Any] = orjson.loads(line)["progress"]
+            self.progress = Progress.model_validate(counters)
+            self.mark = max(self.mark, int(counters["done"]) + int(counters["answered"]))
+        except (orjson.JSONDecodeError, ValidationError, KeyError, TypeError, ValueError):
+            return False
+        return True
+
+
+def _environment() -> dict[str, str]:
+    """This process's own, keys included, with paths that hold in another folder too."""
+    kept = dict(os.environ)
+    for name in _PATHS:
+        if kept.get(name, "").strip():
+            kept[name] = str(Path(kept[name]).absolute())
+    return kept

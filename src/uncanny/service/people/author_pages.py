@@ -1,0 +1,200 @@
+"""The page on which MCQ items are written: options, right answers and boxes, checked at every stroke."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, get_args
+from urllib.parse import quote
+
+import orjson
+from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from pydantic import Field, StringConstraints
+
+from uncanny.errors import Problem
+from uncanny.eval.mcq.data.checks import OPTIONS
+from uncanny.eval.mcq.data.items import ArtifactType, Letter, Split
+from uncanny.schema import Box
+from uncanny.service.assets import KEPT, Assets, base_of
+from uncanny.service.people.authoring import Entry, ItemsFile
+from uncanny.service.pictures import Picture, Pictures, Shown
+from uncanny.service.safety import Body, Words, json_body
+
+_ASSETS: Final = Assets("uncanny.service.people", ("people.css", "author.js"), ("author.html.j2",))
+_Key = Annotated[str, StringConstraints(max_length=64)]
+_Answer = Literal["", "A", "B", "C", "D", "E"]
+_Line = Annotated[Words, StringConstraints(max_length=2_000)]
+_LETTERS: Final = get_args(Letter)
+
+
+class _Texts(Body):
+    A: _Line = ""
+    B: _Line = ""
+    C: _Line = ""
+    D: _Line = ""
+    answer: _Answer = ""
+
+
+class _Boxes(Body):
+    A: Box | None = None
+    B: Box | None = None
+    C: Box | None = None
+    D: Box | None = None
+    answer: _Answer = ""
+
+
+class _Fields(Body):
+    id: Annotated[Words, StringConstraints(max_length=200)]
+    image: Annotated[Words, StringConstraints(max_length=2_000)] = ""
+    split: Split
+    pair_id: Annotated[Words, StringConstraints(max_length=200)] = ""
+    artifact_type: ArtifactType | Literal[""] = ""
+    q1: Literal["", "yes", "no"] = ""
+    q2: _Texts = Field(default_factory=_Texts)
+    q3: _Boxes = Field(default_factory=_Boxes)
+    q4: _Texts = Field(default_factory=_Texts)
+    draft: bool = False
+
+
+class _Change(Body):
+    key: _Key | None = None
+    fields: _Fields
+
+
+class _Removal(Body):
+    key: _Key
+
+
+def mcq_author_app(items: ItemsFile) -> FastAPI:
+    """The application for one item file. What guards it (`safety.Guard`) is around it."""
+    pictures = Pictures()
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    _ASSETS.serve(app)
+
+    @app.get("/", response_class=HTMLResponse)
+    def page(request: Request) -> HTMLResponse:
+        return _ASSETS.html(request, "author.html.j2", _content(request, items))
+
+    @app.post("/check")
+    def check(body: Annotated[_Change, Depends(json_body(_Change))]) -> Response:
+        return JSONResponse({"problems": _problems(items.check(body.key, body.fields.model_dump()))})
+
+    @app.post("/save")
+    def save(body: Annotated[_Change, Depends(json_body(_Change))]) -> Response:
+        entry = items.save(body.key, body.fields.model_dump())
+        return JSONResponse({"key": entry.key, "problems": _problems(items.problems(entry))})
+
+    @app.post("/remove")
+    def remove(body: Annotated[_Removal, Depends(json_body(_Removal))]) -> Response:
+        items.remove(body.key)
+        return JSONResponse({})
+
+    @app.get("/size")
+    def size(request: Request) -> Response:
+        found = items.size(request.query_params.get("image"))
+        return JSONResponse(None if found is None else {"width": found[0], "height": found[1]})
+
+    def picture(request: Request, size: Literal["full", "preview"]) -> Response:
+        path = items.picture(request.query_params.get("image"))
+        shown = None if path is None else getattr(pictures, size)(Picture(path, None))
+        if not isinstance(shown, Shown):
+            raise HTTPException(404, "The picture cannot be shown.")
+        return Response(shown.data, media_type=shown.media_type, headers=dict(KEPT))
+
+    @app.get("/image")
+    def full(request: Request) -> Response:
+        return picture(request, "full")
+
+    @app.get("/preview")
+    def preview(request: Request) -> Response:
+        return picture(request, "preview")
+
+    return app
+
+
+def _problems(problems: tuple[Problem, ...]) -> list[dict[str, str | None]]:
+    return [{"field": each.field, "message": each.message, "severity": each.severity} for each in problems]
+
+
+def _content(request: Request, items: ItemsFile) -> dict[str, Any]:
+    """The item that the address names, a new one, or the first."""
+    query = request.query_params
+    listed = items.listed()
+    entries = items.entries()
+    entry: Entry | None = None
+    data: dict[str, Any] | None = None
+    if (copied := items.find(query.get("partner", ""))) is not None:
+        data = items.partner(copied)
+    elif "new" in query or not entries:
+        unused = items.unused()
+        data = {"id": "", "image": unused[0] if unused else "", "split": "art_dg"}
+    else:
+        entry = items.find(query.get("at", "")) or next(
+            (each for each in entries if each.id == query.get("id")), entries[0]
+        )
+        data = entry.data
+    place = next((n for n, each in enumerate(listed) if entry and each.key == entry.key), None)
+    image = data.get("image") if data else None
+    chosen = image if isinstance(image, str) else ""
+    return {
+        "file": items.path.name,
+        "listed": listed,
+        "entry": entry,
+        "place": place,
+        "previous": listed[place - 1].key if place else None,
+        "following": listed[place + 1].key if place is not None and place + 1 < len(listed) else None,
+        "faulty": _next_faulty(listed, place),
+        "errors": sum(each.errors for each in listed),
+        "data": data,
+        "fields": orjson.dumps(_as_fields(data or {})).decode(),
+        "images": [*([chosen] if chosen and chosen not in items.images else []), *items.images],
+        "image": chosen,
+        "may_add": bool(items.images),
+        "splits": get_args(Split),
+        "types": get_args(ArtifactType),
+        "letters": _LETTERS,
+        "options": OPTIONS,
+        "tag": items.tag,
+        "has_texts": bool(data and data.get("prompts")),
+        "address": lambda key: f"{base_of(request)}/?at={quote(key)}",
+    }
+
+
+def _next_faulty(listed: list[Any], place: int | None) -> str | None:
+    at = -1 if place is None else place
+    order = [*range(at + 1, len(listed)), *range(max(at, 0))]
+    return next((listed[n].key for n in order if listed[n].errors), None)
+
+
+def _as_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a form shows of an item, as far as it can be read."""
+
+    def text(value: object) -> str:
+        return value if isinstance(value, str) else ""
+
+    def part(name: str) -> Mapping[str, Any]:
+        value = data.get(name)
+        return value if isinstance(value, dict) else {}
+
+    def options(question: str, name: str) -> Mapping[str, Any]:
+        value = part(question).get(name)
+        return value if isinstance(value, dict) else {}
+
+    def box(value: object) -> list[int] | None:
+        try:
+            return [round(float(each)) for each in value]  # type: ignore[attr-defined]
+        except (TypeError, ValueError, OverflowError):
+            return None
+
+    return {
+        **{name: text(data.get(name)) for name in ("id", "image", "split", "pair_id", "artifact_type")},
+        "q1": text(part("q1").get("answer")),
+        **{
+            question: {letter: text(options(question, "options").get(letter)) for letter in OPTIONS}
+            | {"answer": text(part(question).get("answer"))}
+            for question in ("q2", "q4")
+        },
+        "q3": {letter: box(options("q3", "boxes").get(letter)) for letter in OPTIONS}
+        | {"answer": text(part("q3").get("answer"))},
+        "draft": bool(data.get("draft")),
+    }

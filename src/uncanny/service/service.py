@@ -1,0 +1,148 @@
+"""The service as one object: its data folder, its database, and what is kept in both."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from sqlalchemy import insert, select
+from sqlalchemy.exc import IntegrityError
+
+from uncanny.demo.scenes import DATA as SCENES
+from uncanny.errors import NotFoundError, UsageError
+from uncanny.service.jobs.kinds import check_params
+from uncanny.service.store.audit import AuditLog
+from uncanny.service.store.database import Database
+from uncanny.service.store.idempotency import IdempotencyStore
+from uncanny.service.store.ids import is_id, new_id
+from uncanny.service.store.jobs import Job, JobStore
+from uncanny.service.store.tables import facts
+from uncanny.service.store.tokens import CHANGES, TokenStore
+from uncanny.service.store.uploads import UploadStore
+from uncanny.wording import option
+
+DATA: Final = Path("uncanny-data")
+_MARK: Final = "service.id"
+_FOLDERS: Final = ("jobs", "images", "files")
+
+
+class Service:
+    """What routes, pages and workers are given. Close it in the end, or use it as a context."""
+
+    def __init__(self, data: Path, database: Database, roots: Sequence[Path] = ()) -> None:
+        """`open` is how one is made."""
+        self.data = data
+        self.roots = tuple(roots)
+        self.database = database
+        self.jobs = JobStore(database)
+        self.tokens = TokenStore(database, data / CHANGES if database.is_sqlite else None)
+        self.uploads = UploadStore(database, data)
+        self.audit = AuditLog(database)
+        self.idempotency = IdempotencyStore(database)
+
+    @classmethod
+    def open(cls, data: Path = DATA, *, database: str | None = None, roots: Sequence[Path] = ()) -> Service:
+        """The service kept in the folder `data`, which is made, and in the database at `database`.
+
+        Without an address it is SQLite in the folder. Several processes share one PostgreSQL and one folder.
+        `roots` are folders from which jobs may take files. Raises UsageError where the folder or the
+        database cannot be used, belongs to another one, or a root is no folder.
+        """
+        for root in roots:
+            if not root.is_dir():
+                raise UsageError(f"{option('root')} {root} is not a folder", remedy="Name one that is there.")
+        for folder in (data, *roots):
+            if os.pathsep in str(folder.resolve()):
+                raise UsageError(f"{folder} has {os.pathsep!r} in its path", remedy="Give it another name.")
+        try:
+            for name in _FOLDERS:
+                (data / name).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{data} cannot be used: {error.strerror or error}") from error
+        opened = Database.open(data, database)
+        try:
+            service = cls(data.resolve(), opened, [root.resolve() for root in roots])
+            service._check_data()
+            if opened.is_sqlite:
+                service.jobs.release_all()
+        except BaseException:
+            opened.close()
+            raise
+        return service
+
+    def check(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters as they are kept, if they fit the kind and all they name is there and allowed.
+
+        Raises NotFoundError for an unknown kind, ParamsError with every field that is wrong.
+        """
+        return check_params(self, kind, params)
+
+    def submit(self, kind: str, params: Mapping[str, Any], *, name: str | None = None, by: str) -> Job:
+        """Check, and put into the queue. Raises what `check` raises."""
+        return self.jobs.submit(kind, self.check(kind, params), name=name, by=by)
+
+    def child_settings(self) -> dict[str, str]:
+        """What the processes of jobs find in their environment besides this one's."""
+        # What records name is no reference of a job, and anybody who uploads some may name any file in them.
+        folders = (*(self.data / name for name in _FOLDERS), *self.roots, SCENES)
+        return {"UNCANNY_FOLDERS": os.pathsep.join(map(str, folders))}
+
+    def job_folder(self, job_id: str) -> Path:
+        """Where a job's files lie: `run`, `out`, `result.json`, `stderr.log`. Raises NotFoundError."""
+        if not is_id(job_id, "job"):
+            raise NotFoundError(f"There is no job {job_id}")
+        return self.data / "jobs" / job_id
+
+    def delete_job(self, job_id: str) -> None:
+        """Delete a job that has ended, with its folder. Raises NotFoundError, ConflictError."""
+        folder = self.job_folder(job_id)
+        self.jobs.delete(job_id)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def sweep(self) -> None:
+        """Remove folders of jobs that are deleted: a kill may have come in between."""
+        folders = {each.name: each for each in (self.data / "jobs").iterdir() if is_id(each.name, "job")}
+        # A folder is made only after its job is in the database.
+        known = self.jobs.known(list(folders))
+        for name in folders.keys() - known:
+            shutil.rmtree(folders[name], ignore_errors=True)
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_data(self) -> None:
+        """A database and the folder its jobs lie in belong together: each says which is the other."""
+        file = self.data / _MARK
+        try:
+            with file.open("x", encoding="utf-8") as new:
+                new.write(new_id("set"))
+        except FileExistsError:
+            pass
+        mine = file.read_text(encoding="utf-8")
+        query = select(facts.c.value).where(facts.c.name == "data")
+        try:
+            with self.database.write() as connection:
+                known = connection.execute(query).scalar_one_or_none()
+                if known is None:
+                    connection.execute(insert(facts).values(name="data", value=mine))
+                    known = mine
+        except IntegrityError:  # another process has just written it
+            with self.database.read() as connection:
+                known = connection.execute(query).scalar_one()
+        if known != mine:
+            raise UsageError(
+                f"The database belongs to another data folder than {self.data}",
+                remedy=f"Name the folder it was made with ({option('data')}), or another database.",
+            )

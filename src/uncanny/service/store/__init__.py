@@ -1,0 +1,1 @@
+"""What the service keeps: one database for jobs, tokens, uploads and the audit log, SQLite or PostgreSQL."""

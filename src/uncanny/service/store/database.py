@@ -1,0 +1,184 @@
+"""The database: SQLite in the data folder, or PostgreSQL by its address; one schema, kept up by alembic.
+
+SQLite has one process a file (`Database.open` holds a lock) and one writer at a time in it: writing
+transactions begin as such, so none fails half way because another one came in between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from filelock import FileLock, Timeout
+from sqlalchemy import URL, Connection, Double, Engine, cast, create_engine, event, func, literal, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.sql.elements import ColumnElement
+
+from uncanny.errors import UsageError
+from uncanny.wording import option
+
+FILE: Final = "service.db"
+LOCK: Final = "service.lock"
+# Any number, the same in all processes, that nothing else on the server locks.
+_SCHEMA_LOCK: Final = 0x756E63616E6E79
+_BUSY_S: Final = 30
+_MIGRATIONS: Final = Path(__file__).parent / "migrations"
+
+
+class Database:
+    """Connections for reading and writing. Safe to use from threads; close it in the end."""
+
+    def __init__(self, url: URL, lock: FileLock | None = None) -> None:
+        """`open` is how one is made."""
+        self.url = url
+        self.is_sqlite = url.get_backend_name() == "sqlite"
+        self._lock = lock
+        self._one_writer = threading.Lock() if self.is_sqlite else contextlib.nullcontext()
+        if self.is_sqlite:
+            self.reading = _sqlite(url, "BEGIN")
+            self.writing = _sqlite(url, "BEGIN IMMEDIATE")
+        else:
+            self.reading = self.writing = create_engine(
+                url, pool_size=10, max_overflow=30, pool_pre_ping=True
+            )
+
+    @classmethod
+    def open(cls, data: Path, address: str | None = None) -> Database:
+        """The database at `address` (`postgresql://…`), or the file in `data`, with the newest schema.
+
+        Raises UsageError for an address that is no PostgreSQL's, a server that cannot be reached, and a
+        file that another process holds.
+        """
+        if address is not None:
+            return cls._opened(_checked(address), None)
+        try:
+            data.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(data / LOCK)
+            lock.acquire(blocking=False)
+        except Timeout as error:
+            raise UsageError(
+                f"Another process is using {data / FILE}",
+                remedy=f"Stop it, name another {option('data')}, or PostgreSQL as {option('database')}.",
+            ) from error
+        except OSError as error:
+            raise UsageError(f"{data} cannot be used: {error.strerror or error}") from error
+        try:
+            return cls._opened(URL.create("sqlite", database=str(data / FILE)), lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @classmethod
+    def _opened(cls, url: URL, lock: FileLock | None) -> Database:
+        database = cls(url, lock)
+        try:
+            database.upgrade()
+        except DBAPIError as error:
+            database._dispose()
+            shown = url.render_as_string(hide_password=True)
+            reason = str(error.orig).strip().partition("\n")[0]
+            if isinstance(error, OperationalError):
+                raise UsageError(
+                    f"The database {shown} cannot be used: {reason}",
+                    remedy="Is it up, and its address right?",
+                ) from error
+            raise UsageError(f"The database {shown} cannot be used: {reason}") from error
+        except BaseException:
+            database._dispose()
+            raise
+        return database
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection that sees one state of the database."""
+        with self.reading.connect() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A connection in a transaction, which is committed in the end, or undone by an exception."""
+        with self._one_writer, self.writing.begin() as connection:
+            yield connection
+
+    def now(self) -> ColumnElement[float]:
+        """The moment, in seconds since the epoch, by the one clock that all processes share."""
+        if self.is_sqlite:
+            return literal(time.time(), Double)
+        return cast(func.extract("epoch", func.clock_timestamp()), Double)
+
+    def upgrade(self) -> None:
+        """Bring the schema up to date; of several processes that do so at once, one does it."""
+        from alembic import command
+
+        script = _config()
+        newest = ScriptDirectory.from_config(script).get_current_head()
+        with self.read() as connection:
+            if MigrationContext.configure(connection).get_current_revision() == newest:
+                return
+        with self.write() as connection:
+            if not self.is_sqlite:
+                connection.execute(func.pg_advisory_xact_lock(_SCHEMA_LOCK).select())
+            script.attributes["connection"] = connection
+            try:
+                command.upgrade(script, "head")
+            except Exception as error:
+                if "locate revision" not in str(error):
+                    raise
+                raise UsageError(
+                    "The database was made by a newer version of uncanny", remedy="Update uncanny."
+                ) from error
+
+    def close(self) -> None:
+        """Close all connections, and let other processes have the file."""
+        self._dispose()
+        if self._lock is not None:
+            self._lock.release()
+
+    def _dispose(self) -> None:
+        self.reading.dispose()
+        self.writing.dispose()
+
+
+def _checked(address: str) -> URL:
+    try:
+        url = make_url(address)
+    except ArgumentError as error:
+        raise UsageError(
+            f"{option('database')} is no address of a database", remedy="Write postgresql://USER@HOST/NAME."
+        ) from error
+    if url.get_backend_name() not in ("postgresql", "postgres"):
+        raise UsageError(
+            f"{option('database')} names {url.get_backend_name()!r}; PostgreSQL is what is supported",
+            remedy="Write postgresql://USER@HOST/NAME, or leave it out: SQLite in the data folder.",
+        )
+    return url.set(drivername="postgresql+psycopg")
+
+
+def _sqlite(url: URL, begin: str) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": _BUSY_S})
+
+    @event.listens_for(engine, "connect")
+    def _prepare(connection: Any, _: object) -> None:
+        # The driver would begin transactions at a moment of its own choice.
+        connection.isolation_level = None
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    return config

@@ -1,0 +1,382 @@
+"""The queue of jobs: a table, of which workers take rows for a while.
+
+A worker holds a job by a lease that it keeps renewing. When it dies the lease runs out, and another worker
+takes the job. Each taking counts `attempt` up, and everything a worker writes names its attempt: one that
+was taken for dead, and is not, changes nothing any more and learns so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+import orjson
+from pydantic import BaseModel, ConfigDict
+from sqlalchemy import Connection, Row, and_, case, delete, func, insert, null, or_, select, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from uncanny.errors import ConflictError, NotFoundError, writable
+from uncanny.service.store.arrivals import CHANNEL, Arrivals
+from uncanny.service.store.database import Database
+from uncanny.service.store.ids import new_id
+from uncanny.service.store.tables import jobs as J
+
+State = Literal["queued", "running", "finished", "incomplete", "over_budget", "cancelled", "failed"]
+Ended = Literal["finished", "incomplete", "over_budget", "cancelled", "failed"]
+Lease = Literal["held", "cancel", "lost"]
+ENDED: Final[tuple[Ended, ...]] = ("finished", "incomplete", "over_budget", "cancelled", "failed")
+STATES: Final[tuple[State, ...]] = ("queued", "running", *ENDED)
+# A job is given up after so many strikes in a row without getting further. It is to blame for the death of
+# its process, and seldom for that of the service: five of the one, twenty of the other.
+MOST_STRIKES: Final = 20
+_CHILD_DIED, _WORKER_DIED = 4, 1
+MOST_ERROR: Final = 4_000
+
+
+class Progress(BaseModel):
+    """How far a job is; None is what is not known. `rate` is calls a second, `eta_s` seconds to go."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    total: int | None = None
+    done: int | None = None
+    failed: int | None = None
+    calls: int | None = None
+    cost_usd: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    rate: float | None = None
+    eta_s: float | None = None
+
+
+class Job(BaseModel):
+    """A job as it is seen from outside. `attempt` counts how often a worker has taken it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    kind: str
+    name: str | None
+    params: dict[str, Any]
+    state: State
+    created_at: datetime
+    created_by: str
+    started_at: datetime | None
+    ended_at: datetime | None
+    attempt: int
+    worker: str | None
+    exit_code: int | None
+    error: str | None
+    progress: Progress | None
+
+
+_SHOWN: Final = tuple(J.c[name] for name in Job.model_fields)
+
+
+class JobStore:
+    """Jobs in the database. Every method may be called from any thread and process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        # Set whenever a job is put into the queue; by other processes where a `Listener` hears them.
+        self.queued = Arrivals()
+
+    def submit(self, kind: str, params: Mapping[str, Any], *, name: str | None = None, by: str) -> Job:
+        """Put a job into the queue; `params` have been checked by whoever calls."""
+        with self._database.write() as connection:
+            job = self.add(connection, kind, params, name=name, by=by)
+        self.queued.set()
+        return job
+
+    def add(
+        self, connection: Connection, kind: str, params: Mapping[str, Any], *, name: str | None, by: str
+    ) -> Job:
+        """The same within a transaction of the caller's, who sets `queued` when it is committed."""
+        values = {
+            "id": new_id("job"),
+            "kind": kind,
+            "name": name,
+            "params": orjson.dumps(dict(params)).decode(),
+            "state": "queued",
+            "created_at": self._database.now(),
+            "created_by": by,
+            "due_at": self._database.now(),
+            "attempt": 0,
+            "cancel_requested": False,
+            "mark": 0,
+            "mark_at_claim": 0,
+            "strikes": 0,
+        }
+        row = connection.execute(insert(J).values(values).returning(*_SHOWN)).one()
+        self._tell(connection)
+        return _job(row)
+
+    def get(self, job_id: str) -> Job:
+        """Raises NotFoundError."""
+        with self._database.read() as connection:
+            row = connection.execute(select(*_SHOWN).where(J.c.id == job_id)).one_or_none()
+        if row is None:
+            raise _not_found(job_id)
+        return _job(row)
+
+    def page(
+        self,
+        *,
+        state: State | None = None,
+        kind: str | None = None,
+        limit: int = 50,
+        before: str | None = None,
+    ) -> tuple[Sequence[Job], str | None]:
+        """Jobs, the newest first, and the `before` of the next page, None where this is the last.
+
+        `before` is the id of a job: older ones follow. Raises NotFoundError where it is none.
+        """
+        wanted: list[ColumnElement[bool]] = []
+        if state is not None:
+            wanted.append(J.c.state == state)
+        if kind is not None:
+            wanted.append(J.c.kind == kind)
+        with self._database.read() as connection:
+            if before is not None:
+                seq = connection.execute(select(J.c.seq).where(J.c.id == before)).scalar_one_or_none()
+                if seq is None:
+                    raise _not_found(before)
+                wanted.append(J.c.seq < seq)
+            rows = connection.execute(
+                select(*_SHOWN).where(*wanted).order_by(J.c.seq.desc()).limit(limit + 1)
+            ).all()
+        jobs = [_job(row) for row in rows[:limit]]
+        return jobs, jobs[-1].id if len(rows) > limit else None
+
+    def counts(self) -> dict[State, int]:
+        """How many jobs are in each state."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(J.c.state, func.count()).group_by(J.c.state)).all()
+        counts = {state: number for state, number in rows}  # noqa: C416  rows are no tuples for mypy
+        return {state: counts.get(state, 0) for state in STATES}
+
+    def known(self, ids: Sequence[str]) -> set[str]:
+        """Those of `ids` that are jobs."""
+        with self._database.read() as connection:
+            return set(connection.execute(select(J.c.id).where(J.c.id.in_(ids))).scalars())
+
+    def cancel(self, job_id: str) -> Job:
+        """A queued job is cancelled at once, a running one as soon as its worker sees it.
+
+        One that has ended stays as it is. Raises NotFoundError.
+        """
+        with self._database.write() as connection:
+            waiting = J.c.state == "queued"
+            connection.execute(
+                update(J)
+                .where(J.c.id == job_id, J.c.state.in_(("queued", "running")))
+                .values(
+                    cancel_requested=True,
+                    state=case((waiting, "cancelled"), else_=J.c.state),
+                    ended_at=case((waiting, self._database.now()), else_=J.c.ended_at),
+                )
+            )
+        return self.get(job_id)
+
+    def retry(self, job_id: str) -> Job:
+        """Put a job that has ended into the queue again: its command goes on where it ended.
+
+        Raises NotFoundError, ConflictError where it has not ended.
+        """
+        with self._database.write() as connection:
+            row = connection.execute(
+                update(J)
+                .where(J.c.id == job_id, J.c.state.in_(ENDED))
+                .values(
+                    state="queued",
+                    due_at=self._database.now(),
+                    ended_at=None,
+                    exit_code=None,
+                    error=None,
+                    worker=None,
+                    cancel_requested=False,
+                    strikes=0,
+                )
+                .returning(*_SHOWN)
+            ).one_or_none()
+            if row is not None:
+                self._tell(connection)
+        if row is None:
+            raise self._wrong_state(job_id, "It goes on by itself.")
+        self.queued.set()
+        return _job(row)
+
+    def delete(self, job_id: str) -> None:
+        """Forget a job that has ended; its folder is the caller's. Raises NotFoundError, ConflictError."""
+        with self._database.write() as connection:
+            gone = connection.execute(delete(J).where(J.c.id == job_id, J.c.state.in_(ENDED))).rowcount
+        if not gone:
+            raise self._wrong_state(job_id, "Cancel it first.")
+
+    def _wrong_state(self, job_id: str, remedy: str) -> ConflictError:
+        state = self.get(job_id).state
+        return ConflictError(f"Job {job_id} is {state}", remedy=remedy)
+
+    # What workers call.
+
+    def claim(self, worker: str, lease_s: float) -> Job | None:
+        """Take the job that has waited longest, or whose worker died; None where there is none.
+
+        A job whose processes died too often without getting further is ended as failed.
+        """
+        while True:
+            row = self._take(worker, lease_s)
+            if row is None:
+                return None
+            if row.strikes < MOST_STRIKES:
+                return _job(row)
+            died = "Given up: its process died again and again without getting further."
+            words = died if row.error is None else f"{row.error}\n{died}"
+            self.end(_job(row), "failed", exit_code=None, error=words)
+
+    def _take(self, worker: str, lease_s: float) -> Row[Any] | None:
+        now = self._database.now()
+        died = and_(J.c.state == "running", J.c.lease_until < now)
+        pick = (
+            select(J.c.id)
+            .where(or_(and_(J.c.state == "queued", J.c.due_at <= now), died))
+            .order_by(J.c.due_at, J.c.seq)
+            .limit(1)
+            .with_for_update(skip_locked=True)
+        )
+        struck = case((J.c.state == "running", _strikes(_WORKER_DIED)), else_=J.c.strikes)
+        with self._database.write() as connection:
+            return connection.execute(
+                update(J)
+                .where(J.c.id == pick.scalar_subquery())
+                .values(
+                    state="running",
+                    worker=worker,
+                    attempt=J.c.attempt + 1,
+                    lease_until=now + lease_s,
+                    started_at=func.coalesce(J.c.started_at, now),
+                    strikes=struck,
+                    mark_at_claim=J.c.mark,
+                )
+                .returning(*_SHOWN, J.c.strikes)
+            ).one_or_none()
+
+    def beat(self, job: Job, lease_s: float, progress: Progress | None = None, mark: int = 0) -> Lease:
+        """Renew the lease, and keep how far the job is.
+
+        `mark` is any number that grows when something new is done. "lost": another worker has the job, or
+        it was deleted; its process has to be ended. "cancel": somebody wants it cancelled.
+        """
+        values: dict[str, Any] = {"lease_until": self._database.now() + lease_s}
+        if progress is not None:
+            values["progress"] = progress.model_dump_json()
+        if mark:
+            values["mark"] = case((J.c.mark < mark, mark), else_=J.c.mark)
+        with self._database.write() as connection:
+            cancel = connection.execute(
+                update(J).where(_held(job)).values(values).returning(J.c.cancel_requested)
+            ).scalar_one_or_none()
+        if cancel is None:
+            return "lost"
+        return "cancel" if cancel else "held"
+
+    def end(
+        self,
+        job: Job,
+        state: Ended,
+        *,
+        exit_code: int | None,
+        error: str | None = None,
+        progress: Progress | None = None,
+    ) -> bool:
+        """Write how a job ended. False where the lease was lost: then nothing is written."""
+        return self._let_go(
+            job,
+            **({} if progress is None else {"progress": progress.model_dump_json()}),
+            state=state,
+            exit_code=exit_code,
+            error=None if error is None else _kept(error),
+            ended_at=self._database.now(),
+        )
+
+    def requeue(self, job: Job, *, delay_s: float = 0.0, died: str | None = None) -> bool:
+        """Put a running job back into the queue, to be taken after `delay_s` seconds.
+
+        `died` has its last words, where its process ended in a way that counts against it. False where the
+        lease was lost.
+        """
+        counted: dict[str, Any] = {}
+        if died is not None:
+            counted = {"strikes": _strikes(_CHILD_DIED), "error": _kept(died)}
+        return self._let_go(
+            job,
+            state="queued",
+            due_at=self._database.now() + delay_s,
+            mark_at_claim=J.c.mark,
+            **counted,
+        )
+
+    def release_all(self) -> int:
+        """Put all running jobs back into the queue, where nobody can be working: on opening SQLite.
+
+        Returns how many. A worker that dies counts against its job as it does in `claim`.
+        """
+        with self._database.write() as connection:
+            return connection.execute(
+                update(J)
+                .where(J.c.state == "running")
+                .values(
+                    state="queued",
+                    lease_until=null(),
+                    strikes=_strikes(_WORKER_DIED),
+                    mark_at_claim=J.c.mark,
+                )
+            ).rowcount
+
+    def _let_go(self, job: Job, **values: Any) -> bool:
+        with self._database.write() as connection:
+            written = connection.execute(
+                update(J).where(_held(job)).values(lease_until=null(), **values)
+            ).rowcount
+            if written and values["state"] == "queued":
+                self._tell(connection)
+        if written and values["state"] == "queued":
+            self.queued.set()
+        return bool(written)
+
+    def _tell(self, connection: Connection) -> None:
+        """Wake the workers of other processes once this transaction is committed."""
+        if not self._database.is_sqlite:
+            connection.execute(select(func.pg_notify(CHANNEL, "")))
+
+
+def _held(job: Job) -> ColumnElement[bool]:
+    return and_(
+        J.c.id == job.id, J.c.state == "running", J.c.worker == job.worker, J.c.attempt == job.attempt
+    )
+
+
+def _strikes(more: int) -> ColumnElement[int]:
+    """Those that a job has, with some more; none where it has got further since it was last taken."""
+    return case((J.c.mark > J.c.mark_at_claim, 0), else_=J.c.strikes + more)
+
+
+def _job(row: Row[Any]) -> Job:
+    values = {name: row._mapping[J.c[name]] for name in Job.model_fields}
+    values["params"] = orjson.loads(values["params"])
+    for name in ("created_at", "started_at", "ended_at"):
+        if values[name] is not None:
+            values[name] = datetime.fromtimestamp(values[name], UTC)
+    if values["progress"] is not None:
+        values["progress"] = Progress.model_validate_json(values["progress"])
+    return Job.model_construct(**values)
+
+
+def _kept(words: str) -> str:
+    """The end of a text, as every database takes it."""
+    return writable(words.replace("\0", "\ufffd"))[-MOST_ERROR:]
+
+
+def _not_found(job_id: str) -> NotFoundError:
+    return NotFoundError(f"There is no job {job_id}", remedy="It may have been deleted.")

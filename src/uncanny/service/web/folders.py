@@ -1,0 +1,100 @@
+"""The folders that jobs may take images from, to be looked through: those given by `--root`, and below."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from uncanny.errors import NotFoundError
+
+_SUFFIXES: Final = frozenset(
+    {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".avif", ".tif", ".tiff", ".heic", ".heif", ".jxl"}
+)
+_FILES: Final = frozenset({".jsonl", ".json", ".csv", ".parquet"})
+_MOST: Final = 500
+_LOOKED_AT: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A folder or a file in it: `path` is how a job names it."""
+
+    name: str
+    path: str
+    is_folder: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is in a folder. `path` is None above the roots, `up` where nothing further up may be seen.
+
+    `images` counts the pictures directly in it, `more` what is not listed.
+    """
+
+    path: str | None
+    up: str | None
+    entries: Sequence[Entry]
+    images: int
+    more: int
+
+
+def listing(roots: Sequence[Path], path: str | None) -> Listing:
+    """What is in the folder `path`, or which roots there are.
+
+    Raises NotFoundError for what is not a folder under a root, links resolved: also for what is there and may
+    not be seen, so that nobody learns what lies elsewhere.
+    """
+    if not path:
+        if len(roots) == 1:
+            return listing(roots, str(roots[0]))
+        return Listing(None, None, [Entry(str(root), str(root), True) for root in roots], 0, 0)
+    folder = _checked(roots, path)
+    folders: list[str] = []
+    files: list[str] = []
+    images = 0
+    try:
+        with os.scandir(folder) as entries:
+            for number, entry in enumerate(entries):
+                if number >= _LOOKED_AT:
+                    break
+                if entry.name.startswith("."):
+                    continue
+                suffix = Path(entry.name).suffix.lower()
+                if entry.is_dir() and _may_be_seen(roots, Path(entry.path)):
+                    folders.append(entry.name)
+                elif suffix in _SUFFIXES:
+                    images += 1
+                elif suffix in _FILES:
+                    files.append(entry.name)
+    except OSError as error:
+        raise NotFoundError(
+            f"The folder cannot be read: {error.strerror or error}", remedy="Choose another one."
+        ) from error
+    up = None if folder in roots else str(folder.parent)
+    if folder in roots and len(roots) > 1:
+        up = ""
+    shown = [Entry(name, str(folder / name), True) for name in sorted(folders)]
+    shown += [Entry(name, str(folder / name), False) for name in sorted(files)]
+    return Listing(str(folder), up, shown[:_MOST], images, max(0, len(shown) - _MOST))
+
+
+def _checked(roots: Sequence[Path], path: str) -> Path:
+    if "\0" not in path and Path(path).is_absolute():
+        try:
+            real = Path(path).resolve(strict=True)
+        except (OSError, RuntimeError):
+            real = None
+        if real is not None and real.is_dir() and any(real.is_relative_to(root) for root in roots):
+            return real
+    raise NotFoundError("There is no such folder here", remedy="Choose one from the list.")
+
+
+def _may_be_seen(roots: Sequence[Path], path: Path) -> bool:
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return False
+    return any(real.is_relative_to(root) for root in roots)

@@ -1,0 +1,269 @@
+"""A form from the parameters of a kind of job, and parameters from what somebody filled in.
+
+Fields come from the JSON schema of the parameters' model, so that a new parameter has its field without a
+line here. What a field could not be is said by the model; the form only brings texts into their types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from uncanny.service.jobs.params import written
+from uncanny.service.jobs.references import Reference
+
+Widget = Literal["text", "number", "choice", "choices", "flag", "lines", "pairs", "images", "input", "inputs"]
+
+# Fields that a form shows first; the rest is behind “More options”.
+_FIRST: Final = (
+    *("images", "items", "pairs", "predictions", "generators", "runs", "run", "truth", "model", "to"),
+    *("limit", "max_cost_usd", "schedule", "all", "pictures"),
+)
+_WORDS: Final[Mapping[str, str]] = {
+    "max_cost_usd": "Most it may cost, in $",
+    "max_tokens_total": "Most tokens it may use",
+    "limit": "Only the first inputs",
+    "to": "Formats",
+    "all": "Unreviewed ones too",
+    "rejected": "Rejected ones too",
+    "timeout_s": "Seconds for a call",
+    "patience_s": "Seconds without a good answer",
+    "top_p": "Top p",
+    "lambda": "Lambda",
+    "lpips": "LPIPS",
+    "lpips_weights": "LPIPS weights",
+    "dreamsim": "DreamSim weights",
+}
+# Of what a command takes as arguments its help has no line.
+_HINTS: Final[Mapping[str, str]] = {
+    "images": "Upload images, or take a folder of the server.",
+    "items": "The questions: a file of items, a folder with one, or `scenes` for the bundled set.",
+    "pairs": "A file of pairs, or `scenes` for the bundled set. Or give two folders under “More options”.",
+    "original": "A folder with the images as they were.",
+    "edited": "A folder with the edited images, under the same names.",
+    "predictions": "Runs or files with anomalies, each as NAME=…",
+    "truth": "The true anomalies: a run, a file, or `scenes` for the bundled set.",
+    "generators": "A run, a file of annotations or a folder of images for each generator, as NAME=…",
+    "runs": "Two runs or more over the same images, as NAME=…; each is compared with the first.",
+    "run": "The run whose findings go out.",
+    "to": "jsonl, csv and parquet are tables, hf a Hugging Face data set; coco, labelstudio, labelme and "
+    "cvat are for tools of these names; sft and sft-detect are chats to train with; agents has every answer.",
+}
+# Switches that are on unless somebody turns them off.
+_ON: Final = frozenset({"cache", "retry_failed"})
+_YES_NO: Final = ("yes", "no")
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """A parameter as a form asks for it. `value` is what stands in it at first, as text; of a flag "on"."""
+
+    name: str
+    label: str
+    help: str
+    widget: Widget
+    required: bool
+    first: bool
+    value: str = ""
+    named: bool = False
+    values: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    default: str = ""
+    least: float | None = None
+    most: float | None = None
+    whole: bool = False
+
+    @property
+    def id(self) -> str:
+        return f"f-{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What somebody filled in: parameters as JSON, and what is wrong by field, "" for what is of none."""
+
+    params: Mapping[str, Any]
+    wrong: Mapping[str, str]
+
+
+def form_fields(
+    model: type[BaseModel], params: Mapping[str, Any] | None = None, help_of: Mapping[str, str] | None = None
+) -> list[FormField]:
+    """The fields of a form, those that are needed first, with the values of `params` in them.
+
+    `help_of` has what options do by their names at a command line.
+    """
+    help_of = help_of or {}
+    references = {name for name, field in model.model_fields.items() if _names_files(field.annotation)}
+    schema = model.model_json_schema()
+    required = set(schema.get("required", ()))
+    fields = [
+        _field(
+            name,
+            _resolved(part, schema),
+            name in required,
+            (params or {}).get(name),
+            help_of.get(_option(name), ""),
+            name in references,
+        )
+        for name, part in schema.get("properties", {}).items()
+    ]
+    order = {name: place for place, name in enumerate(_FIRST)}
+    return sorted(fields, key=lambda field: (not field.required, order.get(field.name, len(order))))
+
+
+def read_form(model: type[BaseModel], values: Sequence[tuple[str, str]]) -> Filled:
+    """Parameters from the names and values of a form, those left at their default left out."""
+    by_name: dict[str, list[str]] = {}
+    for name, value in values:
+        by_name.setdefault(name, []).append(value)
+    params: dict[str, Any] = {}
+    for field in form_fields(model):
+        value = _read(field, by_name.get(field.name, []))
+        if value is not None:
+            params[field.name] = value
+    try:
+        model.model_validate(params)
+    except ValidationError as error:
+        return Filled(params, _wrong(error))
+    return Filled(params, {})
+
+
+def _wrong(error: ValidationError) -> dict[str, str]:
+    wrong: dict[str, str] = {}
+    for each in error.errors(include_input=False, include_url=False, include_context=False):
+        field = str(each["loc"][0]) if each["loc"] else ""
+        text = "This is needed." if each["type"] == "missing" else _sentence(each["msg"])
+        wrong.setdefault(field, text)
+    return wrong
+
+
+def _sentence(text: str) -> str:
+    text = text.removeprefix("Value error, ")
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def _resolved(part: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A property without references, and without null as one of its types."""
+    part = dict(part)
+    while "$ref" in part:
+        name = part.pop("$ref").rpartition("/")[2]
+        part = {**schema["$defs"][name], **part}
+    for key in ("anyOf", "oneOf", "allOf"):
+        options = [_resolved(each, schema) for each in part.get(key, ()) if each.get("type") != "null"]
+        if options:
+            part.pop(key)
+            # Of several forms a form asks for the richest: a list where one or several are taken.
+            richest = max(options, key=lambda each: each.get("type") in ("array", "object"))
+            part = {**richest, **part}
+    if "items" in part and isinstance(part["items"], Mapping):
+        part["items"] = _resolved(part["items"], schema)
+    return part
+
+
+def _field(
+    name: str, part: Mapping[str, Any], required: bool, value: Any, help_text: str, is_reference: bool
+) -> FormField:
+    items = part.get("items", {})
+    choices = part.get("enum") or items.get("enum") or ([part["const"]] if "const" in part else [])
+    default = part.get("default")
+    widget = _widget(name, part, bool(choices), is_reference)
+    if name in _ON:
+        widget, choices = "choice", list(_YES_NO)
+    return FormField(
+        name=name,
+        label=_WORDS.get(name) or name.replace("_", " ").capitalize(),
+        help=_HINTS.get(name) or help_text,
+        widget=widget,
+        required=required,
+        first=required or name in _FIRST,
+        value=_text(value, widget),
+        named=part.get("type") == "object",
+        values=tuple(map(str, value)) if isinstance(value, list) else (),
+        choices=tuple(map(str, choices)),
+        default="" if default is None else _text(default, widget),
+        least=_number(part, "minimum", "exclusiveMinimum"),
+        most=_number(part, "maximum", "exclusiveMaximum"),
+        whole=part.get("type") == "integer",
+    )
+
+
+def _widget(name: str, part: Mapping[str, Any], has_choices: bool, is_reference: bool) -> Widget:
+    kind = part.get("type")
+    if name == "images":
+        return "images"
+    if is_reference:
+        return "inputs" if kind in ("array", "object") else "input"
+    if kind == "boolean":
+        return "flag"
+    if has_choices:
+        return "choices" if kind == "array" else "choice"
+    if kind in ("integer", "number"):
+        return "number"
+    if kind == "array":
+        return "lines"
+    return "pairs" if kind == "object" else "text"
+
+
+def _option(name: str) -> str:
+    """What the parameter is called at a command line, without dashes."""
+    return written(name, "x")[0].removeprefix("--").partition("=")[0]
+
+
+def _names_files(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, Reference):
+        return True
+    return any(map(_names_files, get_args(annotation)))
+
+
+def _number(part: Mapping[str, Any], *names: str) -> float | None:
+    return next((part[name] for name in names if isinstance(part.get(name), int | float)), None)
+
+
+def _text(value: Any, widget: Widget) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return ("on" if value else "") if widget == "flag" else _YES_NO[not value]
+    if isinstance(value, Mapping):
+        return "\n".join(f"{key}={each}" for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return ("," if widget == "choices" else "\n").join(map(str, value))
+    return str(value)
+
+
+def _read(field: FormField, texts: Sequence[str]) -> Any:
+    """The value of a field as JSON has it; None where it is left at its default."""
+    if field.widget == "flag":
+        return True if "on" in texts else None
+    if field.widget == "choices":
+        return [each for each in texts if each] or None
+    text = "\n".join(texts).strip()
+    if not text:
+        return None
+    if field.choices == _YES_NO:
+        return text == "yes"
+    if field.widget == "number":
+        return _as_number(text)
+    if field.named or field.widget == "pairs":
+        return dict(_pair(line) for line in text.splitlines() if line.strip())
+    if field.widget in ("lines", "images", "inputs"):
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    return text
+
+
+def _as_number(text: str) -> int | float | str:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _pair(line: str) -> tuple[str, str]:
+    key, equals, value = line.partition("=")
+    return (key.strip(), value.strip()) if equals else ("", line.strip())

@@ -1,0 +1,185 @@
+"""Starting a job: a form made from the parameters of its kind, checked while it is filled in.
+
+The form itself starts nothing: its script hands the checked parameters to the HTTP interface. A forecast is
+the same command with `--dry-run`, which asks no model.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from threading import Semaphore
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import Field, StringConstraints
+
+from uncanny.errors import NotFoundError, ParamsError
+from uncanny.service.api.auth import gate_of
+from uncanny.service.api.errors import ApiError
+from uncanny.service.jobs.kinds import KINDS, Kind, check_params, command_of
+from uncanny.service.safety import Body, json_body
+from uncanny.service.store.jobs import ENDED, Job
+from uncanny.service.web.command import command_line
+from uncanny.service.web.folders import listing
+from uncanny.service.web.forms import form_fields, read_form
+from uncanny.service.web.job_page import has_findings
+from uncanny.service.web.site import Site
+from uncanny.service.web.views import JobView
+
+# By the long names of a command's options what they do; under "" what the command does.
+HelpOf = Callable[[Sequence[str]], Mapping[str, str]]
+_FORECAST_S: Final = 60
+_MOST_FORECAST: Final = 20_000
+_RESULTS: Final = 100
+_EXPORTS: Final = 10
+
+Text = Annotated[str, StringConstraints(max_length=20_000)]
+
+
+class _Values(Body):
+    values: Annotated[list[tuple[Text, Text]], Field(max_length=500)]
+
+
+def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
+    """Adds `/new`, `/new/{kind}` with what its script asks for, and `/jobs/{id}/export`."""
+    forecasts = Semaphore(1)
+
+    @router.get("/new")
+    def kinds(request: Request) -> Response:
+        site.known(request, "operator")
+        source = request.query_params.get("from")
+        if source is not None:
+            job = site.service.jobs.get(source)
+            return _form(request, site, help_of, KINDS[job.kind], job.params, job.name)
+        known = {name: (kind.title, help_of(kind.command).get("", "")) for name, kind in KINDS.items()}
+        return site.page(request, "kinds.html.j2", here="new", title="New job", kinds=known)
+
+    @router.get("/new/folder")
+    def folder(request: Request, path: str = "") -> Response:
+        site.known(request, "operator")
+        return site.page(request, "folder.html.j2", listing=listing(site.service.roots, path))
+
+    @router.get("/new/{kind}")
+    def form(request: Request, kind: str) -> Response:
+        site.known(request, "operator")
+        return _form(request, site, help_of, _kind(kind), dict(request.query_params), None)
+
+    @router.get("/jobs/{job_id}/export")
+    def export(request: Request, job_id: str) -> Response:
+        site.known(request, "operator")
+        job = site.service.jobs.get(job_id)
+        if not has_findings(site, job):
+            raise ApiError(404, "There is nothing to export from this job, or not yet.")
+        reference = f"job:{job.id}"
+        params = {"run": reference, "to": ["jsonl"]}
+        made = [
+            each
+            for each in site.service.jobs.page(kind="export", limit=200)[0]
+            if each.params.get("run") == reference
+        ]
+        return _form(
+            request, site, help_of, KINDS["export"], params, None, source=job, exports=made[:_EXPORTS]
+        )
+
+    @router.post("/new/{kind}/check")
+    def check(request: Request, kind: str, body: Annotated[_Values, Depends(json_body(_Values))]) -> Any:
+        """The parameters, what is wrong with them by field, and the command they are."""
+        site.known(request, "operator")
+        params, wrong = _checked(site, _kind(kind), body.values)
+        return {"params": params, "wrong": wrong, "command": command_line(site.service, kind, params)}
+
+    @router.post("/new/{kind}/forecast")
+    def forecast(request: Request, kind: str, body: Annotated[_Values, Depends(json_body(_Values))]) -> Any:
+        """What the command would ask and what that costs, in its own words."""
+        who = site.known(request, "operator")
+        gate_of(request).rates.hit("writes", who.name)
+        params, wrong = _checked(site, _kind(kind), body.values)
+        if wrong or not KINDS[kind].asks:
+            raise ApiError(422, next(iter(wrong.values()), "This kind of job asks no model."))
+        job = Job.model_construct(kind=kind, params=dict(params))
+        if not forecasts.acquire(timeout=_FORECAST_S):
+            raise ApiError(503, "Other forecasts are being made. Try again in a moment.")
+        try:
+            return {"text": _dry_run(KINDS[kind], command_of(site.service, job))}
+        finally:
+            forecasts.release()
+
+
+def _form(
+    request: Request,
+    site: Site,
+    help_of: HelpOf,
+    kind: Kind,
+    params: Mapping[str, Any],
+    name: str | None,
+    *,
+    source: Job | None = None,
+    exports: Sequence[Job] = (),
+) -> Response:
+    words = help_of(kind.command)
+    recent = site.service.jobs.page(limit=_RESULTS)[0]
+    results = [JobView(job) for job in recent if job.state in ENDED and KINDS[job.kind].records]
+    return site.page(
+        request,
+        "form.html.j2",
+        here="" if source else "new",
+        title=kind.title,
+        kind=kind.name,
+        about=words.get("", ""),
+        fields=form_fields(kind.params, params, words),
+        results=results,
+        name=name or "",
+        can_forecast=kind.asks,
+        source=None if source is None else JobView(source),
+        exports=[JobView(job) for job in exports],
+    )
+
+
+def _kind(name: str) -> Kind:
+    if name not in KINDS:
+        raise NotFoundError(f"There is no kind of job {name!r}", remedy=f"There are {', '.join(KINDS)}.")
+    return KINDS[name]
+
+
+def _checked(
+    site: Site, kind: Kind, values: Sequence[tuple[str, str]]
+) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    filled = read_form(kind.params, values)
+    if filled.wrong:
+        return filled.params, filled.wrong
+    try:
+        return check_params(site.service, kind.name, filled.params), {}
+    except ParamsError as error:
+        known = kind.params.model_fields
+        wrong: dict[str, str] = {}
+        for place, why in error.fields:
+            name = place.partition(".")[0]
+            wrong.setdefault(name if name in known else "", f"{why[:1].upper()}{why[1:]}.")
+        return filled.params, wrong
+
+
+def _dry_run(kind: Kind, command: Sequence[str]) -> str:
+    """What the command says when it is to ask nothing. Raises ApiError."""
+    words = [each for each in command if each != "--json"]
+    words.insert(len(kind.command), "--dry-run")
+    with tempfile.TemporaryDirectory(prefix="uncanny-forecast-") as folder:
+        try:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", "uncanny", *words],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_FORECAST_S,
+                check=False,
+                env={**os.environ, "NO_COLOR": "1", "COLUMNS": "72"},
+            )
+        except subprocess.TimeoutExpired:
+            raise ApiError(
+                503, f"Counting took longer than {_FORECAST_S} s. Set a limit to see a part."
+            ) from None
+    return done.stdout.decode("utf-8", "replace")[:_MOST_FORECAST].strip()

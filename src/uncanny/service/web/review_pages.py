@@ -1,0 +1,78 @@
+"""The review application of every job, under the job's own address, with whoever is signed in as reviewer."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from fastapi import FastAPI, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from uncanny.service.api.auth import who_of
+from uncanny.service.api.errors import ApiError
+from uncanny.service.api.verdicts import runs_of
+from uncanny.service.assets import base_of
+from uncanny.service.review.pages import review_app
+from uncanny.service.review.run import ReviewRun
+from uncanny.service.review.runs import MOST_RUNS
+from uncanny.service.store.jobs import Job
+from uncanny.service.web.job_page import has_findings, run_folder
+from uncanny.service.web.site import Site
+from uncanny.service.web.views import JobView
+
+_KEPT: Final = MOST_RUNS
+
+
+def add_review_pages(app: FastAPI, site: Site) -> None:
+    """Adds `/jobs/{id}/review/`."""
+
+    @app.get("/jobs/{job_id}/review", include_in_schema=False)
+    def without_slash(request: Request, job_id: str) -> Response:
+        return RedirectResponse(f"{base_of(request)}/jobs/{job_id}/review/", 308)
+
+    app.mount("/jobs/{job_id}/review", Reviews(site))
+
+
+class Reviews:
+    """An ASGI application that hands requests to the review application of their job.
+
+    The runs are those of the HTTP interface, so that a verdict given there is on the page at once, and no run
+    is read twice.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._apps: OrderedDict[Path, tuple[ReviewRun, ASGIApp]] = OrderedDict()
+        self._lock = Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = await run_in_threadpool(self._app, Request(scope))
+        await app(scope, receive, send)
+
+    def _app(self, request: Request) -> ASGIApp:
+        self._site.known(request, "reviewer")
+        job = self._site.service.jobs.get(request.path_params["job_id"])
+        if not has_findings(self._site, job):
+            raise ApiError(404, "There is nothing to review in this job, or not yet.")
+        folder = run_folder(self._site, job)
+        run = runs_of(request).get(folder)
+        with self._lock:
+            known = self._apps.get(folder)
+            if known is None or known[0] is not run:
+                known = self._apps[folder] = run, _made(job, run)
+            self._apps.move_to_end(folder)
+            while len(self._apps) > _KEPT:
+                self._apps.popitem(last=False)
+        return known[1]
+
+
+def _made(job: Job, run: ReviewRun) -> ASGIApp:
+    def reviewer(request: Request) -> str | None:
+        who = who_of(request)
+        return None if who is None else who.name
+
+    return review_app(run, reviewer=reviewer, name=JobView(job).title, home=f"../../{job.id}")

@@ -1,0 +1,299 @@
+"use strict";
+// A new job: what is filled in is checked as it is filled in, and shown as the command it becomes.
+(() => {
+  const {one, all, base, say, send, api, keys} = service;
+  const form = one("#job"), start = one("#start"), wrong = one("#wrong");
+  // A repeated click, or a connection that broke, starts nothing twice.
+  const key = [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, "0")).join("");
+  let checked = null, uploading = 0;
+
+  const values = () => [...new FormData(form)].filter(([name, value]) => typeof value === "string" && !name.startsWith("-"));
+
+  function show(errors, all_of_them) {
+    for (const place of all("[data-wrong]", form)) {
+      const name = place.dataset.wrong, text = errors[name] ?? "";
+      // Nobody is told that something is missing before they had a chance to give it.
+      const shown = all_of_them || text !== "This is needed." ? text : "";
+      place.textContent = shown;
+      const control = document.getElementById(`f-${name}`)?.matches("input, select, textarea") ? document.getElementById(`f-${name}`) : document.getElementById(`v-${name}`);
+      if (control) { if (shown) control.setAttribute("aria-invalid", "true"); else control.removeAttribute("aria-invalid"); }
+    }
+    wrong.textContent = errors[""] ?? "";
+  }
+
+  async function check(all_of_them = false) {
+    checked = await send("POST", form.dataset.check.slice(base.length), {values: values()});
+    show(checked.wrong, all_of_them);
+    one("#command code").textContent = checked.command;
+    return !Object.keys(checked.wrong).length;
+  }
+  let timer = 0;
+  function soon() {
+    clearTimeout(timer);
+    timer = setTimeout(() => check().catch(error => say(error.message)), 250);
+  }
+  form.addEventListener("input", soon);
+  form.addEventListener("change", soon);
+
+  function toFirstError() {
+    const place = all("[data-wrong]", form).find(each => each.textContent);
+    if (!place) return;
+    const details = place.closest("details");
+    if (details) details.open = true;
+    const name = place.dataset.wrong;
+    (document.getElementById(`v-${name}`) ?? document.getElementById(`f-${name}`))?.focus();
+  }
+
+  form.addEventListener("submit", async event => {
+    event.preventDefault();
+    say("");
+    if (uploading) { wrong.textContent = "Wait until everything is uploaded."; return; }
+    start.disabled = true;
+    try {
+      if (!await check(true)) { toFirstError(); return; }
+      const name = form.elements["-name"].value.trim();
+      const job = await api("POST", "/jobs", {kind: form.dataset.kind, params: checked.params, ...(name ? {name} : {})}, {"Idempotency-Key": key});
+      location.assign(`${base}/jobs/${job.id}`);
+    } catch (error) {
+      const field = (error.field ?? "").replace(/^params\./, "").split(".")[0];
+      if (one(`[data-wrong="${CSS.escape(field)}"]`, form)) { show({[field]: error.message}, true); toFirstError(); }
+      else wrong.textContent = error.message;
+    } finally {
+      start.disabled = false;
+    }
+  });
+  form.addEventListener("keydown", event => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(start); }
+    // Enter in a field would start a job that nobody has looked over.
+    else if (event.key === "Enter" && event.target.matches("input:not([type=checkbox])")) event.preventDefault();
+  });
+
+  one("#forecast")?.addEventListener("click", async event => {
+    const result = one("#forecast-result");
+    event.target.disabled = true;
+    try {
+      if (!await check(true)) { toFirstError(); return; }
+      result.textContent = "Counting…";
+      const answer = await send("POST", form.dataset.forecast.slice(base.length), {values: values()});
+      const text = document.createElement("pre");
+      text.textContent = answer.text;
+      result.replaceChildren(text);
+    } catch (error) {
+      result.textContent = error.message;
+    } finally {
+      event.target.disabled = false;
+    }
+  });
+
+  // Choosing what a job works on
+
+  for (const picker of all("[data-picker]", form)) {
+    const name = picker.dataset.picker, many = picker.dataset.widget !== "input", named = picker.dataset.named !== undefined, images = picker.dataset.widget === "images";
+    const field = one(`#v-${CSS.escape(name)}`, picker), status = one("[data-uploaded]", picker);
+    let set = null;
+
+    function take(reference, called) {
+      const lines = many ? field.value.split("\n").map(line => line.trim()).filter(Boolean) : [];
+      const line = named ? `${nameFor(called, lines)}=${reference}` : reference;
+      if (!lines.includes(line)) lines.push(line);
+      field.value = lines.join("\n");
+      field.dispatchEvent(new Event("input", {bubbles: true}));
+    }
+
+    one("[data-result]", picker)?.addEventListener("change", event => {
+      if (event.target.value) take(event.target.value, event.target.selectedOptions[0].dataset.name);
+      event.target.value = "";
+    });
+
+    // Folders of the server
+    const browser = one("[data-browser]", picker), browse = one("[data-browse]", picker);
+    async function look(path) {
+      const answer = await fetch(`${form.dataset.folder}?${new URLSearchParams({path})}`);
+      if (!answer.ok) { say(answer.status === 404 ? "There is no such folder here." : `The server answered ${answer.status}.`); return; }
+      browser.innerHTML = await answer.text();
+      browser.hidden = false;
+      one("button", browser)?.focus();
+    }
+    browse?.addEventListener("click", () => {
+      const open = browser.hidden;
+      browse.setAttribute("aria-expanded", String(open));
+      if (open) look(""); else browser.hidden = true;
+    });
+    browser?.addEventListener("click", event => {
+      const button = event.target.closest("button");
+      if (button?.dataset.look !== undefined) look(button.dataset.look);
+      else if (button?.dataset.take !== undefined) {
+        take(button.dataset.take, button.dataset.take.split("/").filter(Boolean).pop());
+        browser.hidden = true;
+        browse.setAttribute("aria-expanded", "false");
+        browse.focus();
+      }
+    });
+
+    // Uploads
+    const files = one("[data-files]", picker), folders = one("[data-folders]", picker);
+    for (const button of all("[data-choose]", picker))
+      button.addEventListener("click", () => (button.dataset.choose === "folder" ? folders : files).click());
+    for (const input of [files, folders])
+      input?.addEventListener("change", () => {
+        const chosen = [...input.files].map(file => ({file, name: file.webkitRelativePath || file.name}));
+        input.value = "";
+        if (images) uploadImages(chosen); else uploadFile(chosen[0]);
+      });
+    const drop = one("[data-drop]", picker);
+    if (drop) {
+      for (const kind of ["dragenter", "dragover"]) drop.addEventListener(kind, event => { event.preventDefault(); drop.classList.add("over"); });
+      for (const kind of ["dragleave", "drop"]) drop.addEventListener(kind, () => drop.classList.remove("over"));
+      drop.addEventListener("drop", async event => {
+        event.preventDefault();
+        uploadImages(await dropped(event.dataTransfer));
+      });
+    }
+
+    function progress(text, share) {
+      status.hidden = false;
+      let bar = one("progress", status), line = one("p", status);
+      if (!bar) {
+        bar = document.createElement("progress");
+        bar.max = 1;
+        bar.setAttribute("aria-label", "Uploaded");
+        line = document.createElement("p");
+        line.className = "sub";
+        status.replaceChildren(bar, line);
+      }
+      bar.value = share;
+      line.textContent = text;
+    }
+
+    function refuse(list) {
+      if (!list.length) return;
+      let shown = one(".refused", status);
+      if (!shown) {
+        const about = document.createElement("p");
+        about.textContent = "Not taken:";
+        about.className = "bad";
+        shown = document.createElement("ul");
+        shown.className = "refused";
+        shown.tabIndex = 0;
+        status.append(about, shown);
+      }
+      for (const each of list) {
+        const line = document.createElement("li"), who = document.createElement("b");
+        who.textContent = each.name;
+        line.append(who, ` ${each.reason}`);
+        shown.append(line);
+      }
+    }
+
+    async function uploadImages(chosen) {
+      if (!chosen.length) return;
+      if (uploading) { say("One upload at a time."); return; }
+      uploading += 1;
+      one(".refused", status)?.previousElementSibling.remove();
+      one(".refused", status)?.remove();
+      const total = chosen.reduce((sum, each) => sum + each.file.size, 0) || 1;
+      let sent = 0, kept = 0, refused = 0;
+      const words = () => `${kept.toLocaleString("en")} uploaded${refused ? `, ${refused.toLocaleString("en")} not taken` : ""}`;
+      try {
+        for (const batch of batches(chosen)) {
+          const size = batch.reduce((sum, each) => sum + each.file.size, 0);
+          const answer = await post(set ? `/images/${set}` : "/images", batch, loaded => progress(words(), Math.min(1, (sent + Math.min(loaded, size)) / total)));
+          sent += size;
+          set = answer.id;
+          const outcome = outcomes(answer);
+          kept += outcome.kept;
+          refused += outcome.refused.length;
+          progress(words(), sent / total);
+          refuse(outcome.refused);
+        }
+        if (kept) take(`upload:${set}`, "images");
+        else say("None of these is an image that can be used.");
+      } catch (error) {
+        say(error.message);
+      } finally {
+        uploading -= 1;
+      }
+    }
+
+    async function uploadFile(chosen) {
+      if (!chosen) return;
+      uploading += 1;
+      try {
+        const answer = await post("/files", [chosen], loaded => progress(chosen.name, loaded / (chosen.file.size || 1)), "file");
+        progress(`${chosen.name} uploaded`, 1);
+        take(`upload:${answer.id}`, chosen.name.replace(/\.[^.]*$/, ""));
+      } catch (error) {
+        say(error.message);
+      } finally {
+        uploading -= 1;
+      }
+    }
+  }
+
+  // What stands before the equals sign: a name nobody else has here.
+  function nameFor(text, lines) {
+    const plain = (text ?? "").normalize("NFKC").replace(/[^\p{L}\p{N}_ .()+-]+/gu, "-").replace(/^[^\p{L}\p{N}_]+/u, "").slice(0, 40).trim() || "run";
+    const taken = new Set(lines.map(line => line.split("=")[0].trim()));
+    let name = plain;
+    for (let number = 2; taken.has(name); number++) name = `${plain} ${number}`;
+    return name;
+  }
+
+  // Files that were dropped, those in folders too.
+  async function dropped(data) {
+    const entries = [...data.items].map(item => item.webkitGetAsEntry?.()).filter(Boolean);
+    if (!entries.length) return [...data.files].map(file => ({file, name: file.name}));
+    const found = [];
+    async function walk(entry, path) {
+      if (entry.isFile) {
+        const file = await new Promise((done, failed) => entry.file(done, failed));
+        found.push({file, name: path + file.name});
+      } else {
+        const reader = entry.createReader();
+        for (;;) {
+          const some = await new Promise((done, failed) => reader.readEntries(done, failed));
+          if (!some.length) break;
+          for (const each of some) await walk(each, `${path}${entry.name}/`);
+        }
+      }
+    }
+    for (const entry of entries) await walk(entry, "");
+    return found.filter(each => !each.name.split("/").pop().startsWith("."));
+  }
+
+  // Small requests: one that breaks off costs little, and progress is seen.
+  function* batches(chosen) {
+    let batch = [], size = 0;
+    for (const each of chosen) {
+      if (batch.length && (batch.length >= 100 || size + each.file.size > 64e6)) { yield batch; batch = []; size = 0; }
+      batch.push(each);
+      size += each.file.size;
+    }
+    if (batch.length) yield batch;
+  }
+
+  const outcomes = answer => ({
+    kept: answer.images.length,
+    refused: answer.refused.map(each => ({name: each.name, reason: each.message})),
+  });
+
+  function post(path, batch, loaded, name = "files") {
+    const body = new FormData();
+    for (const each of batch) body.append(name, each.file, each.name);
+    const request = new XMLHttpRequest();
+    return new Promise((done, failed) => {
+      request.upload.addEventListener("progress", event => loaded(event.loaded));
+      request.addEventListener("load", () => {
+        let content = null;
+        try { content = JSON.parse(request.responseText); } catch { /* said below */ }
+        if (request.status < 300 && content) done(content);
+        else failed(new Error(content?.error?.message ?? `The server answered ${request.status}.`));
+      });
+      request.addEventListener("error", () => failed(new Error("The upload broke off: the server does not answer.")));
+      request.open("POST", `${base}/api/v1${path}`);
+      request.send(body);
+    });
+  }
+
+  check().catch(error => say(error.message));
+})();

@@ -1,0 +1,114 @@
+"""A job as its pages show it: figures in words, what can be done with it, and what it wants from people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from uncanny.eval.common.page import stamp
+from uncanny.service.store.jobs import Job, Progress, State
+from uncanny.wording import NOT_PRICED, cost, count, duration
+
+STATES: Final[Mapping[State, str]] = {
+    "queued": "queued",
+    "running": "running",
+    "finished": "finished",
+    "incomplete": "incomplete",
+    "over_budget": "over budget",
+    "cancelled": "cancelled",
+    "failed": "failed",
+}
+_MOVING: Final = frozenset({"queued", "running"})
+_DAY_S: Final = 24 * 3600
+
+
+class Advice(NamedTuple):
+    """What happened, and what to do about it."""
+
+    what: str
+    do: str
+
+
+_ADVICE: Final[Mapping[State, Advice]] = {
+    "queued": Advice("It waits for its turn.", "It begins as soon as a worker is free."),
+    "incomplete": Advice("It finished, but some failed.", "They are listed below and can be asked again."),
+    "over_budget": Advice(
+        "It stopped at its budget.",
+        "What is done stays, and the report shows it. “New like this” begins anew, with a higher limit.",
+    ),
+    "cancelled": Advice("It was cancelled.", "What is done stays, and “Go on” takes it up where it stopped."),
+    "failed": Advice("It could not be done.", "This is what the command said:"),
+}
+_RETRY: Final[Mapping[State, str]] = {
+    "incomplete": "Ask failed again",
+    "cancelled": "Go on",
+    "failed": "Try again",
+}
+
+
+class JobView:
+    """A job for templates; everything it says is text that is escaped there."""
+
+    def __init__(self, job: Job, *, now: datetime | None = None) -> None:
+        now = now or datetime.now(UTC)
+        progress = job.progress or Progress()
+        self.id, self.kind, self.state, self.error = job.id, job.kind, job.state, job.error
+        self.by, self.attempt = job.created_by, job.attempt
+        self.title = job.name or _title(job)
+        self.moving = job.state in _MOVING
+        self.created_iso = job.created_at.isoformat()
+        self.created = stamp(self.created_iso)
+        self.age = age((now - job.created_at).total_seconds())
+        end = job.ended_at or (now if self.moving else None)
+        self.took = duration((end - job.started_at).total_seconds()) if end and job.started_at else ""
+        self.total, self.done, self.n_failed = progress.total, progress.done, progress.failed
+        self.cost = _spent(progress)
+        self.cost_to_come = _to_come(progress) if job.state == "running" else ""
+        self.calls = "–" if progress.calls is None else f"{progress.calls:,}"
+        self.tokens_in = "–" if progress.input_tokens is None else count(progress.input_tokens)
+        self.tokens_out = "–" if progress.output_tokens is None else count(progress.output_tokens)
+        running = job.state == "running"
+        self.rate = f"{progress.rate:.1f} calls/s" if running and progress.rate else ""
+        self.eta = "…" if progress.eta_s is None else duration(progress.eta_s)
+        self.advice = _ADVICE.get(job.state)
+        self.retry_word = _RETRY.get(job.state, "")
+        self.retryable = bool(self.retry_word)
+
+
+def age(seconds: float) -> str:
+    """`now`, `5 min`, `3 h`, `12 d`."""
+    if seconds < 60:
+        return "now"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min"
+    return f"{seconds // 3600:.0f} h" if seconds < 2 * _DAY_S else f"{seconds // _DAY_S:.0f} d"
+
+
+def size(number: int) -> str:
+    """`512 B`, `34 kB`, `1.2 MB`."""
+    for unit, least in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if number >= least:
+            return f"{number / least:.1f} {unit}" if number < 10 * least else f"{number / least:.0f} {unit}"
+    return f"{number} B"
+
+
+def _title(job: Job) -> str:
+    """What a job without a name is called: what it does, and with which model."""
+    if job.kind == "export" and isinstance(job.params.get("to"), list):
+        return f"export {', '.join(map(str, job.params['to']))}"
+    model = job.params.get("model")
+    named = model[0] if isinstance(model, list) and model else model
+    return f"{job.kind.replace('_', ' ')} {named}" if isinstance(named, str) else job.kind.replace("_", " ")
+
+
+def _spent(progress: Progress) -> str:
+    if progress.cost_usd is None:
+        return NOT_PRICED if progress.calls else "–"
+    return cost(progress.cost_usd) if progress.cost_usd else "$0"
+
+
+def _to_come(progress: Progress) -> str:
+    if not (progress.cost_usd and progress.done and progress.total):
+        return ""
+    return f"about {cost(progress.cost_usd * progress.total / progress.done)} in all"

@@ -1,0 +1,85 @@
+"""A service on SQLite with its application, and a job whose run is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from fastapi import FastAPI
+from PIL import Image
+from starlette.testclient import TestClient
+
+from tests.service.made_review import anomaly, make_run
+from uncanny.service.api.app import guarded, service_app
+from uncanny.service.service import Service
+from uncanny.service.store.jobs import Ended, Job, Progress
+
+ADDRESS = "http://127.0.0.1:8765"
+API = "/api/v1"
+Open = Callable[..., TestClient]
+
+
+def png(colour: str = "red", size: tuple[int, int] = (40, 30)) -> bytes:
+    file = BytesIO()
+    Image.new("RGB", size, colour).save(file, "PNG")
+    return file.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A service and its application; `client` asks as whoever has a token, or as anybody."""
+
+    service: Service
+    app: FastAPI
+
+    def client(self, token: str | None = None, **options: Any) -> TestClient:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        return TestClient(
+            guarded(self.app, **options), ADDRESS, headers=headers, raise_server_exceptions=False
+        )
+
+    def ended_job(
+        self,
+        images: Sequence[Sequence[dict[str, Any]]] = (),
+        *,
+        kind: str = "annotate",
+        state: Ended = "finished",
+        names: Sequence[str] = (),
+    ) -> Job:
+        """A job that has ended, with a run over made-up pictures, as a worker leaves it."""
+        params = {"images": ["scenes"], "model": "demo"}
+        job = self.service.jobs.submit(kind, params, name="made", by="maker")
+        taken = self.service.jobs.claim("worker", 60)
+        assert taken is not None
+        assert taken.id == job.id
+        folder = self.service.job_folder(job.id)
+        make_run(folder / "run", images or [[anomaly("one")], [anomaly("two"), anomaly("three")]], names)
+        (folder / "result.json").write_bytes(orjson.dumps({"images": 2}))
+        (folder / "stderr.log").write_text("2 images\n")
+        self.service.jobs.end(
+            taken, state, exit_code=0, error=None, progress=Progress(total=2, done=2, cost_usd=None)
+        )
+        return self.service.jobs.get(job.id)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def site(data: Path) -> Iterator[Site]:
+    with Service.open(data) as service:
+        yield Site(service, service_app(service))
+
+
+@pytest.fixture
+def client(site: Site) -> Iterator[TestClient]:
+    """Somebody on this machine, while there is no token."""
+    with site.client() as each:
+        yield each

@@ -1,0 +1,334 @@
+"""The kinds of jobs: what parameters they take, what these may name, and each as a job that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.bundled_runs import BundledRuns
+from tests.runs.e2e import pictures
+from tests.service.jobs.working import ended, records, working
+from uncanny.cli.options import Real, Whole
+from uncanny.errors import NotFoundError, ParamsError
+from uncanny.service.jobs.kinds import KINDS, Kind, command_of
+from uncanny.service.jobs.params import written
+from uncanny.service.service import Service
+from uncanny.service.store.ids import new_id
+from uncanny.service.store.jobs import Job
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "root"
+    (folder / "in").mkdir(parents=True)
+    (folder / "items.jsonl").touch()
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "file").touch()
+    return folder
+
+
+@pytest.fixture
+def opened(tmp_path: Path, root: Path) -> Iterator[Service]:
+    with Service.open(tmp_path / "data", roots=[root]) as service:
+        yield service
+
+
+def wrong(service: Service, kind: str, **params: Any) -> dict[str, str]:
+    with pytest.raises(ParamsError) as error:
+        service.check(kind, params)
+    return dict(error.value.fields)
+
+
+def command(service: Service, kind: str, **params: Any) -> list[str]:
+    job = Job.model_construct(kind=kind, params=service.check(kind, params))
+    return command_of(service, job)
+
+
+def test_parameters_become_the_command(opened: Service, root: Path) -> None:
+    made = command(
+        opened,
+        "annotate",
+        images=[str(root / "in")],
+        model="openai/gpt-4o",
+        roles={"integrator": "openai/gpt-4o-mini"},
+        timeout_s=2.5,
+        cache=False,
+        retry_failed=True,
+        schedule="paper",
+        temperature=0.0,
+    )
+    assert made[0] == "annotate"
+    assert made[-2:] == ["--", f"{root}/in"]
+    assert set(made[1:-2]) == {
+        *("--run=run", "--json", "--role=integrator=openai/gpt-4o-mini", "--timeout=2.5", "--no-cache"),
+        *("--retry-failed", "--temperature=0.0", "--schedule=paper", "--model=openai/gpt-4o"),
+    }
+
+
+def click_command(kind: Kind) -> click.Command:
+    module, _, name = import_module("uncanny.cli").COMMANDS[kind.command[0]][0].partition(":")
+    found: click.Command = getattr(import_module(f"uncanny.cli.{module}"), name)
+    for part in kind.command[1:]:
+        assert isinstance(found, click.Group)
+        found = found.commands[part]
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_every_parameter_is_an_option_of_its_command(kind: Kind) -> None:
+    options = {flag for param in click_command(kind).params for flag in (*param.opts, *param.secondary_opts)}
+    for name in kind.params.model_fields:
+        if name != kind.inputs:
+            assert written(name, value=True)[0] in options
+    for fixed in kind.fixed:
+        assert fixed.partition("=")[0] in options
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_every_kind_has_a_schema_and_refuses_what_it_does_not_know(kind: Kind, opened: Service) -> None:
+    schema = kind.params.model_json_schema()
+    assert schema["additionalProperties"] is False
+    assert wrong(opened, kind.name, out="/tmp/x")["out"] == "Extra inputs are not permitted"
+    assert kind.params.__doc__
+
+
+def test_an_unknown_kind_is_not_found(opened: Service) -> None:
+    with pytest.raises(NotFoundError, match="There is no kind of job 'rm'"):
+        opened.check("rm", {})
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "../secret",
+        "../secret/file",
+        "/etc/passwd",
+        "in/../../secret",
+        "link",
+        "link/file",
+        "loop",
+        "missing",
+        "http://127.0.0.1/a.png",
+        "file:///etc/passwd",
+        "upload:../../secret",
+        "upload:set_" + "a" * 20,
+        "upload:file_" + "a" * 20,
+        "upload:job_" + "a" * 20,
+        "job:job_" + "a" * 20,
+        "job:../../secret",
+        "job:",
+        "--help",
+        "a\0b",
+        "a\nb",
+        "x" * 5000,
+        "",
+    ],
+)
+def test_nothing_outside_can_be_named(opened: Service, root: Path, reference: str) -> None:
+    (root / "link").symlink_to(root.parent / "secret")
+    (root / "loop").symlink_to(root / "loop")
+    assert set(wrong(opened, "annotate", images=[reference], model="demo")) == {"images.0"}
+    assert "secret" not in str(wrong(opened, "mcq", items=reference, model="demo")["items"])
+
+
+def test_links_within_the_allowed_folders_are_followed(opened: Service, root: Path) -> None:
+    (root / "link").symlink_to(root / "in")
+    assert command(opened, "annotate", images="link", model="demo")[-1] == str(root / "in")
+
+
+def test_a_link_that_leads_out_later_is_refused_when_the_job_starts(opened: Service, root: Path) -> None:
+    job = opened.submit("annotate", {"images": "in", "model": "demo"}, by="ann")
+    (root / "in").rmdir()
+    (root / "in").symlink_to(root.parent / "secret")
+    with working(opened):
+        done = ended(opened, job)
+    assert (done.state, done.attempt) == ("failed", 1)
+    assert "images.0: is not there, or lies in no allowed folder" in (done.error or "")
+
+
+@pytest.mark.parametrize("image", ["../secret/cat.png", "{secret}/cat.png", "link/cat.png"])
+def test_records_that_are_uploaded_name_no_image_outside(opened: Service, root: Path, image: str) -> None:
+    """The file of pairs is the requester's; what it names is looked at when it is read."""
+    secret = root.parent / "secret"
+    pictures(secret, 1)
+    next(secret.glob("*.png")).rename(secret / "cat.png")
+    (root / "link").symlink_to(secret)
+    (root / "ok.png").write_bytes((secret / "cat.png").read_bytes())
+    named = image.format(secret=secret)
+    pairs = [
+        {"id": "bad", "original": named, "edited": "ok.png"},
+        {"id": "mask", "original": "ok.png", "edited": "ok.png", "mask": named},
+        {"id": "good", "original": "ok.png", "edited": "ok.png"},
+    ]
+    (root / "pairs.jsonl").write_bytes(b"".join(orjson.dumps(pair) + b"\n" for pair in pairs))
+    with working(opened):
+        job = ended(opened, opened.submit("edits_measure", {"pairs": "pairs.jsonl"}, by="ann"))
+    assert job.state == "incomplete", job.error
+    lines = {each["id"]: each for each in records(opened, job, "out/edits.jsonl")}
+    assert lines["good"]["mse"] == 0
+    assert lines["bad"]["mse"] is None
+    assert lines["mask"]["mask_ratio"] is None
+    assert "no folder that may be read" in orjson.dumps(lines["bad"]).decode()
+
+
+def test_without_a_root_no_path_is_taken(tmp_path: Path) -> None:
+    with Service.open(tmp_path / "data") as service:
+        assert "no folder is allowed" in wrong(service, "annotate", images="/", model="demo")["images.0"]
+
+
+def test_uploads_are_named_by_their_ids(opened: Service) -> None:
+    images, file = new_id("set"), new_id("file")
+    opened.uploads.images_folder(images).mkdir(parents=True)
+    opened.uploads.file_folder(file).mkdir(parents=True)
+    (opened.uploads.file_folder(file) / "items.jsonl").touch()
+    asked = command(opened, "mcq", items=f"upload:{file}", root=f"upload:{images}", model="demo")
+    assert asked[-1] == str(opened.uploads.file_folder(file) / "items.jsonl")
+    assert f"--root={opened.uploads.images_folder(images)}" in asked
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "",
+        "gpt",
+        "nowhere/x",
+        "vllm/--trust-remote-code",
+        "vllm//etc",
+        "openai/a b",
+        "openai/",
+        3,
+        None,
+        "demo/x",
+    ],
+)
+def test_a_model_is_a_provider_and_a_name(opened: Service, model: object) -> None:
+    assert "model" in wrong(opened, "annotate", images="in", model=model)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_cost_usd", float("nan")),
+        ("max_cost_usd", float("inf")),
+        ("max_cost_usd", 0),
+        ("concurrency", 2**63),
+        ("concurrency", "3"),
+        ("concurrency", True),
+        ("timeout_s", -1),
+        ("language", "--x\nignore"),
+        ("roles", {"a=b": "demo"}),
+        ("base_url", "http://169.254.169.254/"),
+        ("cache_dir", "/tmp"),
+    ],
+)
+def test_values_out_of_bounds_are_refused(opened: Service, field: str, value: object) -> None:
+    fields = wrong(opened, "annotate", images="in", model="demo", **{field: value})
+    assert any(each.startswith(field) for each in fields)
+
+
+def test_everything_wrong_is_said_at_once(opened: Service) -> None:
+    fields = wrong(opened, "audit", generators={"a": "x", "b": "y"}, model="gpt", root="z")
+    assert set(fields) == {"generators.a", "generators.b", "model", "root"}
+    assert "go together" in wrong(opened, "realism", original="in", model="demo")["params"]
+    assert "either pairs" in wrong(opened, "edits_measure")["params"]
+
+
+@given(
+    params=st.dictionaries(
+        st.sampled_from(
+            ["images", "model", "roles", "language", "limit", "truth", "generators", "runs", "x"]
+        ),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+            max_leaves=6,
+        ),
+    ),
+    kind=st.sampled_from(sorted(KINDS)),
+)
+def test_whatever_is_sent_is_taken_or_refused_in_words(
+    params: dict[str, Any], kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with Service.open(tmp_path_factory.mktemp("data")) as service:
+        try:
+            kept = service.check(kind, params)
+        except ParamsError as error:
+            fields = error.fields
+        else:
+            # What was taken is taken again as it was kept.
+            fields = (("", ""),)
+            assert service.check(kind, orjson.loads(orjson.dumps(kept))) == kept
+        assert fields
+
+
+@pytest.mark.slow
+def test_every_kind_runs(tmp_path: Path, bundled_run: BundledRuns) -> None:
+    """Each on the bundled scenes, or on what those before it have left."""
+    root = tmp_path / "root"
+    bundled_run("annotate").copy(root / "demo")
+    asked: dict[str, dict[str, Any]] = {
+        "detect": {"images": "scenes", "model": "demo", "limit": 4},
+        "mcq": {"items": "scenes", "model": "demo", "limit": 3},
+        "realism": {"pairs": "scenes", "model": "demo", "limit": 3},
+        "artifacts": {"images": "scenes", "model": "demo", "limit": 2, "categories": ["color", "physics"]},
+        "semantic": {"predictions": {"demo": "demo"}, "truth": "scenes", "similarity": "chrf", "lambda": 0.5},
+        "audit": {
+            "generators": {"a": "scenes:drawn", "b": "scenes:rendered"},
+            "model": "demo",
+            "limit": 2,
+            "resamples": 100,
+        },
+        "edits_measure": {"pairs": "scenes"},
+        "export": {"run": "demo", "to": ["csv", "coco"], "all": True},
+    }
+    with Service.open(tmp_path / "data", roots=[root]) as service, working(service):
+        jobs = {kind: service.submit(kind, params, by="ann") for kind, params in asked.items()}
+        done = {kind: ended(service, job) for kind, job in jobs.items()}
+        assert {kind: (job.state, job.error) for kind, job in done.items()} == dict.fromkeys(
+            asked, ("finished", None)
+        )
+        runs = {"a": "demo", "b": f"job:{jobs['detect'].id}"}
+        compared = ended(service, service.submit("compare", {"runs": runs, "resamples": 100}, by="ann"))
+        assert compared.state == "finished", compared.error
+        again = ended(service, service.jobs.retry(jobs["export"].id))
+        assert again.state == "finished", again.error
+        scored = ended(service, service.jobs.retry(jobs["semantic"].id))
+        assert scored.state == "finished", scored.error
+        for kind, job in {**done, "compare": compared}.items():
+            folder = service.job_folder(job.id)
+            assert orjson.loads((folder / "result.json").read_bytes())
+            for file in (KINDS[kind].records, KINDS[kind].page):
+                assert file is None or (folder / file).is_file(), (kind, file)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_bounds_and_choices_are_those_of_the_options(kind: Kind) -> None:
+    options = {flag: param for param in click_command(kind).params for flag in param.opts}
+    schema = kind.params.model_json_schema(by_alias=False)
+    compared = 0
+    for name, described in schema["properties"].items():
+        if name == kind.inputs:
+            continue
+        kept = options[written(name, value=True)[0]].type
+        forms = [form for form in described.get("anyOf", [described]) if form.get("type") != "null"]
+        # What is not in this schema itself is a list of such.
+        form = forms[0].get("items", forms[0])
+        if isinstance(kept, Whole):
+            assert (form["minimum"], form["maximum"]) == (kept.least, kept.most), name
+        elif isinstance(kept, Real):
+            least = form["exclusiveMinimum"] if kept.above else form["minimum"]
+            assert (least, form["maximum"]) == (kept.least, kept.most), name
+        elif isinstance(kept, click.Choice):
+            assert sorted(form["enum"]) == sorted(kept.choices), name
+        else:
+            continue
+        compared += 1
+    assert compared or kind.name == "semantic"

@@ -1,0 +1,196 @@
+"""The queue against a model of it, through any order of what users, workers and deaths do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
+from sqlalchemy import select
+
+from uncanny.errors import ConflictError, NotFoundError
+from uncanny.service.service import Service
+from uncanny.service.store.jobs import ENDED, MOST_STRIKES, STATES, Ended, Job, State
+from uncanny.service.store.tables import jobs
+
+LONG_S, OVER_S = 3600.0, -1.0
+
+
+@dataclass
+class Expected:
+    """A job as it should be. `expired`: its lease has run out."""
+
+    state: State = "queued"
+    attempt: int = 0
+    expired: bool = False
+    cancel: bool = False
+    strikes: int = 0
+    mark: int = 0
+    mark_at_claim: int = 0
+
+    def strike(self, more: int) -> None:
+        self.strikes = 0 if self.mark > self.mark_at_claim else self.strikes + more
+
+
+class Queue(RuleBasedStateMachine):
+    """Claims are kept for ever, so that workers taken for dead come back at any time."""
+
+    service: Service
+    ids = Bundle("ids")
+    claims = Bundle("claims")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expected: dict[str, Expected] = {}
+        # Jobs that may be taken, in the order in which they are.
+        self.order: list[str] = []
+        with self.service.database.write() as connection:
+            connection.execute(jobs.delete())
+
+    @rule(target=ids)
+    def submit(self) -> str:
+        job = self.service.jobs.submit("annotate", {}, by="ann")
+        self.expected[job.id] = Expected()
+        self.order.append(job.id)
+        return job.id
+
+    @rule(target=claims, dies=st.booleans())
+    def claim(self, dies: bool) -> object:
+        job = self.service.jobs.claim("w", OVER_S if dies else LONG_S)
+        while self.order:
+            first = self.expected[self.order[0]]
+            if first.state == "running":
+                first.strike(1)
+            given_up = first.strikes >= MOST_STRIKES
+            first.attempt += 1
+            first.mark_at_claim = first.mark
+            first.state, first.expired = ("failed", False) if given_up else ("running", dies)
+            taken = self.order[0]
+            # One whose lease has run out already waits where it was: by the moment it was put into the queue.
+            if given_up or not dies:
+                self.order.pop(0)
+            if not given_up:
+                assert job is not None
+                assert (job.id, job.attempt, job.state) == (taken, first.attempt, "running")
+                return job
+        assert job is None
+        return multiple()
+
+    @rule(job=claims, further=st.integers(0, 3), dies=st.booleans())
+    def beat(self, job: Job, further: int, dies: bool) -> None:
+        answer = self.service.jobs.beat(job, OVER_S if dies else LONG_S, mark=further)
+        if not self._holds(job):
+            assert answer == "lost"
+            return
+        expected = self.expected[job.id]
+        assert answer == ("cancel" if expected.cancel else "held")
+        expected.mark = max(expected.mark, further)
+        if expected.expired != dies:
+            expected.expired = dies
+            self._sort(job.id)
+
+    @rule(job=claims, state=st.sampled_from(ENDED))
+    def end(self, job: Job, state: Ended) -> None:
+        assert self.service.jobs.end(job, state, exit_code=0) == self._holds(job)
+        if self._holds(job):
+            self.expected[job.id].state = state
+            self.expected[job.id].expired = False
+            self._sort(job.id)
+
+    @rule(job=claims, died=st.sampled_from([None, "words"]))
+    def requeue(self, job: Job, died: str | None) -> None:
+        assert self.service.jobs.requeue(job, died=died) == self._holds(job)
+        if self._holds(job):
+            expected = self.expected[job.id]
+            if died is not None:
+                expected.strike(4)
+            expected.mark_at_claim = expected.mark
+            expected.state, expected.expired = "queued", False
+            self._drop(job.id)
+            self.order.append(job.id)
+
+    @rule(job_id=ids)
+    def cancel(self, job_id: str) -> None:
+        if job_id not in self.expected:
+            with pytest.raises(NotFoundError):
+                self.service.jobs.cancel(job_id)
+            return
+        self.service.jobs.cancel(job_id)
+        expected = self.expected[job_id]
+        if expected.state in ("queued", "running"):
+            expected.cancel = True
+        if expected.state == "queued":
+            expected.state = "cancelled"
+            self._drop(job_id)
+
+    @rule(job_id=ids)
+    def retry(self, job_id: str) -> None:
+        expected = self.expected.get(job_id)
+        if expected is None or expected.state not in ENDED:
+            with pytest.raises(NotFoundError if expected is None else ConflictError):
+                self.service.jobs.retry(job_id)
+            return
+        self.service.jobs.retry(job_id)
+        expected.state, expected.cancel, expected.strikes = "queued", False, 0
+        self.order.append(job_id)
+
+    @rule(job_id=ids)
+    def delete(self, job_id: str) -> None:
+        expected = self.expected.get(job_id)
+        if expected is None or expected.state not in ENDED:
+            with pytest.raises(NotFoundError if expected is None else ConflictError):
+                self.service.jobs.delete(job_id)
+            return
+        self.service.jobs.delete(job_id)
+        del self.expected[job_id]
+
+    @invariant()
+    def nothing_is_lost_or_doubled(self) -> None:
+        found, more = self.service.jobs.page(limit=1000)
+        assert more is None
+        assert {job.id: (job.state, job.attempt) for job in found} == {
+            job_id: (each.state, each.attempt) for job_id, each in self.expected.items()
+        }
+        assert len(found) == len({job.id for job in found})
+        counts = self.service.jobs.counts()
+        assert counts == {state: sum(job.state == state for job in found) for state in STATES}
+
+    def _holds(self, job: Job) -> bool:
+        expected = self.expected.get(job.id)
+        return expected is not None and (expected.state, expected.attempt) == ("running", job.attempt)
+
+    def _drop(self, job_id: str) -> None:
+        if job_id in self.order:
+            self.order.remove(job_id)
+
+    def _sort(self, job_id: str) -> None:
+        """Put a job whose lease has run out where it belongs, and take one out that is held again."""
+        self._drop(job_id)
+        if not self.expected[job_id].expired:
+            return
+        with self.service.database.read() as connection:
+            rows = connection.execute(select(jobs.c.id, jobs.c.due_at)).all()
+        due = {each: moment for each, moment in rows}  # noqa: C416  rows are no pairs for mypy
+        self.order.append(job_id)
+        self.order.sort(key=lambda each: due[each])
+
+
+@pytest.fixture
+def queue(tmp_path: Path, address: str | None) -> Iterator[type[Queue]]:
+    with Service.open(tmp_path, database=address) as opened:
+        yield type("QueueHere", (Queue,), {"service": opened})
+
+
+def test_the_queue_does_as_its_model(queue: type[Queue]) -> None:
+    run_state_machine_as_test(queue, settings=settings(stateful_step_count=40, deadline=None))

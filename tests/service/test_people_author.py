@@ -1,0 +1,222 @@
+"""MCQ items written on a page: what is kept of a file, what is checked, and two authors at once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import orjson
+import pytest
+from starlette.testclient import TestClient
+
+from tests.service.made_review import serving
+from uncanny.errors import ReviewConflictError, UsageError
+from uncanny.eval.mcq.data.checks import check
+from uncanny.eval.mcq.data.load import copy_scenes, load
+from uncanny.service.people.author_pages import _as_fields, mcq_author_app
+from uncanny.service.people.authoring import ItemsFile
+from uncanny.service.safety import Guard
+
+ADDRESS = "http://127.0.0.1:8000"
+OURS = {"Origin": ADDRESS}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = copy_scenes(tmp_path / "set")
+    lines = path.read_bytes().splitlines()
+    first = orjson.loads(lines[0]) | {"note": {"by": "ann"}, "draft": True}
+    first["q2"]["source"] = "a book"
+    path.write_bytes(b"\n".join([orjson.dumps(first), *lines[1:]]) + b"\n")
+    return path
+
+
+@pytest.fixture
+def items(file: Path) -> ItemsFile:
+    return ItemsFile(file, images=file.parent / "images")
+
+
+@pytest.fixture
+def client(items: ItemsFile) -> Iterator[TestClient]:
+    app = Guard(mcq_author_app(items))
+    with TestClient(app, base_url=ADDRESS, raise_server_exceptions=False) as each:
+        yield each
+
+
+def fields_of(items: ItemsFile, place: int = 0) -> dict[str, Any]:
+    return _as_fields(items.entries()[place].data or {})
+
+
+def test_saving_what_is_there_changes_nothing(file: Path, items: ItemsFile) -> None:
+    before = [orjson.loads(line) for line in file.read_bytes().splitlines()]
+    for place, entry in enumerate(items.entries()):
+        items.save(entry.key, fields_of(items, place))
+    assert [orjson.loads(line) for line in file.read_bytes().splitlines()] == before
+
+
+def test_only_what_was_changed_is_written_and_unknown_keys_stay(file: Path, items: ItemsFile) -> None:
+    lines = file.read_bytes().splitlines()
+    fields = fields_of(items)
+    fields["q2"]["A"] = "another place"
+    fields["q3"]["B"] = [1, 2, 30, 40]
+    fields["draft"] = False
+    items.save(items.entries()[0].key, fields)
+    after = file.read_bytes().splitlines()
+    assert after[1:] == lines[1:]
+    first, old = orjson.loads(after[0]), orjson.loads(lines[0])
+    assert first["note"] == {"by": "ann"}
+    assert first["q2"] == {**old["q2"], "options": {**old["q2"]["options"], "A": "another place"}}
+    assert first["q3"]["boxes"] == {**old["q3"]["boxes"], "B": [1, 2, 30, 40]}
+    assert "draft" not in first
+    assert len(load(file)) == 34
+
+
+def test_lines_that_are_no_items_stay_byte_for_byte(file: Path) -> None:
+    odd = b'{"id": "half", "q2": 7}\n{broken\n[1]\n'
+    file.write_bytes(odd + file.read_bytes())
+    items = ItemsFile(file)
+    assert [(each.id, each.errors > 0) for each in items.listed()[:4]] == [
+        ("half", True),
+        ("(no id)", True),
+        ("(no id)", True),
+        ("c01-ball-on-thread", False),
+    ]
+    items.save(items.entries()[5].key, fields_of(items, 5))
+    assert file.read_bytes().startswith(odd)
+    # One of them can be mended.
+    items.save(items.entries()[0].key, fields_of(items, 4) | {"id": "whole"})
+    assert orjson.loads(file.read_bytes().splitlines()[0])["id"] == "whole"
+
+
+def test_two_authors_never_overwrite_each_other(file: Path, items: ItemsFile) -> None:
+    other = ItemsFile(file)
+    key = items.entries()[0].key
+    theirs = fields_of(items) | {"pair_id": "theirs"}
+    other.save(key, theirs)
+    with pytest.raises(ReviewConflictError, match="Somebody else has changed"):
+        items.save(key, fields_of(items) | {"pair_id": "ours"})
+    with pytest.raises(ReviewConflictError):
+        items.remove(key)
+    # Other items are not in each other's way.
+    items.save(items.entries()[1].key, fields_of(items, 1) | {"pair_id": "x"})
+    pairs = [orjson.loads(line).get("pair_id") for line in file.read_bytes().splitlines()]
+    assert pairs[:2] == ["theirs", "x"]
+
+
+def test_checks_are_those_of_the_command(file: Path, items: ItemsFile) -> None:
+    entry = next(each for each in items.entries() if (each.data or {}).get("split") == "art_pg")
+    good = _as_fields(entry.data or {})
+    assert [p for p in items.check(entry.key, good) if p.severity == "error"] == []
+    wrongs: list[dict[str, Any]] = [
+        good | {"split": "ref_real"},
+        good | {"pair_id": ""},
+        good | {"id": items.entries()[0].id},
+        good | {"q1": ""},
+        good | {"q2": good["q2"] | {"A": ""}},
+        good | {"q2": good["q2"] | {"answer": ""}},
+        good | {"q3": good["q3"] | {"C": None}},
+        good | {"q3": good["q3"] | {"C": [0, 0, 90_000, 10]}},
+        good | {"q4": good["q4"] | {"answer": "E"}},
+    ]
+    for wrong in wrongs:
+        live = {(p.field, p.message) for p in items.check(entry.key, wrong) if p.severity == "error"}
+        assert live
+        trial = file.with_name("trial.jsonl")
+        shutil.copy(file, trial)
+        copy = ItemsFile(trial)
+        copy.save(entry.key, wrong)
+        said = {(p.field, p.message) for p in check(trial) if p.item == wrong["id"] and p.severity == "error"}
+        # Of an id that is there twice the command names the line where it was before.
+        assert {field for field, _ in live} == {field for field, _ in said}, (wrong, live, said)
+
+
+def test_an_item_and_its_partner_are_made_from_nothing_but_images(tmp_path: Path) -> None:
+    scenes = copy_scenes(tmp_path / "scenes").parent / "images"
+    items = ItemsFile(tmp_path / "mine.jsonl", images=scenes)
+    first, second = items.unused()[:2]
+    choice = {"A": "a", "B": "b", "C": "c", "D": "d", "answer": "B"}
+    boxes = {letter: [n, n, n + 10, n + 10] for n, letter in enumerate("ABCD")}
+    fields = {"id": "one", "image": first, "split": "art_pg", "pair_id": "p", "artifact_type": "count"}
+    fields |= {"q1": "yes", "q2": choice, "q3": boxes | {"answer": "B"}, "q4": choice, "draft": False}  # type: ignore[dict-item]
+    entry = items.save(None, fields)
+    assert [problem.field for problem in items.problems(entry)] == ["pair_id"]
+    partner = _as_fields(items.partner(entry))
+    assert (partner["split"], partner["q1"], partner["q2"]["answer"]) == ("ref_pg", "", "E")
+    items.save(None, partner | {"image": second})
+    assert check(tmp_path / "mine.jsonl") == ()
+    assert first not in items.unused()
+    items.remove(items.entries()[1].key)
+    assert len(items.entries()) == 1
+
+
+def test_a_stored_drawing_of_other_boxes_is_let_go(file: Path) -> None:
+    lines = file.read_bytes().splitlines()
+    file.write_bytes(orjson.dumps(orjson.loads(lines[1]) | {"overlay": "images/drawn.png"}) + b"\n")
+    items = ItemsFile(file)
+    items.save(items.entries()[0].key, fields_of(items) | {"pair_id": "x"})
+    assert orjson.loads(file.read_bytes())["overlay"] == "images/drawn.png"
+    fields = fields_of(items)
+    fields["q3"]["A"] = [0, 0, 9, 9]
+    items.save(items.entries()[0].key, fields)
+    assert "overlay" not in orjson.loads(file.read_bytes())
+
+
+def test_images_are_those_that_were_offered_and_no_others(
+    file: Path, items: ItemsFile, client: TestClient
+) -> None:
+    assert client.get("/image", params={"image": items.images[0]}).status_code == 200
+    for image in ("/etc/passwd", "../set/items.jsonl", "images/../items.jsonl", "", "images/nothing.png"):
+        assert client.get("/image", params={"image": image}).status_code == 404
+        assert client.get("/size", params={"image": image}).json() is None
+    body = {"key": items.entries()[0].key, "fields": fields_of(items) | {"image": "/etc/passwd"}}
+    before = file.read_bytes()
+    assert client.post("/save", json=body, headers=OURS).status_code == 400
+    assert file.read_bytes() == before
+
+
+def test_the_page_and_its_requests(file: Path, items: ItemsFile, client: TestClient) -> None:
+    page = client.get("/").text
+    assert "c01-ball-on-thread" in page
+    assert client.get("/?new").status_code == 200
+    key = items.entries()[0].key
+    assert client.get(f"/?partner={key}").status_code == 200
+    fields = fields_of(items)
+    body: dict[str, Any] = {"key": key, "fields": fields | {"q1": ""}}
+    problems = client.post("/check", json=body, headers=OURS).json()["problems"]
+    assert ("q1", "error") in {(each["field"], each["severity"]) for each in problems}
+    assert client.post("/save", json=body).status_code == 403
+    saved = client.post("/save", json=body, headers=OURS).json()
+    assert items.find(saved["key"]) is not None
+    again = client.post("/save", json=body, headers=OURS)
+    assert (again.status_code, "Somebody else" in again.text) == (400, True)
+    for wrong in ({"split": "other"}, {"q3": {"A": [1, 1, 0, 0]}}, {"more": 1}, {"id": "x" * 300}):
+        odd = {"key": saved["key"], "fields": fields | wrong}
+        assert client.post("/save", json=odd, headers=OURS).status_code == 422
+    assert client.post("/remove", json={"key": saved["key"]}, headers=OURS).status_code == 200
+    assert len(load(file)) == 33
+
+
+def test_what_an_item_says_is_never_obeyed(file: Path) -> None:
+    script = "</script><script>document.title='owned'</script>"
+    line = orjson.loads(file.read_bytes().splitlines()[0])
+    line |= {"id": script, "q2": {"options": {"A": script, "B": 7}, "answer": script}, "image": script}
+    file.write_bytes(orjson.dumps(line) + b"\n")
+    with TestClient(Guard(mcq_author_app(ItemsFile(file))), base_url=ADDRESS) as client:
+        page = client.get("/")
+        assert page.status_code == 200
+        assert "<script>document" not in page.text
+
+
+def test_without_file_and_images_there_is_nothing_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not there"):
+        ItemsFile(tmp_path / "none.jsonl")
+    with pytest.raises(UsageError, match="cannot be an item file"):
+        ItemsFile(tmp_path)
+
+
+def test_the_command_says_where_it_listens(file: Path) -> None:
+    with serving("mcq", "author", str(file)) as address, urlopen(address) as page:
+        assert b"c01-ball-on-thread" in page.read()

@@ -1,0 +1,336 @@
+"""The pages for people in a real browser: answered, judged and written, by keys and by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+import pytest
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+
+from tests.eval.common.page_in_browser import CHROMIUM, LEAST_CONTRAST, needs_browser
+from tests.service.made_review import serving
+from uncanny.eval.edits.people.data import read_judgements
+from uncanny.eval.mcq.data.answers import read_answers
+from uncanny.eval.mcq.data.load import copy_scenes, load
+from uncanny.eval.mcq.score.score import score
+
+pytestmark = needs_browser
+AXE = Path(__file__).with_name("vendor") / "axe.min.js"
+WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    assert CHROMIUM is not None, "UNCANNY_BROWSER=1, but there is no chromium"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+class Person:
+    """Somebody with a browser of their own; what the browser complains of is collected."""
+
+    def __init__(self, browser: Browser, address: str, name: str | None = None, **context: Any) -> None:
+        self.page: Page = browser.new_context(**({"viewport": WIDE} | context)).new_page()
+        self.page.set_default_timeout(15_000)
+        self.complaints: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(address)
+        if name is not None:
+            self.page.get_by_label("Name").fill(name)
+            self.page.keyboard.press("Enter")
+
+    def ready(self) -> None:
+        """The picture of what the panel asks about is there."""
+        self.page.wait_for_selector("body:not(.busy)")
+        key = self.page.locator("#panel").get_attribute("data-key")
+        if key is not None:
+            question = self.page.locator("#panel").get_attribute("data-question")
+            shown = key if question is None else f"{key}-{question}"
+            self.page.wait_for_selector(f'body[data-shown="{shown}"]:not(.busy)')
+
+    @property
+    def at(self) -> str:
+        panel = self.page.locator("#panel")
+        return f"{panel.get_attribute('data-key')} {panel.get_attribute('data-question')}"
+
+    def press(self, key: str) -> None:
+        """A key that is answered with another piece of the page."""
+        marked = self.page.locator("#panel .progress p").inner_text()
+        self.page.keyboard.press(key)
+        self.page.wait_for_selector(f"#panel .progress p:not(:text-is('{marked}'))")
+        self.ready()
+
+    def draw(self, x0: float, y0: float, x1: float, y1: float) -> None:
+        """With the mouse, in shares of the picture."""
+        frame = self.page.locator("#frame").bounding_box()
+        assert frame is not None
+        mouse = self.page.mouse
+        mouse.move(frame["x"] + x0 * frame["width"], frame["y"] + y0 * frame["height"])
+        mouse.down()
+        mouse.move(frame["x"] + x1 * frame["width"], frame["y"] + y1 * frame["height"], steps=5)
+        mouse.up()
+
+
+def test_thirty_questions_by_keyboard_over_a_reload_and_a_restart(browser: Browser, tmp_path: Path) -> None:
+    items = load("scenes", folder=tmp_path / "run")
+    command = ("mcq", "people", "scenes", "-o", str(tmp_path / "run"))
+    order = [(item, question) for item in items for question in item.questions()]
+
+    def key_of(place: int) -> str:
+        item, question = order[place]
+        right = item.right(question) or ""
+        # Sometimes by number, and sometimes with a capital letter.
+        return right[0].lower() if question == "q1" or place % 3 else str("ABCDE".index(right) + 1)
+
+    with serving(*command) as address:
+        ann = Person(browser, address, "Ann")
+        ann.ready()
+        for place in range(15):
+            ann.press(key_of(place))
+        ann.page.reload()
+        ann.ready()
+        assert ann.page.locator(".progress p").inner_text() == "15 of 129 questions answered"
+        ann.press("a" if order[15][1] != "q1" else "y")  # a slip
+        ann.press("z")
+        for place in range(15, 20):
+            ann.press(key_of(place))
+        ben = Person(browser, address, "Ben")
+        ben.ready()
+        assert ben.page.locator(".progress p").inner_text() == "0 of 129 questions answered"
+        ben.press("n")
+        assert ann.complaints + ben.complaints == []
+        cookies = ann.page.context.cookies()
+    with serving(*command) as address:
+        again = browser.new_context(viewport=WIDE)
+        name = next(cookie["value"] for cookie in cookies if cookie["name"] == "uncanny_reviewer")
+        again.add_cookies([{"name": "uncanny_reviewer", "value": name, "url": address}])
+        ann.page = again.new_page()
+        ann.page.goto(address)
+        ann.ready()
+        assert ann.page.locator(".progress p").inner_text() == "20 of 129 questions answered"
+        for place in range(20, 30):
+            ann.press(key_of(place))
+    answers = [each for each in read_answers([tmp_path / "run"]) if each.model == "human/Ann"]
+    assert [(each.id, each.question) for each in answers] == [(item.id, q) for item, q in order[:30]]
+    assert [each.raw for each in answers] == [item.right(q) for item, q in order[:30]]
+    assert all((each.model_extra or {})["seconds"] > 0 for each in answers)
+    assert score(items, list(answers))["human"].splits["overall"].q1 == 1.0
+
+
+def test_options_are_clicked_and_an_answer_needs_its_picture(browser: Browser, tmp_path: Path) -> None:
+    with serving("mcq", "people", "scenes", "-o", str(tmp_path / "run"), "--person", "ann") as address:
+        ann = Person(browser, address)
+        ann.ready()
+        ann.page.get_by_role("button", name="yes").click()
+        ann.page.wait_for_selector("#panel[data-question=q2]")
+        ann.ready()
+        ann.page.locator(".option", has_text="D.").click()
+        ann.page.wait_for_selector("#panel[data-question=q3]")
+        ann.ready()
+        # What is asked for in the box of a name is no answer.
+        ann.page.keyboard.press("?")
+        ann.page.wait_for_selector("dialog[open]")
+        ann.page.keyboard.press("a")
+        ann.page.keyboard.press("Escape")
+        ann.page.wait_for_selector("dialog[open]", state="detached")
+        ann.press("c")
+        assert ann.complaints == []
+    assert [each.raw for each in read_answers([tmp_path / "run"])] == ["yes", "D", "C"]
+
+
+def test_thirty_pictures_judged_by_keyboard_and_by_hand(browser: Browser, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = (
+        "edits",
+        "people",
+        "scenes",
+        "-o",
+        str(run),
+        "--questionnaire",
+        "default",
+        "--break-every",
+        "10",
+    )
+    with serving(*command, "--person", "Ann") as address:
+        ann = Person(browser, address)
+        page = ann.page
+        page.get_by_label("Somewhat").check()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#panel")
+        ann.ready()
+        page.keyboard.press("e")
+        page.wait_for_selector("body.placing")
+        ann.draw(0.1, 0.1, 0.3, 0.4)
+        page.wait_for_selector("#boxes:has-text('1 box')")
+        ann.draw(0.5, 0.5, 0.9, 0.8)
+        page.wait_for_selector("#boxes:has-text('2 boxes')")
+        ann.press("Enter")
+        # The same with keys alone: two boxes, of which one is removed.
+        page.keyboard.press("e")
+        page.wait_for_selector("body.placing")
+        for key in ("ArrowRight", "Shift+ArrowDown", "b", "ArrowLeft", "j", "Delete"):
+            page.keyboard.press(key)
+        page.wait_for_selector("#boxes:has-text('1 box')")
+        ann.press("Enter")
+        page.keyboard.press("e")
+        page.wait_for_selector("body.placing")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#message:has-text('There is no box yet')")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("body:not(.placing)")
+        page.keyboard.press("e")
+        page.wait_for_selector("body.placing")
+        ann.press("n")
+        for _ in range(7):
+            ann.press("r")
+        page.wait_for_selector("#name:has-text('Time for a break')")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#panel[data-stage]")
+        ann.ready()
+        ann.press("r")
+        ann.press("z")
+        page.reload()
+        page.wait_for_selector("#name:has-text('Time for a break')")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#panel[data-stage]")
+        ann.ready()
+        for _ in range(5):
+            ann.press("r")
+        assert ann.complaints == []
+    with serving(*command, "--person", "Ann") as address:
+        ann = Person(browser, address)
+        ann.ready()
+        assert ann.page.locator(".progress p").inner_text() == "15 of 32 pictures judged"
+        for number in range(15, 32):
+            if number in (20, 30):
+                ann.page.keyboard.press("Enter")
+                ann.page.wait_for_selector("#panel[data-stage]")
+                ann.ready()
+            ann.press("r")
+        assert ann.page.locator("#name").inner_text() == "That was the last one"
+        assert ann.complaints == []
+    judgements, profiles = read_judgements([run])
+    assert len({(each.id, each.shown) for each in judgements}) == len(judgements) == 32
+    first, second, third = judgements[:3]
+    assert first.boxes is not None
+    assert first.width is not None
+    assert first.height is not None
+    for box, share in zip(first.boxes, ((0.1, 0.1, 0.3, 0.4), (0.5, 0.5, 0.9, 0.8)), strict=True):
+        sides = (first.width, first.height) * 2
+        wanted = [part * side for part, side in zip(share, sides, strict=True)]
+        assert list(box) == pytest.approx(wanted, abs=max(first.width, first.height) / 200)
+    assert second.boxes is not None
+    assert len(second.boxes) == 1
+    assert (third.judged, third.boxes) == ("edited", ())
+    assert profiles[0].answers["ai_images"] == "Somewhat"
+    assert all(each.seconds for each in judgements)
+
+
+def test_an_item_is_written_and_two_authors_are_told(browser: Browser, tmp_path: Path) -> None:
+    file = copy_scenes(tmp_path / "set")
+    with serving("mcq", "author", str(file), "--images", str(file.parent / "images")) as address:
+        ann, ben = (Person(browser, address) for _ in range(2))
+        for each in (ann, ben):
+            each.page.wait_for_selector("body[data-shown]")
+            each.page.wait_for_selector("#problems:has-text('Nothing is wrong')")
+        page = ann.page
+        page.locator("[name='q4.C']").fill("")
+        page.wait_for_selector("#problems .error:has-text('no option C')")
+        page.wait_for_selector("[name='q4.C'][aria-invalid=true]")
+        page.locator("[name='q4.C']").fill("The saucer has two rims")
+        page.keyboard.press("Alt+b")
+        page.wait_for_selector(".a9s-shape-handle")
+        for key in ("ArrowRight", "Shift+ArrowDown", "Enter"):
+            page.keyboard.press(key)
+        page.keyboard.press("Control+s")
+        page.wait_for_selector("#unsaved:has-text('Saved.')")
+        page.locator("[name='q2.A']").fill("The blue ball")
+        page.keyboard.press("Control+s")
+        page.wait_for_selector("#unsaved:has-text('Saved.')")
+        ben.page.locator("[name='q2.A']").fill("The ball")
+        ben.page.keyboard.press("Control+s")
+        ben.page.wait_for_selector("#message:has-text('Somebody else has changed this item')")
+        # Drawn by hand, on another item.
+        page.keyboard.press("Alt+ArrowDown")
+        page.wait_for_selector("#previous:not([disabled])")
+        page.wait_for_selector("body[data-shown]")
+        page.get_by_role("button", name="Move box A").click()
+        page.wait_for_selector(".a9s-shape-handle")
+        page.keyboard.press("Delete")
+        page.wait_for_selector("#problems .error:has-text('no box A')")
+        page.get_by_role("button", name="Draw box A").click()
+        page.wait_for_selector(".a9s-annotationlayer")
+        ann.draw(0.2, 0.2, 0.4, 0.6)
+        page.wait_for_selector(".a9s-shape-handle")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#problems:not(:has-text('no box A'))")
+        page.keyboard.press("Control+s")
+        page.wait_for_selector("#unsaved:has-text('Saved.')")
+        assert ann.complaints == []
+    first, second = (orjson.loads(line) for line in file.read_bytes().splitlines()[:2])
+    assert first["q2"]["options"]["A"] == "The blue ball"
+    assert first["q4"]["options"]["C"] == "The saucer has two rims"
+    x0, y0, x1, y1 = first["q3"]["boxes"]["B"]
+    assert (x0, y0, x1, y1) == (357, 54, 706, 520)
+    assert len(second["q3"]["boxes"]["A"]) == 4
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize("which", ["mcq", "edits", "author"])
+def test_everybody_can_use_it(
+    browser: Browser, tmp_path: Path, which: str, size: ViewportSize, scheme: Literal["light", "dark"]
+) -> None:
+    file = copy_scenes(tmp_path / "set")
+    command = {
+        "mcq": ("mcq", "people", str(file), "-o", str(tmp_path / "run")),
+        "edits": ("edits", "people", "scenes", "-o", str(tmp_path / "run"), "--questionnaire", "default"),
+        "author": ("mcq", "author", str(file), "--images", str(file.parent / "images")),
+    }[which]
+    with serving(*command) as address:
+        ann = Person(browser, address, viewport=size, color_scheme=scheme, bypass_csp=True)
+        page = ann.page
+
+        def check(state: str) -> None:
+            page.add_script_tag(path=AXE)
+            found = page.evaluate("() => axe.run()")["violations"]
+            serious = [each for each in found if each["impact"] in ("serious", "critical")]
+            assert [(each["id"], each["nodes"][0]["html"]) for each in serious] == [], state
+            sideways = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+            assert not page.evaluate(sideways), state
+            least, words = page.evaluate(f"() => {LEAST_CONTRAST}")
+            assert least >= 4.5, (state, words, least)
+
+        if which == "author":
+            page.wait_for_selector("#problems li")
+            check("an item")
+            page.locator("[name='q2.A']").fill("")
+            page.wait_for_selector("#problems .error")
+            check("an error")
+            return
+        check("the name")
+        page.get_by_label("Name").fill("Ann")
+        page.keyboard.press("Enter")
+        if which == "edits":
+            page.wait_for_selector("#profile")
+            check("the questionnaire")
+            page.get_by_role("button", name="Go on").click()
+        page.wait_for_selector("#panel")
+        ann.ready()
+        check("the first")
+        if which == "mcq":
+            for key in "yab":
+                ann.press(key)
+                check(f"after {key}")
+        else:
+            page.keyboard.press("e")
+            page.wait_for_selector("body.placing")
+            page.keyboard.press("ArrowRight")
+            page.wait_for_selector(".a9s-shape-handle")
+            check("boxes")

@@ -1,0 +1,298 @@
+"""The pages of the service over HTTP: who sees what, what is escaped, what a role is offered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.service.made_review import anomaly
+from tests.service.web.made_jobs import client_of, ended_job, running_job
+from uncanny.service.service import Service
+
+SCRIPT = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def address() -> None:
+    """On SQLite: what differs between databases has its tests in the store's."""
+    return
+
+
+@pytest.fixture
+def local(service: Service) -> Iterator[TestClient]:
+    with client_of(service) as client:
+        yield client
+
+
+class Elements(HTMLParser):
+    """Every start tag of a page, with its attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_an_empty_list_says_what_to_do_next(local: TestClient) -> None:
+    page = local.get("/")
+    assert page.status_code == 200
+    assert "Nothing has been run yet" in page.text
+    assert 'href="/new"' in page.text
+    assert "No such job" in local.get("/?state=running").text
+
+
+def test_the_list_is_filtered_and_paged(service: Service, local: TestClient) -> None:
+    for number in range(60):
+        service.jobs.submit("annotate", {}, name=f"number {number}", by="ann")
+    ended_job(service, name="done")  # takes the oldest one
+    page = local.get("/")
+    assert page.text.count('class="open"') == 50
+    older = re.search(r'href="/(\?before=[^"]+)" id="older"', page.text)
+    assert older is not None
+    rest = local.get(f"/{older[1]}")
+    assert rest.text.count('class="open"') == 11
+    assert 'id="older"' not in rest.text
+    assert local.get("/?state=finished").text.count('class="open"') == 1
+    assert local.get("/?kind=mcq").text.count('class="open"') == 0
+    assert local.get("/?state=nonsense&kind=nonsense").text.count('class="open"') == 50
+    assert local.get("/?before=job_gone").status_code == 404
+    rows = local.get("/?state=queued", headers={"X-Part": "rows"}).text
+    assert rows.lstrip().startswith('<section id="rows"')
+
+
+def test_a_job_shows_its_figures_findings_failures_and_files(service: Service, local: TestClient) -> None:
+    images = [[anomaly("mild", severity=70), anomaly("worst", severity=4)], []]
+    job = ended_job(
+        service,
+        state="incomplete",
+        name="Batch 7",
+        images=images,
+        total=3,
+        done=3,
+        failed=1,
+        calls=40,
+        cost_usd=0.5,
+    )
+    records = service.job_folder(job.id) / "run" / "annotations.jsonl"
+    failed = b'{"image":"c.png","status":"failed","errors":[{"kind":"timeout","message":"Took too long."}]}\n'
+    records.write_bytes(records.read_bytes() + failed)
+    (service.job_folder(job.id) / "stderr.log").write_text("3 images · demo\n")
+    page = local.get(f"/jobs/{job.id}").text
+    for words in (
+        "Batch 7",
+        "incomplete",
+        "worst",
+        "and 1 more",
+        "nothing found",
+        "$0.5000",
+        "Took too long.",
+    ):
+        assert words in page
+    assert "uncanny annotate scenes -o RUN --model=demo" in page
+    assert 'id="a-review"' in page
+    assert "Ask failed again" in page
+    key = re.search(rf"/jobs/{job.id}/thumb/(\w+)", page)
+    assert key is not None
+    thumb = local.get(f"/jobs/{job.id}/thumb/{key[1]}")
+    assert (thumb.status_code, thumb.headers["content-type"]) == (200, "image/webp")
+    assert local.get(f"/jobs/{job.id}/picture/{key[1]}").headers["content-type"] == "image/png"
+    assert "run/annotations.jsonl" in local.get(f"/jobs/{job.id}/files").text
+    assert "3 images" in local.get(f"/jobs/{job.id}/log").text
+
+
+def test_new_records_are_given_as_a_piece_and_all_again_in_another_file(
+    service: Service, local: TestClient
+) -> None:
+    job = ended_job(service, images=[[anomaly("one")], [anomaly("two")]])
+    page = local.get(f"/jobs/{job.id}").text
+    of = re.search(r'data-of="(\d+)"', page)
+    assert of is not None
+    assert 'data-next="2"' in page
+    address = f"/jobs/{job.id}/cards"
+    records = service.job_folder(job.id) / "run" / "annotations.jsonl"
+    with records.open("ab") as file:
+        file.write(b'{"image":"c.png","status":"ok","anomalies":[]}\n{"image":"half')
+    piece = local.get(f"{address}?after=2&of={of[1]}").text
+    assert piece.count("<li") == 1
+    assert 'data-next="3"' in piece
+    assert "data-anew" not in piece
+    other = records.with_name("other")
+    other.write_bytes(records.read_bytes())
+    other.replace(records)
+    piece = local.get(f"{address}?after=3&of={of[1]}").text
+    assert piece.count("<li") == 3
+    assert "data-anew" in piece
+    assert local.get(f"{address}?before=1").text.count("<li") == 1
+
+
+def test_a_picture_that_is_not_the_one_examined_is_not_shown(service: Service, local: TestClient) -> None:
+    job = ended_job(service, images=[[anomaly()]])
+    page = local.get(f"/jobs/{job.id}").text
+    key = re.search(rf"/jobs/{job.id}/thumb/(\w+)", page)
+    assert key is not None
+    (service.job_folder(job.id) / "run" / "images" / "000.png").write_bytes(b"something else")
+    assert local.get(f"/jobs/{job.id}/thumb/{key[1]}").headers["content-type"] == "image/svg+xml"
+    assert local.get(f"/jobs/{job.id}/picture/{key[1]}").status_code == 404
+    assert local.get(f"/jobs/{job.id}/picture/0000").status_code == 404
+
+
+def test_what_people_and_models_wrote_is_never_markup(service: Service, local: TestClient) -> None:
+    hostile = anomaly(f"x{SCRIPT}"[:200], phenomenon=SCRIPT)
+    job = ended_job(
+        service,
+        state="failed",
+        name=f"job {SCRIPT}",
+        images=[[hostile]],
+        names=["<img src=x onerror=alert(1)>.png"],
+        error=SCRIPT,
+        params={"images": [f"/{SCRIPT}"], "model": "demo"},
+    )
+    (service.job_folder(job.id) / "stderr.log").write_text(SCRIPT)
+    (service.job_folder(job.id) / "run" / "<b>x.txt").write_text("")
+    for path in (
+        "/",
+        f"/jobs/{job.id}",
+        f"/jobs/{job.id}/log",
+        f"/jobs/{job.id}/files",
+        f"/new?from={job.id}",
+    ):
+        page = local.get(path)
+        assert page.status_code == 200, path
+        elements = Elements(page.text).found
+        scripts = [attributes for tag, attributes in elements if tag == "script"]
+        assert all((each.get("src") or "").startswith("/static/") for each in scripts), path
+        assert not any(name.startswith("on") for _, attributes in elements for name in attributes), path
+        assert not any("style" in attributes for _, attributes in elements), path
+        assert not any(attributes.get("src") == "x" for _, attributes in elements), path
+        assert not any(tag == "b" and path.endswith("files") for tag, _ in elements), path
+
+
+@pytest.mark.parametrize("role", ["reader", "reviewer"])
+def test_a_role_sees_nothing_that_would_be_refused(service: Service, role: str) -> None:
+    job = ended_job(service, images=[[anomaly()]], page="<p>report</p>")
+    running = running_job(service)
+    with client_of(service, role) as client:  # type: ignore[arg-type]
+        pages = [client.get(path).text for path in ("/", f"/jobs/{job.id}", f"/jobs/{running.id}")]
+        for page in pages:
+            assert 'href="/new' not in page
+            assert "data-do=" not in page
+            assert 'id="a-export"' not in page
+        assert ('id="a-review"' in pages[1]) == (role == "reviewer")
+        assert 'id="a-report"' in pages[1]
+        for path in ("/new", "/new/annotate", "/new/folder", f"/jobs/{job.id}/export"):
+            answer = client.get(path, headers={"Accept": "text/html"})
+            assert answer.status_code == 403
+            assert "You may not do that" in answer.text
+        assert client.post("/new/annotate/check", json={"values": []}).status_code == 403
+        assert client.post("/new/annotate/forecast", json={"values": []}).status_code == 403
+        assert client.get(f"/jobs/{job.id}/review/").status_code == (200 if role == "reviewer" else 403)
+
+
+def test_whoever_is_not_signed_in_gets_to_the_login_page_and_back(service: Service) -> None:
+    job = ended_job(service, images=[[anomaly()]], page="<p>report</p>")
+    secret = service.tokens.add("ann", "reviewer")
+    html = {"Accept": "text/html"}
+    with client_of(service) as client:
+        for path in (
+            "/",
+            "/?state=running",
+            f"/jobs/{job.id}",
+            f"/jobs/{job.id}/report",
+            f"/jobs/{job.id}/review/",
+        ):
+            answer = client.get(path, headers=html, follow_redirects=False)
+            assert answer.status_code == 303, path
+            assert answer.headers["location"].startswith("/login?next=")
+        for path in (f"/jobs/{job.id}/live", f"/jobs/{job.id}/cards", f"/jobs/{job.id}/log"):
+            assert client.get(path).status_code == 401
+        login = client.get("/login")
+        assert login.status_code == 200
+        assert 'name="token"' in login.text
+        assert client.post("/login", json={"token": "unc_wrong"}).status_code == 401
+        assert client.post("/login", json={"token": secret}).status_code == 204
+        assert "Batch" in client.get("/").text or job.id in client.get("/").text
+        assert 'id="log-out"' in client.get("/").text
+        assert client.post("/logout").status_code == 204
+        assert client.get("/", headers=html, follow_redirects=False).status_code == 303
+
+
+def test_what_is_not_there_is_said_on_a_page(service: Service, local: TestClient) -> None:
+    job = ended_job(service, "compare", params={"runs": {}})
+    html = {"Accept": "text/html"}
+    for path in (
+        "/nothing",
+        "/jobs/job_x",
+        f"/jobs/{job.id}/report",
+        f"/jobs/{job.id}/review/",
+        f"/jobs/{job.id}/export",
+        "/new/nothing",
+        "/static/nothing",
+    ):
+        answer = local.get(path, headers=html)
+        assert answer.status_code == 404, path
+        assert "There is nothing here" in answer.text, path
+        assert "<header" in answer.text
+    assert local.get("/api/v1/nothing", headers=html).headers["content-type"] == "application/json"
+
+
+def test_pages_may_load_only_what_is_here(local: TestClient) -> None:
+    policy = local.get("/").headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for found in re.findall(r'(?:src|href)="(/static/[^"]+)"', local.get("/").text):
+        file = local.get(found)
+        assert file.status_code == 200
+        assert "immutable" in file.headers["cache-control"]
+
+
+def test_a_review_is_the_run_s_own_under_the_name_of_whoever_is_signed_in(service: Service) -> None:
+    job = ended_job(service, name="Batch 7", images=[[anomaly("one")]])
+    with client_of(service, "reviewer") as client:
+        page = client.get(f"/jobs/{job.id}/review/").text
+        assert "Batch 7" in page
+        assert f'id="home" href="../../{job.id}"' in page
+        finding = re.search(r'data-finding="([^"]+)" data-text="([^"]+)"', page)
+        assert finding is not None
+        verdict = {"finding": finding[1], "text": finding[2], "decision": "reject"}
+        assert client.post(f"/jobs/{job.id}/review/verdict", json=verdict).status_code == 200
+        assert client.post(f"/jobs/{job.id}/review/reviewer", json={"name": "eve"}).status_code == 422
+    (line,) = (service.job_folder(job.id) / "run" / "reviews.jsonl").read_text().splitlines()
+    assert '"reviewer":"reviewer"' in line
+
+
+def test_folders_are_looked_through_below_the_roots_only(tmp_path: Path) -> None:
+    root, secret = tmp_path / "root", tmp_path / "secret"
+    (root / "photos").mkdir(parents=True)
+    secret.mkdir()
+    (root / "photos" / "a.png").write_bytes(b"")
+    (root / "items.jsonl").write_bytes(b"")
+    (root / ".hidden").mkdir()
+    (root / "out").symlink_to(secret)
+    (root / "in").symlink_to(root / "photos")
+    with Service.open(tmp_path / "data", roots=[root]) as service, client_of(service) as client:
+        page = client.get("/new/folder").text
+        assert f'data-look="{root}/photos"' in page
+        assert f'data-look="{root}/in"' in page
+        assert f'data-take="{root}/items.jsonl"' in page
+        assert "out" not in re.findall(r'data-look="[^"]*/(\w+)"', page)
+        assert ".hidden" not in page
+        assert "1 image here" in client.get("/new/folder", params={"path": f"{root}/photos"}).text
+        outside = (
+            str(secret),
+            f"{root}/../secret",
+            f"{root}/out",
+            "/etc",
+            "photos",
+            "\0",
+            f"{root}/items.jsonl",
+        )
+        for path in outside:
+            assert client.get("/new/folder", params={"path": path}).status_code == 404, path
