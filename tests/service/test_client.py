@@ -168,6 +168,24 @@ def test_other_jobs_are_inputs(client: Client, finished: ClientJob) -> None:
     )
 
 
+def test_limits_are_put_up_where_a_job_has_ended(client: Client) -> None:
+    job = client.detect("scenes", model="demo", limit=1, max_tokens_total=10**9).wait()
+    assert job.limits(limit=3, max_tokens_total=None).record.params["limit"] == 3
+    assert job.state == "finished"
+    assert job.retry().wait().progress.done == 3
+    for wrong, message in (({"limit": 0}, "limit"), ({"model": "noop"}, "model")):
+        with pytest.raises(ParamsError, match=message):
+            job.limits(**wrong)
+    assert job.retry().state in ("queued", "running")
+    with pytest.raises(ConflictError):
+        job.limits(limit=2)
+    score = client.submit(
+        "compare", {"runs": {"a": job.wait().reference, "b": job.reference}, "resamples": 5}
+    )
+    with pytest.raises(ParamsError, match="limit"):
+        score.wait().limits(limit=2)
+
+
 def test_findings_are_judged(client: Client, finished: ClientJob) -> None:
     findings = list(finished.findings())
     assert findings

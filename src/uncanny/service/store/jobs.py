@@ -207,6 +207,22 @@ class JobStore:
         self.queued.set()
         return _job(row)
 
+    def change(self, job: Job, params: Mapping[str, Any]) -> Job:
+        """Give a job that has ended other parameters, checked by whoever calls, for when it is retried.
+
+        Raises NotFoundError, ConflictError where it has not ended or is no longer as `job` has it.
+        """
+        with self._database.write() as connection:
+            row = connection.execute(
+                update(J)
+                .where(J.c.id == job.id, J.c.state.in_(ENDED), J.c.attempt == job.attempt)
+                .values(params=orjson.dumps(dict(params)).decode())
+                .returning(*_SHOWN)
+            ).one_or_none()
+        if row is None:
+            raise self._wrong_state(job.id, "Wait for its end, or cancel it.")
+        return _job(row)
+
     def delete(self, job_id: str) -> None:
         """Forget a job that has ended; its folder is the caller's. Raises NotFoundError, ConflictError."""
         with self._database.write() as connection:
