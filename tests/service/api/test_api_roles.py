@@ -28,6 +28,7 @@ TABLE: dict[tuple[str, str], Role | None] = {
     ("DELETE", f"{API}/jobs/{{job_id}}"): "operator",
     ("POST", f"{API}/jobs/{{job_id}}/cancel"): "operator",
     ("POST", f"{API}/jobs/{{job_id}}/retry"): "operator",
+    ("POST", f"{API}/jobs/{{job_id}}/limits"): "operator",
     ("GET", f"{API}/jobs/{{job_id}}/events"): "reader",
     ("GET", f"{API}/jobs/{{job_id}}/result"): "reader",
     ("GET", f"{API}/jobs/{{job_id}}/records"): "reader",
