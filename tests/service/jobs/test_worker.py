@@ -177,6 +177,25 @@ def test_a_job_whose_lease_is_lost_leaves_no_child(
         assert (state.state, state.worker) == ("running", "another")
 
 
+def test_children_do_not_know_the_password_of_the_database(
+    opened: Service, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNCANNY_DATABASE", "postgresql://u:secret@h/d")
+    monkeypatch.setenv("UNCANNY_CACHE_DIR", "answers")
+    monkeypatch.chdir(root)
+    images = some_pictures(root, 1)
+    with serving(latency_ms=1000) as server, working(opened):
+        ask(monkeypatch, server)
+        job = submit(opened, images)
+        environment = until(lambda: child_of(job, opened)).environ()
+        assert ended(opened, job).state == "finished"
+    assert "UNCANNY_DATABASE" not in environment
+    assert environment["OPENAI_API_KEY"] == "any-key"
+    # A path means in the child what it means here.
+    assert environment["UNCANNY_CACHE_DIR"] == str(root / "answers")
+    assert (root / "answers").is_dir()
+
+
 def test_a_locked_run_is_queued_until_it_is_free(
     opened: Service, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
