@@ -108,10 +108,11 @@ def command(
         ) from error
 
     with Service.open(data, database=database, roots=roots) as service:
-        beyond = not is_loopback(host)
+        beyond = not is_loopback(host) or bool(names) or bool(proxies)
         if beyond and not any(token.revoked_at is None for token in service.tokens.all()):
+            where = "By a proxy" if is_loopback(host) else f"On {host}"
             raise UsageError(
-                f"On {host} others can reach the service, and there is no token yet",
+                f"{where} others can reach the service, and there is no token yet",
                 remedy="Make one first: uncanny token add NAME --role operator.",
             )
         service.uploads.sweep()

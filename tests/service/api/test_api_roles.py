@@ -117,6 +117,12 @@ def test_beyond_this_machine_nobody_is_local(site: Site) -> None:
         assert client.get("/healthz").status_code == 200
 
 
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
+def test_who_comes_by_a_proxy_is_not_local(site: Site, header: str) -> None:
+    with site.client() as client:
+        assert client.get(f"{API}/me", headers={header: "203.0.113.7"}).status_code == 401
+
+
 def test_who_asks_too_often_is_told_when_to_come_again(site: Site) -> None:
     app = service_app(site.service, rates=Rates(reads=3, writes=2, logins=2))
     limited = Site(site.service, app)
