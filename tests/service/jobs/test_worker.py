@@ -278,6 +278,27 @@ def test_the_job_of_a_worker_that_died_is_taken_over(
         assert server.requests() <= 7
 
 
+def test_what_was_cancelled_while_its_worker_was_dead_is_not_started_again(service: Service) -> None:
+    job = service.jobs.submit("annotate", {"images": ["x"], "model": "demo"}, by="ann")
+    assert service.jobs.claim("dead", -1.0) is not None
+    service.jobs.cancel(job.id)
+    with working(service):
+        job = ended(service, job)
+    assert (job.state, job.exit_code, job.error) == ("cancelled", None, None)
+    assert not service.job_folder(job.id).exists()
+
+
+def test_a_job_of_a_newer_version_fails_in_words_and_holds_nothing_up(service: Service) -> None:
+    job = service.jobs.submit("paint", {"images": ["x"]}, by="ann")
+    with working(service, jobs=1):
+        job = ended(service, job)
+        other = ended(service, service.jobs.submit("annotate", {"model": 3}, by="ann"))
+    assert (job.state, job.exit_code) == ("failed", 2)
+    assert "no kind of job 'paint'" in (job.error or "")
+    assert (other.state, other.exit_code) == ("failed", 2)
+    assert "images: Field required" in (other.error or "")
+
+
 @pytest.mark.slow
 def test_processes_on_one_postgresql_share_the_work(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, postgres_address: str
