@@ -6,6 +6,8 @@ import doctest
 import hashlib
 import inspect
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -359,6 +361,23 @@ def test_what_is_no_token_is_refused_and_not_repeated(token: str) -> None:
     with pytest.raises(UsageError) as error:
         Client("http://127.0.0.1:9", token)
     assert token not in str(error.value)
+
+
+def test_it_needs_nothing_of_what_serves() -> None:
+    code = """
+import sys
+class Missing:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in {"fastapi", "starlette", "uvicorn", "sqlalchemy", "alembic", "psycopg"}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Missing())
+import uncanny
+print(uncanny.Client("http://127.0.0.1:9"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "<Client http://127.0.0.1:9>\n"
 
 
 def test_every_method_has_its_words() -> None:

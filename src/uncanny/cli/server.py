@@ -63,7 +63,13 @@ def _run(kind: str, context: click.Context, values: dict[str, Any], url: str, *,
     from uncanny.service.client.client import Client
 
     with Client(url) as client:
-        return _ServerRun(client, COMMANDS[kind], context, values).run(detach=detach)
+        try:
+            return _ServerRun(client, COMMANDS[kind], context, values).run(detach=detach)
+        except ServiceError as error:
+            if not client.connection.was_reached:
+                raise
+            complain(layout([f"Error: {error}", "The same command goes on."]))
+            return BROKEN
 
 
 @dataclass(frozen=True)
@@ -364,6 +370,7 @@ class _ServerRun:
         try:
             return click.confirm(f"Cancel {job.id} too? Else it goes on", default=False, err=True)
         except (click.Abort, KeyboardInterrupt):
+            complain("")  # ends the line of the question
             return False
 
     def _way_back(self) -> str:
