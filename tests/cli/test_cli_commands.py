@@ -35,6 +35,8 @@ def make(kind: type[errors.UncannyError]) -> errors.UncannyError:
         return kind("It broke", kind="http_500")
     if issubclass(kind, errors.ItemsError):
         return kind("It broke", [errors.Problem("7", "id", "is missing", line=3)], remedy="Mend it.")
+    if issubclass(kind, errors.ParamsError):
+        return kind([("model", "It broke")], remedy="Mend it.")
     if issubclass(kind, errors.NotAlikeError):
         return kind("It broke", ["one has two"], remedy="Mend it.")
     if issubclass(kind, errors.StepFailedError):

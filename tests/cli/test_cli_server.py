@@ -116,6 +116,9 @@ def test_other_options_are_another_run(service: RunningService, photos: Path, tm
     assert not (run / "report.html").exists()
     other = there(service, "annotate", photos, "-m", "demo", "-o", run, "--repeats", 2)
     assert (other.code, "--repeats" in other.told) == (2, True)
+    before = jobs_of(service)
+    fewer = there(service, "annotate", photos, "-m", "demo", "-o", run, "--no-report", "--limit", 2, "--json")
+    assert (fewer.code, json.loads(fewer.out)["totals"]["images"], jobs_of(service)) == (0, 2, before)
     kind = there(service, "detect", photos, "-m", "demo", "-o", run)
     assert (kind.code, "annotate" in kind.told) == (2, True)
     local = tmp_path / "local"
@@ -278,6 +281,11 @@ def test_exit_codes_are_those_of_the_command(photos: Path, tmp_path: Path) -> No
 
             over = run("over", "-m", "openai/gpt-4o", "--max-tokens-total", 3000)
             assert (over.code, "over budget" in over.out) == (3, True)
+            # The same run goes on with more.
+            more = run("over", "-m", "openai/gpt-4o", "--max-tokens-total", 10**7)
+            assert (more.code, len(records(tmp_path / "over"))) == (0, 4)
+            with Client(service.address, operator) as client:
+                assert len(list(client.jobs())) == 1
             failed = run("failed", "-m", "openai-compatible/any", "--patience", 5)
             assert failed.code in (1, 2)
             low = run("low", "-m", "demo", env=env | {"UNCANNY_SERVER_TOKEN": reader})

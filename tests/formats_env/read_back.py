@@ -1,4 +1,4 @@
-"""Print what the libraries of two forms read of an export. Run by the environment that has them."""
+"""Print what the libraries of three forms read of an export; labelme saves it again."""
 
 from __future__ import annotations
 
@@ -43,6 +43,31 @@ def cvat(folder: Path) -> object:
     ]
 
 
+def labelme(folder: Path) -> object:
+    """What is loaded; each file is saved again as the program saves it, with a moved box and a verdict."""
+    from labelme import LabelFile  # type: ignore[import-not-found]
+
+    loaded = {}
+    for file in sorted((folder / "labelme").glob("*.json")):
+        content = LabelFile(str(file))
+        loaded[file.name] = {
+            "shapes": [[each["label"], each["shape_type"], each["points"]] for each in content.shapes],
+            "picture": len(content.imageData),
+        }
+        shapes = []
+        for shape in content.shapes:
+            others = shape.pop("other_data")
+            shapes.append(shape | others)
+        if file.name.startswith("c-"):
+            shapes[0] |= {"points": [[2.0, 2.0], [9.0, 9.0]], "flags": {"reject": True}}
+        about = json.loads(file.read_bytes())
+        content.save(
+            str(file), shapes, content.imagePath, about["imageHeight"], about["imageWidth"],
+            other_data=content.otherData, flags=content.flags,
+        )  # fmt: skip
+    return loaded
+
+
 if __name__ == "__main__":
     place = Path(sys.argv[1])
-    print(json.dumps({"label_studio": label_studio(place), "cvat": cvat(place)}))
+    print(json.dumps({"label_studio": label_studio(place), "cvat": cvat(place), "labelme": labelme(place)}))

@@ -1,4 +1,4 @@
-"""Label Studio and CVAT forms, read back by label-studio-sdk and datumaro in an environment of their own."""
+"""Label Studio, CVAT and labelme forms, read back by their libraries in an environment of their own."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ pytestmark = [
 ]
 
 
-def test_label_studio_and_datumaro_read_what_is_exported(tmp_path: Path) -> None:
+def test_their_libraries_read_what_is_exported(tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
     usual_run(run)
-    uncanny.export(run, ["labelstudio", "cvat"], tmp_path / "out", all=True, pictures="copy")
+    uncanny.export(run, ["labelstudio", "cvat", "labelme"], tmp_path / "out", all=True, pictures="copy")
     script = Path(__file__).with_name("read_back.py")
     done = subprocess.run([PYTHON, script, tmp_path / "out"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -44,3 +44,13 @@ def test_label_studio_and_datumaro_read_what_is_exported(tmp_path: Path) -> None
     assert first["attributes"]["decision"] == "accept"
     assert second["attributes"]["phenomenon"] == HOSTILE.replace("\x07", "\ufffd")
     assert cvat[1][0]["label"] == "anomaly"
+    shapes = {name[:2]: each["shapes"] for name, each in content["labelme"].items()}
+    assert shapes == {
+        "a_": [["anatomy", "rectangle", [[10.0, 5.0], [30.0, 40.0]]]],
+        "b-": [["anomaly", "rectangle", [[0.0, 0.0], [64.0, 48.0]]]],
+        "c-": [["light", "rectangle", [[1.0, 2.0], [3.0, 4.0]]]],
+    }
+    assert all(each["picture"] > 0 for each in content["labelme"].values())
+    # As labelme has saved them they lead back to their findings; one has a moved box and a verdict.
+    counts = uncanny.import_reviews(tmp_path / "out/labelme", run, reviewer="ann").counts
+    assert dict(counts) == {"verdicts": 1, "edited": 1, "added": 0, "unchanged": 4, "stale": 0}

@@ -6,6 +6,8 @@ import doctest
 import hashlib
 import inspect
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,6 +168,24 @@ def test_other_jobs_are_inputs(client: Client, finished: ClientJob) -> None:
     assert (
         client.artifacts(finished.record.params["images"], model="demo", limit=1).wait().state == "finished"
     )
+
+
+def test_limits_are_put_up_where_a_job_has_ended(client: Client) -> None:
+    job = client.detect("scenes", model="demo", limit=1, max_tokens_total=10**9).wait()
+    assert job.limits(limit=3, max_tokens_total=None).record.params["limit"] == 3
+    assert job.state == "finished"
+    assert job.retry().wait().progress.done == 3
+    for wrong, message in (({"limit": 0}, "limit"), ({"model": "noop"}, "model")):
+        with pytest.raises(ParamsError, match=message):
+            job.limits(**wrong)
+    assert job.retry().state in ("queued", "running")
+    with pytest.raises(ConflictError):
+        job.limits(limit=2)
+    score = client.submit(
+        "compare", {"runs": {"a": job.wait().reference, "b": job.reference}, "resamples": 5}
+    )
+    with pytest.raises(ParamsError, match="limit"):
+        score.wait().limits(limit=2)
 
 
 def test_findings_are_judged(client: Client, finished: ClientJob) -> None:
@@ -341,6 +361,23 @@ def test_what_is_no_token_is_refused_and_not_repeated(token: str) -> None:
     with pytest.raises(UsageError) as error:
         Client("http://127.0.0.1:9", token)
     assert token not in str(error.value)
+
+
+def test_it_needs_nothing_of_what_serves() -> None:
+    code = """
+import sys
+class Missing:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in {"fastapi", "starlette", "uvicorn", "sqlalchemy", "alembic", "psycopg"}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Missing())
+import uncanny
+print(uncanny.Client("http://127.0.0.1:9"))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "<Client http://127.0.0.1:9>\n"
 
 
 def test_every_method_has_its_words() -> None:

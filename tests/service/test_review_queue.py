@@ -115,7 +115,8 @@ def test_enough_verdicts_end_a_finding_unless_they_tie() -> None:
 
 def test_an_added_finding_comes_at_the_end_of_its_image_and_can_go_again() -> None:
     queue = ReviewQueue([Row(0, 0, 0.2, None, ()), Row(1, 0, 0.3, None, ("A",))])
-    row = queue.add(Row(0, 1, 1.0, "count", (), added=True))
+    row = len(queue)
+    queue.add([Row(0, 1, 1.0, "count", (), added=True)])
     file = Filters("all", "file")
     assert [queue.next(None, "next", file, None), queue.next(0, "next", file, None)] == [0, row]
     assert queue.next(None, "next", Filters("added"), None) == row

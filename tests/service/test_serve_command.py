@@ -101,6 +101,9 @@ def test_beyond_this_machine_it_wants_a_token_first(tmp_path: Path) -> None:
     refused = run("serve", "--host", "0.0.0.0", "--port", "0", "--data", str(tmp_path))
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "uncanny token add" in refused.stderr
+    for option in (("--name", "lab.example.org"), ("--proxy", "127.0.0.1")):
+        refused = run("serve", "--port", "0", "--data", str(tmp_path), *option)
+        assert (refused.returncode, "By a proxy others can reach" in refused.stderr) == (2, True)
     token = run("token", "add", "ann", "--role", "operator", "--data", str(tmp_path)).stdout.strip()
     with serving(tmp_path, "--host", "0.0.0.0", "--jobs", "0") as (_, address):
         here = address.replace("0.0.0.0", "127.0.0.1")

@@ -8,7 +8,7 @@ import click
 
 from uncanny.cli.command import Command
 from uncanny.cli.files import check_run_folder
-from uncanny.cli.options import PATH, Real, Whole, force_option, json_option, quiet_option
+from uncanny.cli.options import PATH, Real, Whole, force_option, json_option, port_option, quiet_option
 
 
 @click.command("demo", cls=Command)
@@ -39,13 +39,7 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
 
 
 @click.command("fake-server", cls=Command)
-@click.option(
-    "--port",
-    type=Whole(0, 65_535),
-    default=0,
-    show_default=True,
-    help="Port on 127.0.0.1; 0 takes a free one.",
-)
+@port_option
 @click.option(
     "--latency-ms", type=Real(0, 3.6e6), default=0.0, show_default=True, help="Time before each answer."
 )

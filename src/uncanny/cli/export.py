@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 import click
 
 from uncanny.cli.command import Command
-from uncanny.cli.options import PATH, Real, Whole, force_option
+from uncanny.cli.options import PATH, Real, Whole, force_option, json_option, quiet_option
 from uncanny.cli.server import on_server
 from uncanny.cli.terminal import say, say_json
 from uncanny.errors import UsageError
@@ -114,8 +114,8 @@ class FormatList(click.ParamType[list[str]]):
     "--image-prefix", metavar="URL", help="What comes before the names of pictures, in place of a path."
 )
 @force_option
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
+@json_option
+@quiet_option
 def command(
     run: Path,
     to: tuple[list[str], ...],
@@ -156,8 +156,8 @@ def command(
 )
 @click.option("--reviewer", metavar="NAME", help="Whose the changes are. [default: as Label Studio says]")
 @force_option
-@click.option("--json", "as_json", is_flag=True, help="Print what came of it as JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
+@json_option
+@quiet_option
 def import_command(
     files: tuple[Path, ...],
     run: Path | None,

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-_DEFAULT = re.compile(r"\s*\[(?:default: [^\]]*|required)\]")
+_REQUIRED = re.compile(r"\s*\[required\]")
+_DEFAULT = re.compile(r"\s*\[default: ([^\]]*)\]")
 
 
 def option_help(words: Sequence[str]) -> Mapping[str, str]:
@@ -31,5 +32,6 @@ def option_help(words: Sequence[str]) -> Mapping[str, str]:
         if record is not None:
             for name in option.opts:
                 if name.startswith("--"):
-                    help_of[name.removeprefix("--")] = _DEFAULT.sub("", " ".join(record[1].split()))
+                    text = _REQUIRED.sub("", " ".join(record[1].split()))
+                    help_of[name.removeprefix("--")] = _DEFAULT.sub(r" Default: \1.", text)
     return help_of

@@ -106,6 +106,13 @@ pictures_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress, no summary.")
+port_option = click.option(
+    "--port",
+    type=Whole(0, 65_535),
+    default=0,
+    show_default=True,
+    help="Port on 127.0.0.1; 0 takes a free one.",
+)
 force_option = click.option("--force", is_flag=True, help="Replace files that are not this command's own.")
 seed_option = click.option(
     "--seed", type=Whole(0, 2**63 - 1), default=0, show_default=True, help="Same seed, same intervals."

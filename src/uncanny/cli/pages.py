@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from uncanny.cli.options import Whole
+from uncanny.cli.options import port_option
 from uncanny.errors import UsageError, writable
 
 if TYPE_CHECKING:
@@ -19,15 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def page_server_options(function: F) -> F:
     """`--port` and `--open`, as `port` and `opens`."""
-    port = click.option(
-        "--port",
-        type=Whole(0, 65_535),
-        default=0,
-        show_default=True,
-        help="Port on 127.0.0.1; 0 takes a free one.",
-    )
     opens = click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
-    return port(opens(function))
+    return port_option(opens(function))
 
 
 def check_name(name: str | None, option: str) -> None:

@@ -92,9 +92,9 @@ def command(
     ends it, and jobs go on when it is started again. Needs the extra: pip install 'uncanny[service]'.
 
     \b
-    uncanny token add ann --role operator           make a token, and say who may do what
-    uncanny serve --root /data/photos               people on this machine
-    uncanny serve --host 0.0.0.0 --name lab.example.org     others, with a token, behind a proxy with TLS
+    uncanny token add ann --role operator          make a token, and say who may do what
+    uncanny serve --root /data/photos              for people on this machine
+    uncanny serve --name lab.example.org --proxy 127.0.0.1     for others, behind a proxy
     """
     try:
         from uncanny.service.api.app import guarded, service_app
@@ -108,10 +108,11 @@ def command(
         ) from error
 
     with Service.open(data, database=database, roots=roots) as service:
-        beyond = not is_loopback(host)
+        beyond = not is_loopback(host) or bool(names) or bool(proxies)
         if beyond and not any(token.revoked_at is None for token in service.tokens.all()):
+            where = "By a proxy" if is_loopback(host) else f"On {host}"
             raise UsageError(
-                f"On {host} others can reach the service, and there is no token yet",
+                f"{where} others can reach the service, and there is no token yet",
                 remedy="Make one first: uncanny token add NAME --role operator.",
             )
         service.uploads.sweep()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -27,6 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED: Final = 130
 BROKEN: Final = 1
 _MOST_REFUSED: Final = 10
+_LIMITS: Final = frozenset({"max_cost_usd", "max_tokens_total", "limit", "concurrency"})
 _GIVEN: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
@@ -62,15 +63,23 @@ def _run(kind: str, context: click.Context, values: dict[str, Any], url: str, *,
     from uncanny.service.client.client import Client
 
     with Client(url) as client:
-        return _ServerRun(client, COMMANDS[kind], context, values).run(detach=detach)
+        try:
+            return _ServerRun(client, COMMANDS[kind], context, values).run(detach=detach)
+        except ServiceError as error:
+            if not client.connection.was_reached:
+                raise
+            complain(layout([f"Error: {error}", "The same command goes on."]))
+            return BROKEN
 
 
 @dataclass(frozen=True)
 class _Folder:
-    """Where the results of a run go, and what is known of it."""
+    """Where the results of a run go, and what is known of its job."""
 
     path: Path
     state: ServerState
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Those that differ from what the job was asked with."""
 
 
 class _ServerRun:
@@ -216,7 +225,7 @@ class _ServerRun:
     # The job.
 
     def _folder(self, target: Path, params: Mapping[str, Any]) -> _Folder:
-        from uncanny.cli.server_folder import ServerState, check_new, read_state, same_options
+        from uncanny.cli.server_folder import ServerState, check_new, differing_options, read_state
         from uncanny.service.client.connection import new_key
 
         options = {
@@ -236,15 +245,17 @@ class _ServerRun:
                 f"{target} is the run of {state.job or 'a job'}, {state.kind}, on {state.server}",
                 remedy="Name another run with -o, or that server.",
             )
-        differing = same_options(state.options, options)
-        if state.job is not None and differing:
+        differing = differing_options(state.options, options)
+        if state.job is not None and not _LIMITS.issuperset(differing):
             flags = ", ".join(self._flags.get(name, name) for name in differing)
             raise UsageError(
                 f"{target} is the run of {state.job}, which was asked with other {flags}",
                 remedy="Name another run with -o, or give the same options.",
             )
-        state.options = options
-        return _Folder(target, state)
+        if state.job is None:
+            state.options = options
+        limits = {name: params.get(name) for name in differing} if state.job is not None else {}
+        return _Folder(target, state, limits)
 
     def _send(self, folder: _Folder | None, options: dict[str, Any]) -> tuple[Sent, dict[str, Any]]:
         from uncanny.cli.server_folder import write_state
@@ -311,7 +322,12 @@ class _ServerRun:
                 )
                 state.job, state.key = None, new_key()
             else:
-                return job.retry() if job.has_ended and (new or job.state != "finished") else job
+                if folder.limits:
+                    job = job.limits(**folder.limits)
+                    state.options |= folder.limits
+                    write_state(folder.path, state)
+                again = new or bool(folder.limits) or job.state != "finished"
+                return job.retry() if job.has_ended and again else job
         write_state(folder.path, state)
         job = self._client.submit(
             self._command.kind,
@@ -354,6 +370,7 @@ class _ServerRun:
         try:
             return click.confirm(f"Cancel {job.id} too? Else it goes on", default=False, err=True)
         except (click.Abort, KeyboardInterrupt):
+            complain("")  # ends the line of the question
             return False
 
     def _way_back(self) -> str:

@@ -171,6 +171,6 @@ def _remove_empty(folder: Path) -> None:
         folder.rmdir()
 
 
-def same_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The names of those that differ."""
+def differing_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The names of those that are not the same."""
     return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))

@@ -109,10 +109,11 @@ def new_review(
 
 def majority(decisions: Iterable[Decision]) -> Decision | None:
     """What most reviewers say; `unsure` for a tie, None of nothing."""
-    ranked = Counter(decisions).most_common(2)
-    if not ranked:
-        return None
-    return "unsure" if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else ranked[0][0]
+    counts = Counter(decisions)
+    if len(counts) < 2:
+        return next(iter(counts), None)
+    ranked = counts.most_common(2)
+    return "unsure" if ranked[0][1] == ranked[1][1] else ranked[0][0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +140,10 @@ class ReviewedAnomaly:
     @property
     def tied(self) -> bool:
         """Whether reviewers disagree so that no decision has the most votes; one more vote decides."""
+        if len(set(self.votes.values())) < 2:
+            return False
         counts = sorted(Counter(self.votes.values()).values())
-        return len(counts) > 1 and counts[-1] == counts[-2]
+        return counts[-1] == counts[-2]
 
 
 @dataclass(frozen=True, slots=True)

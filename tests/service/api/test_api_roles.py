@@ -28,6 +28,7 @@ TABLE: dict[tuple[str, str], Role | None] = {
     ("DELETE", f"{API}/jobs/{{job_id}}"): "operator",
     ("POST", f"{API}/jobs/{{job_id}}/cancel"): "operator",
     ("POST", f"{API}/jobs/{{job_id}}/retry"): "operator",
+    ("POST", f"{API}/jobs/{{job_id}}/limits"): "operator",
     ("GET", f"{API}/jobs/{{job_id}}/events"): "reader",
     ("GET", f"{API}/jobs/{{job_id}}/result"): "reader",
     ("GET", f"{API}/jobs/{{job_id}}/records"): "reader",
@@ -114,6 +115,12 @@ def test_beyond_this_machine_nobody_is_local(site: Site) -> None:
     with Site(site.service, app).client() as client:
         assert client.get(f"{API}/me").status_code == 401
         assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
+def test_who_comes_by_a_proxy_is_not_local(site: Site, header: str) -> None:
+    with site.client() as client:
+        assert client.get(f"{API}/me", headers={header: "203.0.113.7"}).status_code == 401
 
 
 def test_who_asks_too_often_is_told_when_to_come_again(site: Site) -> None:

@@ -19,36 +19,35 @@ from tests.service.jobs.worker_process import start_worker
 from tests.service.jobs.working import ask, records, some_pictures, until
 from uncanny.service.service import Service
 
-KILLS = 50
+# Kills of each part; five parts are fifty.
+KILLS, PARTS = 10, 5
 IMAGES = 10
 # Two jobs at once in each process, two calls in flight each.
 IN_FLIGHT = 4
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.parametrize("part", range(PARTS))]
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
+
 def test_nothing_is_lost_or_doubled_by_kills_on_sqlite(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _kill_and_check(tmp_path, None, 1, monkeypatch)
+    _kill_and_check(tmp_path, None, 1, part, monkeypatch)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_nothing_is_lost_or_doubled_by_kills_on_postgresql(
-    tmp_path: Path, postgres_address: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, postgres_address: str, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _kill_and_check(tmp_path, postgres_address, 2, monkeypatch)
+    _kill_and_check(tmp_path, postgres_address, 2, part, monkeypatch)
 
 
 def _kill_and_check(
-    folder: Path, address: str | None, processes: int, monkeypatch: pytest.MonkeyPatch
+    folder: Path, address: str | None, processes: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With so many `processes` at once, of which one after the other is killed and started anew."""
     data, root, log = folder / "data", folder / "root", folder / "promised"
     root.mkdir()
     some_pictures(root, IMAGES)
-    moments = random.Random(f"kills {processes}")
+    moments = random.Random(f"kills {processes} {part}")
     with serving_process("--latency-ms", "300", "--jitter-ms", "200") as server:
         ask(monkeypatch, server)
         workers = [start_worker(data, address, root, "--submit", log) for _ in range(processes)]

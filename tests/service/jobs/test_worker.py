@@ -177,6 +177,25 @@ def test_a_job_whose_lease_is_lost_leaves_no_child(
         assert (state.state, state.worker) == ("running", "another")
 
 
+def test_children_do_not_know_the_password_of_the_database(
+    opened: Service, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNCANNY_DATABASE", "postgresql://u:secret@h/d")
+    monkeypatch.setenv("UNCANNY_CACHE_DIR", "answers")
+    monkeypatch.chdir(root)
+    images = some_pictures(root, 1)
+    with serving(latency_ms=1000) as server, working(opened):
+        ask(monkeypatch, server)
+        job = submit(opened, images)
+        environment = until(lambda: child_of(job, opened)).environ()
+        assert ended(opened, job).state == "finished"
+    assert "UNCANNY_DATABASE" not in environment
+    assert environment["OPENAI_API_KEY"] == "any-key"
+    # A path means in the child what it means here.
+    assert environment["UNCANNY_CACHE_DIR"] == str(root / "answers")
+    assert (root / "answers").is_dir()
+
+
 def test_a_locked_run_is_queued_until_it_is_free(
     opened: Service, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +276,27 @@ def test_the_job_of_a_worker_that_died_is_taken_over(
             assert (job.state, job.attempt) == ("finished", 2)
             assert len(records(service, job)) == 6
         assert server.requests() <= 7
+
+
+def test_what_was_cancelled_while_its_worker_was_dead_is_not_started_again(service: Service) -> None:
+    job = service.jobs.submit("annotate", {"images": ["x"], "model": "demo"}, by="ann")
+    assert service.jobs.claim("dead", -1.0) is not None
+    service.jobs.cancel(job.id)
+    with working(service):
+        job = ended(service, job)
+    assert (job.state, job.exit_code, job.error) == ("cancelled", None, None)
+    assert not service.job_folder(job.id).exists()
+
+
+def test_a_job_of_a_newer_version_fails_in_words_and_holds_nothing_up(service: Service) -> None:
+    job = service.jobs.submit("paint", {"images": ["x"]}, by="ann")
+    with working(service, jobs=1):
+        job = ended(service, job)
+        other = ended(service, service.jobs.submit("annotate", {"model": 3}, by="ann"))
+    assert (job.state, job.exit_code) == ("failed", 2)
+    assert "no kind of job 'paint'" in (job.error or "")
+    assert (other.state, other.exit_code) == ("failed", 2)
+    assert "images: Field required" in (other.error or "")
 
 
 @pytest.mark.slow

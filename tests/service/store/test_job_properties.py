@@ -53,7 +53,7 @@ class Queue(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.expected: dict[str, Expected] = {}
-        # Jobs that may be taken, in the order in which they are.
+        # Queued jobs, in the order in which they are taken.
         self.order: list[str] = []
         with self.service.database.write() as connection:
             connection.execute(jobs.delete())
@@ -67,23 +67,22 @@ class Queue(RuleBasedStateMachine):
 
     @rule(target=claims, dies=st.booleans())
     def claim(self, dies: bool) -> object:
+        candidates = [*self._dead(), *self.order]
         job = self.service.jobs.claim("w", OVER_S if dies else LONG_S)
-        while self.order:
-            first = self.expected[self.order[0]]
-            if first.state == "running":
-                first.strike(1)
-            given_up = first.strikes >= MOST_STRIKES
-            first.attempt += 1
-            first.mark_at_claim = first.mark
-            first.state, first.expired = ("failed", False) if given_up else ("running", dies)
-            taken = self.order[0]
-            # One whose lease has run out already waits where it was: by the moment it was put into the queue.
-            if given_up or not dies:
-                self.order.pop(0)
-            if not given_up:
+        for job_id in candidates:
+            expected = self.expected[job_id]
+            if expected.state == "running":
+                expected.strike(1)
+            else:
+                self.order.remove(job_id)
+            expected.attempt += 1
+            expected.mark_at_claim = expected.mark
+            expected.state, expected.expired = "running", dies
+            if expected.strikes < MOST_STRIKES:
                 assert job is not None
-                assert (job.id, job.attempt, job.state) == (taken, first.attempt, "running")
+                assert (job.id, job.attempt, job.state) == (job_id, expected.attempt, "running")
                 return job
+            expected.state, expected.expired = "failed", False
         assert job is None
         return multiple()
 
@@ -96,9 +95,7 @@ class Queue(RuleBasedStateMachine):
         expected = self.expected[job.id]
         assert answer == ("cancel" if expected.cancel else "held")
         expected.mark = max(expected.mark, further)
-        if expected.expired != dies:
-            expected.expired = dies
-            self._sort(job.id)
+        expected.expired = dies
 
     @rule(job=claims, state=st.sampled_from(ENDED))
     def end(self, job: Job, state: Ended) -> None:
@@ -106,7 +103,6 @@ class Queue(RuleBasedStateMachine):
         if self._holds(job):
             self.expected[job.id].state = state
             self.expected[job.id].expired = False
-            self._sort(job.id)
 
     @rule(job=claims, died=st.sampled_from([None, "words"]))
     def requeue(self, job: Job, died: str | None) -> None:
@@ -117,7 +113,6 @@ class Queue(RuleBasedStateMachine):
                 expected.strike(4)
             expected.mark_at_claim = expected.mark
             expected.state, expected.expired = "queued", False
-            self._drop(job.id)
             self.order.append(job.id)
 
     @rule(job_id=ids)
@@ -132,7 +127,7 @@ class Queue(RuleBasedStateMachine):
             expected.cancel = True
         if expected.state == "queued":
             expected.state = "cancelled"
-            self._drop(job_id)
+            self.order.remove(job_id)
 
     @rule(job_id=ids)
     def retry(self, job_id: str) -> None:
@@ -170,20 +165,11 @@ class Queue(RuleBasedStateMachine):
         expected = self.expected.get(job.id)
         return expected is not None and (expected.state, expected.attempt) == ("running", job.attempt)
 
-    def _drop(self, job_id: str) -> None:
-        if job_id in self.order:
-            self.order.remove(job_id)
-
-    def _sort(self, job_id: str) -> None:
-        """Put a job whose lease has run out where it belongs, and take one out that is held again."""
-        self._drop(job_id)
-        if not self.expected[job_id].expired:
-            return
+    def _dead(self) -> list[str]:
+        """Running jobs whose leases have run out, in the order in which they were put into the queue."""
         with self.service.database.read() as connection:
-            rows = connection.execute(select(jobs.c.id, jobs.c.due_at)).all()
-        due = {each: moment for each, moment in rows}  # noqa: C416  rows are no pairs for mypy
-        self.order.append(job_id)
-        self.order.sort(key=lambda each: due[each])
+            rows = connection.execute(select(jobs.c.id).order_by(jobs.c.due_at, jobs.c.seq)).all()
+        return [job_id for (job_id,) in rows if self.expected[job_id].expired]
 
 
 @pytest.fixture

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
@@ -26,6 +30,23 @@ def pages_of(service: Service) -> FastAPI:
     if not any(getattr(route, "path", None) == "/login" for route in app.routes):
         add_pages(app, service)
     return app
+
+
+@contextmanager
+def served_pages(service: Service) -> Iterator[str]:
+    """The pages in a thread of this process; their address. Streams that are open at the end are ended."""
+    app = pages_of(service)
+    listening = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(guarded(app), log_level="error", lifespan="off", timeout_graceful_shutdown=2)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        app.state.ending.set()
+        server.should_exit = True
+        thread.join()
 
 
 def client_of(service: Service, role: Role | None = None) -> TestClient:

@@ -16,10 +16,9 @@ import pytest
 from playwright.sync_api import Browser, FilePayload, Page, Route, ViewportSize, expect, sync_playwright
 
 from tests.eval.common.page_in_browser import CHROMIUM, LEAST_CONTRAST, needs_browser
-from tests.service.made_review import anomaly, served_here
-from tests.service.web.made_jobs import ended_job, pages_of, running_job
+from tests.service.made_review import anomaly
+from tests.service.web.made_jobs import ended_job, running_job, served_pages
 from uncanny.demo.scenes import DATA
-from uncanny.service.api.app import guarded
 from uncanny.service.service import Service
 
 pytestmark = needs_browser
@@ -313,7 +312,7 @@ def test_what_people_and_models_wrote_stays_text(browser: Browser, made: Service
     )
     (made.job_folder(job.id) / "stderr.log").write_text(HOSTILE)
     (made.job_folder(job.id) / "run" / "<img src=x onerror=alert(1)>.txt").write_text("")
-    with served_here(guarded(pages_of(made))) as address:
+    with served_pages(made) as address:
         ann = Person(browser, address)
         page = ann.page
         for path in ("/", f"/jobs/{job.id}", f"/new?from={job.id}", f"/jobs/{job.id}/export"):
@@ -362,7 +361,7 @@ document.forms[0].submit();
 def test_a_report_can_do_nothing_to_the_service(browser: Browser, made: Service) -> None:
     job = ended_job(made, page=EVIL_PAGE)
     secret = made.tokens.add("ann", "operator")
-    with served_here(guarded(pages_of(made))) as address:
+    with served_pages(made) as address:
         ann = Person(browser, address)
         ann.sign_in(secret)
         page = ann.page
@@ -419,7 +418,7 @@ def test_nothing_keeps_people_out(
     busy = running_job(made, total=30, done=12, cost_usd=1.5, eta_s=80.0, rate=2.0, calls=70)
     made.jobs.submit("annotate", {"images": ["scenes"], "model": "demo"}, name=None, by="ann")
     secret = made.tokens.add("ann", "operator")
-    with served_here(guarded(pages_of(made))) as address:
+    with served_pages(made) as address:
         phone = size is PHONE
         ann = Person(
             browser,
@@ -486,7 +485,7 @@ def test_nothing_keeps_people_out(
 
 def test_a_list_is_kept_up_and_a_page_says_when_the_server_is_gone(browser: Browser, made: Service) -> None:
     job = running_job(made, name="Batch", total=4, done=1)
-    with served_here(guarded(pages_of(made))) as address:
+    with served_pages(made) as address:
         ann = Person(browser, address)
         page = ann.page
         page.goto(f"{address}/")

@@ -63,7 +63,7 @@ class Gate:
             who = _who(self._service.tokens.session(session), "session")
             if who is not None:
                 return who
-        if self._tokens_needed or self._service.tokens.any():
+        if self._tokens_needed or _is_forwarded(request.headers) or self._service.tokens.any():
             return None
         return Who(LOCAL, "operator", "local")
 
@@ -173,6 +173,11 @@ for_operators: Final = [Depends(needs("operator"))]
 Reader = Annotated[Who, *for_readers]
 Reviewer = Annotated[Who, *for_reviewers]
 Operator = Annotated[Who, *for_operators]
+
+
+def _is_forwarded(headers: Headers) -> bool:
+    """Whether a proxy says that it stands between: then the sender is not on this machine."""
+    return any(name in headers for name in ("forwarded", "x-forwarded-for", "x-real-ip", "via"))
 
 
 def _who(token: Token | None, via: Literal["token", "session"]) -> Who | None:

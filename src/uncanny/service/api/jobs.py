@@ -57,6 +57,17 @@ class NewJob(Bounded):
     name: Title | None = None
 
 
+class Limits(Bounded):
+    """Limits that say how much of a job is done, and not what it does. What is left out stays as it is."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"max_cost_usd": 50.0}]})
+
+    max_cost_usd: Annotated[float | None, Field(gt=0, le=1e9, allow_inf_nan=False)] = None
+    max_tokens_total: Annotated[int | None, Field(ge=1, le=10**15)] = None
+    limit: Annotated[int | None, Field(ge=1, le=10**12)] = None
+    concurrency: Annotated[int | None, Field(ge=1, le=10_000)] = None
+
+
 class JobPage(BaseModel):
     """Jobs, the newest first; `next` is the `before` of the next page, None where this is the last."""
 
@@ -213,6 +224,21 @@ def _changing(api: APIRouter) -> None:
     def retry(service: Kept, job_id: JobId) -> Any:
         """What failed is asked again, what is finished is not."""
         return service.jobs.retry(job_id)
+
+    @api.post(
+        "/jobs/{job_id}/limits",
+        tags=["jobs"],
+        summary="Give a job that has ended other limits",
+        dependencies=for_operators,
+        response_model=Job,
+        responses={**_with_example(200, "The job, as ended as it was."), **answers(*_CHANGE, *_BODY)},
+    )
+    def limits(service: Kept, job_id: JobId, body: Limits) -> Any:
+        """For one that was over its budget: limits are put up, then it is retried. Null takes one away."""
+        job = service.jobs.get(job_id)
+        params = job.params | body.model_dump(exclude_unset=True)
+        kept = {name: value for name, value in params.items() if value is not None or name in job.params}
+        return service.jobs.change(job, service.check(job.kind, kept))
 
     @api.delete(
         "/jobs/{job_id}",

@@ -72,7 +72,7 @@ def add_result_routes(api: APIRouter) -> None:
         dependencies=for_readers,
         responses={
             200: {
-                "description": "What the command prints with `--json`.",
+                "description": "The figures that the command prints as JSON.",
                 "content": {"application/json": {"schema": {}, "example": {"images": 3, "cost_usd": 0.12}}},
             },
             **answers(*_READ, 409),

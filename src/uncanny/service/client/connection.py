@@ -86,7 +86,8 @@ class Connection:
             headers={"Accept-Encoding": "identity", "User-Agent": f"uncanny/{__version__}"},
         )
         self._closed = threading.Event()
-        self._reached = False
+        self.was_reached = False
+        """Whether there was an answer at this address, of whatever kind."""
 
     def __repr__(self) -> str:
         return f"<Connection {self.shown}>"
@@ -239,7 +240,7 @@ class Connection:
             asked_s: float | None = None
             try:
                 response = self._http.send(request(), stream=True)
-                self._reached = True
+                self.was_reached = True
                 self._check(response)
                 if consume is not None:
                     consume(response)
@@ -270,7 +271,7 @@ class Connection:
 
     def _patience(self) -> float:
         """A service that has answered comes back; an address at which there was never one is wrong."""
-        return self._patience_s if self._reached else min(self._patience_s, _UNREACHED_S)
+        return self._patience_s if self.was_reached else min(self._patience_s, _UNREACHED_S)
 
     def _check(self, response: httpx2.Response) -> None:
         """Raises what an answer that is no success stands for."""

@@ -169,6 +169,14 @@ class ClientJob:
                 raise
             return self
 
+    def limits(self, **limits: float | None) -> ClientJob:
+        """Give one that has ended other limits, and `retry` it then: `max_cost_usd`, `max_tokens_total`, …
+
+        Also `limit` and `concurrency`; None takes a limit away. Raises ConflictError where it has not ended,
+        ParamsError.
+        """
+        return self._change("limits", limits)
+
     def delete(self) -> None:
         """Delete it with its files. Raises ConflictError where it has not ended."""
         self._connection.write("DELETE", f"jobs/{self.id}", None)
@@ -288,8 +296,8 @@ class ClientJob:
                 return True
         return False
 
-    def _change(self, what: str) -> ClientJob:
-        record = self._connection.write("POST", f"jobs/{self.id}/{what}", JobRecord)
+    def _change(self, what: str, content: object = None) -> ClientJob:
+        record = self._connection.write("POST", f"jobs/{self.id}/{what}", JobRecord, content=content)
         assert record is not None
         self.record = record
         return self

@@ -24,6 +24,8 @@ _MOST_LINE: Final = 64 * 1024
 _MOST_LOG: Final = 1024 * 1024
 _LAST_LINES: Final = 20
 _PROGRESS: Final = b'{"progress":'
+# Of the service alone: who may use it and its database.
+_OURS: Final = ("UNCANNY_DATABASE", "UNCANNY_SERVER")
 # Settings that are paths: the child works in another folder than this process.
 _PATHS: Final = ("UNCANNY_CACHE_DIR", "UNCANNY_PRICES", "UNCANNY_EMBEDDINGS_DIR")
 
@@ -136,8 +138,8 @@ class ChildRun:
 
 
 def _environment() -> dict[str, str]:
-    """This process's own, keys included, with paths that hold in another folder too."""
-    kept = dict(os.environ)
+    """This process's own, keys of providers included, with paths that hold in another folder too."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     for name in _PATHS:
         if kept.get(name, "").strip():
             kept[name] = str(Path(kept[name]).absolute())

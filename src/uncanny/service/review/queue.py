@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 Move = Literal["next", "previous", "next-image", "previous-image"]
 MOVES: tuple[Move, ...] = get_args(Move)
 
+N = TypeVar("N", bound=np.generic)
 Mask = npt.NDArray[np.bool_]
 _CODES: Mapping[Decision, int] = {decision: code for code, decision in enumerate(DECISIONS, start=1)}
 _CHUNK = 1024
@@ -124,29 +125,32 @@ class ReviewQueue:
         """How many accept, reject and are unsure, a row a finding."""
         return self._counts[:, 1:]
 
-    def rows_of(self, image: int) -> list[int]:
-        """The rows of an image, those that were added last."""
-        return [int(row) for row in np.flatnonzero((self.image == image) & ~self._gone)]
-
     def is_gone(self, row: int) -> bool:
         return bool(self._gone[row])
 
-    def add(self, row: Row) -> int:
-        """A further finding, at the end of its image in the file's order; its row."""
-        self.image = np.append(self.image, np.int32(row.image))
-        self.anomaly = np.append(self.anomaly, np.int32(row.anomaly))
-        self._doubt = np.append(self._doubt, np.float32(row.doubt))
-        self._kind = np.append(self._kind, np.int16(self._kind_code(row.kind)))
-        self._agent = np.append(self._agent, np.uint64(self._agent_bits(row.agents)))
-        self._counts = np.vstack([self._counts, np.zeros((1, self._counts.shape[1]), np.int32)])
-        self._decision = np.append(self._decision, np.int8(0))
+    def add(self, rows: Sequence[Row]) -> None:
+        """Further findings, at the end of their images in the file's order; the first is row `len(self)`."""
+        if not rows:
+            return
+        more = len(rows)
+
+        def longer(array: npt.NDArray[N], values: Sequence[int] | Sequence[float]) -> npt.NDArray[N]:
+            return np.concatenate([array, np.array(values, array.dtype)])
+
+        nothing = [0] * more
+        self.image = longer(self.image, [row.image for row in rows])
+        self.anomaly = longer(self.anomaly, [row.anomaly for row in rows])
+        self._doubt = longer(self._doubt, [row.doubt for row in rows])
+        self._kind = longer(self._kind, [self._kind_code(row.kind) for row in rows])
+        self._agent = longer(self._agent, [self._agent_bits(row.agents) for row in rows])
+        self._counts = np.vstack([self._counts, np.zeros((more, self._counts.shape[1]), np.int32)])
+        self._decision = longer(self._decision, nothing)
         self._tied, self._edited, self._gone = (
-            np.append(each, np.False_) for each in (self._tied, self._edited, self._gone)
+            longer(each, nothing) for each in (self._tied, self._edited, self._gone)
         )
-        self._added = np.append(self._added, np.bool_(row.added))
-        self._votes = {name: np.append(votes, np.int8(0)) for name, votes in self._votes.items()}
+        self._added = longer(self._added, [row.added for row in rows])
+        self._votes = {name: longer(votes, nothing) for name, votes in self._votes.items()}
         self._places = {}
-        return len(self) - 1
 
     def set(self, row: int, standing: Standing) -> None:
         """What stands of a finding now, in place of what stood before."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -38,6 +38,8 @@ from uncanny.service.review.queue import Filters, Move, Progress, ReviewQueue, R
 UNDO_STEPS: Final = 1000
 # An image may hold so many findings of people; whoever adds more has leant on a key.
 MOST_ADDED: Final = 200
+# Rows are added to the queue together: each time all of it is copied.
+_IMAGES_AT_ONCE: Final = 1000
 
 
 class FindingId(NamedTuple):
@@ -88,7 +90,9 @@ class _Image:
     sha256: str | None
     offset: int
     length: int
+    # Where its reviews are in the log, and its findings in the queue.
     lines: list[tuple[int, int]]
+    rows: list[int]
 
 
 class ReviewRun:
@@ -332,6 +336,7 @@ class ReviewRun:
             self._numbers[image.key] = number
             for place, (doubt, kind, agents) in enumerate(findings):
                 self._rows[FindingId(image.key, place)] = len(rows)
+                image.rows.append(len(rows))
                 rows.append(Row(number, place, doubt, kind, agents))
         self._queue = ReviewQueue(rows, self._per_finding)
         self._catch_up()
@@ -353,7 +358,7 @@ class ReviewRun:
                             raise
                         break
                     key = _image_key(record.image)
-                    image = _Image(record.image, key, record.sha256, offset, len(line), [])
+                    image = _Image(record.image, key, record.sha256, offset, len(line), [], [])
                     known = zip(record.anomalies, doubts(record), strict=True)
                     records[record.image] = (
                         image,
@@ -389,8 +394,9 @@ class ReviewRun:
                     touched[number] = None
                     self._remember(key, review)
         finally:  # also what stands before an invalid line
-            for number in touched:
-                self._take_up(number)
+            images = list(touched)
+            for first in range(0, len(images), _IMAGES_AT_ONCE):
+                self._take_up(images[first : first + _IMAGES_AT_ONCE])
 
     def _remember(self, key: str, review: Review) -> None:
         if review.id is None:
@@ -409,22 +415,26 @@ class ReviewRun:
                         self._undone[review.id] = reviewer, step
                         return
 
-    def _take_up(self, number: int) -> None:
-        image = self._images[number]
-        reviewed, _ = self._reviewed(image)
-        there = {each.index for each in reviewed.anomalies}
-        for each in reviewed.anomalies:
-            at = FindingId(image.key, each.index)
-            if at not in self._rows:
-                self._rows[at] = self._queue.add(
-                    Row(number, each.index, ADDED, each.anomaly.kind, each.anomaly.found_by or (), True)
-                )
-            edited = each.edited_by is not None
-            standing = Standing(each.votes, each.decision, each.tied, edited)
-            self._queue.set(self._rows[at], standing)
-        for row in self._queue.rows_of(number):
-            if int(self._queue.anomaly[row]) not in there:
-                self._queue.set(row, Standing(gone=True))
+    def _take_up(self, numbers: Sequence[int]) -> None:
+        """Tell the queue what stands of the findings of some images."""
+        standing: dict[int, Standing] = {}
+        added: list[Row] = []
+        for number in numbers:
+            image = self._images[number]
+            reviewed, _ = self._reviewed(image)
+            standing |= dict.fromkeys(image.rows, Standing(gone=True))
+            for each in reviewed.anomalies:
+                at = FindingId(image.key, each.index)
+                if at not in self._rows:
+                    self._rows[at] = len(self._queue) + len(added)
+                    image.rows.append(self._rows[at])
+                    kind, agents = each.anomaly.kind, each.anomaly.found_by or ()
+                    added.append(Row(number, each.index, ADDED, kind, agents, True))
+                edited = each.edited_by is not None
+                standing[self._rows[at]] = Standing(each.votes, each.decision, each.tied, edited)
+        self._queue.add(added)
+        for row, stands in standing.items():
+            self._queue.set(row, stands)
 
     def _reviewed(self, image: _Image) -> tuple[ReviewedImage, list[Review]]:
         with self._read.file.open("rb") as file:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict
-from sqlalchemy import Connection, Row, and_, case, delete, func, insert, null, or_, select, update
+from sqlalchemy import Connection, Row, and_, case, delete, func, insert, null, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from uncanny.errors import ConflictError, NotFoundError, writable
@@ -207,6 +207,22 @@ class JobStore:
         self.queued.set()
         return _job(row)
 
+    def change(self, job: Job, params: Mapping[str, Any]) -> Job:
+        """Give a job that has ended other parameters, checked by whoever calls, for when it is retried.
+
+        Raises NotFoundError, ConflictError where it has not ended or is no longer as `job` has it.
+        """
+        with self._database.write() as connection:
+            row = connection.execute(
+                update(J)
+                .where(J.c.id == job.id, J.c.state.in_(ENDED), J.c.attempt == job.attempt)
+                .values(params=orjson.dumps(dict(params)).decode())
+                .returning(*_SHOWN)
+            ).one_or_none()
+        if row is None:
+            raise self._wrong_state(job.id, "Wait for its end, or cancel it.")
+        return _job(row)
+
     def delete(self, job_id: str) -> None:
         """Forget a job that has ended; its folder is the caller's. Raises NotFoundError, ConflictError."""
         with self._database.write() as connection:
@@ -221,7 +237,7 @@ class JobStore:
     # What workers call.
 
     def claim(self, worker: str, lease_s: float) -> Job | None:
-        """Take the job that has waited longest, or whose worker died; None where there is none.
+        """Take a job whose worker died, or that has waited longest; None where there is none.
 
         A job whose processes died too often without getting further is ended as failed.
         """
@@ -237,30 +253,29 @@ class JobStore:
 
     def _take(self, worker: str, lease_s: float) -> Row[Any] | None:
         now = self._database.now()
+        # One after the other, as either of them alone is found by an index however long the queue is.
         died = and_(J.c.state == "running", J.c.lease_until < now)
-        pick = (
-            select(J.c.id)
-            .where(or_(and_(J.c.state == "queued", J.c.due_at <= now), died))
-            .order_by(J.c.due_at, J.c.seq)
-            .limit(1)
-            .with_for_update(skip_locked=True)
-        )
-        struck = case((J.c.state == "running", _strikes(_WORKER_DIED)), else_=J.c.strikes)
+        waiting = and_(J.c.state == "queued", J.c.due_at <= now)
+        values = {
+            "state": "running",
+            "worker": worker,
+            "attempt": J.c.attempt + 1,
+            "lease_until": now + lease_s,
+            "started_at": func.coalesce(J.c.started_at, now),
+            "mark_at_claim": J.c.mark,
+        }
         with self._database.write() as connection:
-            return connection.execute(
-                update(J)
-                .where(J.c.id == pick.scalar_subquery())
-                .values(
-                    state="running",
-                    worker=worker,
-                    attempt=J.c.attempt + 1,
-                    lease_until=now + lease_s,
-                    started_at=func.coalesce(J.c.started_at, now),
-                    strikes=struck,
-                    mark_at_claim=J.c.mark,
-                )
-                .returning(*_SHOWN, J.c.strikes)
-            ).one_or_none()
+            for wanted, strikes in ((died, _strikes(_WORKER_DIED)), (waiting, J.c.strikes)):
+                pick = select(J.c.id).where(wanted).order_by(J.c.due_at, J.c.seq).limit(1)
+                row = connection.execute(
+                    update(J)
+                    .where(J.c.id == pick.with_for_update(skip_locked=True).scalar_subquery())
+                    .values(**values, strikes=strikes)
+                    .returning(*_SHOWN, J.c.strikes)
+                ).one_or_none()
+                if row is not None:
+                    return row
+        return None
 
     def beat(self, job: Job, lease_s: float, progress: Progress | None = None, mark: int = 0) -> Lease:
         """Renew the lease, and keep how far the job is.

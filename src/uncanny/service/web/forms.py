@@ -75,6 +75,7 @@ class FormField:
     least: float | None = None
     most: float | None = None
     whole: bool = False
+    numbers: bool = False
 
     @property
     def id(self) -> str:
@@ -176,7 +177,8 @@ def _field(
     return FormField(
         name=name,
         label=_WORDS.get(name) or name.replace("_", " ").capitalize(),
-        help=_HINTS.get(name) or help_text,
+        # A command may ask several models, a job asks one.
+        help=_HINTS.get(name) or help_text.partition(" Repeatable:")[0],
         widget=widget,
         required=required,
         first=required or name in _FIRST,
@@ -188,6 +190,7 @@ def _field(
         least=_number(part, "minimum", "exclusiveMinimum"),
         most=_number(part, "maximum", "exclusiveMaximum"),
         whole=part.get("type") == "integer",
+        numbers=items.get("type") in ("integer", "number"),
     )
 
 
@@ -251,7 +254,8 @@ def _read(field: FormField, texts: Sequence[str]) -> Any:
     if field.named or field.widget == "pairs":
         return dict(_pair(line) for line in text.splitlines() if line.strip())
     if field.widget in ("lines", "images", "inputs"):
-        return [line.strip() for line in text.splitlines() if line.strip()]
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return [_as_number(line) for line in lines] if field.numbers else lines
     return text
 
 

@@ -24,6 +24,7 @@ import orjson
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
+from uncanny.demo.scenes import DATA as SCENES
 from uncanny.eval.common.page_data import page_json
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
@@ -169,12 +170,11 @@ def _layers(views: Any) -> list[dict[str, Any]]:
 
 
 def _may_show(service: Service, path: Path) -> bool:
-    """Whether a page may show a file: it lies, links resolved, in the data folder or below a root."""
+    """Whether a page may show a file: it lies, links resolved, in the data folder or below a root, or is
+    bundled."""
     try:
         real = path.resolve(strict=True)
     except OSError:
         return False
-    return any(
-        real.is_relative_to(folder)
-        for folder in (service.data / "images", service.data / "jobs", *service.roots)
-    )
+    folders = (service.data / "images", service.data / "jobs", SCENES.resolve(), *service.roots)
+    return any(real.is_relative_to(folder) for folder in folders)

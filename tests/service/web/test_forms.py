@@ -1,0 +1,105 @@
+"""Forms made from the parameters of kinds, and parameters read from forms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from uncanny.cli.option_help import option_help
+from uncanny.service.jobs.kinds import KINDS, check_params
+from uncanny.service.service import Service
+from uncanny.service.web.command import command_line
+from uncanny.service.web.forms import form_fields, read_form
+
+# Of each kind what a form may be filled in with, and the parameters that are meant.
+FILLED: dict[str, tuple[list[tuple[str, str]], dict[str, Any]]] = {
+    "detect": (
+        [("images", "scenes\n"), ("model", "demo"), ("limit", "5"), ("temperature", "0.5"), ("cache", "no")],
+        {"images": ["scenes"], "model": "demo", "limit": 5, "temperature": 0.5, "cache": False},
+    ),
+    "mcq": (
+        [("items", " scenes "), ("model", "demo"), ("control", "on"), ("retry_failed", ""), ("fallback", "")],
+        {"items": "scenes", "model": "demo", "control": True},
+    ),
+    "artifacts": (
+        [("images", "scenes"), ("model", "demo"), ("categories", "textures"), ("categories", "color")],
+        {"images": ["scenes"], "model": "demo", "categories": ["textures", "color"]},
+    ),
+    "semantic": (
+        [
+            ("predictions", "a=scenes\nb = scenes"),
+            ("truth", "scenes"),
+            ("lambda", "0.5"),
+            ("thresholds", "0.5\n0.7"),
+        ],
+        {
+            "predictions": {"a": "scenes", "b": "scenes"},
+            "truth": "scenes",
+            "lambda": 0.5,
+            "thresholds": [0.5, 0.7],
+        },
+    ),
+    "audit": (
+        [("generators", "r=scenes:rendered"), ("model", "demo"), ("roles", "integrator=demo")],
+        {"generators": {"r": "scenes:rendered"}, "model": "demo", "roles": {"integrator": "demo"}},
+    ),
+}
+
+
+@pytest.fixture
+def address() -> None:
+    """On SQLite alone."""
+    return
+
+
+@pytest.mark.parametrize("kind", FILLED)
+def test_what_is_filled_in_becomes_parameters_and_back(service: Service, kind: str) -> None:
+    values, params = FILLED[kind]
+    filled = read_form(KINDS[kind].params, values)
+    assert filled.wrong == {}
+    assert filled.params == params
+    assert check_params(service, kind, filled.params) == params
+    fields = form_fields(KINDS[kind].params, params)
+    again = [
+        (field.name, text)
+        for field in fields
+        for text in (field.values if field.widget == "choices" else (field.value,))
+    ]
+    assert read_form(KINDS[kind].params, again).params == params
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_parameter_has_a_field_that_says_what_it_does(kind: str) -> None:
+    words = option_help(KINDS[kind].command)
+    assert words[""]
+    fields = form_fields(KINDS[kind].params, None, words)
+    names = {field.alias or name for name, field in KINDS[kind].params.model_fields.items()}
+    assert {field.name for field in fields} == names
+    assert [field.name for field in fields if not field.help] == []
+    assert not any("[default" in field.help or "Repeatable" in field.help for field in fields)
+
+
+def test_what_does_not_fit_is_said_at_its_field() -> None:
+    values = [("limit", "many"), ("temperature", "9"), ("model", "a b"), ("nothing", "x")]
+    wrong = read_form(KINDS["annotate"].params, values).wrong
+    assert set(wrong) == {"limit", "temperature", "model", "images"}
+    assert wrong["images"] == "This is needed."
+    assert read_form(KINDS["realism"].params, [("model", "demo")]).wrong[""].startswith("Either pairs")
+
+
+def test_the_command_is_one_that_can_be_typed(tmp_path: Path) -> None:
+    with Service.open(tmp_path / "data") as service:
+        uploaded = service.uploads.new_set(name="my photos", by="ann")
+        params = {
+            "images": [f"upload:{uploaded.id}", "/data/x y"],
+            "model": "demo",
+            "cache": False,
+            "limit": 5,
+        }
+        line = command_line(service, "annotate", params)
+        assert line == "uncanny annotate 'my photos' '/data/x y' -o RUN --model=demo --no-cache --limit=5"
+        job = f"job:job_{'a' * 20}"
+        line = command_line(service, "compare", {"runs": {"a": job, "b": "scenes"}})
+        assert line == f"uncanny compare a=runs/job_{'a' * 20} b=scenes --report compare.html"
