@@ -8,7 +8,7 @@ import click
 
 from uncanny.cli.command import Command
 from uncanny.cli.option_help import option_help
-from uncanny.cli.options import FOLDER, PATH, Whole
+from uncanny.cli.options import PATH, Whole
 from uncanny.errors import UsageError
 
 DATA = Path("uncanny-data")
@@ -50,7 +50,7 @@ def data_options(command: click.decorators.FC) -> click.decorators.FC:
 @click.option(
     "--root",
     "roots",
-    type=FOLDER,
+    type=PATH,
     multiple=True,
     help="A folder whose files jobs may name by their path. May be repeated.  [default: uploads only]",
 )
@@ -92,9 +92,9 @@ def command(
     ends it, and jobs go on when it is started again. Needs the extra: pip install 'uncanny[service]'.
 
     \b
-    uncanny token add ann --role operator          make a token, and say who may do what
-    uncanny serve --root /data/photos              for people on this machine
-    uncanny serve --name lab.example.org --proxy 127.0.0.1     for others, behind a proxy
+    uncanny token add ann --role operator    # make a token, and say who may do what
+    uncanny serve --root /data/photos        # for people on this machine
+    uncanny serve --name lab.example.org --proxy 127.0.0.1    # for others, behind a proxy
     """
     try:
         from uncanny.service.api.app import guarded, service_app
