@@ -264,13 +264,20 @@ def test_what_was_typed_is_there_until_it_is_kept(browser: Browser, tmp_path: Pa
 
 def test_what_a_model_and_a_file_name_say_is_never_obeyed(browser: Browser, tmp_path: Path) -> None:
     hostile = anomaly(
-        f"x{HOSTILE}"[:200], phenomenon=HOSTILE, reasoning='"><svg onload=alert(1)>', objects=[HOSTILE]
+        f"x{HOSTILE}"[:200],
+        phenomenon=HOSTILE,
+        reasoning='"><svg onload=alert(1)>',
+        objects=[HOSTILE, "\u202eback"],
     )
     run = make_run(
         tmp_path / "run", [[hostile, anomaly(HOSTILE)]], names=["<img src=x onerror=alert(1)>.png"]
     )
-    with served(run, "--reviewer", f"ann {HOSTILE}") as address:
+    with served(run, "--reviewer", f"ann {HOSTILE} {'z' * 100}") as address:
         ann = Reviewer(browser, address)
+        bar = ann.page.locator("#bar").bounding_box()
+        assert bar is not None
+        assert bar["height"] < 60
+        assert ann.page.locator(".more bdi").all_inner_texts()[1] == "\u202eback"
         assert HOSTILE in ann.page.locator("#panel").inner_text()
         ann.press("j")
         ann.page.keyboard.press("e")

@@ -92,9 +92,9 @@ def command(
     ends it, and jobs go on when it is started again. Needs the extra: pip install 'uncanny[service]'.
 
     \b
-    uncanny token add ann --role operator          # a token, and what its holder may do
-    uncanny serve --root /data/photos              # people on this machine
-    uncanny serve --name lab.example.org --proxy 127.0.0.1     # others, behind a proxy
+    uncanny token add ann --role operator    # make a token, and say who may do what
+    uncanny serve --root /data/photos        # for people on this machine
+    uncanny serve --name lab.example.org --proxy 127.0.0.1    # for others, behind a proxy
     """
     try:
         from uncanny.service.api.app import guarded, service_app
