@@ -108,6 +108,15 @@ def test_a_job_shows_its_figures_findings_failures_and_files(service: Service, l
     assert "3 images" in local.get(f"/jobs/{job.id}/log").text
 
 
+def test_where_records_do_not_say_what_failed_the_page_says_where_to_look(
+    service: Service, local: TestClient
+) -> None:
+    job = ended_job(service, "compare", "incomplete", params={"runs": {"a": "scenes", "b": "scenes"}})
+    page = local.get(f"/jobs/{job.id}").text
+    assert "Its report, its files and its log say what." in page
+    assert "Try again" in page
+
+
 def test_new_records_are_given_as_a_piece_and_all_again_in_another_file(
     service: Service, local: TestClient
 ) -> None:

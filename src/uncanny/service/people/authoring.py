@@ -29,6 +29,7 @@ from uncanny.images import discover, read_rgb
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.shared_log import LOCK_WAIT_S
 from uncanny.service.people.folder import file_state
+from uncanny.wording import option
 
 Fields = Mapping[str, Any]
 _PARTNERS: Final[Mapping[Split, Split]] = {
@@ -90,7 +91,8 @@ class ItemsFile:
             raise UsageError(f"{path} cannot be an item file", remedy="Name a file in a folder that exists.")
         if not path.is_file() and not self.images:
             raise UsageError(
-                f"{path} is not there", remedy="Name an item file, or images to begin one with --images."
+                f"{path} is not there",
+                remedy=f"Name an item file, or images to begin one with {option('images')}.",
             )
         self.entries()
 

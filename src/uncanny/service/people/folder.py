@@ -11,6 +11,7 @@ from uncanny import __version__
 from uncanny.errors import UsageError
 from uncanny.records.run_folder import RunFolder, check_same_protocol
 from uncanny.records.run_manifest import FORMAT, RunManifest
+from uncanny.wording import option
 
 
 def begin(path: Path, settings: Mapping[str, Any], record_file: str) -> None:
@@ -31,7 +32,9 @@ def begin(path: Path, settings: Mapping[str, Any], record_file: str) -> None:
         check_same_protocol(folder, {key: written.get(key) for key in settings}, dict(settings))
         return
     if folder.begun():
-        raise UsageError(f"{path} holds records of something else", remedy="Name another folder with -o.")
+        raise UsageError(
+            f"{path} holds records of something else", remedy=f"Name another one with {option('out')}."
+        )
     head = {"format": FORMAT, "uncanny": __version__, "started": datetime.now(UTC).isoformat()}
     manifest = RunManifest.model_validate({**head, **settings, "record_file": record_file})
     folder.write_manifest(manifest.written())

@@ -22,7 +22,7 @@ from uncanny.service.store.jobs import Job
 from uncanny.service.web.command import command_line
 from uncanny.service.web.records import RECORD_FILES, Cards, Failures
 from uncanny.service.web.site import Site
-from uncanny.service.web.views import JobView, size
+from uncanny.service.web.views import IN_PART, JobView, size
 
 _THUMBNAIL_SIDE: Final = 320
 _LOG_SHOWN: Final = 20_000
@@ -144,6 +144,9 @@ def page_view(site: Site, job: Job) -> Any:
     view.has_report = page_file(site, job) is not None
     view.reviewable = view.exportable = has_findings(site, job)
     view.failures = index.failures() if index is not None else Failures()
+    if job.state == "incomplete" and not view.failures.items:
+        view.advice = IN_PART
+        view.retry_word = "Try again"
     return view
 
 

@@ -40,6 +40,8 @@ _ADVICE: Final[Mapping[State, Advice]] = {
     "cancelled": Advice("It was cancelled.", "What is done stays, and “Go on” takes it up where it stopped."),
     "failed": Advice("It could not be done.", "This is what the command said:"),
 }
+# Where the records do not say what failed.
+IN_PART: Final = Advice("Not everything could be done.", "Its report, its files and its log say what.")
 _RETRY: Final[Mapping[State, str]] = {
     "incomplete": "Ask failed again",
     "cancelled": "Go on",
