@@ -116,7 +116,7 @@ def test_beyond_this_machine_it_wants_a_token_first(tmp_path: Path) -> None:
 def test_wrong_use_is_refused_in_a_line(tmp_path: Path) -> None:
     cases = {
         "Is a variable unset": ("--data", ""),
-        "does not exist": ("--root", str(tmp_path / "nothing")),
+        "is not a folder": ("--root", str(tmp_path / "nothing")),
         "there is no token yet": ("--host", "203.0.113.1"),
         "cannot be used": ("--database", "postgresql://u:hunter2@127.0.0.1:1/d"),
     }
