@@ -255,10 +255,10 @@ class PeopleScores(RowsResult):
     def _questionnaire_table(self) -> Table:
         rows = []
         for name, column in self.questionnaire.items():
-            test = column.association
+            test, words = column.association, name.replace("_", " ")
             rows.append(
                 (
-                    name.replace("_", " "),
+                    words,
                     f"{test.n:,}",
                     MISSING if test.cramers_v is None else f"{test.cramers_v:.4f}",
                     MISSING if test.chi2 is None else f"{test.chi2:.2f}",
@@ -269,7 +269,15 @@ class PeopleScores(RowsResult):
             )
             for level, (right, judged) in column.levels.items():
                 rows.append(
-                    (f"  {level}", f"{judged:,}", f"{100 * right / judged:.1f} % right", "", "", "", "")
+                    (
+                        f"{words}: {level}",
+                        f"{judged:,}",
+                        f"{100 * right / judged:.1f} % right",
+                        "",
+                        "",
+                        "",
+                        "",
+                    )
                 )
         head = ("", "judged", "Cramér's V", "χ²", "df", "p", "p, Holm")
         note = (
