@@ -63,9 +63,16 @@ def _queue(folder: Path, address: str | None) -> None:
                 service.jobs.end(job, "finished", exit_code=0)
 
         with ThreadPoolExecutor(THREADS) as pool:
+            cpu = time.process_time()
             submitting = _seconds(lambda: list(pool.map(submit, range(QUEUED))))
+            submit_ms = (time.process_time() - cpu) / QUEUED * 1e3
+            cpu = time.process_time()
             working = _seconds(lambda: list(pool.map(work, range(THREADS))))
-    print(f"    submitted {QUEUED / submitting:,.0f}/s; taken, renewed and ended {QUEUED / working:,.0f}/s")
+            work_ms = (time.process_time() - cpu) / QUEUED * 1e3
+    print(
+        f"    submitted {QUEUED / submitting:,.0f}/s, CPU {submit_ms:.2f} ms each; taken, renewed and ended "
+        f"{QUEUED / working:,.0f}/s, CPU {work_ms:.2f} ms each"
+    )
 
 
 def _start(folder: Path, address: str | None) -> None:
