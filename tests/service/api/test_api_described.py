@@ -16,10 +16,12 @@ from tests.service.api.conftest import Site, png
 from uncanny.service.api.app import guarded, service_app
 from uncanny.service.api.rates import Rates
 
-# No description says which suffixes, uploads and models there are, or which corners make a box.
+# No description says which suffixes, uploads and models there are, which limits a job's kind has, or which
+# corners make a box.
 NOT_TO_BE_DESCRIBED = {
     ("POST /api/v1/files", "positive_data_acceptance"),
     ("POST /api/v1/jobs", "positive_data_acceptance"),
+    ("POST /api/v1/jobs/{job_id}/limits", "positive_data_acceptance"),
     ("POST /api/v1/jobs/{job_id}/verdicts", "positive_data_acceptance"),
 }
 
