@@ -177,6 +177,7 @@ def test_images_that_are_refused_are_told_and_count(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_every_kind_of_run_and_of_score(service: RunningService, photos: Path, tmp_path: Path) -> None:
     """What lies here is sent, with the images that it names; what lies there is named."""
     from uncanny.eval.mcq.data.load import copy_scenes
@@ -265,6 +266,7 @@ def test_a_wrong_address_is_one_line(photos: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_exit_codes_are_those_of_the_command(photos: Path, tmp_path: Path) -> None:
     """Budget, failures, Ctrl-C, a role that is too low, and no key of this machine goes there."""
     with serving_process() as models, serving_process("--faults", "refusal=1") as refusing:
@@ -297,6 +299,7 @@ def test_exit_codes_are_those_of_the_command(photos: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_ctrl_c_leaves_the_job_running(photos: Path, tmp_path: Path) -> None:
     with serving_process("--latency-ms", "300") as models:
         keys = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": models.v1}

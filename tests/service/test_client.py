@@ -250,13 +250,17 @@ def test_slow_jobs_are_waited_for_cancelled_and_tried_again(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_a_server_that_is_killed_is_waited_for(photos: Path, tmp_path: Path) -> None:
     """In the middle of an upload, of waiting and of a download; nothing is started, asked or sent twice."""
     for number in range(150):
         Image.new("RGB", (64, 64), (number, 1, 2)).save(photos / f"{number:03}.png")
     with serving_process("--latency-ms", "100") as models:
         keys = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": models.v1}
-        with running(tmp_path / "data", environment=keys) as service, Client(service.address) as client:
+        with (
+            running(tmp_path / "data", environment=keys) as service,
+            Client(service.address, patience_s=300) as client,
+        ):
 
             def restart() -> None:
                 service.kill()
