@@ -15,7 +15,10 @@ from uncanny.wording import either, on_command_line, option
 
 SOURCE = Path(uncanny.__file__).parent
 # The mechanism itself, the options of another program, and commands that are put together to be started.
-MENTIONS = ("wording.py", "models/vllm/server.py", "service/jobs/kinds.py", "service/jobs/params.py")
+MENTIONS = (
+    *("wording.py", "models/vllm/server.py"),
+    *("service/jobs/kinds.py", "service/jobs/params.py", "service/web/new_page.py"),
+)
 
 
 def test_an_option_is_called_as_it_is_written() -> None:
