@@ -17,7 +17,7 @@ SOURCE = Path(uncanny.__file__).parent
 # The mechanism itself, the options of another program, and commands that are put together to be started.
 MENTIONS = (
     *("wording.py", "models/vllm/server.py"),
-    *("service/jobs/kinds.py", "service/jobs/params.py", "service/web/new_page.py"),
+    *("service/jobs/kinds.py", "service/jobs/params.py", "service/web/new_page.py", "service/web/command.py"),
 )
 
 
