@@ -15,6 +15,7 @@ from tests.runs.e2e import serving
 from tests.service.jobs.worker_process import start_worker
 from tests.service.jobs.working import PACE, ask, ended, records, some_pictures, submit, until, working
 from uncanny.records.run_folder import RunFolder
+from uncanny.service.jobs.run import ChildRun
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import Job
 
@@ -335,3 +336,19 @@ def test_children_do_not_ignore_interrupts_where_the_service_does(
             assert ended(opened, job).exit_code == 130
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_keys_are_in_no_log_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command repeats what it was called with; a library that does so with a key has it hidden."""
+    key, password = "sk-0123456789abcdef", "hunter2-hunter2"
+    monkeypatch.setenv("ANTHROPIC_API_KEY", f"{key}\n")
+    monkeypatch.setenv("HTTPS_PROXY", f"http://me:{password}@localhost:1")
+    for secret, name in ((key, "ANTHROPIC_API_KEY"), (password, "HTTPS_PROXY")):
+        child = ChildRun([secret], tmp_path, {})
+        assert child.wait() == 2
+        assert f"[{name}]" in (child.last_lines() or "")
+        assert secret not in (child.last_lines() or "")
+    log = (tmp_path / "stderr.log").read_text()
+    assert "[HTTPS_PROXY]" in log
+    assert key not in log
+    assert password not in log

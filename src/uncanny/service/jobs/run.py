@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import orjson
 from pydantic import ValidationError
@@ -28,6 +29,9 @@ _PROGRESS: Final = b'{"progress":'
 _OURS: Final = ("UNCANNY_DATABASE", "UNCANNY_SERVER")
 # Settings that are paths: the child works in another folder than this process.
 _PATHS: Final = ("UNCANNY_CACHE_DIR", "UNCANNY_PRICES", "UNCANNY_EMBEDDINGS_DIR")
+_SECRETS: Final = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+# What is shorter may be a word that stands anywhere.
+_SHORTEST_SECRET: Final = 12
 
 
 class ChildRun:
@@ -114,7 +118,7 @@ class ChildRun:
         assert self.process.stderr is not None
         try:
             with (self._folder / LOG).open("ab") as log:
-                while line := self.process.stderr.readline(_MOST_LINE):
+                while line := without_keys(self.process.stderr.readline(_MOST_LINE)):
                     if line.startswith(_PROGRESS) and self._take_progress(line):
                         continue
                     self._last.append(line.decode(errors="replace").rstrip())
@@ -135,6 +139,23 @@ class ChildRun:
         except (orjson.JSONDecodeError, ValidationError, KeyError, TypeError, ValueError):
             return False
         return True
+
+
+def without_keys(text: bytes) -> bytes:
+    """The words of a command, without any key of this process. Commands keep them out; a library may not."""
+    for name, value in os.environ.items():
+        secret = value.strip() if name.upper().endswith(_SECRETS) else _password(value)
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(os.fsencode(secret), f"[{name}]".encode())
+    return text
+
+
+def _password(address: str) -> str:
+    """The password in an address, as of a proxy; nothing where there is none."""
+    try:
+        return urlsplit(address).password or ""
+    except ValueError:
+        return ""
 
 
 def _environment() -> dict[str, str]:
