@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import subprocess
 import sys
@@ -40,10 +41,16 @@ async def stream(request: Request):
 async def where(request: Request):
     return PlainTextResponse(f"{request.client.host} {request.url.scheme}")
 
+async def much(request: Request):
+    async def pieces():
+        for _ in range(256):
+            yield bytes(2**20)
+    return StreamingResponse(pieces())
+
 routes = [Route("/", read, methods=["GET", "POST"]), Route("/stream", stream), Route("/where", where)]
-app = Starlette(routes=routes)
+app = Starlette(routes=[*routes, Route("/much", much)])
 guard = Guard(app, ambient=lambda _: False, body_seconds=0.4)
-serve(guard, 0, ending=ending.set, head_seconds=0.4, proxies=sys.argv[1:])
+serve(guard, 0, ending=ending.set, head_seconds=0.4, stall_seconds=0.8, proxies=sys.argv[1:])
 """
 
 
@@ -131,6 +138,24 @@ def test_a_body_that_keeps_coming_is_taken(port: int) -> None:
             steady.sendall(b"x" * 32_000)
             time.sleep(0.08)
         assert answer_of(steady).endswith(b"320000")
+
+
+def test_an_answer_that_nobody_takes_is_given_up(port: int) -> None:
+    with socket.create_connection(("127.0.0.1", port)) as lazy:
+        lazy.sendall(b"GET /much HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        watched = select.poll()
+        watched.register(lazy, select.POLLHUP | select.POLLERR)
+        assert watched.poll(30_000), "it is still waited for"
+
+
+def test_an_answer_that_is_taken_slowly_arrives(port: int) -> None:
+    """It takes longer than one may take nothing."""
+    with httpx2.stream("GET", f"http://127.0.0.1:{port}/much") as answer:
+        size = 0
+        for number, piece in enumerate(answer.iter_raw(2**24)):
+            size += len(piece)
+            time.sleep(0.15 if number < 10 else 0.0)
+    assert size == 2**28
 
 
 def test_what_is_sent_after_a_refusal_is_not_waited_for(port: int) -> None:

@@ -1,7 +1,7 @@
 """Serving an application until SIGINT or SIGTERM, on the loopback address unless another one is named.
 
-Uvicorn waits for a request's head for ever, and for open streams before it ends. Here a head has to come in
-time, and what is served is told when the end begins. Bodies that come too slowly are `safety.Guard`'s.
+Uvicorn waits for a request's head for ever, for its answer to be taken, and for open streams before it ends.
+Here a head has to come in time, an answer has to be taken, and what is served is told when the end begins. Bodies that come too slowly are `safety.Guard`'s.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -23,6 +24,8 @@ from uncanny.errors import UsageError
 HOST: Final = "127.0.0.1"
 # In so many seconds all lines of a request's head have to be there, from the connection or its first byte on.
 HEAD_SECONDS: Final = 10.0
+# Whoever takes nothing of an answer for so long gets no more of it.
+STALL_SECONDS: Final = 60.0
 # More connections at once are answered 503.
 MOST_CONNECTIONS: Final = 1000
 _BACKLOG = 256
@@ -38,6 +41,7 @@ def serve(
     ready: Callable[[str], None] = lambda _: None,
     ending: Callable[[], None] = lambda: None,
     head_seconds: float = HEAD_SECONDS,
+    stall_seconds: float = STALL_SECONDS,
     proxies: Sequence[str] = (),
 ) -> None:
     """Serve `app`; the first line printed says where it listens, and `ready` is called with the address.
@@ -50,7 +54,7 @@ def serve(
     address = f"http://{_in_address(host)}:{listening.getsockname()[1]}"
 
     class Protocol(_Protocol):
-        seconds = head_seconds
+        seconds, stall = head_seconds, stall_seconds
 
     config = uvicorn.Config(
         app,
@@ -72,10 +76,15 @@ def serve(
 
 
 class _Protocol(H11Protocol):
-    """Closes a connection whose request's head does not come in time, also between two requests."""
+    """Closes a connection whose request's head does not come in time, also between two requests.
+
+    And one that asks and does not take the answer, which would be waited for as long as it stays.
+    """
 
     seconds: float = HEAD_SECONDS
+    stall: float = STALL_SECONDS
     _deadline: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -94,9 +103,30 @@ class _Protocol(H11Protocol):
         if self._deadline is None and self.conn.trailing_data[0] and self.conn.their_state is h11.IDLE:
             self._deadline = self.loop.call_later(self.seconds, self._too_slow)
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(self.stall, self._give_up)
+
+    def resume_writing(self) -> None:
+        self._taken()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
+        self._taken()
         super().connection_lost(exc)
+
+    def _give_up(self) -> None:
+        # Without this the system goes on with what it holds of the answer.
+        self.transport.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
+        self.transport.abort()
+
+    def _taken(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def _stop(self) -> None:
         if self._deadline is not None:
