@@ -1,7 +1,8 @@
 """Serving an application until SIGINT or SIGTERM, on the loopback address unless another one is named.
 
 Uvicorn waits for a request's head for ever, for its answer to be taken, and for open streams before it ends.
-Here a head has to come in time, an answer has to be taken, and what is served is told when the end begins. Bodies that come too slowly are `safety.Guard`'s.
+Here a head has to come in time, an answer has to be taken, and what is served is told when the end begins.
+Bodies that come too slowly are `safety.Guard`'s.
 """
 
 from __future__ import annotations

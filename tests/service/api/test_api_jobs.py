@@ -201,6 +201,18 @@ def test_events_of_a_job_that_has_ended(site: Site, client: TestClient) -> None:
     assert [name for name, _, _ in events(quiet.text)] == ["progress", "state"]
 
 
+def test_one_person_leaves_streams_to_others(site: Site) -> None:
+    job = site.ended_job()
+    ann, bob = (site.service.tokens.add(name, "reader") for name in ("ann", "bob"))
+    site.app.state.streams["ann"] = 100
+    with site.client(ann) as client:
+        answer = client.get(f"{API}/jobs/{job.id}/events")
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    with site.client(bob) as client:
+        assert client.get(f"{API}/jobs/{job.id}/events").status_code == 200
+    assert site.app.state.streams.total() == 100
+
+
 def test_events_come_while_a_job_runs(site: Site) -> None:
     job = site.service.submit("detect", NEW["params"], by="ann")
     taken = site.service.jobs.claim("worker", 60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from socket import gethostname
 from typing import Annotated, Any, Final, Literal
@@ -65,7 +66,7 @@ def service_app(
     state.gate = Gate(service, RateLimiter(rates or Rates()), tokens_needed=tokens_needed)
     state.review_runs = ReviewRuns()
     state.metrics = Metrics(service, worker_alive)
-    state.ending, state.streams, state.error_page = threading.Event(), 0, None
+    state.ending, state.streams, state.error_page = threading.Event(), Counter[str](), None
     add_handlers(app)
     api = APIRouter(prefix=PREFIX, route_class=Route)
     _add_me(api)

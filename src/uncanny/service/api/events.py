@@ -7,6 +7,7 @@ The id of an event says which records were sent before it, so that a stream that
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError
-from uncanny.service.api.auth import for_readers, gate_of
+from uncanny.service.api.auth import Reader, gate_of
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.job_files import Place, Tail
 from uncanny.service.api.results import PAGE_PLACE, records_file
@@ -27,6 +28,8 @@ from uncanny.service.store.jobs import ENDED, Job
 
 POLL_S: Final = 0.4
 MOST_STREAMS: Final = 300
+# Of these, those of one person, so that nobody takes them from all others.
+MOST_OF_ONE: Final = 100
 # Records of one look; there is another look at once where there may be more.
 _RECORDS: Final = 200
 # After so many looks it is asked again whether the token still holds.
@@ -36,6 +39,7 @@ _END: Final = ".end"
 
 @dataclass(frozen=True, slots=True)
 class _Start:
+    name: str
     job: Job
     place: Place
 
@@ -43,6 +47,7 @@ class _Start:
 def _start(
     request: Request,
     service: Kept,
+    who: Reader,
     job_id: JobId,
     after: Annotated[
         str | None, Query(pattern=PAGE_PLACE, description="Records from here on: `end` of a page.")
@@ -55,7 +60,8 @@ def _start(
 
     Raises ApiError 204 where all has been sent, which ends a browser's attempts.
     """
-    if request.app.state.streams >= MOST_STREAMS:
+    streams: Counter[str] = request.app.state.streams
+    if streams.total() >= MOST_STREAMS or streams[who.name] >= MOST_OF_ONE:
         raise ApiError(503, "Too many streams are open.", headers={"Retry-After": "5"})
     job = service.jobs.get(job_id)
     place = Place.read(after) if after is not None else Place()
@@ -68,7 +74,7 @@ def _start(
             place = Place.read(rest.removesuffix(_END))
         except UsageError:
             place = Place()  # of nobody's making: as if there were none
-    return _Start(job, place)
+    return _Start(who.name, job, place)
 
 
 def add_event_routes(api: APIRouter) -> None:
@@ -76,7 +82,6 @@ def add_event_routes(api: APIRouter) -> None:
         "/jobs/{job_id}/events",
         tags=["jobs"],
         summary="What happens to it",
-        dependencies=for_readers,
         response_class=EventSourceResponse,
         responses={
             200: {
@@ -103,7 +108,7 @@ def add_event_routes(api: APIRouter) -> None:
         stream is broken, they come once more.
         """
         state = request.app.state
-        state.streams += 1
+        state.streams[start.name] += 1
         tail: Tail | None = None
         try:
             job, shown = start.job, _Shown()
@@ -129,7 +134,7 @@ def add_event_routes(api: APIRouter) -> None:
         except NotFoundError:
             return  # it was deleted
         finally:
-            state.streams -= 1
+            state.streams[start.name] -= 1
             if tail is not None:
                 tail.close()
 
