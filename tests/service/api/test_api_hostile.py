@@ -26,6 +26,7 @@ BODIES: dict[str, tuple[bytes, int]] = {
     "no UTF-8": (b'{"kind": "\xff"}', 400),
     "UTF-16": ('{"kind": "detect"}'.encode("utf-16"), 400),
     "deep nesting": (b'{"kind": "detect", "params": ' + b'{"a":' * 5000 + b"1" + b"}" * 5001, 400),
+    "less deep nesting": (b'{"kind": "detect", "params": ' + b'{"a":' * 500 + b"1" + b"}" * 501, 422),
     "many digits": (b'{"kind": "detect", "params": {"limit": ' + b"9" * 5000 + b"}}", 400),
     "a list": (b"[]", 422),
     "null": (b"null", 422),

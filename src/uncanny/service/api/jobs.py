@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
 
 from uncanny.service.api.auth import Operator, for_operators, for_readers
-from uncanny.service.api.errors import answers
+from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.routes import Bounded, IdempotencyKey, JobId, Kept, Title
 from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.store.jobs import Job, State
@@ -176,7 +176,10 @@ def _changing(api: APIRouter) -> None:
     ) -> Response:
         """Check what is asked for, and put it into the queue. With a key sent again it is the same job."""
         key = idempotency_key
-        asked = orjson.dumps(body.model_dump(), option=orjson.OPT_SORT_KEYS)
+        try:
+            asked = orjson.dumps(body.model_dump(), option=orjson.OPT_SORT_KEYS)
+        except orjson.JSONEncodeError:  # what can be read nests deeper than what can be written
+            raise ApiError(422, "The parameters nest too deeply.", field="params") from None
         job: Job | None = None
 
         def act(connection: Connection) -> str:
