@@ -202,6 +202,7 @@ def test_uploads_are_named_by_their_ids(opened: Service) -> None:
         "nowhere/x",
         "vllm/--trust-remote-code",
         "vllm//etc",
+        "vllm/out/../../../../etc",
         "openai/a b",
         "openai/",
         3,

@@ -25,9 +25,17 @@ def _unique(values: list[T]) -> list[T]:
     return values
 
 
+def _stays(model: str) -> str:
+    if ".." in model.split("/"):
+        raise ValueError("leads to a folder above")
+    return model
+
+
 # A name behind the provider that cannot be taken for an option or a path by a server that is started for it.
 Model = Annotated[
-    str, StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9._-]+(/\w[\w.:@/+-]*)?$")
+    str,
+    StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9._-]+(/\w[\w.:@/+-]*)?$"),
+    AfterValidator(_stays),
 ]
 Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 # It stands before an equals sign in an argument, and may become the name of a folder.
