@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,15 @@ def test_the_command_line_changes_tokens_while_the_service_runs(tmp_path: Path) 
     with open_tokens(tmp_path, None) as keeper:
         assert not isinstance(keeper, TokenChanges)
         assert [token.name for token in keeper.all()] == ["ann", "bob"]
+
+
+def test_a_token_is_revoked_also_where_the_clock_was_put_back(tmp_path: Path) -> None:
+    with Service.open(tmp_path) as service:
+        secret = "unc_of_an_hour_to_come"
+        service.tokens.add_hash("ann", "operator", hash_of(secret), time.time() + 3600)
+        assert service.tokens.find(secret) is not None
+        TokenChanges(tmp_path / CHANGES).revoke("ann")
+        assert service.tokens.find(secret) is None
 
 
 def test_changes_that_come_twice_are_made_once(tmp_path: Path) -> None:

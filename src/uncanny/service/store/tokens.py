@@ -43,6 +43,8 @@ CHANGES: Final = "tokens.pending"
 _SECRET_BYTES: Final = 32
 # When a token was last used is written down no more often than this.
 _USED_EVERY_S: Final = 60.0
+# More than a moment loses when it is written down to the microsecond.
+_MOMENT_S: Final = 2e-6
 
 _NAME: Final = re.compile(r"[\w.@+-]{1,64}")
 
@@ -237,9 +239,12 @@ class TokenChanges:
 
     def revoke(self, name: str) -> None:
         """As `TokenStore.revoke`."""
-        if not any(token.name == name and token.revoked_at is None for token in self.all()):
+        made = [token.created_at for token in self.all() if token.name == name and token.revoked_at is None]
+        if not made:
             raise _no_token(name)
-        self._append(TokenChange(name=name, at=time.time()))
+        # Later than the token, also where the clock was put back since.
+        at = max(time.time(), made[-1].timestamp() + _MOMENT_S)
+        self._append(TokenChange(name=name, at=at))
 
     def all(self) -> Sequence[Token]:
         """As `TokenStore.all`, with what the service has not taken up yet."""
