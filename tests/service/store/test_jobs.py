@@ -163,6 +163,14 @@ def test_pages_go_from_new_to_old_and_miss_none(service: Service) -> None:
         service.jobs.page(before="job_" + "a" * 20)
 
 
+def test_what_is_no_id_is_no_job(service: Service) -> None:
+    for odd in ("", "job_\0", "\0" * 24, "job_" + "A" * 20):
+        with pytest.raises(NotFoundError):
+            service.jobs.get(odd)
+        with pytest.raises(NotFoundError):
+            service.jobs.page(before=odd)
+
+
 def test_threads_never_take_the_same_job(service: Service) -> None:
     ids = {submit(service).id for _ in range(40)}
 

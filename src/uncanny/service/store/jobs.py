@@ -19,7 +19,7 @@ from sqlalchemy.sql.elements import ColumnElement
 from uncanny.errors import ConflictError, NotFoundError, writable
 from uncanny.service.store.arrivals import CHANNEL, Arrivals
 from uncanny.service.store.database import Database
-from uncanny.service.store.ids import new_id
+from uncanny.service.store.ids import is_id, new_id
 from uncanny.service.store.tables import jobs as J
 
 State = Literal["queued", "running", "finished", "incomplete", "over_budget", "cancelled", "failed"]
@@ -114,6 +114,8 @@ class JobStore:
 
     def get(self, job_id: str) -> Job:
         """Raises NotFoundError."""
+        if not is_id(job_id, "job"):  # nor is it text that every database takes
+            raise _not_found(job_id)
         with self._database.read() as connection:
             row = connection.execute(select(*_SHOWN).where(J.c.id == job_id)).one_or_none()
         if row is None:
@@ -139,6 +141,8 @@ class JobStore:
             wanted.append(J.c.kind == kind)
         with self._database.read() as connection:
             if before is not None:
+                if not is_id(before, "job"):
+                    raise _not_found(before)
                 seq = connection.execute(select(J.c.seq).where(J.c.id == before)).scalar_one_or_none()
                 if seq is None:
                     raise _not_found(before)
