@@ -7,7 +7,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
+from sqlalchemy import make_url
 from starlette.testclient import TestClient
 
 from tests.service.api.conftest import ADDRESS, API, Site, png
@@ -15,6 +17,8 @@ from uncanny.service.api.app import guarded, service_app
 from uncanny.service.api.auth import COOKIE, Gate
 from uncanny.service.api.routes import JSON_BYTES
 from uncanny.service.safety import HEADERS
+from uncanny.service.service import Service
+from uncanny.service.web.pages import add_pages
 
 JSON = {"Content-Type": "application/json"}
 BODIES: dict[str, tuple[bytes, int]] = {
@@ -202,6 +206,32 @@ def test_what_goes_wrong_here_is_told_nobody(
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal")
     assert "hunter2" not in answer.text
     assert "unc_secret" not in caplog.text
+
+
+def test_while_the_database_is_away_reads_are_put_off(tmp_path: Path, postgres_address: str) -> None:
+    """And answered as soon as it is back. Of a change it is not said that nothing was done."""
+    url = make_url(postgres_address)
+    server = url.set(database="postgres").render_as_string(hide_password=False)
+    with (
+        Service.open(tmp_path, database=postgres_address) as service,
+        psycopg.connect(server, autocommit=True) as other,
+    ):
+        app = service_app(service)
+        add_pages(app, service)
+        with Site(service, app).client(service.tokens.add("ann", "operator")) as client:
+            assert client.get(f"{API}/jobs").status_code == 200
+            name = str(url.database)
+            other.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false'.encode())
+            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+            for path, accept in ((f"{API}/jobs", "*/*"), ("/", "text/html")):
+                answer = client.get(path, headers={"Accept": accept})
+                assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+                assert name not in answer.text
+            new = {"kind": "detect", "params": {"images": "scenes", "model": "demo"}}
+            assert client.post(f"{API}/jobs", json=new).status_code == 500
+            other.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true'.encode())
+            assert client.get(f"{API}/jobs").json() == {"jobs": [], "next": None}
+            assert client.post(f"{API}/jobs", json=new).status_code == 201
 
 
 def test_a_token_is_in_no_answer_file_log_or_trace(

@@ -5,6 +5,7 @@ What a request held is never in an answer: neither in the words of a check that 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -13,6 +14,8 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as SqlTimeoutError
 from starlette.routing import Match
 from starlette.types import Scope
 
@@ -24,10 +27,12 @@ from uncanny.errors import (
     RunLockedError,
     StorageError,
     UncannyError,
+    text_of,
     writable,
 )
 
 API: Final = "/api/"
+_LOG: Final = logging.getLogger("uncanny.service")
 _MOST_MESSAGE: Final = 600
 _MEANING: Final[Mapping[int, tuple[str, str]]] = {
     400: ("bad_request", "The request cannot be read: no JSON, no multipart, or a host not served here."),
@@ -122,6 +127,9 @@ def add_handlers(app: FastAPI) -> None:
     app.add_exception_handler(405, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(UncannyError, _uncanny)
+    # Both are what SQLAlchemy says of a database that is away, locked or full.
+    app.add_exception_handler(OperationalError, _no_database)
+    app.add_exception_handler(SqlTimeoutError, _no_database)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -164,6 +172,16 @@ async def _uncanny(request: Request, error: Exception) -> Response:
             status = 422
     field = error.fields[0][0] if isinstance(error, ParamsError) and error.fields else None
     return _answer(request, status, str(error), field=field)
+
+
+async def _no_database(request: Request, error: Exception) -> Response:
+    """What only reads may simply be asked again; of a change nobody knows here how far it got."""
+    _LOG.warning("The database does not answer: %s", text_of(error).partition("\n")[0])
+    if not hasattr(request.state, "who"):
+        request.state.who = None  # a page of an error would ask once more who this is
+    if request.method in ("GET", "HEAD"):
+        return _answer(request, 503, _MEANING[503][1], headers={"Retry-After": "2"})
+    return _answer(request, 500, "The database does not answer; look whether the change was made.")
 
 
 async def _unexpected(request: Request, _: Exception) -> Response:
