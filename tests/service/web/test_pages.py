@@ -11,8 +11,11 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.service.made_review import anomaly
-from tests.service.web.made_jobs import client_of, ended_job, running_job
+from tests.service.web.made_jobs import ADDRESS, client_of, ended_job, running_job
+from uncanny.service.api.app import guarded, service_app
+from uncanny.service.api.rates import Rates
 from uncanny.service.service import Service
+from uncanny.service.web.pages import add_pages
 
 SCRIPT = "<script>document.title='owned'</script><img src=x onerror=alert(1)>"
 
@@ -231,6 +234,16 @@ def test_whoever_is_not_signed_in_gets_to_the_login_page_and_back(service: Servi
         assert 'id="log-out"' in client.get("/").text
         assert client.post("/logout").status_code == 204
         assert client.get("/", headers=html, follow_redirects=False).status_code == 303
+
+
+def test_pages_count_as_requests(service: Service) -> None:
+    app = service_app(service, rates=Rates(reads=2))
+    add_pages(app, service)
+    secret = service.tokens.add("ann", "reader")
+    headers = {"Authorization": f"Bearer {secret}"}
+    with TestClient(guarded(app), ADDRESS, headers=headers) as client:
+        assert [client.get("/").status_code for _ in range(3)] == [200, 200, 429]
+        assert client.get("/api/v1/me").status_code == 429
 
 
 def test_what_is_not_there_is_said_on_a_page(service: Service, local: TestClient) -> None:

@@ -143,9 +143,7 @@ def needs(role: Role) -> Callable[..., Who]:
             return who
         if who is None:
             raise ApiError(401)
-        if who.via != "local":
-            reads = request.method in ("GET", "HEAD")
-            gate_of(request).rates.hit("reads" if reads else "writes", who.name)
+        count(request, who)
         if not who.may(role):
             raise ApiError(403, f"This needs a token of the role {role}; yours is {who.role}.")
         request.state.let_in = role
@@ -153,6 +151,13 @@ def needs(role: Role) -> Callable[..., Who]:
 
     check.__name__ = f"{_NEEDS}{role}"
     return check
+
+
+def count(request: Request, who: Who) -> None:
+    """Count a request of somebody who is known. Raises ApiError 429."""
+    if who.via != "local":
+        reads = request.method in ("GET", "HEAD")
+        gate_of(request).rates.hit("reads" if reads else "writes", who.name)
 
 
 def let_in(request: Request, role: Role) -> None:

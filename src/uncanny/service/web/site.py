@@ -15,7 +15,7 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from uncanny.eval.common.page import breakable
-from uncanny.service.api.auth import Who, who_of
+from uncanny.service.api.auth import Who, count, who_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import KEPT, base_of
 from uncanny.service.pictures import Pictures
@@ -62,10 +62,11 @@ class Site:
     pictures: Pictures = field(default_factory=Pictures)
 
     def known(self, request: Request, least: Role = "reader") -> Who:
-        """Who asks. Raises ApiError 401 where nobody is signed in, 403 where the role is too low."""
+        """Who asks. Raises ApiError 401 where nobody is signed in, 403 where the role is too low, 429."""
         who = who_of(request)
         if who is None:
             raise ApiError(401)
+        count(request, who)
         if not who.may(least):
             raise ApiError(403, f"This is for the role {least}; yours is {who.role}.")
         return who
