@@ -382,10 +382,11 @@ def _version(finding: ReviewedAnomaly, entry: Returned, record: Annotation) -> A
         for name in _CHANGES
         if name in entry.anomaly and not _same(entry.anomaly[name], now[name])
     }
-    if "kind" not in entry.anomaly and "box" in entry.anomaly and now["kind"] is not None:
+    has_kind = not entry.knows_kind or "kind" in entry.anomaly
+    if not has_kind and "box" in entry.anomaly and now["kind"] is not None:
         changes["kind"] = None
     box = entry.anomaly.get("box")
-    if box is not None and tuple(box) != clipped_box(finding, record):
+    if box is not None and tuple(box) not in (clipped_box(finding, record), finding.anomaly.box):
         changes["box"] = box
     return _anomaly(now | changes) if changes else None
 

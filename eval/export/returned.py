@@ -33,6 +33,7 @@ class Returned:
     `index` and `text_sha256` say which finding of the run it was made from, None where the file does not
     know: it is one that people have added then. `anomaly` has the fields of an anomaly as they stand in the
     file, not validated; None where only a decision came back. `where` names the place in the file.
+    `knows_kind` is False where the file has no place for a kind: that none came back says nothing then.
     """
 
     image: str
@@ -45,6 +46,7 @@ class Returned:
     anomaly: Mapping[str, Any] | None = None
     reviewer: str | None = None
     at: datetime | None = None
+    knows_kind: bool = True
 
 
 def returned_anomaly(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -147,6 +147,7 @@ def _returned(row: Mapping[str | Any, Any], file: Path, line: int) -> Returned:
         text_sha256=cells.get("text_sha256") or None,
         decision=cells.get("decision") or None,
         reviewer=cells.get("reviewer") or None,
+        knows_kind="kind" in cells,
         anomaly=None
         if not anomaly["name"]
         else returned_anomaly(

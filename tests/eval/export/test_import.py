@@ -70,6 +70,26 @@ def test_an_export_as_it_was_changes_nothing(run: Path, tmp_path: Path, name: An
     assert (run / "reviews.jsonl").read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ROUND_TRIPS)
+def test_a_box_that_leaves_the_picture_has_not_moved(tmp_path: Path, name: Any) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    make_run(run, [("a.png", [anomaly("x", (1, 2, 70, 60))])])
+    written = uncanny.export(run, name, tmp_path / "out", all=True).files[name]
+    assert uncanny.import_reviews(written, run, reviewer="eve").counts["unchanged"] == 1
+
+
+def test_a_table_without_the_column_of_kinds_takes_none_away(run: Path, tmp_path: Path) -> None:
+    table = uncanny.export(run, "csv", tmp_path / "x.csv", all=True).files["csv"]
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with table.open("w", encoding="utf-8", newline="") as file:
+        out = csv.DictWriter(file, [name for name in rows[0] if name != "kind"], extrasaction="ignore")
+        out.writeheader()
+        out.writerows(rows)
+    assert uncanny.import_reviews(table, run, reviewer="eve").counts["unchanged"] == 5
+
+
 def test_a_spreadsheet_brings_verdicts_and_texts(run: Path, tmp_path: Path) -> None:
     table = uncanny.export(run, "csv", tmp_path / "x.csv", all=True).files["csv"]
     with table.open(encoding="utf-8", newline="") as file:
