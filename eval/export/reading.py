@@ -25,6 +25,7 @@ from uncanny.eval.export.data import clipped_box
 from uncanny.eval.export.formats import FORMATS
 from uncanny.eval.export.formats.coco import SIDECAR
 from uncanny.eval.export.formats.cvat import in_xml
+from uncanny.eval.export.formats.hf import is_data_set
 from uncanny.eval.export.returned import TEXTS, Returned, form_option
 from uncanny.eval.export.writer import COPY_NAME
 from uncanny.parameters import check_needed, check_parameters
@@ -44,7 +45,7 @@ from uncanny.records.reviews import (
 from uncanny.schema import Annotation, Anomaly
 from uncanny.wording import either, option, shown
 
-ReadName = Literal["jsonl", "csv", "coco", "labelstudio", "labelme", "cvat", "reviews"]
+ReadName = Literal["jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat", "reviews"]
 READ_NAMES: Final[tuple[ReadName, ...]] = get_args(ReadName)
 _REVIEWS: Final = "reviews"
 _CHANGES: Final = (*TEXTS, "severity", "kind")
@@ -163,6 +164,7 @@ def import_annotations(
     target = Path(out)
     if target.is_dir():
         raise UsageError(f"{target} is a folder", remedy="Name a file.")
+    sources = _sources(files, format)
     if target.exists() and not force:
         raise UsageError(
             f"{target} is there already",
@@ -170,7 +172,7 @@ def import_annotations(
         )
     images: dict[str, list[Returned]] = {}
     names = set()
-    for name, file in _sources(files, format):
+    for name, file in sources:
         if name == _REVIEWS:
             raise UsageError(
                 f"{file} is a log of reviews, which belongs to a run",
@@ -439,14 +441,16 @@ def _sources(files: Files, format: ReadName | None) -> list[tuple[ReadName, Path
     for path in paths:
         if not isinstance(path, str | PathLike) or not str(path) or "\0" in str(path):
             raise UsageError(f"Files to import are paths, not {shown(path)}", remedy="Name one or several.")
-    found = [file for path in paths for file in _files(Path(path))]
+    found = [file for path in paths for file in _files(Path(path), format)]
     if not found:
         raise UsageError("There is nothing to import", remedy="Name files of another tool.")
     return [(format or _format_of(file), file) for file in found]
 
 
-def _files(path: Path) -> Iterator[Path]:
-    if path.is_file():
+def _files(path: Path, format: ReadName | None) -> Iterator[Path]:
+    """The file, or those in the folder; a data set of Hugging Face is a folder that is read as one."""
+    is_read_whole = format == "hf" or (format is None and is_data_set(path))
+    if path.is_file() or (path.is_dir() and is_read_whole):
         yield path
         return
     if not path.is_dir():
@@ -460,12 +464,16 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _format_of(file: Path) -> ReadName:
+    if file.is_dir():
+        return "hf"
     suffix = file.suffix.lower()
     match suffix:
         case ".csv":
             return "csv"
         case ".xml":
             return "cvat"
+        case ".parquet":
+            return "parquet"
         case ".jsonl":
             with file.open("rb") as lines:
                 first = next((line for line in lines if line.strip()), b"")

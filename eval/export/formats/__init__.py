@@ -49,8 +49,12 @@ FORMATS: Final[Mapping[FormatName, Format]] = {
         "jsonl", "JsonlWriter", "annotations.jsonl", "annotations as runs have them", (".jsonl",)
     ),
     "csv": Format("csv", "CsvWriter", "anomalies.csv", "a row an anomaly, for spreadsheets", (".csv",)),
-    "parquet": Format("parquet", "ParquetWriter", "annotations.parquet", "a row an image, for data frames"),
-    "hf": Format("hf", "HfWriter", "hf", "Hugging Face `datasets`: a folder with the pictures in it"),
+    "parquet": Format(
+        "parquet", "ParquetWriter", "annotations.parquet", "a row an image, for data frames", (".parquet",)
+    ),
+    "hf": Format(
+        "hf", "HfWriter", "hf", "Hugging Face `datasets`: a folder with the pictures in it", (".parquet",)
+    ),
     "coco": Format("coco", "CocoWriter", "coco", "COCO boxes with attributes", (".json",)),
     "labelstudio": Format(
         "label_studio", "LabelStudioWriter", "labelstudio", "Label Studio tasks with predictions", (".json",)

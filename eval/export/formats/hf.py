@@ -6,17 +6,30 @@ pyarrow alone, a few megabytes at a time; the library's own writer would hold or
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
+from uncanny.errors import UsageError
 from uncanny.eval.export.data import ExportImage, Split
-from uncanny.eval.export.formats.parquet import fields, pyarrow, row
+from uncanny.eval.export.formats.parquet import (
+    checked_columns,
+    damage_named,
+    fields,
+    pyarrow,
+    returned_rows,
+    row,
+)
+from uncanny.eval.export.returned import Returned, json_object, objects
 from uncanny.eval.export.writer import ExportJob, FormatWriter
 
 _BYTES_AT_ONCE: Final = 64 * 2**20
 _ROWS_AT_ONCE: Final = 100
+# What `save_to_disk` of `datasets` writes: of several splits, and of one.
+_SAVED_SPLITS: Final = "dataset_dict.json"
+_SAVED: Final = "state.json"
 _CARD = """\
 ---
 task_categories:
@@ -116,3 +129,49 @@ def _feature(kind: Any) -> Any:
 
 def _file_name(image: str) -> str:
     return image.rsplit("/", 1)[-1]
+
+
+def is_data_set(folder: Path) -> bool:
+    """Whether a folder is one that was exported, uploaded, or saved by `datasets`; not one of loose files."""
+    saved = any((folder / name).is_file() for name in (_SAVED_SPLITS, _SAVED))
+    return saved or any((folder / "data").glob("*.parquet"))
+
+
+def data_files(folder: Path) -> list[Path]:
+    """The files with the rows: Parquet, or Arrow where `datasets` saved it. Raises UsageError."""
+    if (folder / _SAVED_SPLITS).is_file():
+        splits = json_object(folder / _SAVED_SPLITS).get("splits")
+        names = splits if isinstance(splits, list) else []
+        return [file for name in names for file in _saved_files(folder / Path(str(name)).name)]
+    if (folder / _SAVED).is_file():
+        return _saved_files(folder)
+    return sorted(folder.glob("data/*.parquet")) or sorted(folder.glob("*.parquet"))
+
+
+def _saved_files(folder: Path) -> list[Path]:
+    state = folder / _SAVED
+    names = [each.get("filename") for each in objects(json_object(state), "_data_files", state)]
+    return [folder / Path(str(name)).name for name in names]  # beside it, whatever path it names
+
+
+def read(folder: Path) -> Iterator[Returned]:
+    """Findings of such a folder, or of one file of it; pictures are not read. Raises UsageError, OSError."""
+    files = data_files(folder) if folder.is_dir() else [folder]
+    if not files:
+        raise UsageError(
+            f"{folder} is no data set: there are no Parquet or Arrow files in it",
+            remedy="Name the folder that `uncanny export` or `save_to_disk` has written.",
+        )
+    for file in files:
+        place = "" if file == folder else f"{file.relative_to(folder).as_posix()}, "
+        if file.suffix == ".arrow":
+            with damage_named(file, "Arrow"), pyarrow("pyarrow").memory_map(str(file)) as content:
+                batches = pyarrow("pyarrow.ipc").open_stream(content)
+                checked_columns(batches.schema, file)
+                yield from returned_rows(batches, file, place)
+        else:
+            parquet = pyarrow("pyarrow.parquet")
+            with damage_named(file, "Parquet"), parquet.ParquetFile(file) as table:
+                columns = checked_columns(table.schema_arrow, file)
+                batches = table.iter_batches(_ROWS_AT_ONCE, columns=columns)
+                yield from returned_rows(batches, file, place)

@@ -23,7 +23,7 @@ FORMAT_NAMES = (
     *("jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat"),
     *("sft", "sft-detect", "agents"),
 )
-READ_NAMES = ("jsonl", "csv", "coco", "labelstudio", "labelme", "cvat", "reviews")
+READ_NAMES = ("jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat", "reviews")
 
 
 class ExportKeywords(TypedDict):

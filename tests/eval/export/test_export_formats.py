@@ -89,6 +89,7 @@ def test_parquet_is_what_pyarrow_reads(to: Callable[..., ExportResult], tmp_path
     to("parquet", all=True)
     rows = parquet.read_table(tmp_path / "out/annotations.parquet").to_pylist()
     assert [len(row["anomalies"]) for row in rows] == [2, 2, 1]
+    assert len(rows[0]["anomalies"][0].pop("text_sha256")) == 64
     assert rows[0]["anomalies"][0] | {"phenomenon": "", "reasoning": ""} == {
         **{"index": 0, "name": "Six fingers", "phenomenon": "", "reasoning": "", "severity": 20},
         **{"kind": "anatomy", "objects": [], "box": [10, 5, 30, 40], "found_by": None},

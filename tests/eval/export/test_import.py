@@ -18,7 +18,7 @@ from uncanny.records.jsonl import read_records
 from uncanny.records.reviews import Review, ReviewedAnomaly, ReviewLog, new_review, review_image
 from uncanny.schema import Annotation
 
-ROUND_TRIPS = ("jsonl", "csv", "coco", "labelme", "cvat")
+ROUND_TRIPS = ("jsonl", "csv", "parquet", "hf", "coco", "labelme", "cvat")
 
 
 @pytest.fixture
@@ -290,7 +290,7 @@ def test_a_reviewer_is_needed_where_the_file_names_none(run: Path, tmp_path: Pat
         uncanny.import_reviews(table, run)
 
 
-@pytest.mark.parametrize("name", ["csv", "coco", "labelme", "cvat", "jsonl"])
+@pytest.mark.parametrize("name", ROUND_TRIPS)
 def test_boxes_become_a_file_of_annotations(tmp_path: Path, name: Any) -> None:
     run = tmp_path / "run"
     run.mkdir()
@@ -361,6 +361,8 @@ def test_boxes_become_a_file_of_annotations(tmp_path: Path, name: Any) -> None:
         ("x.csv", b"a,b\n1,2\n"),
         ("x.csv", b"image,name,phenomenon,reasoning,severity\na,b,c,d,e\n"),
         ("x.jsonl", b'{"image": 3}\n'),
+        ("x.parquet", b""),
+        ("x.parquet", b"PAR1 nothing PAR1"),
         ("x.txt", b"nothing"),
     ],
 )
