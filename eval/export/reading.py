@@ -25,7 +25,7 @@ from uncanny.eval.export.data import clipped_box
 from uncanny.eval.export.formats import FORMATS
 from uncanny.eval.export.formats.coco import SIDECAR
 from uncanny.eval.export.formats.cvat import in_xml
-from uncanny.eval.export.formats.hf import is_data_set
+from uncanny.eval.export.formats.hf import data_files, is_data_set
 from uncanny.eval.export.returned import TEXTS, Returned, form_option
 from uncanny.eval.export.writer import COPY_NAME
 from uncanny.parameters import check_needed, check_parameters
@@ -165,6 +165,8 @@ def import_annotations(
     if target.is_dir():
         raise UsageError(f"{target} is a folder", remedy="Name a file.")
     sources = _sources(files, format)
+    if target.exists() and any(target.samefile(file) for file in _read_files(sources)):
+        raise UsageError(f"{target} is read and would be written over", remedy="Name another file.")
     if target.exists() and not force:
         raise UsageError(
             f"{target} is there already",
@@ -445,6 +447,15 @@ def _sources(files: Files, format: ReadName | None) -> list[tuple[ReadName, Path
     if not found:
         raise UsageError("There is nothing to import", remedy="Name files of another tool.")
     return [(format or _format_of(file), file) for file in found]
+
+
+def _read_files(sources: Iterable[tuple[ReadName, Path]]) -> Iterator[Path]:
+    """Every file that is there and will be read: those in data sets, and what lies beside COCO files."""
+    for name, path in sources:
+        files = data_files(path) if path.is_dir() else [path]
+        if name == "coco":
+            files.append(path.with_name(SIDECAR))
+        yield from (file for file in files if file.exists())
 
 
 def _files(path: Path, format: ReadName | None) -> Iterator[Path]:

@@ -309,6 +309,24 @@ def test_boxes_become_a_file_of_annotations(tmp_path: Path, name: Any) -> None:
         uncanny.import_annotations(written, target)
 
 
+def test_an_input_is_not_written_over(run: Path, tmp_path: Path) -> None:
+    uncanny.export(run, ["csv", "coco", "hf"], tmp_path / "out", all=True, test_fraction=0)
+    table, coco, hf = (tmp_path / "out" / name for name in ("anomalies.csv", "coco", "hf"))
+    link = tmp_path / "link.csv"
+    link.symlink_to(table)
+    for file, target in (
+        (table, table),
+        (table, link),
+        (coco / "annotations.json", coco / "without_boxes.jsonl"),
+        (hf, hf / "data/train.parquet"),
+    ):
+        before = target.read_bytes()
+        for force in (True, False):
+            with pytest.raises(UsageError, match=r"is read and would be written over.*Name another file"):
+                uncanny.import_annotations(file, target, force=force)
+        assert target.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
