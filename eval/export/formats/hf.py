@@ -163,6 +163,8 @@ def read(folder: Path) -> Iterator[Returned]:
             remedy="Name the folder that `uncanny export` or `save_to_disk` has written.",
         )
     for file in files:
+        if not file.is_file():
+            raise UsageError(f"{folder} is not whole: {file} is not there", remedy="Export it again.")
         place = "" if file == folder else f"{file.relative_to(folder).as_posix()}, "
         if file.suffix == ".arrow":
             with damage_named(file, "Arrow"), pyarrow("pyarrow").memory_map(str(file)) as content:

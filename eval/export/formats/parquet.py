@@ -148,7 +148,8 @@ def damage_named(file: Path, form: str) -> Iterator[None]:
     except (pyarrow("pyarrow").ArrowException, UnicodeDecodeError, OSError) as error:
         if isinstance(error, OSError) and error.errno:
             raise
-        raise UsageError(f"{file} is not valid {form}: {error}", remedy="Export it again.") from error
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise UsageError(f"{file} is not valid {form}: {reason}", remedy="Export it again.") from error
 
 
 def checked_columns(schema: Any, file: Path) -> list[str]:

@@ -233,7 +233,7 @@ def test_damaged_files_are_refused(run: Path, tmp_path: Path, table: Path, data_
     whole = table.read_bytes()
     for content in (whole[:-9], whole[9:], whole[:200] + bytes(400) + whole[600:]):
         table.write_bytes(content)
-        with pytest.raises(UsageError, match="not valid Parquet"):
+        with pytest.raises(UsageError, match=r"not valid Parquet: .*[^.]\. Export it again"):
             uncanny.import_reviews(table, run, reviewer="eve")
     saved = tmp_path / "saved"
     loaded = datasets.load_dataset(str(data_set), cache_dir=str(tmp_path / "cache"))
@@ -243,6 +243,9 @@ def test_damaged_files_are_refused(run: Path, tmp_path: Path, table: Path, data_
         rows.write_bytes(rows.read_bytes()[:size])
         with pytest.raises(UsageError, match="not valid Arrow"):
             uncanny.import_reviews(saved, run, reviewer="eve")
+    rows.unlink()
+    with pytest.raises(UsageError, match="is not whole"):
+        uncanny.import_reviews(saved, run, reviewer="eve")
     (saved / "state.json").write_text("{")
     with pytest.raises(UsageError, match="not valid JSON"):
         uncanny.import_reviews(saved, run, reviewer="eve")
