@@ -215,6 +215,17 @@ def test_what_does_not_fit_is_told_by_its_field(
         client.submit(kind, params)
 
 
+def test_errors_say_things_once(client: Client) -> None:
+    with pytest.raises(ParamsError) as wrong:
+        client.submit("detect", {"images": "scenes", "model": "demo", "api_key": "x"})
+    assert str(wrong.value).startswith("api_key: there is no such parameter")
+    with pytest.raises(NotFoundError) as missing:
+        client.job("job_" + "a" * 20)
+    assert str(missing.value).count("may have been deleted") == 1
+    with pytest.raises(UsageError, match="address of `uncanny serve`"):
+        Client("lab:8765")
+
+
 def test_what_is_not_there_is_told(client: Client) -> None:
     with pytest.raises(NotFoundError):
         client.job("job_" + "a" * 20)

@@ -100,7 +100,7 @@ def test_tokens_are_made_listed_and_revoked_beside_it(tmp_path: Path) -> None:
 def test_beyond_this_machine_it_wants_a_token_first(tmp_path: Path) -> None:
     refused = run("serve", "--host", "0.0.0.0", "--port", "0", "--data", str(tmp_path))
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "uncanny token add" in refused.stderr
+    assert f"uncanny token add NAME --role operator --data {tmp_path}" in refused.stderr
     for option in (("--name", "lab.example.org"), ("--proxy", "127.0.0.1")):
         refused = run("serve", "--port", "0", "--data", str(tmp_path), *option)
         assert (refused.returncode, "By a proxy others can reach" in refused.stderr) == (2, True)

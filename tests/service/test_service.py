@@ -35,6 +35,13 @@ def test_ids_are_random_and_fit_for_paths() -> None:
     assert all(is_id(each, "job") and not is_id(each, "set") for each in ids)
 
 
+def test_a_root_that_is_named_twice_is_one(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "link").symlink_to("photos")
+    with Service.open(tmp_path / "data", roots=[tmp_path / "link", tmp_path / "photos"]) as service:
+        assert service.roots == ((tmp_path / "photos").resolve(),)
+
+
 def test_a_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a folder"):
         Service.open(tmp_path / "data", roots=[tmp_path / "missing"])

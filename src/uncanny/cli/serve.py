@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import click
 
@@ -110,10 +111,13 @@ def command(
     with Service.open(data, database=database, roots=roots) as service:
         beyond = not is_loopback(host) or bool(names) or bool(proxies)
         if beyond and not any(token.revoked_at is None for token in service.tokens.all()):
+            # An address may have a password in it.
+            named = "" if data == DATA else f" --data {quote(str(data))}"
+            where_kept = " --database URL" if database else named
             where = "By a proxy" if is_loopback(host) else f"On {host}"
             raise UsageError(
                 f"{where} others can reach the service, and there is no token yet",
-                remedy="Make one first: uncanny token add NAME --role operator.",
+                remedy=f"Make one first: uncanny token add NAME --role operator{where_kept}.",
             )
         service.uploads.sweep()
         worker = Worker(service, jobs=jobs) if jobs else None

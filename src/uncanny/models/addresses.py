@@ -67,7 +67,9 @@ class Address:
         return replace(self, url=f"{self.url}v1/", shown=self.shown.replace(place, f"{place}v1/", 1))
 
 
-def parse_address(text: str, *, without: tuple[str, ...] = ()) -> Address:
+def parse_address(
+    text: str, *, without: tuple[str, ...] = (), remedy: str = "Write http://HOST:PORT/v1 or https://HOST/v1."
+) -> Address:
     """Read a base URL. `without` are ends of the path that are not part of one: calls add them.
 
     Raises `UsageError` for what no call can go to, without repeating a password.
@@ -77,7 +79,7 @@ def parse_address(text: str, *, without: tuple[str, ...] = ()) -> Address:
     except _NoAddressError as error:
         raise UsageError(
             f"{redacted(text)!r} is no base URL: {error}",
-            remedy="Write http://HOST:PORT/v1 or https://HOST/v1.",
+            remedy=remedy,
         ) from None
 
 

@@ -62,10 +62,13 @@ class Service:
             for name in _FOLDERS:
                 (data / name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"{data} cannot be used: {error.strerror or error}") from error
+            raise UsageError(
+                f"{data} cannot be used: {error.strerror or error}",
+                remedy=f"Name a folder that can be written to ({option('data')}).",
+            ) from error
         opened = Database.open(data, database)
         try:
-            service = cls(data.resolve(), opened, [root.resolve() for root in roots])
+            service = cls(data.resolve(), opened, list(dict.fromkeys(root.resolve() for root in roots)))
             service._check_data()
             if opened.is_sqlite:
                 service.jobs.release_all()

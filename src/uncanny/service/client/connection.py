@@ -63,7 +63,9 @@ class Connection:
 
         Raises UsageError for an address or a token that nothing can be sent with.
         """
-        address = parse_address(url, without=("/api/v1",))
+        address = parse_address(
+            url, without=("/api/v1",), remedy="Give the address of `uncanny serve`, as http://HOST:PORT."
+        )
         if address.authorization or address.parameters:
             raise UsageError(
                 f"{redacted(url)!r} has more in it than the address of a service",
@@ -423,7 +425,7 @@ def _of_status(
     if status == 403:
         return AccessError(f"{shown}: {message}", remedy="Use a token of a higher role.")
     if status == 404:
-        return NotFoundError(f"{shown}: {message}", remedy="It may have been deleted.")
+        return NotFoundError(f"{shown}: {message}")
     if status == 409:
         return ConflictError(f"{shown}: {message}")
     if status == 429:
@@ -446,8 +448,10 @@ def _own_words(body: bytes, secrets: Sequence[str]) -> tuple[str | None, list[tu
         return None, []
     message = one_line(error["message"], secrets).rstrip(".")
     field = error.get("field")
-    fields = [(one_line(field, secrets), message)] if isinstance(field, str) and field else []
-    return message, fields
+    if not isinstance(field, str) or not field:
+        return message, []
+    place = one_line(field, secrets)
+    return message, [(place, message.removeprefix(f"{place}: "))]
 
 
 def _of_foreign(

@@ -81,6 +81,6 @@ def facts(progress: JobProgress) -> str:
         None if None in tokens else f"{count(sum(each or 0 for each in tokens))} tokens",
         None if progress.cost_usd is None else cost(progress.cost_usd),
         None if progress.failed is None else f"{progress.failed:,} failed",
-        None if progress.eta_s is None else f"{duration(progress.eta_s)} to go",
+        None if not progress.eta_s else f"{duration(progress.eta_s)} to go",
     ]
     return " · ".join(part for part in parts if part is not None)

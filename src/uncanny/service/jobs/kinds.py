@@ -296,7 +296,12 @@ def _read(kind: str, params: Mapping[str, Any]) -> Params:
     except ValidationError as error:
         raise ParamsError(
             [
-                (".".join(map(str, each["loc"])) or "params", each["msg"].removeprefix("Value error, "))
+                (
+                    ".".join(map(str, each["loc"])) or "params",
+                    "there is no such parameter"
+                    if each["type"] == "extra_forbidden"
+                    else each["msg"].removeprefix("Value error, "),
+                )
                 for each in error.errors(include_url=False, include_context=False, include_input=False)
             ]
         ) from None

@@ -62,10 +62,15 @@
       start.disabled = false;
     }
   });
+  // From wherever the focus is: a button that was pressed and is at work has none.
+  document.addEventListener("keydown", event => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || one("dialog[open]")) return;
+    event.preventDefault();
+    form.requestSubmit(start);
+  });
   form.addEventListener("keydown", event => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(start); }
     // Enter in a field would start a job that nobody has looked over.
-    else if (event.key === "Enter" && event.target.matches("input:not([type=checkbox])")) event.preventDefault();
+    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && event.target.matches("input:not([type=checkbox])")) event.preventDefault();
   });
 
   one("#forecast")?.addEventListener("click", async event => {
