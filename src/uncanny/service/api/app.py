@@ -14,14 +14,14 @@ from starlette.types import ASGIApp
 
 from uncanny import __version__
 from uncanny.service.api.audit import add_audit_routes
-from uncanny.service.api.auth import Gate, Reader, ambient
+from uncanny.service.api.auth import SECURITY_SCHEMES, Gate, Reader, ambient
 from uncanny.service.api.errors import add_handlers, answers, refuse
 from uncanny.service.api.events import add_event_routes
 from uncanny.service.api.health import Measured, Metrics, WorkerAlive, add_health_routes
 from uncanny.service.api.jobs import add_job_routes, with_params
 from uncanny.service.api.rates import RateLimiter, Rates
 from uncanny.service.api.results import add_result_routes
-from uncanny.service.api.routes import Route
+from uncanny.service.api.routes import Route, answer
 from uncanny.service.api.uploads import add_upload_routes
 from uncanny.service.api.verdicts import add_verdict_routes
 from uncanny.service.listen import HOST, is_loopback
@@ -83,6 +83,7 @@ def service_app(
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             app.openapi_schema = with_params(describe())
+            app.openapi_schema["components"]["securitySchemes"] = SECURITY_SCHEMES
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
@@ -127,6 +128,6 @@ def _add_me(api: APIRouter) -> None:
         response_model=Me,
         responses=answers(400, 401, 403, 422, 429),
     )
-    def me(who: Reader) -> Any:
+    async def me(who: Reader) -> Any:
         """Name and role of the token, or of everybody on this machine while there is no token."""
-        return who
+        return answer(Me.model_validate(who))

@@ -6,12 +6,14 @@ do everything. From the first token on, and beyond loopback from the start, one 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, Request, Response
+from fastapi.encoders import jsonable_encoder
 from fastapi.security import APIKeyCookie, HTTPBearer
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 
 from uncanny.service.api.errors import ApiError
@@ -23,9 +25,16 @@ COOKIE: Final = "uncanny_session"
 LOCAL: Final = "local"
 _MOST_SECRET: Final = 200
 _NEEDS: Final = "needs_"
-# For the description of the interface; the headers are read by `Gate`.
-_bearer = HTTPBearer(auto_error=False, description="A token of `uncanny token add`.")
-_cookie = APIKeyCookie(name=COOKIE, auto_error=False, description="What the login page sets.")
+# For the description of the interface alone: the headers are read by `Gate`.
+_SCHEMES: Final = (
+    HTTPBearer(auto_error=False, description="A token of `uncanny token add`."),
+    APIKeyCookie(name=COOKIE, auto_error=False, description="What the login page sets."),
+)
+SECURITY_SCHEMES: Final[dict[str, Any]] = {
+    scheme.scheme_name: jsonable_encoder(scheme.model, by_alias=True, exclude_none=True)
+    for scheme in _SCHEMES
+}
+SECURITY: Final[list[dict[str, list[str]]]] = [{name: []} for name in SECURITY_SCHEMES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,24 +139,11 @@ def who_of(request: Request) -> Who | None:
     return who
 
 
-def needs(role: Role) -> Callable[..., Who]:
+def needs(role: Role) -> Callable[..., Awaitable[Who]]:
     """A dependency: who asks, who may do what `role` may. Raises ApiError 401, 403, 429."""
 
-    def check(
-        request: Request,
-        _bearer: Annotated[object, Depends(_bearer)] = None,
-        _cookie: Annotated[object, Depends(_cookie)] = None,
-    ) -> Who:
-        who = who_of(request)
-        if who is not None and getattr(request.state, "let_in", None) == role:
-            return who
-        if who is None:
-            raise ApiError(401)
-        count(request, who)
-        if not who.may(role):
-            raise ApiError(403, f"This needs a token of the role {role}; yours is {who.role}.")
-        request.state.let_in = role
-        return who
+    async def check(request: Request) -> Who:
+        return await let_in(request, role)
 
     check.__name__ = f"{_NEEDS}{role}"
     return check
@@ -160,9 +156,23 @@ def count(request: Request, who: Who) -> None:
         gate_of(request).rates.hit("reads" if reads else "writes", who.name)
 
 
-def let_in(request: Request, role: Role) -> None:
-    """The same ahead of all that a route reads, so that of strangers no body is. Raises as `needs`."""
-    needs(role)(request)
+async def let_in(request: Request, role: Role) -> Who:
+    """The same ahead of all that a route reads, so that of strangers no body is. Raises as `needs`.
+
+    A thread is taken only where the database has to say who it is.
+    """
+    if not hasattr(request.state, "who"):
+        await run_in_threadpool(who_of, request)
+    who: Who | None = request.state.who
+    if who is not None and getattr(request.state, "let_in", None) == role:
+        return who
+    if who is None:
+        raise ApiError(401)
+    count(request, who)
+    if not who.may(role):
+        raise ApiError(403, f"This needs a token of the role {role}; yours is {who.role}.")
+    request.state.let_in = role
+    return who
 
 
 def role_of(dependency: object) -> Role | None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from uncanny.service.api.auth import Operator, for_operators, for_readers
 from uncanny.service.api.errors import ApiError, answers
-from uncanny.service.api.routes import Bounded, IdempotencyKey, JobId, Kept, Title
+from uncanny.service.api.routes import Bounded, IdempotencyKey, JobId, Kept, Title, answer
 from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.store.jobs import Job, State
 
@@ -147,7 +147,7 @@ def _reading(api: APIRouter) -> None:
     ) -> Any:
         """All jobs, those in a state or of a kind; page by page."""
         jobs, following = service.jobs.page(state=state, kind=kind, limit=limit, before=before)
-        return {"jobs": jobs, "next": following}
+        return answer(JobPage(jobs=list(jobs), next=following))
 
     @api.get(
         "/jobs/{job_id}",
@@ -159,7 +159,7 @@ def _reading(api: APIRouter) -> None:
     )
     def job(service: Kept, job_id: JobId) -> Any:
         """How it is now."""
-        return service.jobs.get(job_id)
+        return answer(service.jobs.get(job_id))
 
 
 def _changing(api: APIRouter) -> None:
@@ -214,7 +214,7 @@ def _changing(api: APIRouter) -> None:
 
         What is finished stays; one that has ended stays as it is.
         """
-        return service.jobs.cancel(job_id)
+        return answer(service.jobs.cancel(job_id))
 
     @api.post(
         "/jobs/{job_id}/retry",
@@ -226,7 +226,7 @@ def _changing(api: APIRouter) -> None:
     )
     def retry(service: Kept, job_id: JobId) -> Any:
         """What failed is asked again, what is finished is not."""
-        return service.jobs.retry(job_id)
+        return answer(service.jobs.retry(job_id))
 
     @api.post(
         "/jobs/{job_id}/limits",
@@ -241,7 +241,7 @@ def _changing(api: APIRouter) -> None:
         job = service.jobs.get(job_id)
         params = job.params | body.model_dump(exclude_unset=True)
         kept = {name: value for name, value in params.items() if value is not None or name in job.params}
-        return service.jobs.change(job, service.check(job.kind, kept))
+        return answer(service.jobs.change(job, service.check(job.kind, kept)))
 
     @api.delete(
         "/jobs/{job_id}",

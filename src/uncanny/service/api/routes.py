@@ -15,9 +15,10 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, StringConstraints
 from starlette.concurrency import run_in_threadpool
 
-from uncanny.service.api.auth import Who, address_of, let_in, role_of
+from uncanny.service.api.auth import SECURITY, Who, address_of, let_in, role_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.service import Service
+from uncanny.service.store.tokens import Role
 
 JSON_BYTES: Final = 1024 * 1024
 
@@ -52,7 +53,16 @@ def service_of(request: Request) -> Service:
     return service
 
 
-Kept = Annotated[Service, Depends(service_of)]
+async def _service(request: Request) -> Service:
+    return service_of(request)  # a plain function would be called in a thread
+
+
+Kept = Annotated[Service, Depends(_service)]
+
+
+def answer(model: BaseModel, status: int = 200) -> Response:
+    """What a route answers with: a model that is made here needs no second check on its way out."""
+    return Response(model.model_dump_json(), status, media_type="application/json")
 
 
 class BoundedRequest(Request):
@@ -84,15 +94,20 @@ class Route(APIRoute):
     Its function may set `request.state.subject`, the id of what was changed, where the path does not have it.
     """
 
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        if any(_roles(self.dependant)):
+            self.openapi_extra = {**(self.openapi_extra or {}), "security": SECURITY}
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         known = frozenset(_query_names(self.dependant))
         takes_json = self.body_field is not None
-        roles = [role for call in _dependencies(self.dependant) if (role := role_of(call)) is not None]
+        roles = list(_roles(self.dependant))
 
         async def handle_bounded(request: Request) -> Response:
             for role in roles:
-                await run_in_threadpool(let_in, request, role)
+                await let_in(request, role)
             unknown = next((name for name in request.query_params if name not in known), None)
             if unknown is not None:
                 raise ApiError(
@@ -131,10 +146,11 @@ def _is_json(request: Request) -> bool:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
-def _dependencies(dependant: Dependant) -> Iterator[object]:
+def _roles(dependant: Dependant) -> Iterator[Role]:
     for each in dependant.dependencies:
-        yield each.call
-        yield from _dependencies(each)
+        if (role := role_of(each.call)) is not None:
+            yield role
+        yield from _roles(each)
 
 
 def _query_names(dependant: Dependant) -> Iterator[str]:

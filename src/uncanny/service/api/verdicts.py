@@ -14,7 +14,7 @@ from uncanny.service.api.auth import Reader, Reviewer, for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.job_files import Place, Tail
 from uncanny.service.api.results import PAGE_PLACE, RecordPage, page_of_records
-from uncanny.service.api.routes import PLAIN, Bounded, JobId, Kept
+from uncanny.service.api.routes import PLAIN, Bounded, JobId, Kept, answer
 from uncanny.service.review.queue import Filters, Order, Show
 from uncanny.service.review.run import FindingId, FindingView, ReviewRun
 from uncanny.service.review.runs import ReviewRuns
@@ -133,7 +133,7 @@ def runs_of(request: Request) -> ReviewRuns:
     return runs
 
 
-def reviewed_run(service: Kept, job_id: JobId, runs: Annotated[ReviewRuns, Depends(runs_of)]) -> ReviewRun:
+def reviewed_run(request: Request, service: Kept, job_id: JobId) -> ReviewRun:
     """The run of a job, to be reviewed. Raises ApiError 409 for a kind without findings, or before any."""
     job = service.jobs.get(job_id)
     if job.kind not in REVIEWED_KINDS:
@@ -141,7 +141,7 @@ def reviewed_run(service: Kept, job_id: JobId, runs: Annotated[ReviewRuns, Depen
     folder = service.job_folder(job_id) / "run"
     if not (folder / "annotations.jsonl").is_file():
         raise ApiError(409, "The job has no annotations yet.", code="no_findings")
-    return runs.get(folder)
+    return runs_of(request).get(folder)
 
 
 Run = Annotated[ReviewRun, Depends(reviewed_run)]
@@ -183,7 +183,7 @@ def add_verdict_routes(api: APIRouter) -> None:
         start = None if after is None else _known(run, after)
         ids = run.page(start, filters, who.name, limit + 1)
         page = [_answer(run.view(at, filters, who.name)) for at in ids[:limit]]
-        return {"findings": page, "next": page[-1].id if len(ids) > limit else None}
+        return answer(FindingPage(findings=page, next=page[-1].id if len(ids) > limit else None))
 
     @api.post(
         "/jobs/{job_id}/verdicts",
@@ -209,7 +209,7 @@ def add_verdict_routes(api: APIRouter) -> None:
             run.edit(at, body.text, version, who.name, body.decision)
         elif body.decision is not None:
             run.judge(at, body.text, body.decision, who.name)
-        return _answer(run.view(at, Filters("all"), who.name))
+        return answer(_answer(run.view(at, Filters("all"), who.name)), 201)
 
     @api.get(
         "/jobs/{job_id}/reviews",
@@ -245,16 +245,18 @@ def add_verdict_routes(api: APIRouter) -> None:
         votes = run.votes()
         alpha = krippendorff_alpha(dict(zip(DECISIONS, counts, strict=True)) for counts in votes)
         progress = run.progress(Filters("all"), who.name)
-        return AgreementAnswer(
-            alpha=alpha.alpha,
-            judged_twice=alpha.units,
-            reviewers=run.reviewers,
-            findings=progress.findings,
-            judged=progress.judged,
-            accepted=progress.accepted,
-            rejected=progress.rejected,
-            unsure=progress.unsure,
-            ties=progress.ties,
+        return answer(
+            AgreementAnswer(
+                alpha=alpha.alpha,
+                judged_twice=alpha.units,
+                reviewers=run.reviewers,
+                findings=progress.findings,
+                judged=progress.judged,
+                accepted=progress.accepted,
+                rejected=progress.rejected,
+                unsure=progress.unsure,
+                ties=progress.ties,
+            )
         )
 
 

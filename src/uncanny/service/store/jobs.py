@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import orjson
 from pydantic import BaseModel, ConfigDict
-from sqlalchemy import Connection, Row, and_, case, delete, func, insert, null, select, update
+from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, insert, null, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from uncanny.errors import ConflictError, NotFoundError, writable
@@ -71,7 +71,10 @@ class Job(BaseModel):
     progress: Progress | None
 
 
-_SHOWN: Final = tuple(J.c[name] for name in Job.model_fields)
+_NAMES: Final = tuple(Job.model_fields)
+_SHOWN: Final = tuple(J.c[name] for name in _NAMES)
+# Built once: making a statement costs as much as running it.
+_ONE: Final = select(*_SHOWN).where(J.c.id == bindparam("job"))
 
 
 class JobStore:
@@ -117,7 +120,7 @@ class JobStore:
         if not is_id(job_id, "job"):  # nor is it text that every database takes
             raise _not_found(job_id)
         with self._database.read() as connection:
-            row = connection.execute(select(*_SHOWN).where(J.c.id == job_id)).one_or_none()
+            row = connection.execute(_ONE, {"job": job_id}).one_or_none()
         if row is None:
             raise _not_found(job_id)
         return _job(row)
@@ -382,7 +385,8 @@ def _strikes(more: int) -> ColumnElement[int]:
 
 
 def _job(row: Row[Any]) -> Job:
-    values = {name: row._mapping[J.c[name]] for name in Job.model_fields}
+    """Of a row that begins with `_SHOWN`."""
+    values: dict[str, Any] = dict(zip(_NAMES, row, strict=False))
     values["params"] = orjson.loads(values["params"])
     for name in ("created_at", "started_at", "ended_at"):
         if values[name] is not None:
