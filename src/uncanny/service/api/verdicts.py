@@ -182,7 +182,7 @@ def add_verdict_routes(api: APIRouter) -> None:
         filters = Filters(show, order, kind, agent)
         start = None if after is None else _known(run, after)
         ids = run.page(start, filters, who.name, limit + 1)
-        page = [_answer(run.view(at, filters, who.name)) for at in ids[:limit]]
+        page = [_answer(run.view(at, None, None)) for at in ids[:limit]]
         return answer(FindingPage(findings=page, next=page[-1].id if len(ids) > limit else None))
 
     @api.post(
@@ -209,7 +209,7 @@ def add_verdict_routes(api: APIRouter) -> None:
             run.edit(at, body.text, version, who.name, body.decision)
         elif body.decision is not None:
             run.judge(at, body.text, body.decision, who.name)
-        return answer(_answer(run.view(at, Filters("all"), who.name)), 201)
+        return answer(_answer(run.view(at, None, None)), 201)
 
     @api.get(
         "/jobs/{job_id}/reviews",

@@ -178,15 +178,18 @@ class ReviewRun:
             self._catch_up()
             return self._queue.is_gone(self._row(at))
 
-    def view(self, at: FindingId, filters: Filters, reviewer: str | None) -> FindingView:
-        """Raises UsageError for no such finding, RecordError where its record is no longer there."""
+    def view(self, at: FindingId, filters: Filters | None, reviewer: str | None) -> FindingView:
+        """Without `filters` nobody asks what follows in the queue: `next_image` is None.
+
+        Raises UsageError for no such finding, RecordError where its record is no longer there.
+        """
         with self._lock:
             self._catch_up()
             row = self._row(at)
             image = self._images[int(self._queue.image[row])]
             reviewed, lines = self._reviewed(image)
             finding = _finding(reviewed, at.anomaly)
-            following = self._queue.next(row, "next-image", filters, reviewer)
+            following = None if filters is None else self._queue.next(row, "next-image", filters, reviewer)
             record = reviewed.annotation
             return FindingView(
                 at,
@@ -329,6 +332,7 @@ class ReviewRun:
         self._steps: dict[str, deque[tuple[str, int, str]]] = {}
         self._undone: dict[str, tuple[str, tuple[str, int, str]]] = {}
         self._end = 0
+        self._latest: tuple[object, ReviewedImage, list[Review]] | None = None
         rows: list[Row] = []
         for image, findings in self._records():
             number = len(self._images)
@@ -437,6 +441,13 @@ class ReviewRun:
             self._queue.set(row, stands)
 
     def _reviewed(self, image: _Image) -> tuple[ReviewedImage, list[Review]]:
+        """The latest one is kept as long as its files are as they were: it is asked for again and again."""
+        state = (id(image), len(image.lines), _change(self._read.file), _change(self._log.path))
+        if self._latest is None or self._latest[0] != state:
+            self._latest = (state, *self._read_image(image))
+        return self._latest[1], self._latest[2]
+
+    def _read_image(self, image: _Image) -> tuple[ReviewedImage, list[Review]]:
         with self._read.file.open("rb") as file:
             line = os.pread(file.fileno(), image.length, image.offset)
         record = parse_line(line, Annotation, self._read.file, 1)
@@ -487,6 +498,15 @@ def _check_box(anomaly: Anomaly, record: Annotation) -> None:
 
 def _image_key(name: str) -> str:
     return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _change(file: Path) -> tuple[int, int, int] | None:
+    """What is another one when a file was written or replaced; None where there is none."""
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _state(file: Path) -> tuple[int, int]:
