@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 import pytest
+from sqlalchemy import Connection, event
 from starlette.testclient import TestClient
 
 from tests.service.api.conftest import ADDRESS, API, Site
@@ -372,3 +373,15 @@ def test_result_and_log(site: Site, client: TestClient, monkeypatch: pytest.Monk
     assert answer.text == "refused: [OPENAI_API_KEY] <script>\n"
     assert answer.headers["content-type"].startswith("text/plain")
     assert client.get(f"{API}/jobs/{job.id}/log?tail=4").text == "pt>\n"
+
+
+def test_a_full_disk_is_named_as_what_it_is(site: Site, client: TestClient) -> None:
+    @event.listens_for(site.service.database.writing, "begin")
+    def _full(connection: Connection) -> None:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1")  # SQLite takes it as: not one page more
+
+    answers = [submit(client, name="n" * 100) for _ in range(100)]
+    full = next(each for each in answers if each.status_code != 201)
+    assert (full.status_code, full.json()["error"]["code"]) == (507, "storage")
+    assert "full" in full.json()["error"]["message"]
+    assert client.get(f"{API}/jobs").status_code == 200

@@ -6,6 +6,7 @@ What a request held is never in an answer: neither in the words of a check that 
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -179,6 +180,9 @@ async def _no_database(request: Request, error: Exception) -> Response:
     _LOG.warning("The database does not answer: %s", text_of(error).partition("\n")[0])
     if not hasattr(request.state, "who"):
         request.state.who = None  # a page of an error would ask once more who this is
+    original = getattr(error, "orig", None)
+    if isinstance(original, sqlite3.Error) and original.sqlite_errorcode == sqlite3.SQLITE_FULL:
+        return _answer(request, 507, "The disk of the service is full. Free some space there.")
     if request.method in ("GET", "HEAD"):
         return _answer(request, 503, _MEANING[503][1], headers={"Retry-After": "2"})
     return _answer(request, 500, "The database does not answer; look whether the change was made.")

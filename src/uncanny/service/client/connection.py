@@ -430,6 +430,8 @@ def _of_status(
         return ConflictError(f"{shown}: {message}")
     if status == 429:
         return ServiceError(f"{shown}: {message}", remedy="Try again later.")
+    if status == 507:
+        return ServiceError(f"{shown}: {message}")
     if status >= 500:
         return ServiceError(f"{shown} answers with error {status}: {message}", remedy="See the server's log.")
     if fields:
