@@ -393,7 +393,7 @@ def _job(row: Row[Any]) -> Job:
             values[name] = datetime.fromtimestamp(values[name], UTC)
     if values["progress"] is not None:
         values["progress"] = Progress.model_validate_json(values["progress"])
-    return Job.model_construct(**values)
+    return Job(**values)
 
 
 def _kept(words: str) -> str:

@@ -26,7 +26,7 @@ from typing import Annotated, Any, Final, Literal, Protocol
 import orjson
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
-from sqlalchemy import Row, and_, create_engine, delete, exists, insert, or_, select, update
+from sqlalchemy import Row, and_, bindparam, create_engine, delete, exists, insert, or_, select, update
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError
 from uncanny.service.store.database import FILE, Database
@@ -45,6 +45,10 @@ _SECRET_BYTES: Final = 32
 _USED_EVERY_S: Final = 60.0
 # More than a moment loses when it is written down to the microsecond.
 _MOMENT_S: Final = 2e-6
+
+# Asked at each request, so built once.
+_ANY: Final = select(exists().where(T.c.id.is_not(None)))
+_BY_HASH: Final = select(T).where(T.c.hash == bindparam("hashed"), T.c.revoked_at.is_(None))
 
 _NAME: Final = re.compile(r"[\w.@+-]{1,64}")
 
@@ -130,7 +134,7 @@ class TokenStore:
         if not self._any:
             self._take_up()
             with self._database.read() as connection:
-                self._any = bool(connection.execute(select(exists().where(T.c.id.is_not(None)))).scalar_one())
+                self._any = bool(connection.execute(_ANY).scalar_one())
         return self._any
 
     def find(self, secret: str) -> Token | None:
@@ -138,9 +142,7 @@ class TokenStore:
         self._take_up()
         hashed = hash_of(secret)
         with self._database.read() as connection:
-            row = connection.execute(
-                select(T).where(T.c.hash == hashed, T.c.revoked_at.is_(None))
-            ).one_or_none()
+            row = connection.execute(_BY_HASH, {"hashed": hashed}).one_or_none()
         if row is None:
             return None
         self._note_use(row)
