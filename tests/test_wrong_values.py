@@ -68,6 +68,11 @@ RIGHT: Mapping[str, Arguments] = {
     "edits.compress": lambda out: {"images": IMAGE, "out": out, "conditions": ["jpeg-50"]},
     "edits.gate": lambda out: {"pairs": "scenes", "out": out.with_suffix(".jsonl")},
     "edits.open_perceptual": lambda _: {},
+    "edits.score_people": lambda out: {
+        "pairs": [{"id": "1", "original": "a.png", "edited": "b.png"}],
+        "people": out.parent / "judgements.jsonl",
+        "resamples": 10,
+    },
     "mcq.load": lambda _: {"source": "scenes"},
     "mcq.run": lambda out: {"items": "scenes", "model": "noop", "out": out, "limit": 1},
     "mcq.forecast": lambda _: {"items": "scenes", "model": "noop"},
@@ -107,6 +112,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     uncanny.mcq.run("scenes", model="demo", out=folder / "answered", limit=1)
     uncanny.realism.run("scenes", model="demo", out=folder / "judged", limit=1)
     uncanny.mcq.export_table(_items(), folder / "table.csv")
+    judgement = '{"id": "1", "shown": "edited", "image": "b.png", "person": "ann", "judged": "edited"}'
+    (folder / "judgements.jsonl").write_text(judgement)
     return folder
 
 

@@ -147,12 +147,19 @@ def test_verdicts_and_annotations_with_absurd_usage_are_read(field: str, number:
 
 def test_other_huge_numbers_in_a_record_do_no_harm_to_the_report(tmp_path: Path) -> None:
     folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier")) / "audit" / "a"
-    rewritten(
-        folder / "annotations.jsonl", lambda row: row.update(width="ABSURD", other={"keys": ["ABSURD"]})
-    )
+    rewritten(folder / "annotations.jsonl", lambda row: row.update(other={"keys": ["ABSURD"]}))
     done = uncanny_here("report", folder)
     check_no_traceback(done)
     assert done.code == 0
+
+
+def test_a_side_that_no_picture_has_is_an_invalid_line(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EARLIER, tmp_path / "earlier")) / "audit" / "a"
+    rewritten(folder / "annotations.jsonl", lambda row: row.update(width="ABSURD"))
+    done = uncanny_here("report", folder)
+    check_no_traceback(done)
+    assert done.code == 2
+    assert "field 'width'" in done.err
 
 
 def test_a_number_of_calls_that_cannot_be_true_is_an_invalid_line(tmp_path: Path) -> None:
