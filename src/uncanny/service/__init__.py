@@ -1,1 +1,4 @@
-"""What is served over HTTP to people with a browser. Needs the extra `review`."""
+"""What is served over HTTP: the service with its jobs, its interface and pages, and pages for one run.
+
+Needs the extra `service`, pages for one run only `review`, and `client` neither.
+"""

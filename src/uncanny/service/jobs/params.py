@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from uncanny.service.jobs.references import Reference, Source
+from uncanny.settings import WEEK_S
 
-_YEAR_S: Final = 7 * 24 * 3600.0
 T = TypeVar("T")
 
 
@@ -54,7 +54,7 @@ Sources = Annotated[
 ]
 NamedReferences = Annotated[dict[Name, Reference], Field(min_length=1, max_length=100)]
 NamedSources = Annotated[dict[Name, Source], Field(min_length=1, max_length=100)]
-Seconds = Annotated[float, Field(gt=0, le=_YEAR_S, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, le=WEEK_S, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 PositiveShare = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 OutputTokens = Annotated[int, Field(ge=1, le=1_000_000)]

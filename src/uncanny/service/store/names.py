@@ -32,7 +32,8 @@ _SUFFIX_OF: Final[dict[Format, str]] = {
     "HEIC": ".heic",
     "JXL": ".jxl",
 }
-_READ_SUFFIXES: Final = IMAGE_SUFFIXES - UNREAD_SUFFIXES.keys() - RAW_SUFFIXES
+# Under these an image is found in its folder, and decoded.
+READ_SUFFIXES: Final = IMAGE_SUFFIXES - UNREAD_SUFFIXES.keys() - RAW_SUFFIXES
 
 
 def safe_name(name: str, fallback: str = "file") -> str:
@@ -51,7 +52,7 @@ def safe_name(name: str, fallback: str = "file") -> str:
 def image_name(name: str, format: Format) -> str:
     """The same for an image, with a suffix under which it is found in its folder and read."""
     safe = safe_name(name, "image")
-    if PurePosixPath(safe).suffix.lower() in _READ_SUFFIXES:
+    if PurePosixPath(safe).suffix.lower() in READ_SUFFIXES:
         return safe
     return safe + _SUFFIX_OF[format]
 

@@ -15,19 +15,19 @@ from uncanny.service.service import Service
 def command_line(service: Service, kind: str, params: Mapping[str, Any]) -> str:
     """`uncanny …`, to be copied. What was uploaded is named as it was sent, other jobs by `runs/JOB`."""
     made = KINDS[kind]
-    words = ["uncanny", *made.command]
+    options: list[str] = []
     for each in made.fixed:
-        words += _fixed(each)
+        options += _fixed(each)
     inputs: list[str] = []
     for name, value in params.items():
         shown = _named(service, value)
         if name != made.inputs:
-            words += written(name, shown)
+            options += written(name, shown)
         elif isinstance(shown, dict):
             inputs = [f"{key}={each}" for key, each in shown.items()]
         elif shown is not None:
             inputs = [str(each) for each in shown] if isinstance(shown, list) else [str(shown)]
-    return shlex.join(["uncanny", *made.command, *inputs, *words[1 + len(made.command) :]])
+    return shlex.join(["uncanny", *made.command, *inputs, *options])
 
 
 def _fixed(option: str) -> list[str]:

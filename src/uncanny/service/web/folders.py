@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from uncanny.errors import NotFoundError
+from uncanny.service.store.names import READ_SUFFIXES
+from uncanny.service.store.uploads import FILE_SUFFIXES
 
-_SUFFIXES: Final = frozenset(
-    {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".avif", ".tif", ".tiff", ".heic", ".heif", ".jxl"}
-)
-_FILES: Final = frozenset({".jsonl", ".json", ".csv", ".parquet"})
 _MOST: Final = 500
 _LOOKED_AT: Final = 20_000
 
@@ -65,9 +63,9 @@ def listing(roots: Sequence[Path], path: str | None) -> Listing:
                 suffix = Path(entry.name).suffix.lower()
                 if entry.is_dir() and _may_be_seen(roots, Path(entry.path)):
                     folders.append(entry.name)
-                elif suffix in _SUFFIXES:
+                elif suffix in READ_SUFFIXES:
                     images += 1
-                elif suffix in _FILES:
+                elif suffix in FILE_SUFFIXES:
                     files.append(entry.name)
     except OSError as error:
         raise NotFoundError(

@@ -20,7 +20,7 @@ from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.pictures import Picture
 from uncanny.service.store.jobs import Job
 from uncanny.service.web.command import command_line
-from uncanny.service.web.records import RECORD_FILES, Cards, Failures
+from uncanny.service.web.records import RECORD_WORDS, Cards, Failures
 from uncanny.service.web.site import Site
 from uncanny.service.web.views import IN_PART, JobView, size
 
@@ -57,7 +57,7 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
     def job_page(request: Request, job_id: str) -> HTMLResponse:
         site.known(request)
         job = site.service.jobs.get(job_id)
-        index = site.records.of(job.kind, run_folder(site, job))
+        index = site.records.of(job.kind, site.service.job_folder(job.id))
         cards = Cards() if index is None else index.latest()
         view = page_view(site, job)
         view.command = command_line(site.service, job.kind, job.params)
@@ -78,7 +78,7 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
         """Records since number `after` of the file `of`, those before number `before`, or the latest."""
         site.known(request)
         job = site.service.jobs.get(job_id)
-        index = site.records.of(job.kind, run_folder(site, job))
+        index = site.records.of(job.kind, site.service.job_folder(job.id))
         if index is None:
             raise ApiError(404)
         found = index.after(after, of) if after is not None else index.latest(before)
@@ -137,9 +137,9 @@ def page_view(site: Site, job: Job) -> Any:
     """The job with what lies in its folder: which of its pages there are, and what failed."""
     view: Any = JobView(job)
     folder = site.service.job_folder(job.id)
-    index = site.records.of(job.kind, folder / "run")
+    index = site.records.of(job.kind, folder)
     view.shows_records = index is not None
-    view.record_word = RECORD_FILES[job.kind][1] if index is not None else ""
+    view.record_word = RECORD_WORDS[job.kind] if index is not None else ""
     view.asks, view.opens_files = KINDS[job.kind].asks, job.kind == "export" and not view.moving
     view.has_report = page_file(site, job) is not None
     view.reviewable = view.exportable = has_findings(site, job)
@@ -224,7 +224,7 @@ def _picture(site: Site, job_id: str, key: str) -> Picture:
     """
     job = site.service.jobs.get(job_id)
     run = run_folder(site, job)
-    index = site.records.of(job.kind, run)
+    index = site.records.of(job.kind, site.service.job_folder(job_id))
     record = index.by_key(key) if index is not None else None
     if record is None:
         raise ApiError(404, "No record of this job has such a picture.")

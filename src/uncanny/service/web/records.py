@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import orjson
 
+from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.store.ids import is_id
 
 CARDS: Final = 60
@@ -24,12 +25,13 @@ _KEPT_INDEXES: Final = 32
 # What a page says of a text that a model or a file gave.
 _LONGEST: Final = 300
 
-RECORD_FILES: Final[Mapping[str, tuple[str, str]]] = {
-    "annotate": ("annotations.jsonl", "images"),
-    "detect": ("annotations.jsonl", "images"),
-    "artifacts": ("artifacts.jsonl", "images"),
-    "mcq": ("answers.jsonl", "answers"),
-    "realism": ("verdicts.jsonl", "pairs"),
+# What records are called, by the kind of a job whose page shows them.
+RECORD_WORDS: Final[Mapping[str, str]] = {
+    "annotate": "images",
+    "detect": "images",
+    "artifacts": "images",
+    "mcq": "answers",
+    "realism": "pairs",
 }
 
 
@@ -175,11 +177,12 @@ class RecordIndexes:
         self._indexes: OrderedDict[Path, RecordIndex] = OrderedDict()
         self._lock = RLock()
 
-    def of(self, kind: str, run: Path) -> RecordIndex | None:
-        """The index of a run; None where jobs of this kind have no records to show."""
-        if kind not in RECORD_FILES:
+    def of(self, kind: str, folder: Path) -> RecordIndex | None:
+        """The index of the job in `folder`; None where jobs of this kind have no records to show."""
+        records = KINDS[kind].records
+        if kind not in RECORD_WORDS or records is None:
             return None
-        file = run / RECORD_FILES[kind][0]
+        file = folder / records
         with self._lock:
             index = self._indexes.setdefault(file, RecordIndex(file))
             self._indexes.move_to_end(file)
