@@ -33,9 +33,10 @@ from uncanny.eval.metrics.association import LEAST_ANSWERS, questionnaire
 from uncanny.eval.metrics.intervals import RESAMPLES, Ints, Mean, mean_intervals, ratio, share_intervals
 from uncanny.eval.metrics.regions import region_counts
 from uncanny.parameters import check_parameters, check_records
-from uncanny.wording import option
+from uncanny.wording import option, shown
 
 PeopleSource = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+_PEOPLE: Final = "What people said is a run folder or a file, or several of them"
 # What edits are told apart by besides the columns that are asked for.
 _FACTORS: Final = ("method", "model", "dataset")
 _GROUP_RESAMPLES: Final = 2_000
@@ -94,7 +95,12 @@ def score_people(
     if not isinstance(least_answers, int) or isinstance(least_answers, bool) or least_answers < 1:
         raise UsageError(f"{option('least_answers')} must be a whole number from 1")
     columns = check_records(by, str, what=f"{option('by')} are names of columns")
-    sources = [people] if isinstance(people, str | os.PathLike) else list(people)
+    paths = (str, os.PathLike)
+    sources = [people] if isinstance(people, paths) else check_records(people, paths, what=_PEOPLE)
+    if predictions is not None and not isinstance(predictions, Mapping):
+        raise UsageError(
+            f"{option('predictions')} is a mapping from a name to its table, not {shown(predictions)}"
+        )
     said, profiles = read_judgements([Path(each) for each in sources])
     task = _Task(load(pairs, root=root), resamples, seed)
     judgements, left = task.known(said)
