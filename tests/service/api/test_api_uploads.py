@@ -319,3 +319,11 @@ def test_sweeping_removes_what_a_kill_left(data: Path) -> None:
         service.uploads.sweep()
         assert not any(path.exists() for path in lost)
         assert (folder / "a.png").exists()
+
+
+def test_a_set_that_cannot_be_begun_is_a_matter_of_storage(site: Site, client: TestClient) -> None:
+    folder = site.service.data / "images"
+    folder.rmdir()
+    folder.write_bytes(b"")
+    answer = send(client, ("x.png", png()))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (507, "storage")

@@ -96,6 +96,18 @@ def test_the_command_line_changes_tokens_while_the_service_runs(tmp_path: Path) 
         assert [token.name for token in keeper.all()] == ["ann", "bob"]
 
 
+def test_a_token_holds_also_where_nothing_can_be_written(tmp_path: Path) -> None:
+    with Service.open(tmp_path) as service:
+        secret = service.tokens.add("ann", "reader")
+        with service.database.write() as connection:
+            connection.exec_driver_sql(
+                "CREATE TRIGGER full BEFORE UPDATE ON tokens BEGIN SELECT RAISE(ABORT, 'full'); END"
+            )
+        token = service.tokens.find(secret)
+        assert token is not None
+        assert token.used_at is None
+
+
 def test_a_token_is_revoked_also_where_the_clock_was_put_back(tmp_path: Path) -> None:
     with Service.open(tmp_path) as service:
         secret = "unc_of_an_hour_to_come"

@@ -27,6 +27,7 @@ import orjson
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from sqlalchemy import Row, and_, bindparam, create_engine, delete, exists, insert, or_, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
 from uncanny.errors import ConflictError, NotFoundError, UsageError
 from uncanny.service.store.database import FILE, Database
@@ -193,7 +194,8 @@ class TokenStore:
             if now - self._used.get(row.id, row.used_at or 0.0) < _USED_EVERY_S:
                 return
             self._used[row.id] = now
-        with self._database.write() as connection:
+        # Where nothing can be written any more, as on a full disk, what is there can still be read.
+        with contextlib.suppress(SQLAlchemyError), self._database.write() as connection:
             connection.execute(update(T).where(T.c.id == row.id).values(used_at=self._database.now()))
 
     def _take_up(self) -> None:

@@ -168,7 +168,10 @@ class UploadStore:
     def new_set(self, *, name: str | None, by: str) -> ImageSet:
         """An empty set."""
         set_id = new_id("set")
-        self.images_folder(set_id).mkdir(parents=True)
+        try:
+            self.images_folder(set_id).mkdir(parents=True)
+        except OSError as error:
+            raise _storage(error) from error
         with self._database.write() as connection:
             connection.execute(
                 insert(SETS).values(id=set_id, name=name, created_at=self._database.now(), created_by=by)
