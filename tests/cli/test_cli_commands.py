@@ -133,6 +133,7 @@ def test_an_interrupt_outside_of_a_run(raised: type[BaseException], monkeypatch:
     assert (done.code, done.told.strip()) == (130, "Interrupted.")
 
 
+@pytest.mark.slow
 def test_demo_finishes_with_a_report(tmp_path: Path) -> None:
     done = uncanny("demo", "-o", tmp_path / "run", env={"OPENAI_API_KEY": None})
     assert (done.code, done.told) == (0, "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import orjson
+import pytest
 
 from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import pictures, serving, start, uncanny, uncanny_here
@@ -12,6 +13,7 @@ from uncanny.runs.display import facts
 from uncanny.runs.progress import Progress
 
 
+@pytest.mark.slow
 def test_a_log_says_at_once_what_is_starting(tmp_path: Path) -> None:
     images, run = pictures(tmp_path / "in", 3), tmp_path / "run"
     # No answer comes while the first line is read.
@@ -44,6 +46,7 @@ def test_calls_are_shown_of_those_expected() -> None:
     assert facts(progress).startswith("300/~300 calls · ")
 
 
+@pytest.mark.slow
 def test_programs_get_progress_as_lines_of_json(tmp_path: Path) -> None:
     images, run = pictures(tmp_path / "in", 3), tmp_path / "run"
     with serving() as server:
@@ -69,6 +72,7 @@ def test_programs_get_progress_as_lines_of_json(tmp_path: Path) -> None:
     assert quiet.err == ""
 
 
+@pytest.mark.slow
 def test_scorers_count_for_programs_too(tmp_path: Path, bundled_run: BundledRuns) -> None:
     scored = ("semantic", bundled_run("annotate").path, "--truth", "scenes", "--similarity", "chrf")
     for command in ((*scored, "--no-report"), ("edits", "measure", "scenes", "-o", tmp_path / "edits.jsonl")):

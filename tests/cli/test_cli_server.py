@@ -89,6 +89,7 @@ def test_a_run_comes_home_as_if_it_had_been_made_here(
     assert not any(path.name.startswith(".incoming") for path in home.iterdir())
 
 
+@pytest.mark.slow
 def test_the_same_command_finds_its_job_again(service: RunningService, photos: Path, tmp_path: Path) -> None:
     command = ("annotate", photos, "-m", "demo", "-o", tmp_path / "run")
     left = there(service, *command, "--detach", "--json")
@@ -110,6 +111,7 @@ def test_the_same_command_finds_its_job_again(service: RunningService, photos: P
     assert len(records(tmp_path / "run")) == 5
 
 
+@pytest.mark.slow
 def test_other_options_are_another_run(service: RunningService, photos: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert there(service, "annotate", photos, "-m", "demo", "-o", run, "--no-report").code == 0
@@ -165,6 +167,7 @@ def test_a_forecast_is_made_here(photos: Path) -> None:
     assert (done.code, json.loads(done.out)["images"]) == (0, 4)
 
 
+@pytest.mark.slow
 def test_images_that_are_refused_are_told_and_count(
     service: RunningService, photos: Path, tmp_path: Path
 ) -> None:
@@ -238,6 +241,7 @@ def test_every_kind_of_run_and_of_score(service: RunningService, photos: Path, t
     assert (here.code, "lies here" in here.told) == (2, True)
 
 
+@pytest.mark.slow
 def test_reviews_that_were_written_here_stay(service: RunningService, photos: Path, tmp_path: Path) -> None:
     command = ("annotate", photos, "-m", "demo", "-o", tmp_path / "run")
     assert there(service, *command).code == 0

@@ -405,6 +405,7 @@ def repeating(size: int) -> list[BatchFinding]:
     ]
 
 
+@pytest.mark.slow
 def test_many_boxes_and_names_take_no_more_than_in_proportion() -> None:
     image = PackedSpecialists().context(size=(30_000, 30_000))
 

@@ -44,6 +44,7 @@ def test_a_tiny_part_comes_with_a_quarter_of_the_picture(tmp_path: Path) -> None
     assert image.getpixel((1, 1)) == pytest.approx((302 / 4, 152 / 2, 0), abs=2)
 
 
+@pytest.mark.slow
 def test_a_part_ends_where_the_picture_ends(tmp_path: Path) -> None:
     (crop,) = crops(picture(tmp_path), [(0, 0, 200, 200)], 1.0)
     assert pixels(crop).size == (600, 600)  # 0 to 400 each way, and one and a half times that
@@ -119,6 +120,7 @@ def test_a_picture_is_cut_up_to_the_limit_on_pixels(tmp_path: Path) -> None:
     assert crops(path, [(0, 0, 10, 10)], 1.0, max_pixels=800 * 400 - 1) == ()
 
 
+@pytest.mark.slow
 def test_a_part_above_pillows_own_limit_is_shown_too(tmp_path: Path) -> None:
     path = tmp_path / "large.png"
     side = 13_500

@@ -283,6 +283,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
+@pytest.mark.slow
 def test_the_command_finds_an_installed_one(packages: Path, tmp_path: Path) -> None:
     install(packages, "dist_a", ":Mine")
     run = tmp_path / "run"

@@ -173,6 +173,7 @@ def test_a_file_in_order_is_not_written_again(path: Path) -> None:
     assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
+@pytest.mark.slow
 def test_memory_grows_by_an_index_entry_a_record_not_by_the_record(path: Path) -> None:
     number, size = 500, 20_000
     filler = "x" * size

@@ -56,6 +56,7 @@ def unreadable(images: Path) -> Iterator[Path]:
         os.close(start)
 
 
+@pytest.mark.slow
 def test_an_image_whose_plugin_is_missing_gets_a_record_that_names_it(images: Path, run: Run) -> None:
     for number in range(4):
         (images / f"photo{number}.heic").write_bytes(HEIC)

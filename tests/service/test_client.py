@@ -94,6 +94,7 @@ def test_images_are_sent_once_under_their_names_and_refusals_are_told(client: Cl
     assert {image.sha256 for image in again.images} == digests
 
 
+@pytest.mark.slow
 def test_bytes_are_images_too(client: Client) -> None:
     data = IMAGES[0].read_bytes()
     by_content = client.upload(data)
@@ -138,6 +139,7 @@ def test_a_job_from_its_start_to_its_records(client: Client, finished: ClientJob
     assert str(job.url).endswith(f"/jobs/{job.id}")
 
 
+@pytest.mark.slow
 def test_events_tell_what_happens(client: Client) -> None:
     job = client.detect("scenes", model="demo", limit=5)
     events = list(job.events())
@@ -157,6 +159,7 @@ def test_the_same_key_is_the_same_job(client: Client) -> None:
         client.detect("scenes", model="demo", limit=2, key="mine")
 
 
+@pytest.mark.slow
 def test_other_jobs_are_inputs(client: Client, finished: ClientJob) -> None:
     job = client.submit(
         "semantic", {"predictions": {"ours": finished.reference}, "truth": "scenes", "similarity": "chrf"}
@@ -170,6 +173,7 @@ def test_other_jobs_are_inputs(client: Client, finished: ClientJob) -> None:
     )
 
 
+@pytest.mark.slow
 def test_limits_are_put_up_where_a_job_has_ended(client: Client) -> None:
     job = client.detect("scenes", model="demo", limit=1, max_tokens_total=10**9).wait()
     assert job.limits(limit=3, max_tokens_total=None).record.params["limit"] == 3
@@ -319,6 +323,7 @@ def test_a_server_that_is_killed_is_waited_for(photos: Path, tmp_path: Path) -> 
                 assert hashlib.sha256(place.read_bytes()).hexdigest() == file.sha256
 
 
+@pytest.mark.slow
 def test_a_server_that_stays_away_is_given_up(tmp_path: Path) -> None:
     with running(tmp_path / "data") as service, Client(service.address, patience_s=1.0) as client:
         job = client.detect("scenes", model="demo", limit=1).wait()
@@ -330,6 +335,7 @@ def test_a_server_that_stays_away_is_given_up(tmp_path: Path) -> None:
         assert job.refresh().state == "finished"
 
 
+@pytest.mark.slow
 def test_roles_and_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "data"
     tokens = {role: make_token(data, role, role) for role in ("reader", "reviewer", "operator")}

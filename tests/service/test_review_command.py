@@ -26,6 +26,7 @@ def refused(*arguments: str) -> str:
     return done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_listens_on_loopback_until_it_is_told_to_end(tmp_path: Path, number: signal.Signals) -> None:
     run = make_run(tmp_path / "run", [[anomaly()]])

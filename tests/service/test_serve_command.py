@@ -61,6 +61,7 @@ def test_from_an_upload_to_records(tmp_path: Path) -> None:
         assert client.get(f"{API}/jobs/{job}/result").json()["totals"]["ok"] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_while_somebody_listens(tmp_path: Path, number: signal.Signals) -> None:
     with serving(tmp_path, "--jobs", "0") as (process, address), httpx2.Client(base_url=address) as client:
@@ -76,6 +77,7 @@ def test_it_ends_while_somebody_listens(tmp_path: Path, number: signal.Signals) 
         assert process.stderr.read() == ""
 
 
+@pytest.mark.slow
 def test_tokens_are_made_listed_and_revoked_beside_it(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path))
     with serving(tmp_path) as (_, address), httpx2.Client(base_url=address) as client:
@@ -97,6 +99,7 @@ def test_tokens_are_made_listed_and_revoked_beside_it(tmp_path: Path) -> None:
     assert "revoked" in run("token", "list", *data).stdout
 
 
+@pytest.mark.slow
 def test_beyond_this_machine_it_wants_a_token_first(tmp_path: Path) -> None:
     refused = run("serve", "--host", "0.0.0.0", "--port", "0", "--data", str(tmp_path))
     assert (refused.returncode, refused.stdout) == (2, "")
@@ -113,6 +116,7 @@ def test_beyond_this_machine_it_wants_a_token_first(tmp_path: Path) -> None:
         assert httpx2.get(f"{here}/healthz", headers={"Host": "evil.example"}).status_code == 400
 
 
+@pytest.mark.slow
 def test_wrong_use_is_refused_in_a_line(tmp_path: Path) -> None:
     cases = {
         "Is a variable unset": ("--data", ""),
@@ -133,6 +137,7 @@ def test_wrong_use_is_refused_in_a_line(tmp_path: Path) -> None:
         assert "Another process is using" in twice.stderr
 
 
+@pytest.mark.slow
 def test_it_says_what_to_install(tmp_path: Path) -> None:
     for package in ("fastapi", "sqlalchemy", "limits", "prometheus_client", "python_multipart"):
         code = f"import sys; sys.modules[{package!r}] = None; from uncanny.cli import main; main()"

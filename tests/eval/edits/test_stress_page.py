@@ -119,6 +119,7 @@ def run(*arguments: object) -> int:
     return end.value.code
 
 
+@pytest.mark.slow
 def test_the_whole_path_on_the_bundled_scenes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], bundled_run: BundledRuns
 ) -> None:

@@ -440,6 +440,7 @@ def test_nothing_is_written_above_a_folder_that_is_there(
     assert sorted(path.name for path in out.iterdir()) == ["anomalies.csv", "coco", "export.json", "x.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_full_disk_is_told_and_leaves_an_earlier_export(run: Path, tmp_path: Path, name: str) -> None:
     """Files of this process may have 0 bytes: what is written then fails as on a full disk."""

@@ -124,12 +124,14 @@ def test_scores_as_a_data_frame() -> None:
     assert unasked.out_of == 0
 
 
+@pytest.mark.slow
 def test_the_page_is_that_of_the_command(demo: McqRun, tmp_path: Path) -> None:
     out = mcq.score("scenes", demo.path, resamples=50).report(tmp_path / "mcq.html")
     assert out == tmp_path / "mcq.html"
     assert "<bdi>demo</bdi>" in out.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_sets_are_checked_drawn_and_stored_as_by_the_commands(tmp_path: Path) -> None:
     items = mcq.load("scenes")
     assert len(items) == 34

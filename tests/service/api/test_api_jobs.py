@@ -73,6 +73,7 @@ def test_the_same_key_is_the_same_job(client: TestClient) -> None:
     assert len(client.get(f"{API}/audit").json()["lines"]) == 2
 
 
+@pytest.mark.slow
 def test_keys_outlive_a_restart_and_hold_when_all_come_at_once(
     open_service: Callable[[], Service], address: str | None
 ) -> None:

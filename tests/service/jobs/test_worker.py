@@ -93,6 +93,7 @@ def test_a_budget_ends_a_job_which_goes_on_with_its_answers(
     assert "not done" in (job.error or "")
 
 
+@pytest.mark.slow
 def test_what_the_command_complains_of_is_the_error(
     opened: Service, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +109,7 @@ def test_what_the_command_complains_of_is_the_error(
     assert (other.state, other.exit_code) == ("failed", 2)
 
 
+@pytest.mark.slow
 def test_a_cancelled_job_keeps_what_came_back_and_goes_on_when_retried(
     opened: Service, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_child_that_does_not_stop_is_killed(
     assert (job.state, job.exit_code) == ("cancelled", 137)
 
 
+@pytest.mark.slow
 def test_a_child_that_is_killed_is_started_again_and_repeats_only_calls_in_flight(
     opened: Service, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,6 +181,7 @@ def test_a_job_whose_lease_is_lost_leaves_no_child(
         assert (state.state, state.worker) == ("running", "another")
 
 
+@pytest.mark.slow
 def test_children_do_not_know_the_password_of_the_database(
     opened: Service, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +201,7 @@ def test_children_do_not_know_the_password_of_the_database(
     assert (root / "answers").is_dir()
 
 
+@pytest.mark.slow
 def test_a_locked_run_is_queued_until_it_is_free(
     opened: Service, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +256,7 @@ def test_several_jobs_run_at_once(opened: Service, root: Path, monkeypatch: pyte
         assert server.stats()["max_concurrent"] <= 3
 
 
+@pytest.mark.slow
 def test_the_job_of_a_worker_that_died_is_taken_over(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, address: str | None
 ) -> None:
