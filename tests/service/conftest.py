@@ -9,10 +9,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.eval.common.page_in_browser import CHROMIUM
 from tests.service.postgres import Postgres, binaries, postgres
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
     from uncanny.service.service import Service
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    assert CHROMIUM is not None, "UNCANNY_BROWSER=1, but there is no chromium"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="session")

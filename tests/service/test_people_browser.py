@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize
 
-from tests.eval.common.page_in_browser import CHROMIUM, LEAST_CONTRAST, needs_browser
+from tests.eval.common.page_in_browser import LEAST_CONTRAST, needs_browser
 from tests.service.made_review import serving
 from uncanny.eval.edits.people.data import read_judgements
 from uncanny.eval.mcq.data.answers import read_answers
@@ -20,15 +19,6 @@ from uncanny.eval.mcq.score.score import score
 pytestmark = needs_browser
 AXE = Path(__file__).with_name("vendor") / "axe.min.js"
 WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert CHROMIUM is not None, "UNCANNY_BROWSER=1, but there is no chromium"
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 class Person:

@@ -6,16 +6,16 @@ waited for are selectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize
 
 import uncanny
-from tests.eval.common.page_in_browser import CHROMIUM, LEAST_CONTRAST, needs_browser
+from tests.eval.common.page_in_browser import LEAST_CONTRAST, needs_browser
 from tests.service.made_review import anomaly, log_of, make_run, served
 from uncanny.records.reviews import ReviewLog, new_review, review_image
 from uncanny.schema import Annotation
@@ -24,15 +24,6 @@ pytestmark = needs_browser
 AXE = Path(__file__).with_name("vendor") / "axe.min.js"
 HOSTILE = "<script>document.title='owned'</script><img src=x onerror=document.title='owned'>"
 WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert CHROMIUM is not None, "UNCANNY_BROWSER=1, but there is no chromium"
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 class Reviewer:

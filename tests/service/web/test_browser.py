@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import orjson
 import pytest
-from playwright.sync_api import Browser, FilePayload, Page, Route, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, FilePayload, Page, Route, ViewportSize, expect
 
-from tests.eval.common.page_in_browser import CHROMIUM, LEAST_CONTRAST, needs_browser
+from tests.eval.common.page_in_browser import LEAST_CONTRAST, needs_browser
 from tests.service.made_review import anomaly
 from tests.service.web.made_jobs import ended_job, running_job, served_pages
 from uncanny.demo.scenes import DATA
@@ -28,15 +28,6 @@ HOSTILE = "<script>document.title='owned'</script><img src=x onerror=document.ti
 WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
 WAIT_MS = 60_000
 expect.set_options(timeout=WAIT_MS)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert CHROMIUM is not None, "UNCANNY_BROWSER=1, but there is no chromium"
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 class Person:
