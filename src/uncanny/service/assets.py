@@ -10,8 +10,9 @@ from functools import cache, cached_property
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
+from urllib.parse import quote
 
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import APIRouter, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
@@ -19,10 +20,14 @@ from uncanny.errors import StorageError, UncannyError
 from uncanny.eval.common.page import breakable, stamp
 
 _SHARED: Final = "uncanny.service"
+# Where a file lies: package, then folders and name within.
+_Place = tuple[str, ...]
 _COMMON: Final = (
     *("page.js", "page.css", "icon.svg"),
     *("vendor/htmx.min.js", "vendor/annotorious.js", "vendor/annotorious.css"),
 )
+# The style that pages of the service share with the pages that commands write.
+_RUN_STYLE: Final[Mapping[str, _Place]] = {"run.css": ("uncanny.eval.common", "templates", "run.css")}
 _MEDIA_TYPES: Final[Mapping[str, str]] = {
     "js": "text/javascript",
     "css": "text/css",
@@ -35,29 +40,31 @@ KEPT: Final[Mapping[str, str]] = {"Cache-Control": "private, max-age=31536000, i
 class Assets:
     """Templates and static files of an application in `package`, `static` by their names there."""
 
-    def __init__(self, package: str, static: Sequence[str], templates: Sequence[str]) -> None:
+    def __init__(self, package: str, static: Sequence[str], templates: Sequence[str] = ()) -> None:
+        """`templates` are compiled as soon as the files are served, so that no page has to wait for it."""
         self._package, self._templates = package, tuple(templates)
-        self._places = {**dict.fromkeys(_COMMON, _SHARED), **dict.fromkeys(static, package)}
+        of_package = {**dict.fromkeys(_COMMON, _SHARED), **dict.fromkeys(static, package)}
+        self._places: dict[str, _Place] = {
+            **{name: (where, "static", *name.split("/")) for name, where in of_package.items()},
+            **_RUN_STYLE,
+        }
 
-    def serve(self, app: FastAPI) -> None:
-        """Add the static files to an application, and answer its errors in their own words."""
+    def serve(self, app: FastAPI | APIRouter) -> None:
+        """Add the static files to an application."""
 
         @app.get("/static/{name:path}")
         def static(name: str) -> Response:
             if name not in self._places:
                 raise HTTPException(404, "There is no such file.")
             media_type = _MEDIA_TYPES[name.rpartition(".")[2]]
-            return Response(_bytes(self._places[name], name), media_type=media_type, headers=dict(KEPT))
+            return Response(_bytes(self._places[name]), media_type=media_type, headers=dict(KEPT))
 
-        app.add_exception_handler(UncannyError, _failed)
-        app.add_exception_handler(OSError, _lost)
-        app.add_exception_handler(HTTPException, _refused)
         for name in self._templates:
-            self._environment.get_template(name)  # compiled now, so that the first page need not wait for it
+            self._environment.get_template(name)
 
     def address(self, base: str) -> Callable[[str], str]:
         """From a file's name to its address below `base`."""
-        return lambda name: f"{base}/static/{name}?v={_tag(self._places[name], name)}"
+        return lambda name: f"{base}/static/{name}?v={_tag(self._places[name])}"
 
     def html(
         self,
@@ -68,8 +75,11 @@ class Assets:
         status: int = 200,
         headers: Mapping[str, str] | None = None,
     ) -> HTMLResponse:
-        """A page, or a piece of one: `base` and `static` are there for addresses."""
-        base = base_of(request)
+        """A page, or a piece of one: `base` and `static` are there for addresses.
+
+        `content` may have a `base` of its own.
+        """
+        base = content.get("base", base_of(request))
         text = self._environment.get_template(template).render(
             {"base": base, "static": self.address(base), **content}
         )
@@ -95,19 +105,34 @@ class Assets:
 
 
 def base_of(request: Request) -> str:
-    """Where the application is mounted, without a slash at its end."""
-    base = request.scope.get("root_path", "")
-    return base if isinstance(base, str) else ""
+    """Where the application is mounted, as addresses have it, without a slash at its end."""
+    return quote(request.scope.get("root_path", ""))
+
+
+def app_base_of(request: Request) -> str:
+    """The same of the outermost application, also where a request goes to one that is mounted in it."""
+    return quote(request.scope.get("app_root_path", request.scope.get("root_path", "")))
+
+
+def page_app(assets: Assets) -> FastAPI:
+    """An application of pages made with `assets`, which answers errors in their own words."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    assets.serve(app)
+    app.add_exception_handler(UncannyError, _failed)
+    app.add_exception_handler(OSError, _lost)
+    app.add_exception_handler(HTTPException, _refused)
+    return app
 
 
 @cache
-def _bytes(package: str, name: str) -> bytes:
-    return files(package).joinpath("static", *name.split("/")).read_bytes()
+def _bytes(place: _Place) -> bytes:
+    package, *path = place
+    return files(package).joinpath(*path).read_bytes()
 
 
 @cache
-def _tag(package: str, name: str) -> str:
-    return sha256(_bytes(package, name)).hexdigest()[:16]
+def _tag(place: _Place) -> str:
+    return sha256(_bytes(place)).hexdigest()[:16]
 
 
 def _failed(_: Request, error: Exception) -> Response:

@@ -15,7 +15,7 @@ from uncanny.errors import Problem
 from uncanny.eval.mcq.data.checks import OPTIONS
 from uncanny.eval.mcq.data.items import ArtifactType, Letter, Split
 from uncanny.schema import Box
-from uncanny.service.assets import KEPT, Assets, base_of
+from uncanny.service.assets import KEPT, Assets, base_of, page_app
 from uncanny.service.people.authoring import Entry, ItemsFile
 from uncanny.service.pictures import Picture, Pictures, Shown
 from uncanny.service.safety import Body, Words, json_body
@@ -68,8 +68,7 @@ class _Removal(Body):
 def mcq_author_app(items: ItemsFile) -> FastAPI:
     """The application for one item file. What guards it (`safety.Guard`) is around it."""
     pictures = Pictures()
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    _ASSETS.serve(app)
+    app = page_app(_ASSETS)
 
     @app.get("/", response_class=HTMLResponse)
     def page(request: Request) -> HTMLResponse:

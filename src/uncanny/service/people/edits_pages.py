@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints
 
 from uncanny.errors import ReviewConflictError
 from uncanny.schema import Box
-from uncanny.service.assets import KEPT, Assets, base_of
+from uncanny.service.assets import KEPT, Assets, base_of, page_app
 from uncanny.service.people.judging import MOST_BOXES, PeopleJudging
 from uncanny.service.person import WhoAsks, by_cookie, known, take_names, who_asks
 from uncanny.service.pictures import Pictures, Shown
@@ -47,8 +47,7 @@ def edits_people_app(judging: PeopleJudging, *, person: str | WhoAsks | None = N
     without it the page asks. What guards it (`safety.Guard`) is around it, once for all that is served."""
     who = who_asks(person)
     pictures = Pictures()
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    _ASSETS.serve(app)
+    app = page_app(_ASSETS)
     take_names(app, "/person", may_choose=person is None)
 
     @app.get("/", response_class=HTMLResponse)

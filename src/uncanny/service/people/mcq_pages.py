@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import Field, StringConstraints
 
 from uncanny.errors import ReviewConflictError
-from uncanny.service.assets import KEPT, Assets, base_of
+from uncanny.service.assets import KEPT, Assets, base_of, page_app
 from uncanny.service.people.answers import PeopleAnswers
 from uncanny.service.person import WhoAsks, by_cookie, known, take_names, who_asks
 from uncanny.service.pictures import Pictures, Shown
@@ -45,8 +45,7 @@ def mcq_people_app(answers: PeopleAnswers, *, person: str | WhoAsks | None = Non
     the page asks. What guards it (`safety.Guard`) is around it, once for all that is served."""
     who = who_asks(person)
     pictures = Pictures()
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    _ASSETS.serve(app)
+    app = page_app(_ASSETS)
     take_names(app, "/person", may_choose=person is None)
 
     @app.get("/", response_class=HTMLResponse)

@@ -19,7 +19,7 @@ from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.eval.metrics.agreement import krippendorff_alpha
 from uncanny.records.reviews import DECISIONS, Decision
 from uncanny.schema import KINDS, Anomaly, Box
-from uncanny.service.assets import KEPT, Assets, base_of
+from uncanny.service.assets import KEPT, Assets, base_of, page_app
 from uncanny.service.person import known, take_names, who_asks
 from uncanny.service.pictures import Pictures, Shown
 from uncanny.service.review.queue import MOVES, ORDERS, SHOWS, Filters, Move, Order, Show
@@ -166,8 +166,7 @@ def review_app(
     the page asks. `name` is what the page calls the run in place of its folder's name, `home` an address that
     it links back to. What guards it (`safety.Guard`) is around it, once for all that is served."""
     site = Site(run, Pictures(), who_asks(reviewer), reviewer is None, order, name or run.name, home)
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    _ASSETS.serve(app)
+    app = page_app(_ASSETS)
     _pages(app, site)
     _steps(app, site)
     _files(app, site)

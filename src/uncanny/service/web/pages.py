@@ -25,7 +25,7 @@ from uncanny.service.web.job_page import add_job_pages
 from uncanny.service.web.new_page import HelpOf, add_new_pages
 from uncanny.service.web.report_page import add_report_pages
 from uncanny.service.web.review_pages import add_review_pages
-from uncanny.service.web.site import Site, static_file
+from uncanny.service.web.site import ASSETS, Site
 from uncanny.service.web.views import STATES, JobView
 
 PAGE: Final = 50
@@ -43,6 +43,7 @@ def add_pages(app: FastAPI, service: Service, *, help_of: HelpOf = lambda _: {})
     site = Site(service)
     app.state.error_page = site.error_page
     router = APIRouter(include_in_schema=False)
+    ASSETS.serve(router)
     _entrance(router, site)
     _list(router, site)
     add_new_pages(router, site, help_of)
@@ -75,10 +76,6 @@ def _entrance(router: APIRouter, site: Site) -> None:
         response = Response(status_code=204)
         clear_session(response)
         return response
-
-    @router.get("/static/{name:path}")
-    def static(name: str) -> Response:
-        return static_file(name)
 
 
 def _list(router: APIRouter, site: Site) -> None:
