@@ -41,8 +41,12 @@ HEADERS: Final = {
 M = TypeVar("M", bound=BaseModel)
 
 
-class SlowBodyError(HTTPException):
-    """Raised to whoever reads the body of a request that comes too slowly."""
+class BodyError(HTTPException):
+    """Raised to whoever reads the body of a request that is not taken, with the words for an answer."""
+
+
+class SlowBodyError(BodyError):
+    """Of a body that comes too slowly."""
 
     def __init__(self) -> None:
         super().__init__(408, "The body did not come in time.")
@@ -202,9 +206,8 @@ def json_body(model: type[M]) -> Callable[[Request], Awaitable[M]]:
     """
 
     async def read(request: Request) -> M:
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            raise HTTPException(415, "The body has to be application/json.")
-        data = await _whole(request)
+        check_is_json(request)
+        data = await bounded_body(request, BODY_BYTES)
         try:
             content: Any = orjson.loads(data)
         except orjson.JSONDecodeError:
@@ -221,12 +224,23 @@ def json_body(model: type[M]) -> Callable[[Request], Awaitable[M]]:
     return read
 
 
-async def _whole(request: Request) -> bytes:
+def check_is_json(request: Request) -> None:
+    """Raises BodyError 415 for a body that is no JSON by its type: a form can be sent from any site."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise BodyError(415, "The body has to be application/json.")
+
+
+async def bounded_body(request: Request, most: int) -> bytes:
+    """The whole body. Raises BodyError 413 for more than `most` bytes, before it reads them where it can."""
+    too_large = BodyError(413, f"The body is larger than {most:,} bytes.")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > most:
+        raise too_large
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > BODY_BYTES:
-            raise HTTPException(413, f"The body is larger than {BODY_BYTES} bytes.")
+        if size > most:
+            raise too_large
         chunks.append(chunk)
     return b"".join(chunks)

@@ -31,6 +31,7 @@ from uncanny.errors import (
     text_of,
     writable,
 )
+from uncanny.service.safety import BodyError
 
 API: Final = "/api/"
 _LOG: Final = logging.getLogger("uncanny.service")
@@ -140,7 +141,8 @@ async def _http(request: Request, error: Exception) -> Response:
     if status == 204:
         return Response(status_code=204, headers=headers)
     code, field = getattr(error, "code", None), getattr(error, "field", None)
-    message = str(getattr(error, "detail", "")) if isinstance(error, ApiError) else _words(status, error)
+    ours = isinstance(error, ApiError | BodyError)
+    message = str(getattr(error, "detail", "")) if ours else _words(status, error)
     if status == 405:
         headers["Allow"] = ", ".join(allowed_methods(request))
     if status == 401:

@@ -17,6 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from uncanny.service.api.auth import SECURITY, Who, address_of, let_in, role_of
 from uncanny.service.api.errors import ApiError
+from uncanny.service.safety import bounded_body, check_is_json
 from uncanny.service.service import Service
 from uncanny.service.store.tokens import Role
 
@@ -70,16 +71,7 @@ class BoundedRequest(Request):
 
     async def body(self) -> bytes:
         if not hasattr(self, "_body"):
-            length = self.headers.get("content-length", "")
-            if length.isdigit() and int(length[:20]) > JSON_BYTES:
-                raise ApiError(413, f"The body is larger than {JSON_BYTES:,} bytes.")
-            chunks, size = [], 0
-            async for chunk in self.stream():
-                size += len(chunk)
-                if size > JSON_BYTES:
-                    raise ApiError(413, f"The body is larger than {JSON_BYTES:,} bytes.")
-                chunks.append(chunk)
-            self._body = b"".join(chunks)
+            self._body = await bounded_body(self, JSON_BYTES)
         return self._body
 
     async def json(self) -> Any:
@@ -114,8 +106,7 @@ class Route(APIRoute):
                     422, "The address has a query key that is not known.", code="unknown_key", field="query"
                 )
             if takes_json:
-                if not _is_json(request):
-                    raise ApiError(415, "The body has to be application/json.")
+                check_is_json(request)
                 if request.headers.get("content-encoding", "identity") != "identity":
                     raise ApiError(415, "The body must not be compressed.")
             response = await handle(BoundedRequest(request.scope, request.receive))
@@ -140,10 +131,6 @@ def _audit(request: Request, action: str) -> None:
         address=address_of(request),
         details=state.get("details"),
     )
-
-
-def _is_json(request: Request) -> bool:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
 def _roles(dependant: Dependant) -> Iterator[Role]:

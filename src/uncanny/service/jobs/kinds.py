@@ -6,7 +6,7 @@ of its job, in which it works: `run` for runs, `out` for all else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -35,7 +35,7 @@ from uncanny.service.jobs.params import (
     Sources,
     written,
 )
-from uncanny.service.jobs.references import Reference, Source, references
+from uncanny.service.jobs.references import Reference, Source, references, replaced
 
 if TYPE_CHECKING:
     from uncanny.service.service import Service
@@ -275,17 +275,25 @@ def command_of(service: Service, job: Job) -> list[str]:
     values = _read(job.kind, job.params)
     places = _places(service, values)
     kind = KINDS[job.kind]
-    command = [*kind.command, *kind.fixed]
+    fields = {name: getattr(values, name) for name in type(values).model_fields}
+    inputs, options = arguments(
+        kind, replaced(fields, lambda text: places[text] if isinstance(text, Reference) else text)
+    )
+    return [*kind.command, *kind.fixed, *options, "--", *inputs]
+
+
+def arguments(kind: Kind, params: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The inputs and the options of a command line, of parameters in which files have their names there."""
     inputs: list[str] = []
-    for name in type(values).model_fields:
-        value = _replaced(getattr(values, name), places)
+    options: list[str] = []
+    for name, value in params.items():
         if name != kind.inputs:
-            command += written(name, value)
+            options += written(name, value)
         elif isinstance(value, dict):
-            inputs = [f"{each}={place}" for each, place in value.items()]
+            inputs = [f"{key}={each}" for key, each in value.items()]
         elif value is not None:
-            inputs = value if isinstance(value, list) else [value]
-    return [*command, "--", *inputs]
+            inputs = list(map(str, value)) if isinstance(value, list) else [str(value)]
+    return inputs, options
 
 
 def _read(kind: str, params: Mapping[str, Any]) -> Params:
@@ -338,13 +346,3 @@ def _wrong_models(values: Params) -> list[tuple[str, str]]:
         except UncannyError as error:
             wrong.append((field, str(error)))
     return wrong
-
-
-def _replaced(value: Any, places: Mapping[Reference, str]) -> Any:
-    if isinstance(value, Reference):
-        return places[value]
-    if isinstance(value, dict):
-        return {key: _replaced(each, places) for key, each in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_replaced(each, places) for each in value]
-    return value

@@ -6,7 +6,7 @@ more each time a job starts. An address on the network is no reference, and neve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -76,16 +76,38 @@ class Source(Reference):
     _bundled = True
 
 
-def references(value: object, place: str = "") -> Iterator[tuple[str, Reference]]:
-    """All references in validated parameters, each with where it stands, such as `images.0`."""
-    if isinstance(value, Reference):
+def texts(value: object, place: str = "") -> Iterator[tuple[str, str]]:
+    """All texts in parameters, each after where it stands, such as `images.0`."""
+    if isinstance(value, str):
         yield place, value
     elif isinstance(value, Mapping):
         for key, each in value.items():
-            yield from references(each, f"{place}.{key}" if place else str(key))
+            yield from texts(each, f"{place}.{key}" if place else str(key))
     elif isinstance(value, list | tuple):
         for number, each in enumerate(value):
-            yield from references(each, f"{place}.{number}")
+            yield from texts(each, f"{place}.{number}")
+
+
+def references(value: object, place: str = "") -> Iterator[tuple[str, Reference]]:
+    """All references in validated parameters, each after where it stands."""
+    return ((where, text) for where, text in texts(value, place) if isinstance(text, Reference))
+
+
+def replaced(value: Any, other: Callable[[str], str]) -> Any:
+    """Parameters with `other` of every text in its place."""
+    if isinstance(value, str):
+        return other(value)
+    if isinstance(value, Mapping):
+        return {key: replaced(each, other) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [replaced(each, other) for each in value]
+    return value
+
+
+def job_of(text: str) -> str | None:
+    """The job that a reference names; None where it names none."""
+    scheme, _, what = text.partition(":")
+    return what if scheme == "job" and is_id(what, "job") else None
 
 
 def _upload(service: Service, upload: str) -> Path:

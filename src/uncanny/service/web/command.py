@@ -7,27 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from uncanny.errors import NotFoundError
-from uncanny.service.jobs.kinds import KINDS
-from uncanny.service.jobs.params import written
+from uncanny.service.jobs.kinds import KINDS, arguments
+from uncanny.service.jobs.references import job_of, replaced
 from uncanny.service.service import Service
+from uncanny.service.store.ids import is_id
 
 
 def command_line(service: Service, kind: str, params: Mapping[str, Any]) -> str:
     """`uncanny …`, to be copied. What was uploaded is named as it was sent, other jobs by `runs/JOB`."""
     made = KINDS[kind]
-    options: list[str] = []
-    for each in made.fixed:
-        options += _fixed(each)
-    inputs: list[str] = []
-    for name, value in params.items():
-        shown = _named(service, value)
-        if name != made.inputs:
-            options += written(name, shown)
-        elif isinstance(shown, dict):
-            inputs = [f"{key}={each}" for key, each in shown.items()]
-        elif shown is not None:
-            inputs = [str(each) for each in shown] if isinstance(shown, list) else [str(shown)]
-    return shlex.join(["uncanny", *made.command, *inputs, *options])
+    inputs, options = arguments(made, replaced(params, lambda text: _name(service, text)))
+    fixed = [word for option in made.fixed for word in _fixed(option)]
+    return shlex.join(["uncanny", *made.command, *inputs, *fixed, *options])
 
 
 def _fixed(option: str) -> list[str]:
@@ -41,25 +32,15 @@ def _fixed(option: str) -> list[str]:
     return ["-o", name] if flag == "--out" else [flag, name]
 
 
-def _named(service: Service, value: Any) -> Any:
-    if isinstance(value, str):
-        return _place(service, value)
-    if isinstance(value, Mapping):
-        return {key: _named(service, each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_named(service, each) for each in value]
-    return value
-
-
-def _place(service: Service, text: str) -> str:
-    scheme, _, what = text.partition(":")
-    if scheme == "job" and what.startswith("job_"):
-        return f"runs/{what}"
-    if scheme != "upload":
-        return text
+def _name(service: Service, text: str) -> str:
+    if (job := job_of(text)) is not None:
+        return f"runs/{job}"
+    upload = text.removeprefix("upload:")
     try:
-        if what.startswith("set_"):
-            return service.uploads.image_set(what).name or "images/"
-        return service.uploads.file(what).name
+        if is_id(upload, "set"):
+            return service.uploads.image_set(upload).name or "images/"
+        if is_id(upload, "file"):
+            return service.uploads.file(upload).name
     except NotFoundError:
-        return text
+        pass
+    return text

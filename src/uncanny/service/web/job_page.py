@@ -17,6 +17,7 @@ from uncanny.service.api.errors import ApiError
 from uncanny.service.api.verdicts import REVIEWED_KINDS
 from uncanny.service.assets import base_of
 from uncanny.service.jobs.kinds import KINDS
+from uncanny.service.jobs.references import job_of, texts
 from uncanny.service.pictures import Picture
 from uncanny.service.store.jobs import Job
 from uncanny.service.web.command import command_line
@@ -27,6 +28,7 @@ from uncanny.service.web.views import IN_PART, JobView, size
 _THUMBNAIL_SIDE: Final = 320
 _LOG_SHOWN: Final = 20_000
 _FILES_SHOWN: Final = 200
+_INPUTS_SHOWN: Final = 10
 _DAY: Final = "private, max-age=86400"
 _GONE: Final = (
     b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 120">'
@@ -163,28 +165,14 @@ def page_file(site: Site, job: Job) -> Path | None:
 
 
 def _inputs(site: Site, job: Job) -> list[InputView]:
-    found: dict[str, None] = {}
-    _collect(job.params, found)
+    named = dict.fromkeys(job_of(text) for _, text in texts(job.params))
     views = []
-    for job_id in list(found)[:10]:
+    for job_id in list(filter(None, named))[:_INPUTS_SHOWN]:
         try:
             views.append(InputView(job_id, JobView(site.service.jobs.get(job_id)).title))
         except NotFoundError:
             continue
     return views
-
-
-def _collect(value: Any, found: dict[str, None]) -> None:
-    if isinstance(value, str):
-        _, mark, rest = value.rpartition("job:")
-        if mark and rest.startswith("job_"):
-            found[rest.partition("/")[0]] = None
-    elif isinstance(value, dict):
-        for each in value.values():
-            _collect(each, found)
-    elif isinstance(value, list):
-        for each in value:
-            _collect(each, found)
 
 
 def _files(folder: Path, address: str) -> list[FileView]:
