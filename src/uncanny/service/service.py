@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from uncanny.demo.scenes import DATA as SCENES
 from uncanny.errors import NotFoundError, UsageError
+from uncanny.service.jobs.folder import RUN
 from uncanny.service.jobs.kinds import check_params
 from uncanny.service.store.audit import AuditLog
 from uncanny.service.store.database import Database
@@ -99,6 +100,10 @@ class Service:
         if not is_id(job_id, "job"):
             raise NotFoundError(f"There is no job {job_id}")
         return self.data / "jobs" / job_id
+
+    def run_folder(self, job_id: str) -> Path:
+        """Where a job's run lies, of a kind that has one. Raises NotFoundError."""
+        return self.job_folder(job_id) / RUN
 
     def delete_job(self, job_id: str) -> None:
         """Delete a job that has ended, with its folder. Raises NotFoundError, ConflictError."""

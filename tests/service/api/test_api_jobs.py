@@ -17,8 +17,8 @@ from starlette.testclient import TestClient
 
 from tests.service.api.conftest import ADDRESS, API, Site
 from tests.service.made_review import anomaly
-from uncanny.service.api import job_files
 from uncanny.service.api.app import guarded, service_app
+from uncanny.service.jobs import records
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import Progress
 
@@ -276,13 +276,13 @@ def test_a_page_of_a_long_file_reads_a_page(
     (site.service.job_folder(job.id) / "run" / "annotations.jsonl").write_bytes(b"".join(lines))
     inode = (site.service.job_folder(job.id) / "run" / "annotations.jsonl").stat().st_ino
     parsed: list[bytes] = []
-    checked = job_files._is_object
+    as_record = records.as_record
 
-    def check(line: bytes) -> bool:
+    def counted(line: bytes) -> dict[str, Any] | None:
         parsed.append(line)
-        return checked(line)
+        return as_record(line)
 
-    monkeypatch.setattr(job_files, "_is_object", check)
+    monkeypatch.setattr(records, "as_record", counted)
     after = f"{inode}.{len(lines[0]) * 50_000}"
     page = client.get(f"{API}/jobs/{job.id}/records", params={"after": after, "limit": 10}).json()
     assert [record["image"] for record in page["records"]] == [f"{50_000 + n:06d}" for n in range(10)]

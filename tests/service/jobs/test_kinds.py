@@ -185,12 +185,12 @@ def test_without_a_root_no_path_is_taken(tmp_path: Path) -> None:
 
 
 def test_uploads_are_named_by_their_ids(opened: Service) -> None:
-    images, file = new_id("set"), new_id("file")
+    images = new_id("set")
     opened.uploads.images_folder(images).mkdir(parents=True)
-    opened.uploads.file_folder(file).mkdir(parents=True)
-    (opened.uploads.file_folder(file) / "items.jsonl").touch()
-    asked = command(opened, "mcq", items=f"upload:{file}", root=f"upload:{images}", model="demo")
-    assert asked[-1] == str(opened.uploads.file_folder(file) / "items.jsonl")
+    with opened.uploads.receive(100) as incoming:
+        file = opened.uploads.keep_file(incoming, "items.jsonl", by="ann")
+    asked = command(opened, "mcq", items=f"upload:{file.id}", root=f"upload:{images}", model="demo")
+    assert asked[-1] == str(opened.uploads.file_path(file.id))
     assert f"--root={opened.uploads.images_folder(images)}" in asked
 
 

@@ -254,7 +254,7 @@ def _changing(api: APIRouter) -> None:
     def delete(request: Request, service: Kept, job_id: JobId) -> Response:
         """A job that has ended, with its files."""
         service.delete_job(job_id)
-        request.app.state.review_runs.forget(service.job_folder(job_id) / "run")
+        request.app.state.review_runs.forget(service.run_folder(job_id))
         return Response(status_code=204)
 
 

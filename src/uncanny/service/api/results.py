@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path as FilePath
 from typing import Annotated, Any, Final
 
 import orjson
@@ -14,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from uncanny.errors import NotFoundError
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError, answers
-from uncanny.service.api.job_files import Digests, Place, Tail, list_files, open_within, resolve_within
 from uncanny.service.api.routes import PLAIN, JobId, Kept
-from uncanny.service.jobs.kinds import KINDS
-from uncanny.service.service import Service
-from uncanny.service.store.jobs import ENDED, Job
+from uncanny.service.jobs.folder import RESULT, Digests, end_of_log, list_files, open_within, resolve_within
+from uncanny.service.jobs.kinds import records_file
+from uncanny.service.jobs.records import Place, Tail
+from uncanny.service.store.jobs import ENDED
 
 _READ: Final = (400, 401, 403, 404, 422, 429)
 # What a model wrote is never run: a browser saves a file, and one that it opens after all can do nothing.
@@ -84,7 +82,7 @@ def add_result_routes(api: APIRouter) -> None:
         if job.state not in ENDED:
             raise ApiError(409, f"The job is {job.state}.", code="not_ended")
         try:
-            with open_within(service.job_folder(job_id), "result.json") as file:
+            with open_within(service.job_folder(job_id), RESULT) as file:
                 text = file.read()
             orjson.loads(text)
         except (NotFoundError, orjson.JSONDecodeError):
@@ -181,14 +179,8 @@ def add_result_routes(api: APIRouter) -> None:
     ) -> Response:
         """The last of what the command wrote to its standard error; empty before it began."""
         service.jobs.get(job_id)
-        path = service.job_folder(job_id) / "stderr.log"
-        if not path.is_file():
-            return Response(b"", media_type="text/plain; charset=utf-8")
-        with open_within(path.parent, path.name) as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - tail))
-            text = file.read(tail)
-        return Response(text.decode("utf-8", "replace"), media_type="text/plain; charset=utf-8")
+        text, _ = end_of_log(service.job_folder(job_id), tail)
+        return Response(text, media_type="text/plain; charset=utf-8")
 
 
 def page_of_records(tail: Tail, limit: int) -> Response:
@@ -199,9 +191,3 @@ def page_of_records(tail: Tail, limit: int) -> Response:
     more = orjson.dumps({"next": following and str(following), "end": str(end)})
     texts = b",".join(line.text for line in page)
     return Response(b'{"records":[' + texts + b"]," + more[1:], media_type="application/json")
-
-
-def records_file(service: Service, job: Job) -> FilePath | None:
-    """Where the records of a job are, or will be; None for a kind that has none."""
-    kind = KINDS.get(job.kind)
-    return None if kind is None or kind.records is None else service.job_folder(job.id) / kind.records

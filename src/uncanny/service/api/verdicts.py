@@ -12,15 +12,15 @@ from uncanny.records.reviews import DECISIONS, REVIEWS, Decision
 from uncanny.schema import Anomaly, Box, Kind
 from uncanny.service.api.auth import Reader, Reviewer, for_readers
 from uncanny.service.api.errors import ApiError, answers
-from uncanny.service.api.job_files import Place, Tail
 from uncanny.service.api.results import PAGE_PLACE, RecordPage, page_of_records
 from uncanny.service.api.routes import PLAIN, Bounded, JobId, Kept, answer
+from uncanny.service.jobs.kinds import REVIEWED_KINDS, records_file
+from uncanny.service.jobs.records import Place, Tail
 from uncanny.service.review.queue import Filters, Order, Show
 from uncanny.service.review.run import FindingId, FindingView, ReviewRun
 from uncanny.service.review.runs import ReviewRuns
 from uncanny.service.safety import Words
 
-REVIEWED_KINDS: Final = ("annotate", "detect")
 _READ: Final = (400, 401, 403, 404, 409, 422, 429)
 _FINDING: Final = "^[0-9a-f]{16}-[0-9]{1,9}$"
 _EXAMPLE: Final = "0a1b2c3d4e5f6071-0"
@@ -138,10 +138,10 @@ def reviewed_run(request: Request, service: Kept, job_id: JobId) -> ReviewRun:
     job = service.jobs.get(job_id)
     if job.kind not in REVIEWED_KINDS:
         raise ApiError(409, f"Jobs of the kind {job.kind} have no findings to review.", code="no_findings")
-    folder = service.job_folder(job_id) / "run"
-    if not (folder / "annotations.jsonl").is_file():
+    records = records_file(service, job)
+    if records is None or not records.is_file():
         raise ApiError(409, "The job has no annotations yet.", code="no_findings")
-    return runs_of(request).get(folder)
+    return runs_of(request).get(records.parent)
 
 
 Run = Annotated[ReviewRun, Depends(reviewed_run)]
@@ -229,7 +229,7 @@ def add_verdict_routes(api: APIRouter) -> None:
     ) -> Response:
         """The lines of `reviews.jsonl`, in the order they were written; nothing is ever taken out of it."""
         service.jobs.get(job_id)
-        log = service.job_folder(job_id) / "run" / REVIEWS
+        log = service.run_folder(job_id) / REVIEWS
         with Tail(log, None if after is None else Place.read(after)) as tail:
             return page_of_records(tail, limit)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -258,6 +259,14 @@ KINDS: Final[Mapping[str, Kind]] = {
         Kind(*("export", "Export a data set", ExportParams, ("export",), "run"), ("--json", "--out=out")),
     )
 }
+# Of these people judge the findings.
+REVIEWED_KINDS: Final = ("annotate", "detect")
+
+
+def records_file(service: Service, job: Job) -> Path | None:
+    """Where the records of a job are, or will be; None for a kind that has none, or is not known any more."""
+    kind = KINDS.get(job.kind)
+    return None if kind is None or kind.records is None else service.job_folder(job.id) / kind.records
 
 
 def check_params(service: Service, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:

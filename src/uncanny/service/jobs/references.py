@@ -15,6 +15,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from uncanny.errors import NotFoundError
+from uncanny.service.folders import real_below
+from uncanny.service.jobs.folder import OUT, RUN
 from uncanny.service.store.ids import is_id
 from uncanny.service.store.jobs import ENDED
 
@@ -116,10 +118,13 @@ def _upload(service: Service, upload: str) -> Path:
         if folder.is_dir():
             return folder
     elif is_id(upload, "file"):
-        folder = service.uploads.file_folder(upload)
-        files = [each for each in folder.iterdir() if each.is_file()] if folder.is_dir() else []
-        if len(files) == 1:
-            return files[0]
+        try:
+            file = service.uploads.file_path(upload)
+        except NotFoundError:
+            pass
+        else:
+            if file.is_file():
+                return file
     raise ValueError("there is no such upload")
 
 
@@ -132,9 +137,9 @@ def _of_job(service: Service, job_id: str) -> Path:
     if job.state not in ENDED:
         raise ValueError(f"that job is {job.state}; wait for its end")
     folder = service.job_folder(job_id)
-    if (folder / "run").is_dir():
-        return folder / "run"
-    records = sorted((folder / "out").glob("*.jsonl"))
+    if (folder / RUN).is_dir():
+        return folder / RUN
+    records = sorted((folder / OUT).glob("*.jsonl"))
     if len(records) == 1:
         return records[0]
     raise ValueError("that job has no records")
@@ -144,13 +149,9 @@ def _under_root(roots: Sequence[Path], text: str) -> Path:
     """The real path of what `text` names, absolute or from one of the roots."""
     if not roots:
         raise ValueError("no folder is allowed; upload the files, or start the service with one")
-    given = Path(text)
     for root in roots:
-        try:
-            real = (root / given).resolve(strict=True)
-        except (OSError, ValueError, RuntimeError):
-            continue
-        if any(real.is_relative_to(each) for each in roots):
+        real = real_below(root / text, roots)
+        if real is not None:
             return real
     # Whether something lies outside is nobody's business either.
     raise ValueError("is not there, or lies in no allowed folder")

@@ -17,10 +17,9 @@ from urllib.parse import urlsplit
 import orjson
 from pydantic import ValidationError
 
+from uncanny.service.jobs.folder import LOG, RESULT
 from uncanny.service.store.jobs import Progress
 
-RESULT: Final = "result.json"
-LOG: Final = "stderr.log"
 _MOST_LINE: Final = 64 * 1024
 _MOST_LOG: Final = 1024 * 1024
 _LAST_LINES: Final = 20

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request
@@ -14,9 +14,9 @@ from uncanny.errors import NotFoundError, UncannyError
 from uncanny.eval.common.runs import open_run
 from uncanny.images import thumbnail
 from uncanny.service.api.errors import ApiError
-from uncanny.service.api.verdicts import REVIEWED_KINDS
 from uncanny.service.assets import base_of
-from uncanny.service.jobs.kinds import KINDS
+from uncanny.service.jobs.folder import RUN, end_of_log, paths_within
+from uncanny.service.jobs.kinds import KINDS, REVIEWED_KINDS, records_file
 from uncanny.service.jobs.references import job_of, texts
 from uncanny.service.pictures import Picture
 from uncanny.service.store.jobs import Job
@@ -52,6 +52,23 @@ class InputView(NamedTuple):
     title: str
 
 
+class PageView(JobView):
+    """The job with what lies in its folder: which of its pages there are, and what failed."""
+
+    def __init__(self, site: Site, job: Job) -> None:
+        super().__init__(job)
+        index = site.records.of(job.kind, site.service.job_folder(job.id))
+        self.shows_records = index is not None
+        self.record_word = RECORD_WORDS[job.kind] if index is not None else ""
+        self.asks = KINDS[job.kind].asks
+        self.opens_files = job.kind == "export" and not self.moving
+        self.has_report = page_file(site, job) is not None
+        self.reviewable = self.exportable = has_findings(site, job)
+        self.failures = index.failures() if index is not None else Failures()
+        if job.state == "incomplete" and not self.failures.items:
+            self.advice, self.retry_word = IN_PART, "Try again"
+
+
 def add_job_pages(router: APIRouter, site: Site) -> None:
     """Adds `/jobs/{id}` and what its script fetches."""
 
@@ -61,16 +78,21 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
         job = site.service.jobs.get(job_id)
         index = site.records.of(job.kind, site.service.job_folder(job.id))
         cards = Cards() if index is None else index.latest()
-        view = page_view(site, job)
-        view.command = command_line(site.service, job.kind, job.params)
-        view.inputs = _inputs(site, job)
-        title = f"{job.state.replace('_', ' ')} · {view.title}"
-        return site.page(request, "job.html.j2", title=title, job=view, cards=cards)
+        view = PageView(site, job)
+        return site.page(
+            request,
+            "job.html.j2",
+            title=f"{job.state.replace('_', ' ')} · {view.title}",
+            job=view,
+            cards=cards,
+            command=command_line(site.service, job.kind, job.params),
+            inputs=_inputs(site, job),
+        )
 
     @router.get("/jobs/{job_id}/live")
     def live(request: Request, job_id: str) -> HTMLResponse:
         site.known(request)
-        view = page_view(site, site.service.jobs.get(job_id))
+        view = PageView(site, site.service.jobs.get(job_id))
         return site.page(request, "live.html.j2", job=view)
 
     @router.get("/jobs/{job_id}/cards")
@@ -99,16 +121,16 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
         site.known(request)
         job = site.service.jobs.get(job_id)
         address = f"{base_of(request)}/api/v1/jobs/{job.id}/files"
-        found = _files(site.service.job_folder(job.id), address)
+        views = _files(site.service.job_folder(job.id), address)
         return site.page(
-            request, "files.html.j2", files=found[:_FILES_SHOWN], more=max(0, len(found) - _FILES_SHOWN)
+            request, "files.html.j2", files=views[:_FILES_SHOWN], more=max(0, len(views) - _FILES_SHOWN)
         )
 
     @router.get("/jobs/{job_id}/log")
     def log(request: Request, job_id: str) -> HTMLResponse:
         site.known(request)
         job = site.service.jobs.get(job_id)
-        text, cut = _end_of(site.service.job_folder(job.id) / "stderr.log")
+        text, cut = end_of_log(site.service.job_folder(job.id), _LOG_SHOWN)
         return site.page(request, "log.html.j2", text=text, cut=cut, shown=_LOG_SHOWN, job_id=job.id)
 
     @router.get("/jobs/{job_id}/thumb/{key}")
@@ -130,37 +152,16 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
         return Response(shown.data, media_type=shown.media_type, headers={"Cache-Control": _DAY})
 
 
-def run_folder(site: Site, job: Job) -> Path:
-    """Where the run of a job lies."""
-    return site.service.job_folder(job.id) / "run"
-
-
-def page_view(site: Site, job: Job) -> Any:
-    """The job with what lies in its folder: which of its pages there are, and what failed."""
-    view: Any = JobView(job)
-    folder = site.service.job_folder(job.id)
-    index = site.records.of(job.kind, folder)
-    view.shows_records = index is not None
-    view.record_word = RECORD_WORDS[job.kind] if index is not None else ""
-    view.asks, view.opens_files = KINDS[job.kind].asks, job.kind == "export" and not view.moving
-    view.has_report = page_file(site, job) is not None
-    view.reviewable = view.exportable = has_findings(site, job)
-    view.failures = index.failures() if index is not None else Failures()
-    if job.state == "incomplete" and not view.failures.items:
-        view.advice = IN_PART
-        view.retry_word = "Try again"
-    return view
-
-
 def has_findings(site: Site, job: Job) -> bool:
     """Whether there is something to review and to export, by now."""
-    return job.kind in REVIEWED_KINDS and (run_folder(site, job) / "annotations.jsonl").is_file()
+    records = records_file(site.service, job)
+    return job.kind in REVIEWED_KINDS and records is not None and records.is_file()
 
 
 def page_file(site: Site, job: Job) -> Path | None:
     """The page that a job's command has written; None where there is none yet."""
     name = KINDS[job.kind].page
-    file = site.service.job_folder(job.id) / (name or "run/report.html")
+    file = site.service.job_folder(job.id) / (name or f"{RUN}/report.html")
     return file if file.is_file() and not file.is_symlink() else None
 
 
@@ -177,32 +178,11 @@ def _inputs(site: Site, job: Job) -> list[InputView]:
 
 def _files(folder: Path, address: str) -> list[FileView]:
     """Files that people have a use for: locks and journals are none."""
-    found = []
-    for root, folders, names in os.walk(folder):
-        folders[:] = sorted(each for each in folders if each != "answers" and not each.startswith("."))
-        for name in sorted(names):
-            file = Path(root, name)
-            if name.startswith(".") or file.is_symlink() or not file.is_file():
-                continue
-            path = file.relative_to(folder).as_posix()
-            found.append(
-                FileView(
-                    path.encode("utf-8", "replace").decode(),
-                    size(file.stat().st_size),
-                    f"{address}/{quote(path.encode('utf-8', 'surrogateescape'))}",
-                )
-            )
-    return found
-
-
-def _end_of(file: Path) -> tuple[str, bool]:
-    try:
-        with file.open("rb") as log:
-            length = os.fstat(log.fileno()).st_size
-            log.seek(max(0, length - _LOG_SHOWN))
-            return log.read().decode("utf-8", "replace"), length > _LOG_SHOWN
-    except OSError:
-        return "", False
+    views = []
+    for path in paths_within(folder, without="answers"):
+        with contextlib.suppress(OSError):  # it was there a moment ago
+            views.append(FileView(path, size((folder / path).stat().st_size), f"{address}/{quote(path)}"))
+    return views
 
 
 def _picture(site: Site, job_id: str, key: str) -> Picture:
@@ -211,7 +191,7 @@ def _picture(site: Site, job_id: str, key: str) -> Picture:
     Raises ApiError where no record has that key.
     """
     job = site.service.jobs.get(job_id)
-    run = run_folder(site, job)
+    run = site.service.run_folder(job_id)
     index = site.records.of(job.kind, site.service.job_folder(job_id))
     record = index.by_key(key) if index is not None else None
     if record is None:

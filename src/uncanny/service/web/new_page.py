@@ -20,11 +20,11 @@ from pydantic import Field, StringConstraints
 from uncanny.errors import NotFoundError, ParamsError
 from uncanny.service.api.auth import gate_of
 from uncanny.service.api.errors import ApiError
+from uncanny.service.folders import listing
 from uncanny.service.jobs.kinds import KINDS, Kind, check_params, command_of
 from uncanny.service.safety import Body, json_body
 from uncanny.service.store.jobs import ENDED, Job
 from uncanny.service.web.command import command_line
-from uncanny.service.web.folders import listing
 from uncanny.service.web.forms import form_fields, read_form
 from uncanny.service.web.job_page import has_findings
 from uncanny.service.web.site import Site

@@ -10,20 +10,17 @@ import os
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
-import orjson
-
+from uncanny.service.jobs.folder import open_no_link
 from uncanny.service.jobs.kinds import KINDS
-from uncanny.service.store.ids import is_id
+from uncanny.service.jobs.records import as_record, whole_lines
+from uncanny.service.web.cards import Card, Failure, advice_on, card_of, failure_of, picture_key, status_of
 
 CARDS: Final = 60
 _KEPT_INDEXES: Final = 32
-# What a page says of a text that a model or a file gave.
-_LONGEST: Final = 300
 
 # What records are called, by the kind of a job whose page shows them.
 RECORD_WORDS: Final[Mapping[str, str]] = {
@@ -33,22 +30,6 @@ RECORD_WORDS: Final[Mapping[str, str]] = {
     "mcq": "answers",
     "realism": "pairs",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A record as a page shows it: what it is about, its worst finding in a line, and how many more it has.
-
-    `severity` runs from 0 to 100, realistic; None where the record has none. `picture` is the key of its
-    image, None where it has no image, or none whose bytes are known.
-    """
-
-    name: str
-    status: str
-    headline: str
-    severity: int | None
-    others: int
-    picture: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +45,6 @@ class Cards:
     def more(self) -> bool:
         """Whether there are earlier ones."""
         return self.first > 0
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What went wrong with one input, in the words of its record."""
-
-    name: str
-    kind: str
-    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +88,11 @@ class RecordIndex:
         """Of records that failed, or did in part, the first `most`."""
         with self._lock:
             self._catch_up()
-            shown = [_failure(record) for record in map(self._record, self._failed[:most]) if record]
+            shown = [failure_of(record) for record in map(self._record, self._failed[:most]) if record]
             more = len(self._failed) - len(self._failed[:most])
         if not shown:
             return Failures()
-        return Failures(shown, more, _advice({each.kind for each in shown}))
+        return Failures(shown, more, advice_on({each.kind for each in shown}))
 
     def by_key(self, key: str) -> dict[str, Any] | None:
         """The record whose card has `key` as its picture."""
@@ -131,19 +103,19 @@ class RecordIndex:
 
     def _cards(self, first: int, end: int) -> Cards:
         records = map(self._record, range(end - 1, first - 1, -1))
-        return Cards([_card(record) for record in records if record], first, end, str(self._inode))
+        return Cards([card_of(record) for record in records if record], first, end, str(self._inode))
 
     def _record(self, number: int) -> dict[str, Any] | None:
         offset, length = self._places[number]
         try:
-            with self.file.open("rb") as file:
-                return _parsed(os.pread(file.fileno(), length, offset))
+            with open(self.file, "rb", opener=open_no_link) as file:
+                return as_record(os.pread(file.fileno(), length, offset))
         except OSError:
             return None
 
     def _catch_up(self) -> None:
         try:
-            file = self.file.open("rb")
+            file = open(self.file, "rb", opener=open_no_link)  # noqa: SIM115
         except OSError:
             return
         with file:
@@ -152,13 +124,11 @@ class RecordIndex:
                 self._inode, self._end = status.st_ino, 0
                 self._places, self._by_key, self._failed = [], {}, []
             file.seek(self._end)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break  # still being written
-                record = _parsed(line)
+            for line, length in whole_lines(file):
+                record = as_record(line)
                 if record is not None:
-                    self._add(record, len(line))
-                self._end += len(line)
+                    self._add(record, length)
+                self._end += length
 
     def _add(self, record: dict[str, Any], length: int) -> None:
         number = len(self._places)
@@ -166,7 +136,7 @@ class RecordIndex:
         image = record.get("image")
         if isinstance(image, str):
             self._by_key[picture_key(image)] = number
-        if _status(record) != "ok":
+        if status_of(record) != "ok":
             self._failed.append(number)
 
 
@@ -189,100 +159,3 @@ class RecordIndexes:
             if len(self._indexes) > _KEPT_INDEXES:
                 self._indexes.popitem(last=False)
             return index
-
-
-def image_name(image: str) -> str:
-    """An image as people call it: uploads by the name they came with, others from their folder's name on."""
-    steps = [step for step in image.split("/") if step not in ("..", ".", "")]
-    if image.startswith("../") and len(steps) > 2 and steps[0] == "images" and is_id(steps[1], "set"):
-        return "/".join(steps[2:])
-    return "/".join(steps[-2:]) if image.startswith("../") else image
-
-
-def picture_key(image: str) -> str:
-    """What addresses call an image by."""
-    return sha256(image.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    return record if isinstance(record, dict) else None
-
-
-def _status(record: Mapping[str, Any]) -> str:
-    status = record.get("status")
-    if isinstance(status, str):
-        return status
-    return "failed" if record.get("error") or record.get("errors") else "ok"
-
-
-def _card(record: Mapping[str, Any]) -> Card:
-    status = _status(record)
-    image = record.get("image")
-    headline, severity, others = _headline(record, status)
-    readable = isinstance(image, str) and isinstance(record.get("sha256"), str)
-    return Card(
-        _name(record),
-        status,
-        _short(headline),
-        severity,
-        others,
-        picture_key(str(image)) if readable else None,
-    )
-
-
-def _name(record: Mapping[str, Any]) -> str:
-    image = record.get("image")
-    if isinstance(image, str):
-        return image_name(image)
-    return " ".join(_short(record[name]) for name in ("id", "question") if record.get(name))
-
-
-def _headline(record: Mapping[str, Any], status: str) -> tuple[str, int | None, int]:
-    """What the card says, with the severity of the worst finding, and how many findings there are besides."""
-    findings = [each for each in _list(record, "anomalies") if isinstance(each.get("severity"), int)]
-    if findings:
-        worst = min(findings, key=lambda each: int(each["severity"]))
-        return str(worst.get("name", "")), max(0, min(100, worst["severity"])), len(findings) - 1
-    if status in ("failed", "unreadable"):
-        return _failure(record).message, None, 0
-    if regions := _list(record, "regions"):
-        return str(regions[0].get("category", "region")).replace("_", " "), None, len(regions) - 1
-    for key in ("label", "raw", "source"):
-        if isinstance(record.get(key), str):
-            return str(record[key]).replace("_", " "), None, 0
-    return ("in part only" if status == "partial" else "nothing found"), None, 0
-
-
-def _failure(record: Mapping[str, Any]) -> Failure:
-    errors = _list(record, "errors")
-    error = errors[0] if errors else record.get("error")
-    if isinstance(error, dict):
-        kind, message = str(error.get("kind", "")), str(error.get("message", ""))
-    else:
-        kind, message = "", str(error or "It could not be done.")
-    return Failure(_name(record), kind, _short(message))
-
-
-def _advice(kinds: set[str]) -> str:
-    words = " ".join(kinds)
-    if "authentication" in words or "permission" in words:
-        return "The provider refused the key: whoever runs the service has to set it. Then ask again."
-    if "unreadable" in words or "image" in words:
-        return (
-            "A picture that cannot be read stays as it is: mend or leave out the file, and start a new job."
-        )
-    return "What failed is recorded and costs nothing further. “Ask failed again” asks for these only."
-
-
-def _list(record: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    value = record.get(key)
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

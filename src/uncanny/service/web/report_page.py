@@ -28,6 +28,7 @@ from uncanny.demo.scenes import DATA as SCENES
 from uncanny.eval.common.page_data import page_json
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
+from uncanny.service.folders import real_below
 from uncanny.service.pictures import Picture
 from uncanny.service.safety import HEADERS
 from uncanny.service.service import Service
@@ -172,9 +173,5 @@ def _layers(views: Any) -> list[dict[str, Any]]:
 def _may_show(service: Service, path: Path) -> bool:
     """Whether a page may show a file: it lies, links resolved, in the data folder or below a root, or is
     bundled."""
-    try:
-        real = path.resolve(strict=True)
-    except OSError:
-        return False
     folders = (service.data / "images", service.data / "jobs", SCENES.resolve(), *service.roots)
-    return any(real.is_relative_to(folder) for folder in folders)
+    return real_below(path, folders) is not None

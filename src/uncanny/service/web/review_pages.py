@@ -20,7 +20,7 @@ from uncanny.service.review.pages import review_app
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.review.runs import MOST_RUNS
 from uncanny.service.store.jobs import Job
-from uncanny.service.web.job_page import has_findings, run_folder
+from uncanny.service.web.job_page import has_findings
 from uncanny.service.web.site import Site
 from uncanny.service.web.views import JobView
 
@@ -58,7 +58,7 @@ class Reviews:
         job = self._site.service.jobs.get(request.path_params["job_id"])
         if not has_findings(self._site, job):
             raise ApiError(404, "There is nothing to review in this job, or not yet.")
-        folder = run_folder(self._site, job)
+        folder = self._site.service.run_folder(job.id)
         run = runs_of(request).get(folder)
         with self._lock:
             known = self._apps.get(folder)

@@ -1,9 +1,9 @@
-"""The folders that jobs may take images from, to be looked through: those given by `--root`, and below."""
+"""Folders of this machine that may be read: whether something lies in them, links followed, and what does."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -39,8 +39,20 @@ class Listing:
     more: int
 
 
+def real_below(path: Path, folders: Iterable[Path]) -> Path | None:
+    """Where `path` really lies; None where nothing is there, or it lies in none of `folders`.
+
+    `folders` are real paths themselves.
+    """
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):  # a zero character, links in a circle
+        return None
+    return real if any(real.is_relative_to(folder) for folder in folders) else None
+
+
 def listing(roots: Sequence[Path], path: str | None) -> Listing:
-    """What is in the folder `path`, or which roots there are.
+    """What is in the folder `path`, or which `roots` there are, those given by `--root`.
 
     Raises NotFoundError for what is not a folder under a root, links resolved: also for what is there and may
     not be seen, so that nobody learns what lies elsewhere.
@@ -61,7 +73,7 @@ def listing(roots: Sequence[Path], path: str | None) -> Listing:
                 if entry.name.startswith("."):
                     continue
                 suffix = Path(entry.name).suffix.lower()
-                if entry.is_dir() and _may_be_seen(roots, Path(entry.path)):
+                if entry.is_dir() and real_below(Path(entry.path), roots) is not None:
                     folders.append(entry.name)
                 elif suffix in READ_SUFFIXES:
                     images += 1
@@ -80,19 +92,7 @@ def listing(roots: Sequence[Path], path: str | None) -> Listing:
 
 
 def _checked(roots: Sequence[Path], path: str) -> Path:
-    if "\0" not in path and Path(path).is_absolute():
-        try:
-            real = Path(path).resolve(strict=True)
-        except (OSError, RuntimeError):
-            real = None
-        if real is not None and real.is_dir() and any(real.is_relative_to(root) for root in roots):
-            return real
-    raise NotFoundError("There is no such folder here", remedy="Choose one from the list.")
-
-
-def _may_be_seen(roots: Sequence[Path], path: Path) -> bool:
-    try:
-        real = path.resolve(strict=True)
-    except (OSError, RuntimeError):
-        return False
-    return any(real.is_relative_to(root) for root in roots)
+    real = real_below(Path(path), roots) if Path(path).is_absolute() else None
+    if real is None or not real.is_dir():
+        raise NotFoundError("There is no such folder here", remedy="Choose one from the list.")
+    return real

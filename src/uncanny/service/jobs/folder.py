@@ -1,0 +1,138 @@
+"""The folder of a job: what lies where, and how its files are read for answers: never through a link."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import file_digest
+from io import BufferedReader
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from uncanny.errors import NotFoundError
+from uncanny.service.folders import real_below
+
+# The run, where the command has one, and what it writes besides; what it prints, and what it says.
+RUN: Final = "run"
+OUT: Final = "out"
+RESULT: Final = "result.json"
+LOG: Final = "stderr.log"
+MOST_FILES: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """A file of a job: its path from the job's folder, size in bytes, and digest."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+class Digests:
+    """sha256 of files, remembered while they stay as they are. Safe from threads."""
+
+    def __init__(self, most: int = 100_000) -> None:
+        self._most = most
+        self._known: OrderedDict[tuple[int, int, int, int], str] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, file: BufferedReader) -> str:
+        status = os.fstat(file.fileno())
+        stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        with self._lock:
+            if stamp in self._known:
+                self._known.move_to_end(stamp)
+                return self._known[stamp]
+        digest = file_digest(file, "sha256").hexdigest()
+        with self._lock:
+            self._known[stamp] = digest
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return digest
+
+
+def paths_within(folder: Path, *, without: str | None = None) -> Iterator[str]:
+    """The paths of files below a folder, those directly in it first: no links, and nothing hidden.
+
+    Folders called `without` are passed over.
+    """
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != without)
+        for name in sorted(names):
+            file = Path(root, name)
+            path = file.relative_to(folder).as_posix()
+            if not name.startswith(".") and not file.is_symlink() and _is_text(path):
+                yield path
+
+
+def list_files(
+    folder: Path, digests: Digests, *, after: str = "", limit: int = 1000
+) -> tuple[Sequence[JobFile], str | None]:
+    """Regular files below the folder in order of their paths, and the `after` of the next page.
+
+    Links, hidden files and whatever lies outside are none of them.
+    """
+    paths = sorted(path for path in islice(paths_within(folder), MOST_FILES) if path > after)
+    files: list[JobFile] = []
+    for path in paths:
+        if len(files) == limit:
+            return files, files[-1].path
+        try:
+            with open_within(folder, path) as file:
+                files.append(JobFile(path, os.fstat(file.fileno()).st_size, digests.of(file)))
+        except (NotFoundError, OSError):
+            continue
+    return files, None
+
+
+def open_within(folder: Path, path: str) -> BufferedReader:
+    """A regular file below `folder`. Raises NotFoundError for everything else, as links that lead out."""
+    return open(resolve_within(folder, path), "rb", opener=open_no_link)
+
+
+def resolve_within(folder: Path, path: str) -> Path:
+    """Where a regular file below `folder` really lies. Raises NotFoundError."""
+    missing = NotFoundError("The job has no such file", remedy="Ask for the list of its files.")
+    parts = path.split("/")
+    if "\0" in path or "\\" in path or any(part in ("", ".", "..") or part.startswith(".") for part in parts):
+        raise missing
+    real = real_below(folder.joinpath(*parts), [folder.resolve()])
+    try:
+        if real is None or not stat.S_ISREG(real.stat().st_mode):
+            raise missing
+    except OSError:
+        raise missing from None
+    return real
+
+
+def end_of_log(folder: Path, most: int) -> tuple[str, bool]:
+    """The last `most` bytes of what the command said on standard error, and whether it said more.
+
+    Nothing before it has begun.
+    """
+    try:
+        with open_within(folder, LOG) as file:
+            size = os.fstat(file.fileno()).st_size
+            file.seek(max(0, size - most))
+            return file.read(most).decode("utf-8", "replace"), size > most
+    except (NotFoundError, OSError):
+        return "", False
+
+
+def open_no_link(name: str, flags: int) -> int:
+    """An opener that follows no link, and waits for nobody at the other end of a pipe."""
+    return os.open(name, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
