@@ -15,11 +15,15 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import Response
+
 from uncanny.errors import ImageError, StorageError
 from uncanny.images import PixelPolicy, shrunk
 from uncanny.images.decode import header_size
 from uncanny.images.file_bytes import read_image_file
 from uncanny.images.signature import MEDIA_TYPES, Format, sniff
+from uncanny.service.assets import KEPT
 
 # What every browser shows as it is, turned as the file says.
 _SHOWN_BY_BROWSERS: Final[frozenset[Format]] = frozenset({"JPEG", "PNG", "WEBP", "GIF", "AVIF", "BMP"})
@@ -96,6 +100,35 @@ class Pictures:
             while self._size > _KEPT_BYTES and len(self._previews) > 1:
                 self._size -= len(self._previews.popitem(last=False)[1].data)
         return shown
+
+
+def serve_pictures(
+    app: FastAPI,
+    path: str,
+    picture: Callable[[Request], Picture | None],
+    missing: str = "The picture cannot be shown.",
+) -> None:
+    """Add `/image` and `/preview`, each with `path` behind it: the picture that a request asks for.
+
+    Addresses are to change with the picture: browsers keep what they get. Where there is none, 404 says
+    what is `missing`.
+    """
+    pictures = Pictures()
+
+    def answer(shown: Shown | None) -> Response:
+        if shown is None:
+            raise HTTPException(404, missing)
+        return Response(shown.data, media_type=shown.media_type, headers=dict(KEPT))
+
+    @app.get(f"/image{path}")
+    def full(request: Request) -> Response:
+        file = picture(request)
+        return answer(None if file is None else pictures.full(file))
+
+    @app.get(f"/preview{path}")
+    def preview(request: Request) -> Response:
+        file = picture(request)
+        return answer(None if file is None else pictures.preview(file))
 
 
 def _bytes_of(picture: Picture) -> bytes | None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import quote
 
 import orjson
-from fastapi import Depends, FastAPI, HTTPException, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import Field, StringConstraints
 
@@ -15,9 +15,9 @@ from uncanny.errors import Problem
 from uncanny.eval.mcq.data.checks import OPTIONS
 from uncanny.eval.mcq.data.items import ArtifactType, Letter, Split
 from uncanny.schema import Box
-from uncanny.service.assets import KEPT, Assets, base_of, page_app
+from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.people.authoring import Entry, ItemsFile
-from uncanny.service.pictures import Picture, Pictures, Shown
+from uncanny.service.pictures import Picture, serve_pictures
 from uncanny.service.safety import Body, Words, json_body
 
 _ASSETS: Final = Assets("uncanny.service.people", ("people.css", "author.js"), ("author.html.j2",))
@@ -67,7 +67,6 @@ class _Removal(Body):
 
 def mcq_author_app(items: ItemsFile) -> FastAPI:
     """The application for one item file. What guards it (`safety.Guard`) is around it."""
-    pictures = Pictures()
     app = page_app(_ASSETS)
 
     @app.get("/", response_class=HTMLResponse)
@@ -93,21 +92,11 @@ def mcq_author_app(items: ItemsFile) -> FastAPI:
         found = items.size(request.query_params.get("image"))
         return JSONResponse(None if found is None else {"width": found[0], "height": found[1]})
 
-    def picture(request: Request, size: Literal["full", "preview"]) -> Response:
+    def picture(request: Request) -> Picture | None:
         path = items.picture(request.query_params.get("image"))
-        shown = None if path is None else getattr(pictures, size)(Picture(path, None))
-        if not isinstance(shown, Shown):
-            raise HTTPException(404, "The picture cannot be shown.")
-        return Response(shown.data, media_type=shown.media_type, headers=dict(KEPT))
+        return None if path is None else Picture(path, None)
 
-    @app.get("/image")
-    def full(request: Request) -> Response:
-        return picture(request, "full")
-
-    @app.get("/preview")
-    def preview(request: Request) -> Response:
-        return picture(request, "preview")
-
+    serve_pictures(app, "", picture)
     return app
 
 

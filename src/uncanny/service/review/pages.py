@@ -7,7 +7,7 @@ are relative to where the application is mounted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import orjson
@@ -19,9 +19,9 @@ from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.eval.metrics.agreement import krippendorff_alpha
 from uncanny.records.reviews import DECISIONS, Decision
 from uncanny.schema import KINDS, Anomaly, Box
-from uncanny.service.assets import KEPT, Assets, base_of, page_app
+from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.person import known, take_names, who_asks
-from uncanny.service.pictures import Pictures, Shown
+from uncanny.service.pictures import serve_pictures
 from uncanny.service.review.queue import MOVES, ORDERS, SHOWS, Filters, Move, Order, Show
 from uncanny.service.review.run import FindingId, FindingView, ReviewRun
 from uncanny.service.safety import Body, Words, json_body
@@ -138,7 +138,7 @@ class _MovedBox(_InQueue):
 
 
 class Site(NamedTuple):
-    """What an application has: the run, its pictures, and who a request is from.
+    """What an application has: the run, and who a request is from.
 
     `reviewer` says whose verdicts a request's are; None where that is not known yet. With `may_choose` the
     page asks for a name and keeps it in a cookie; a service that knows its users does not. `name` is what the
@@ -146,7 +146,6 @@ class Site(NamedTuple):
     """
 
     run: ReviewRun
-    pictures: Pictures
     reviewer: Callable[[Request], str | None]
     may_choose: bool
     order: Order
@@ -165,11 +164,16 @@ def review_app(
     """The application for one run. `reviewer` is who judges, or how to tell that from a request; without it
     the page asks. `name` is what the page calls the run in place of its folder's name, `home` an address that
     it links back to. What guards it (`safety.Guard`) is around it, once for all that is served."""
-    site = Site(run, Pictures(), who_asks(reviewer), reviewer is None, order, name or run.name, home)
+    site = Site(run, who_asks(reviewer), reviewer is None, order, name or run.name, home)
     app = page_app(_ASSETS)
     _pages(app, site)
     _steps(app, site)
-    _files(app, site)
+    serve_pictures(
+        app,
+        "/{key}",
+        lambda request: run.picture(request.path_params["key"]),
+        "The picture's file is gone, or is no longer the one that was examined.",
+    )
     return app
 
 
@@ -255,23 +259,6 @@ def _steps(app: FastAPI, site: Site) -> None:
         return _panel(request, site, name, filters, at, "Taken back.")
 
     take_names(app, "/reviewer", may_choose=site.may_choose)
-
-
-def _files(app: FastAPI, site: Site) -> None:
-    def picture(key: str, size: Literal["full", "preview"]) -> Response:
-        known = site.run.picture(key)
-        made = getattr(site.pictures, size)(known) if known is not None else None
-        if not isinstance(made, Shown):
-            raise HTTPException(404, "The picture's file is gone, or is no longer the one that was examined.")
-        return Response(made.data, media_type=made.media_type, headers=dict(KEPT))
-
-    @app.get("/image/{key}")
-    def full(key: str) -> Response:
-        return picture(key, "full")
-
-    @app.get("/preview/{key}")
-    def preview(key: str) -> Response:
-        return picture(key, "preview")
 
 
 def _asked(request: Request, site: Site) -> tuple[Filters, FindingId | None]:
