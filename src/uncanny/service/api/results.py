@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import orjson
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
+from fastapi import Path as PathPart
 from fastapi.responses import FileResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -25,6 +27,9 @@ _INERT: Final = {
     "Content-Security-Policy": "default-src 'none'; sandbox; base-uri 'none'; frame-ancestors 'none'"
 }
 PAGE_PLACE: Final = r"^[0-9]{1,18}\.[0-9]{1,18}$"
+AfterRecord = Annotated[
+    str | None, Query(pattern=PAGE_PLACE, description="`next` or `end` of the page before.")
+]
 
 
 class RecordPage(BaseModel):
@@ -100,9 +105,7 @@ def add_result_routes(api: APIRouter) -> None:
     def records(
         service: Kept,
         job_id: JobId,
-        after: Annotated[
-            str | None, Query(pattern=PAGE_PLACE, description="`next` or `end` of the page before.")
-        ] = None,
+        after: AfterRecord = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
         """The records of its run, or of what it scored, in the order of their file.
@@ -110,8 +113,7 @@ def add_result_routes(api: APIRouter) -> None:
         409 where the run has put its records in order since the page before: begin again then.
         """
         job = service.jobs.get(job_id)
-        with Tail(records_file(service, job), None if after is None else Place.read(after)) as tail:
-            return page_of_records(tail, limit)
+        return record_page(records_file(service, job), after, limit)
 
     @api.get(
         "/jobs/{job_id}/files",
@@ -152,7 +154,7 @@ def add_result_routes(api: APIRouter) -> None:
     def file(
         service: Kept,
         job_id: JobId,
-        path: Annotated[str, Path(max_length=1000, examples=["run/annotations.jsonl"])],
+        path: Annotated[str, PathPart(max_length=1000, examples=["run/annotations.jsonl"])],
     ) -> Response:
         """The file, or the range of it that `Range` asks for. Browsers save it and never show it."""
         service.jobs.get(job_id)
@@ -183,11 +185,11 @@ def add_result_routes(api: APIRouter) -> None:
         return Response(text, media_type="text/plain; charset=utf-8")
 
 
-def page_of_records(tail: Tail, limit: int) -> Response:
-    """A `RecordPage` of lines as they are."""
-    page = tail.read(limit)
-    end = tail.place
-    following = end if tail.read(1) else None
+def record_page(path: Path | None, after: str | None, limit: int) -> Response:
+    """A `RecordPage` of the lines of a file as they are. Raises ConflictError as `Tail`."""
+    with Tail(path, None if after is None else Place.read(after)) as tail:
+        page, end = tail.read(limit), tail.place
+        following = end if tail.read(1) else None
     more = orjson.dumps({"next": following and str(following), "end": str(end)})
     texts = b",".join(line.text for line in page)
     return Response(b'{"records":[' + texts + b"]," + more[1:], media_type="application/json")

@@ -5,7 +5,8 @@ An image that is refused, or that is there already, does not keep the others out
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -33,42 +34,17 @@ _SHOWN_NAME: Final = 200
 _READ: Final = (400, 401, 403, 422, 429)
 _CHANGE: Final = (*_READ, 404)
 _UPLOAD: Final = (*_READ, 408, 409, 413, 415, 507)
-_BODY: Final = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["files"],
-                    "properties": {
-                        "files": {
-                            "type": "array",
-                            "minItems": 1,
-                            "items": {"type": "string", "format": "binary"},
-                        }
-                    },
-                    "additionalProperties": False,
-                }
-            }
-        },
-    }
-}
-_FILE_BODY: Final = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file"],
-                    "properties": {"file": {"type": "string", "format": "binary"}},
-                    "additionalProperties": False,
-                }
-            }
-        },
-    }
-}
+_BINARY: Final = {"type": "string", "format": "binary"}
+
+
+def _form(name: str, part: dict[str, Any]) -> dict[str, Any]:
+    """What a route says of its body: a form with one part, or several of one name."""
+    schema = {"type": "object", "required": [name], "properties": {name: part}, "additionalProperties": False}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+
+
+_IMAGES_FORM: Final = _form("files", {"type": "array", "minItems": 1, "items": _BINARY})
+_FILE_FORM: Final = _form("file", _BINARY)
 
 
 class _Answer(BaseModel):
@@ -158,7 +134,7 @@ def _sets(api: APIRouter) -> None:
         status_code=201,
         response_model=SentImages,
         responses=answers(*_UPLOAD),
-        openapi_extra=_BODY,
+        openapi_extra=_IMAGES_FORM,
     )
     async def upload_images(
         request: Request,
@@ -170,17 +146,10 @@ def _sets(api: APIRouter) -> None:
         """Parts named `files`, each with a file's name, which may have folders. Jobs name `upload:SET`."""
         store = service.uploads
         created = await run_in_threadpool(store.new_set, name=name, by=who.name)
-        request.state.subject = created.id
-        kept: str | None = None
-        try:
+        async with _unless_kept(request, created.id, store.delete_set):
             answer = await _receive_images(request, store, created)
             asked = [name or "", *(f"{image.sha256} {image.sent_as}" for image in answer.images)]
-            answer = await _once(request, service, who, idempotency_key, asked, answer)
-            kept = answer.id
-        finally:
-            if kept != created.id:
-                await run_in_threadpool(store.delete_set, created.id)
-        return answer
+            return await _once(request, service, who, idempotency_key, asked, answer)
 
     @api.get(
         "/images",
@@ -209,7 +178,7 @@ def _sets(api: APIRouter) -> None:
         status_code=201,
         response_model=SentImages,
         responses=answers(*_UPLOAD, 404),
-        openapi_extra=_BODY,
+        openapi_extra=_IMAGES_FORM,
     )
     async def add_images(request: Request, service: Kept, set_id: SetId) -> SentImages:
         """As a new set. What was kept before a request failed stays; sent again it is told as a duplicate."""
@@ -257,23 +226,17 @@ def _files(api: APIRouter) -> None:
         status_code=201,
         response_model=FileAnswer,
         responses=answers(*_UPLOAD),
-        openapi_extra=_FILE_BODY,
+        openapi_extra=_FILE_FORM,
     )
     async def upload_file(
         request: Request, service: Kept, who: Operator, idempotency_key: IdempotencyKey = None
     ) -> FileAnswer:
         """One part named `file`: JSON Lines, JSON, CSV or Parquet. Refer to it as `upload:FILE`."""
         stored = await _receive_file(request, service, who.name)
-        request.state.subject = stored.id
-        kept: str | None = None
-        try:
+        async with _unless_kept(request, stored.id, service.uploads.delete_file):
             answer = FileAnswer.model_validate(stored)
-            answer = await _once(request, service, who, idempotency_key, [answer.name, answer.sha256], answer)
-            kept = answer.id
-        finally:
-            if kept != stored.id:
-                await run_in_threadpool(service.uploads.delete_file, stored.id)
-        return answer
+            asked = [answer.name, answer.sha256]
+            return await _once(request, service, who, idempotency_key, asked, answer)
 
     @api.get(
         "/files/{file_id}",
@@ -377,6 +340,19 @@ async def _receive(
         if incoming is not None:
             with incoming:
                 pass
+
+
+@asynccontextmanager
+async def _unless_kept(request: Request, upload: str, drop: Callable[[str], None]) -> AsyncIterator[None]:
+    """Drops a new upload in the end where the request fails, or has the answer of an earlier one."""
+    request.state.subject = upload
+    kept = False
+    try:
+        yield
+        kept = not getattr(request.state, "unchanged", False)
+    finally:
+        if not kept:
+            await run_in_threadpool(drop, upload)
 
 
 async def _once(

@@ -12,10 +12,9 @@ from uncanny.records.reviews import DECISIONS, REVIEWS, Decision
 from uncanny.schema import Anomaly, Box, Kind
 from uncanny.service.api.auth import Reader, Reviewer, for_readers
 from uncanny.service.api.errors import ApiError, answers
-from uncanny.service.api.results import PAGE_PLACE, RecordPage, page_of_records
+from uncanny.service.api.results import AfterRecord, RecordPage, record_page
 from uncanny.service.api.routes import PLAIN, Bounded, JobId, Kept, answer
 from uncanny.service.jobs.kinds import REVIEWED_KINDS, records_file
-from uncanny.service.jobs.records import Place, Tail
 from uncanny.service.review.queue import Filters, Order, Show
 from uncanny.service.review.run import FindingId, FindingView, ReviewRun
 from uncanny.service.review.runs import ReviewRuns
@@ -222,16 +221,12 @@ def add_verdict_routes(api: APIRouter) -> None:
     def reviews(
         service: Kept,
         job_id: JobId,
-        after: Annotated[
-            str | None, Query(pattern=PAGE_PLACE, description="`next` or `end` of the page before.")
-        ] = None,
+        after: AfterRecord = None,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
         """The lines of `reviews.jsonl`, in the order they were written; nothing is ever taken out of it."""
         service.jobs.get(job_id)
-        log = service.run_folder(job_id) / REVIEWS
-        with Tail(log, None if after is None else Place.read(after)) as tail:
-            return page_of_records(tail, limit)
+        return record_page(service.run_folder(job_id) / REVIEWS, after, limit)
 
     @api.get(
         "/jobs/{job_id}/agreement",
