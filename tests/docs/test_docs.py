@@ -18,12 +18,10 @@ from uncanny.cli.session import RUN_CODES
 from uncanny.client.calls import CallRecord
 from uncanny.client.prices import Price, PriceTable
 from uncanny.errors import ImageFault
-from uncanny.models import anthropic, openai
 from uncanny.models.base import Outcome
-from uncanny.models.openai_compatible import CompatibleProvider
+from uncanny.models.presets import ALL
 from uncanny.models.registry import PROVIDERS, WITHOUT_NAME
 from uncanny.models.vllm import server as vllm_server
-from uncanny.models.vllm.model import VLLMProvider
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.manifest import State
 from uncanny.schema import Annotation, Anomaly, Pixels, SentPixels, Status, StepError, Usage
@@ -58,6 +56,12 @@ def test_commands_page_is_what_the_command_line_says() -> None:
     assert text("docs/commands.md") == written, "run `python docs/make_commands.py`"
 
 
+def test_presets_on_the_page_are_those_in_the_code() -> None:
+    page = text("docs/providers.md")
+    written = runpy.run_path(str(DOCS / "make_providers.py"))["providers_page"](page)
+    assert page == written, "run `python docs/make_providers.py`"
+
+
 def test_every_provider_has_its_rows() -> None:
     page = text("docs/providers.md")
     for provider in PROVIDERS:
@@ -69,14 +73,12 @@ def test_every_provider_has_its_rows() -> None:
 
 def test_every_variable_is_named() -> None:
     settings = {f"UNCANNY_{name}".upper() for name in Settings.model_fields}
-    servers = (CompatibleProvider, VLLMProvider)
-    keys = {
-        openai.KEY_VARIABLE,
-        anthropic.KEY_VARIABLE,
-        *(server.key_variable for server in servers),
+    servers = {
+        name
+        for each in ALL.values()
+        for name in (each.url_variable, *each.key_variables, *each.place_variables)
     }
-    urls = {server.url_variable for server in servers}
-    assert not missing("docs/providers.md", settings | keys | urls | {vllm_server.COMMAND_VARIABLE})
+    assert not missing("docs/providers.md", settings | servers | {vllm_server.COMMAND_VARIABLE})
 
 
 def test_defaults_of_settings_are_those_in_the_code() -> None:

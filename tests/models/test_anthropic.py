@@ -176,7 +176,7 @@ def test_no_sampling_parameters_are_sent(provider: AnthropicProvider) -> None:
 
 def test_a_missing_key_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    with pytest.raises(ModelUnusableError, match=r"Set the environment variable ANTHROPIC_API_KEY\.$"):
+    with pytest.raises(ModelUnusableError, match=r"environment variable ANTHROPIC_API_KEY\. Keys come"):
         AnthropicProvider("claude-opus-4-5")
 
 

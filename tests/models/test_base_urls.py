@@ -154,7 +154,9 @@ async def test_an_address_that_works_is_left_alone(
     assert (await provider.generate(REQUEST)).text == "a cup"
     await provider.close()
     assert paths == [place]
-    assert not provider.notices
+    pasted = base.rstrip("/").endswith("/chat/completions")
+    assert len(provider.notices) == pasted
+    assert all("calls add their path" in notice for notice in provider.notices)
 
 
 async def test_a_path_with_a_version_is_not_doubted(httpserver: HTTPServer) -> None:

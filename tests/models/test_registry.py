@@ -13,10 +13,11 @@ import uncanny.demo
 import uncanny.models
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.models.base import ModelProvider, Provider
+from uncanny.models.presets import ALL
 from uncanny.models.registry import PROVIDERS, WITHOUT_NAME, Access, ModelId, open_model, parse_model
 from uncanny.runs.forecast import CACHED_PREFIX
 
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "VLLM_API_KEY", "OPENAI_COMPATIBLE_API_KEY")
+KEYS = tuple(name for preset in ALL.values() for name in preset.key_variables)
 LOCAL = Access("http://127.0.0.1:9/v1", 5.0)
 
 

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "edits": ("edits:command", "Measure edits, and see which ones detectors miss."),
     "semantic": ("semantic:command", "Score predicted anomalies against the true ones: SemAP, SemF1."),
     "audit": ("audit:command", "Rank generators by how plausible their images are."),
+    "providers": ("providers:command", "List where models can be asked, and which keys are set."),
     "prompts": ("prompts:command", "Show the texts that models are asked with, or write them out."),
     "compare": ("compare:command", "What changed between runs, models, prompts or schedules."),
     "review": ("review:command", "Judge the findings of a run on a page, one key a verdict."),
@@ -86,7 +87,9 @@ def uncanny() -> None:
       uncanny annotate photos/ --model openai/gpt-4o --dry-run     what would it cost?
       uncanny annotate photos/ --model openai/gpt-4o -o runs/a     go; the same command resumes
 
-    Models: openai/…, anthropic/…, vllm/…, openai-compatible/…, demo.
+    Models: openai/…, anthropic, gemini, openrouter, azure, bedrock, mistral, xai, together, fireworks, groq,
+    dashscope, moonshot, vllm, sglang, ollama, lmstudio, llamacpp, openai-compatible, demo. `uncanny
+    providers` lists them and their keys.
     `uncanny COMMAND --help` tells more about a command.
     """
 

@@ -75,7 +75,7 @@ def command(
     130 interrupted.
 
     \b
-    Keys: OPENAI_API_KEY, ANTHROPIC_API_KEY, VLLM_API_KEY, OPENAI_COMPATIBLE_API_KEY.
+    Keys: OPENAI_API_KEY and so on; `uncanny providers` lists them.
     Roles: perceiver, attributes, relations, integrator, formatter, scanner.
     """
     import asyncio

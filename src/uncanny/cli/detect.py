@@ -99,7 +99,7 @@ def command(
       uncanny semantic runs/d --truth scenes --similarity chrf
 
     \b
-    Keys: OPENAI_API_KEY, ANTHROPIC_API_KEY, VLLM_API_KEY, OPENAI_COMPATIBLE_API_KEY.
+    Keys: OPENAI_API_KEY and so on; `uncanny providers` lists them.
     Role: detector.
     """
     from uncanny.cli.several import Asking, ask_models

@@ -301,7 +301,8 @@ class Generation(Generic[T]):
                 endpoint.breaker.succeeded()
                 response = masked(response, self.mask)
                 tokens = credible(response.tokens)
-                record.enter(response, tokens, endpoint.price(tokens))
+                cost_usd = endpoint.price(tokens) if response.cost_usd is None else response.cost_usd
+                record.enter(response, tokens, cost_usd)
                 value = self._validated(request, response, record, began)
                 if self.keep is not None:
                     await self.keep(self._calls)

@@ -17,11 +17,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from uncanny.errors import UsageError
 from uncanny.models.base import Tokens
+from uncanny.models.presets import ALL
 
 # These run in this process. A server of one's own costs something, nobody knows what: it has no price.
 FREE: Final = frozenset({"demo", "noop"})
 # Our providers by the library's names. Others' models are billed by whoever serves them, at rates of theirs.
-BILLED_BY: Final = {"openai": "openai", "anthropic": "anthropic"}
+BILLED_BY: Final = {name: preset.prices for name, preset in ALL.items() if preset.prices}
 
 _VERSION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest)$")
 _Usd = Annotated[float, Field(ge=0, allow_inf_nan=False)]

@@ -14,6 +14,8 @@ from uncanny.errors import UsageError
 from uncanny.models.error_body import HIDDEN, one_line
 
 LONGEST_URL = 2_000
+# What calls of the chat completions API add to a base URL; users paste it with the rest.
+OWN_PATH = "/chat/completions"
 
 # The one parameter of base URLs that is known to be no secret: Azure's.
 _SHOWN_PARAMETERS = frozenset({"api-version"})

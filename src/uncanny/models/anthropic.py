@@ -16,9 +16,7 @@ from anthropic import AsyncAnthropic
 
 from uncanny.models.addresses import parse_address
 from uncanny.models.base import (
-    Capabilities,
     Finish,
-    Message,
     ModelProvider,
     ModelRequest,
     ModelResponse,
@@ -29,15 +27,12 @@ from uncanny.models.base import (
 from uncanny.models.error_body import one_line
 from uncanny.models.http import Exchange, environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, Flagged, Rejection, bad_body, missing_key
-from uncanny.models.openai_chat import count
+from uncanny.models.openai_chat import breakpoints, count
+from uncanny.models.presets import ANTHROPIC
 
-KEY_VARIABLE = "ANTHROPIC_API_KEY"
-URL_VARIABLE = "ANTHROPIC_BASE_URL"
-DEFAULT_URL = "https://api.anthropic.com"
+KEY_VARIABLE = ANTHROPIC.key_variables[0]
 # What calls add to a base URL, in the order in which it is taken off where users have it in theirs.
 OWN_PATHS = ("/messages", "/v1")
-# The limit of 5 MB is on the base64 text.
-LARGEST_IMAGE = 5 * 1024 * 1024 * 3 // 4
 
 _LARGER_IMAGES = re.compile(r"^claude-(opus-4-[789]|[a-z]+-[5-9])")
 _NOT_TAKEN = re.compile(r"not support|unsupported|not permitted", re.IGNORECASE)
@@ -63,9 +58,10 @@ class AnthropicProvider(ModelProvider):
         name = f"anthropic/{model}"
         key = api_key or environment_key(KEY_VARIABLE)
         if key is None:
-            raise missing_key(name, KEY_VARIABLE)
+            raise missing_key(name, KEY_VARIABLE, keys_from=ANTHROPIC.keys_from)
         address = parse_address(
-            base_url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL, without=OWN_PATHS
+            base_url or os.environ.get(ANTHROPIC.url_variable, "").strip() or ANTHROPIC.addresses[0],
+            without=OWN_PATHS,
         )
         self._client = AsyncAnthropic(
             api_key=key,
@@ -86,14 +82,7 @@ class AnthropicProvider(ModelProvider):
         self._timeout_s = timeout_s
         self._constrained = True
         self.name, self.endpoint = name, address.identity
-        self.capabilities = Capabilities(
-            max_image_bytes=LARGEST_IMAGE,
-            max_image_side=largest_side(model),
-            temperature=False,
-            top_p=False,
-            schema_in_prefix=True,
-            prefix_cache=True,
-        )
+        self.capabilities = replace(ANTHROPIC.takes, max_image_side=largest_side(model))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._context.name!r} at {self._context.endpoint})"
@@ -158,7 +147,7 @@ def messages_body(request: ModelRequest, model: str) -> bytes:
     if system:
         body["system"] = "\n\n".join(part for part in system if isinstance(part, str))
     turns = [turn for turn in request.messages if turn.role != "system"]
-    breaks = _breakpoints(turns)
+    breaks = breakpoints(turns)
     body["messages"] = [
         {
             "role": turn.role,
@@ -167,18 +156,6 @@ def messages_body(request: ModelRequest, model: str) -> bytes:
         for i, turn in enumerate(turns)
     ]
     return orjson.dumps(body)
-
-
-def _breakpoints(turns: list[Message]) -> set[tuple[int, int]]:
-    images = [
-        (i, j)
-        for i, turn in enumerate(turns)
-        for j, part in enumerate(turn.parts)
-        # Writing to the cache costs extra: not for an image that no other request begins with.
-        if isinstance(part, SentImage) and j < turn.shared
-    ]
-    shared = [(i, min(turn.shared, len(turn.parts)) - 1) for i, turn in enumerate(turns) if turn.shared > 0]
-    return {*images[-1:], *shared[:1]}
 
 
 def _block(part: str | SentImage, *, marked: bool) -> dict[str, Any]:

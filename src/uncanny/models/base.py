@@ -132,8 +132,9 @@ class ModelResponse:
     """What came back from one call. `text` is empty when the model refused without words.
 
     `model` is the one that answered, `request_id` the server's name of the call. `reason` is why the server
-    refused in the model's place, in the server's words. None is what it did not say. Lone surrogates in the
-    text, which no file takes, become U+FFFD.
+    refused in the model's place, in the server's words. `cost_usd` is what the server says the call cost, in
+    US dollars; it comes before all prices. None is what it did not say. Lone surrogates in the text, which no
+    file takes, become U+FFFD.
     """
 
     text: str
@@ -142,6 +143,7 @@ class ModelResponse:
     model: str | None = None
     request_id: str | None = None
     reason: str | None = None
+    cost_usd: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("text", "model", "request_id", "reason"):

@@ -33,6 +33,7 @@ from uncanny.models.base import (
     Tokens,
 )
 from uncanny.models.error_body import one_line
+from uncanny.schema import as_dollars
 
 log = logging.getLogger("uncanny")
 
@@ -252,4 +253,5 @@ def _checked(response: ModelResponse) -> ModelResponse:
         model=response.model if isinstance(response.model, str) else None,
         request_id=response.request_id if isinstance(response.request_id, str) else None,
         reason=response.reason if isinstance(response.reason, str) else None,
+        cost_usd=as_dollars(response.cost_usd),
     )

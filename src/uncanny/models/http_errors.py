@@ -25,6 +25,7 @@ from uncanny.errors import (
 )
 from uncanny.models.addresses import Address, redacted
 from uncanny.models.error_body import ErrorBody, one_line, read_error_body
+from uncanny.models.presets import Hint, Preset
 from uncanny.wording import option
 
 LONGEST_WAIT_S = 120.0
@@ -98,7 +99,8 @@ class ErrorContext:
     """Which model at which server an error is about, and where its key comes from.
 
     `endpoint` is the address as it may be shown. `secrets` are the key and whatever else must not be repeated
-    from a server's message. `proxy` is that between, None without one.
+    from a server's message. `proxy` is that between, None without one. `overloaded` are statuses of this
+    server's own for an overload, `hints` what to do about messages of it that will come again.
     """
 
     name: str
@@ -107,13 +109,32 @@ class ErrorContext:
     key_variable: str
     secrets: tuple[str, ...] = field(repr=False)
     proxy: str | None = None
+    overloaded: frozenset[int] = frozenset()
+    hints: tuple[Hint, ...] = ()
 
     @classmethod
-    def at(cls, address: Address, name: str, model: str, key_variable: str, key: str) -> ErrorContext:
-        """For calls to `address` with `key`."""
+    def at(
+        cls,
+        address: Address,
+        name: str,
+        model: str,
+        key_variable: str,
+        key: str,
+        preset: Preset | None = None,
+    ) -> ErrorContext:
+        """For calls to `address` with `key`; `preset` is the server's, if it has one."""
         proxy = address.proxy
         secrets = (key, *address.secrets, *(proxy.secrets if proxy else ()))
-        return cls(name, model, address.shown, key_variable, secrets, proxy.shown if proxy else None)
+        return cls(
+            name,
+            model,
+            address.shown,
+            key_variable,
+            secrets,
+            proxy.shown if proxy else None,
+            preset.overloaded if preset else frozenset(),
+            preset.hints if preset else (),
+        )
 
 
 class Rejection(RequestRejectedError):
@@ -187,6 +208,9 @@ def from_response(
     message = f"{context.name}: HTTP {status}: {error_body.message or 'no reason given'}"
     if context.proxy and status in _PROXIES_SAY:
         message += f" (through the proxy {context.proxy})"
+    for hint in context.hints:
+        if re.search(hint.pattern, error_body.message):
+            return ModelUnusableError(message, remedy=hint.remedy)
     advice = headers.get("x-should-retry")
     if status == 402 or error_body.codes & _QUOTA_CODES or _LOW_CREDIT in error_body.message:
         return QuotaError(message, remedy=f"Add credit to the account behind {context.key_variable}.")
@@ -213,13 +237,14 @@ def from_response(
             unknown_model=unknown_model,
             remedy=f"Check the model name {context.model!r} and the address {context.endpoint}.",
         )
-    transient = status in _TRANSIENT or status >= 500
+    overloaded = status in _OVERLOADED or status in context.overloaded
+    transient = overloaded or status in _TRANSIENT or status >= 500
     if advice == "true" or (transient and advice != "false"):
         return TransientError(
             message,
             kind=f"http_{status}",
             retry_after=retry_after(headers) or within_reason(error_body.wait_s),
-            overloaded=status in _OVERLOADED,
+            overloaded=overloaded,
         )
     return Rejection(message, body=error_body)
 
@@ -247,11 +272,14 @@ def bad_body(context: ErrorContext, reason: str) -> TransientError:
     return TransientError(f"{context.name}: the response is not an answer: {reason}", kind="bad_body")
 
 
-def missing_key(name: str, variable: str) -> ModelUnusableError:
-    """The error for a hosted provider without its key."""
+def missing_key(name: str, *variables: str, keys_from: str | None = None) -> ModelUnusableError:
+    """The error for a hosted provider without its key, in any of `variables`; `keys_from` is who has some."""
+    words = " or ".join(variables)
+    source = f" Keys come from {keys_from}." if keys_from else ""
     return ModelUnusableError(
-        f"{name} needs a key and {variable} is not set",
-        remedy=_load_dotenv(variable) or f"Set the environment variable {variable}.",
+        f"{name} needs a key and {words} is not set",
+        remedy=next(filter(None, map(_load_dotenv, variables)), None)
+        or f"Set the environment variable {words}.{source}",
     )
 
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import re
+from dataclasses import replace
 
 from openai import AsyncOpenAI
 
 from uncanny.errors import UsageError
-from uncanny.models.addresses import parse_address
-from uncanny.models.base import Capabilities, Detail
+from uncanny.models.base import Detail
 from uncanny.models.http import environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, missing_key
-from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel, Place
+from uncanny.models.openai_chat import ChatModel, Place
+from uncanny.models.preset_addresses import address_of
+from uncanny.models.presets import OPENAI
 
-KEY_VARIABLE = "OPENAI_API_KEY"
-URL_VARIABLE = "OPENAI_BASE_URL"
-DEFAULT_URL = "https://api.openai.com/v1"
-# Larger images are made smaller by the server without a word.
-LARGEST_SIDE = 2048
-LARGEST_IMAGE = 20_000_000
-
-_REASONING = re.compile(r"^(o\d|gpt-(?:[5-9]|\d\d))(?!.*-chat)")
+KEY_VARIABLE = OPENAI.key_variables[0]
 
 
 class OpenAIProvider(ChatModel):
@@ -44,10 +37,8 @@ class OpenAIProvider(ChatModel):
         name = f"openai/{model}"
         key = api_key or environment_key(KEY_VARIABLE)
         if key is None:
-            raise missing_key(name, KEY_VARIABLE)
-        address = parse_address(
-            base_url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL, without=(OWN_PATH,)
-        )
+            raise missing_key(name, KEY_VARIABLE, keys_from=OPENAI.keys_from)
+        address, notices = address_of(OPENAI, model, base_url)
         if address.authorization:
             raise UsageError(
                 f"{name} sends its key in the header that user and password of {address} need",
@@ -63,20 +54,14 @@ class OpenAIProvider(ChatModel):
         )
         sampling = takes_sampling(model)
         super().__init__(
-            Place(address, client, ErrorContext.at(address, name, model, KEY_VARIABLE, key)),
-            capabilities=Capabilities(
-                max_image_bytes=LARGEST_IMAGE,
-                max_image_side=LARGEST_SIDE,
-                temperature=sampling,
-                top_p=sampling,
-                schema_in_prefix=True,
-                prefix_cache=True,
-            ),
-            variant=ApiVariant("max_completion_tokens", detail, shared_schema=True, cache_key=True),
+            Place(address, client, ErrorContext.at(address, name, model, KEY_VARIABLE, key, OPENAI)),
+            capabilities=replace(OPENAI.takes, temperature=sampling, top_p=sampling),
+            variant=replace(OPENAI.variant, detail=detail),
             timeout_s=timeout_s,
         )
+        self.notices += notices
 
 
 def takes_sampling(model: str) -> bool:
     """Whether a model takes temperature and top-p: reasoning models (o1, o3, gpt-5 and later) do not."""
-    return _REASONING.match(model) is None
+    return not OPENAI.fixes_sampling(model)

@@ -7,16 +7,16 @@ OpenAI, vLLM and others differ in an `ApiVariant` only.
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import httpx2
 import orjson
 from openai import AsyncOpenAI
 
-from uncanny.errors import ProviderError, TransientError
-from uncanny.models.addresses import Address
+from uncanny.errors import ProviderError, RequestRejectedError, TransientError
+from uncanny.models.addresses import OWN_PATH, Address
 from uncanny.models.base import (
     AnswerSchema,
     Capabilities,
@@ -33,9 +33,9 @@ from uncanny.models.base import (
 from uncanny.models.error_body import ErrorBody, one_line
 from uncanny.models.http import Exchange
 from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, Rejection, bad_body
+from uncanny.models.presets import OPENAI, ApiVariant, LimitName
+from uncanny.schema import as_dollars
 from uncanny.wording import option
-
-LimitName = Literal["max_tokens", "max_completion_tokens"]
 
 # One name for all steps: it is rendered ahead of the prompt, too.
 SHARED_NAME = "answer"
@@ -54,21 +54,6 @@ _FILTERED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ApiVariant:
-    """How one family of servers wants the same request.
-
-    `shared_schema`: the task's one schema is sent, the answer wrapped, not the step's own. `image_uuid`: the
-    image's digest goes beside its bytes. `cache_key`: requests about one image are routed to one cache.
-    """
-
-    limit: LimitName
-    detail: Detail | None
-    shared_schema: bool
-    image_uuid: bool = False
-    cache_key: bool = False
-
-
 def chat_body(
     request: ModelRequest,
     model: str,
@@ -85,7 +70,14 @@ def chat_body(
         body["response_format"] = _response_format(request.schema, variant)
     detail = None if "detail" in left_out else variant.detail
     uuid = variant.image_uuid and "uuid" not in left_out
-    body["messages"] = [_message(message, detail, uuid) for message in request.messages]
+    turns = _one_system(request.messages) if variant.one_system else request.messages
+    marked: Set[tuple[int, int]] = frozenset()
+    if variant.cache_control is not None and re.search(variant.cache_control, model):
+        marked = breakpoints(turns)
+    body["messages"] = [
+        _message(turn, detail, uuid, {at for number, at in marked if number == index})
+        for index, turn in enumerate(turns)
+    ]
     body |= parameters
     image = request.first_image()
     if variant.cache_key and image is not None and "prompt_cache_key" not in left_out:
@@ -96,15 +88,43 @@ def chat_body(
 
 def _response_format(schema: AnswerSchema, variant: ApiVariant) -> dict[str, Any]:
     name, content = (SHARED_NAME, schema.shared) if variant.shared_schema else (schema.name, schema.own)
-    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": content}}
+    strict = {"strict": True} if variant.strict else {}
+    return {"type": "json_schema", "json_schema": {"name": name, **strict, "schema": content}}
 
 
-def _message(message: Message, detail: Detail | None, uuid: bool) -> dict[str, Any]:
+def _one_system(messages: Sequence[Message]) -> list[Message]:
+    """The messages with all system texts in the first of them."""
+    system = [part for message in messages if message.role == "system" for part in message.parts]
+    rest = [message for message in messages if message.role != "system"]
+    return [Message("system", tuple(system)), *rest] if system else rest
+
+
+_BREAKPOINT = {"cache_control": {"type": "ephemeral"}}
+
+
+def breakpoints(turns: Sequence[Message]) -> set[tuple[int, int]]:
+    """Turn and part of the ends of prefixes that other requests begin with, for servers that keep only marked
+    ones: the last shared image, and what the first turn with anything shared shares."""
+    images = [
+        (i, j)
+        for i, turn in enumerate(turns)
+        for j, part in enumerate(turn.parts)
+        # Writing to the cache costs extra: not for an image that no other request begins with.
+        if isinstance(part, SentImage) and j < turn.shared
+    ]
+    shared = [(i, min(turn.shared, len(turn.parts)) - 1) for i, turn in enumerate(turns) if turn.shared > 0]
+    return {*images[-1:], *shared[:1]}
+
+
+def _message(message: Message, detail: Detail | None, uuid: bool, marked: Set[int]) -> dict[str, Any]:
     texts = [part for part in message.parts if isinstance(part, str)]
     if len(texts) == len(message.parts):
         # A plain string is what every server takes.
         return {"role": message.role, "content": "\n\n".join(texts)}
-    return {"role": message.role, "content": [_part(part, detail, uuid) for part in message.parts]}
+    parts = [_part(part, detail, uuid) for part in message.parts]
+    for at in marked:
+        parts[at] |= _BREAKPOINT
+    return {"role": message.role, "content": parts}
 
 
 def _part(part: str | SentImage, detail: Detail | None, uuid: bool) -> dict[str, Any]:
@@ -117,13 +137,20 @@ def _part(part: str | SentImage, detail: Detail | None, uuid: bool) -> dict[str,
     return content | {"uuid": part.sha256} if uuid else content
 
 
-def read_chat(content: dict[str, Any], request_id: str | None, context: ErrorContext) -> ModelResponse:
+def read_chat(
+    content: dict[str, Any],
+    request_id: str | None,
+    context: ErrorContext,
+    variant: ApiVariant = OPENAI.variant,
+) -> ModelResponse:
     """The response in a chat completion; raises `TransientError` where there is none.
 
     A completion without a choice that was billed or that says why is a refusal: Gemini answers a blocked
     request so.
     """
-    tokens = _tokens(content.get("usage"))
+    usage = content.get("usage")
+    tokens = _tokens(usage, variant.cached)
+    cost_usd = as_dollars(usage.get("cost")) if variant.reports_cost and isinstance(usage, dict) else None
     model = _string(content.get("model"))
     request_id = request_id or _string(content.get("id"))
     choices = content.get("choices")
@@ -131,7 +158,7 @@ def read_chat(content: dict[str, Any], request_id: str | None, context: ErrorCon
     if not isinstance(choice, dict):
         blocked = _blocked(content, tokens, context) if choices in (None, []) else None
         if blocked is not None:
-            return ModelResponse("", "refusal", tokens, model, request_id, blocked)
+            return ModelResponse("", "refusal", tokens, model, request_id, blocked, cost_usd)
         raise bad_body(context, f"no choices in it (fields: {_fields(content, context)})")
     reason = _string(choice.get("finish_reason")) or ""
     message = choice.get("message")
@@ -154,6 +181,7 @@ def read_chat(content: dict[str, Any], request_id: str | None, context: ErrorCon
         model=model,
         request_id=request_id,
         reason=one_line(f"the server stopped it: {reason}", context.secrets) if filtered else None,
+        cost_usd=cost_usd,
     )
 
 
@@ -182,16 +210,20 @@ def _text(content: object) -> str:
     return "".join(part["text"] for part in content if isinstance(part, dict) and _string(part.get("text")))
 
 
-def _tokens(usage: object) -> Tokens:
+def _tokens(usage: object, cached: str) -> Tokens:
+    """Usage of a call; `cached` is the place of the tokens read from the cache, names with dots between."""
     if not isinstance(usage, dict):
         return Tokens()
     details = usage.get("prompt_tokens_details")
     if not isinstance(details, dict):
         details = {}
+    read: object = usage
+    for name in cached.split("."):
+        read = read.get(name) if isinstance(read, dict) else None
     return Tokens(
         input=count(usage.get("prompt_tokens")),
         output=count(usage.get("completion_tokens")),
-        cached=count(details.get("cached_tokens")),
+        cached=count(read),
         cache_written=count(details.get("cache_write_tokens")),
     )
 
@@ -216,8 +248,6 @@ _ADAPTABLE = (
     "temperature",
 )
 _OPTIONAL = frozenset({"response_format", "prompt_cache_key", "detail", "uuid"})
-# What calls add to a base URL; users paste it with the rest.
-OWN_PATH = "/chat/completions"
 
 _NOT_TAKEN = re.compile(
     r"unsupported|not support|n't support|unknown|unrecogni[sz]ed|unexpected|extra inputs|not permitted"
@@ -297,11 +327,13 @@ class ChatModel(ModelProvider):
 
     async def generate(self, request: ModelRequest) -> ModelResponse:
         """Make one call; see `ModelProvider.generate`."""
+        self._check_images(request)
         place = self._place
         lost: ProviderError | None = None
         while True:
             left_out, parameters = self._left_out, self.sent(request.sampling)
             body = chat_body(request, place.context.model, self._variant, parameters, left_out)
+            self._check_size(body)
             try:
                 async with Exchange(place.context, self._timeout_s) as exchange:
                     exchange.response = await place.client.post(
@@ -325,7 +357,25 @@ class ChatModel(ModelProvider):
             else:
                 self._someone_at(place)
                 self._in_doubt = False
-                return read_chat(content, headers.get("x-request-id"), place.context)
+                return read_chat(content, headers.get("x-request-id"), place.context, self._variant)
+
+    def _check_images(self, request: ModelRequest) -> None:
+        most = self._variant.max_images
+        if most is not None:
+            images = sum(isinstance(part, SentImage) for turn in request.messages for part in turn.parts)
+            if images > most:
+                raise RequestRejectedError(
+                    f"{self.name} takes {most} images a request, and there are {images} in this one",
+                    remedy="Ask about fewer at once.",
+                )
+
+    def _check_size(self, body: bytes) -> None:
+        most = self._variant.max_request_bytes
+        if most is not None and len(body) > most:
+            raise RequestRejectedError(
+                f"{self.name} takes {most:,} bytes a request, and this one has {len(body):,}",
+                remedy=f"Send smaller images: {option('max_side', 1024)}.",
+            )
 
     def _elsewhere(self, place: Place, before: ProviderError | None, error: ProviderError) -> Place:
         """Where to post again after `error` at `place`, which came after `before` elsewhere.

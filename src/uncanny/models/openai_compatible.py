@@ -1,94 +1,123 @@
-"""Any server with the chat completions API: LM Studio, llama.cpp, Ollama, OpenRouter, …
+"""Servers with the chat completions API: those of the presets, vLLM, and any other.
 
-Such a server is not OpenAI and learns nothing of an OpenAI account: neither its key nor its organization.
+Such a server is not OpenAI and learns nothing of an OpenAI account: neither its key nor its organization. In
+what they differ is data, a `Preset`; there is no class for each.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from typing import ClassVar, cast
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
 
 from openai import AsyncOpenAI, Omit
 
-from uncanny.errors import UsageError
-from uncanny.models.addresses import Address, parse_address
-from uncanny.models.base import Capabilities
+from uncanny.errors import ModelUnusableError, UsageError
+from uncanny.models.addresses import Address
+from uncanny.models.base import ModelRequest, ModelResponse
 from uncanny.models.http import environment_key, http_client
-from uncanny.models.http_errors import ErrorContext
-from uncanny.models.openai_chat import OWN_PATH, ApiVariant, ChatModel, Place
-from uncanny.models.registry import COMPATIBLE_URL_VARIABLE
-from uncanny.wording import option
+from uncanny.models.http_errors import ErrorContext, NothingThereError, missing_key
+from uncanny.models.openai_chat import ChatModel, Place
+from uncanny.models.preset_addresses import address_of
+from uncanny.models.presets import COMPATIBLE, Preset
+
+MOST_NAMED = 5
 
 
 class CompatibleProvider(ChatModel):
-    """A model of some server, `openai-compatible/<model>`.
+    """A model of some server, `<preset>/<model>`; `openai-compatible/<model>` without a preset.
 
-    `base_url` defaults to `OPENAI_COMPATIBLE_BASE_URL`. The key is in `OPENAI_COMPATIBLE_API_KEY` if the
-    server wants one; OpenAI's own key is never sent. Answers are constrained until the server says that it
-    cannot. Raises `UsageError` without a base URL.
-
-    A family of such servers is a subclass that says what is its own: how its models are named, where it is by
-    default, in which variables address and key are looked for, which variant of the API it speaks.
+    `base_url` defaults to the preset's variable, then to its own address. The key is in one of its variables;
+    a server of one's own may want none. OpenAI's own key is never sent. Answers are constrained until the
+    server says that it cannot. Raises `UsageError` without an address, and `ModelUnusableError` without a key
+    where one is needed.
     """
-
-    provider: ClassVar[str] = "openai-compatible"
-    url_variable: ClassVar[str] = COMPATIBLE_URL_VARIABLE
-    key_variable: ClassVar[str] = "OPENAI_COMPATIBLE_API_KEY"
-    default_url: ClassVar[str | None] = None
-    variant: ClassVar[ApiVariant] = ApiVariant("max_tokens", "high", shared_schema=False)
-    takes: ClassVar[Capabilities] = Capabilities(prefix_cache=True)
 
     def __init__(
         self,
         model: str,
         *,
+        preset: Preset = COMPATIBLE,
         base_url: str | None = None,
         api_key: str | None = None,
         timeout_s: float = 600.0,
     ) -> None:
-        name = f"{self.provider}/{model}"
-        text = base_url or os.environ.get(self.url_variable, "").strip() or self.default_url
-        if not text:
-            raise UsageError(
-                f"{name} needs the server's address",
-                remedy=f"Give {option('base_url')} or set {self.url_variable}.",
-            )
-        address = parse_address(text, without=(OWN_PATH,))
-        key = optional_key(address, api_key, self.key_variable)
-        context = ErrorContext.at(address, name, model, self.key_variable, key)
+        name = f"{preset.name}/{model}"
+        address, notices = address_of(preset, model, base_url)
+        variable, key = preset_key(preset, address, api_key)
+        if key == NO_KEY and preset.keys_from is not None and address.authorization is None:
+            raise missing_key(name, *preset.key_variables, keys_from=preset.keys_from)
+        context = ErrorContext.at(address, name, model, variable, key, preset)
+        takes = preset.takes
+        if preset.fixes_sampling(model):
+            takes = replace(takes, temperature=False, top_p=False)
         super().__init__(
-            Place(address, compatible_client(address, key, timeout_s), context),
-            capabilities=self.takes,
-            variant=self.variant,
+            Place(address, compatible_client(address, key, timeout_s, preset.key_header), context),
+            capabilities=takes,
+            variant=preset.variant,
             timeout_s=timeout_s,
         )
+        self.notices += notices
+        self._preset = preset
+
+    async def generate(self, request: ModelRequest) -> ModelResponse:
+        """Make one call; see `ModelProvider.generate`. Of a server of one's own, the error for a model that
+        it has not names those it has."""
+        try:
+            return await super().generate(request)
+        except NothingThereError as error:
+            # The server's own message may hide names that are paths, which those of local models are.
+            served = await self._served() if self._preset.lists_models else ()
+            if not served or self._place.context.model in served:
+                raise
+            names = " or ".join(f"{self._preset.name}/{name}" for name in served[:MOST_NAMED])
+            raise ModelUnusableError(error.message, remedy=f"That server has {names}.") from error
+
+    async def _served(self) -> Sequence[str]:
+        from uncanny.models.vllm.server import served_models
+
+        with contextlib.suppress(ModelUnusableError):
+            return await served_models(self._place.address, api_key=self._place.client.api_key)
+        return ()
 
 
 NO_KEY = "none"
 
 
-def optional_key(address: Address, key: str | None, variable: str) -> str:
-    """The key to send: `key`, else that of the environment, else `NO_KEY`.
+def preset_key(preset: Preset, address: Address, key: str | None = None) -> tuple[str, str]:
+    """The key to send and the variable it is in: `key`, else the first of the environment, else `NO_KEY`.
 
     Raises `UsageError` where the address has a user and password as well: they take the same header.
     """
-    key = key or environment_key(variable)
-    if key and address.authorization:
+    variable = preset.key_variables[0]
+    for each in preset.key_variables:
+        if not key and (found := environment_key(each)):
+            variable, key = each, found
+    if key and address.authorization and preset.key_header == "Authorization":
         raise UsageError(
             f"{variable} is set, and {address} has a user and a password: one header is to carry both",
             remedy="Leave one of them out.",
         )
-    return key or NO_KEY
+    return variable, key or NO_KEY
 
 
-def compatible_client(address: Address, key: str, timeout_s: float) -> AsyncOpenAI:
+def compatible_client(
+    address: Address, key: str, timeout_s: float, key_header: str = "Authorization"
+) -> AsyncOpenAI:
     """A client that sends `key` and none of the headers the SDK takes from OpenAI's own variables."""
     lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
     ambient = {line.partition(":")[0].strip() for line in lines if ":" in line}
     headers: dict[str, str | Omit] = dict.fromkeys(ambient, Omit())
     headers |= {"OpenAI-Organization": Omit(), "OpenAI-Project": Omit()}
-    headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
+    headers = {
+        name: value for name, value in headers.items() if name.lower() not in ("authorization", key_header)
+    }
     headers["Authorization"] = address.authorization or f"Bearer {key}"
+    if key_header != "Authorization":
+        headers["Authorization"] = address.authorization or Omit()
+        headers[key_header] = key
     return AsyncOpenAI(
         api_key=key,
         base_url=address.url,

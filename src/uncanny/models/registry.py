@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 
 from uncanny.errors import UsageError
@@ -16,7 +16,8 @@ from uncanny.models.custom import (
     find_entry_point,
     load_entry_point,
 )
-from uncanny.wording import option
+from uncanny.models.preset_addresses import missing_address
+from uncanny.models.presets import PRESETS, SERVERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,10 @@ PROVIDERS: Mapping[str, str] = {
     "anthropic": "uncanny.models.anthropic:AnthropicProvider",
     "vllm": "uncanny.models.vllm.model:VLLMProvider",
     "openai-compatible": "uncanny.models.openai_compatible:CompatibleProvider",
+    **dict.fromkeys(PRESETS, "uncanny.models.openai_compatible:CompatibleProvider"),
     "demo": "uncanny.demo.model:DemoProvider",
     "noop": "uncanny.models.noop:NoopProvider",
 }
-COMPATIBLE_URL_VARIABLE = "OPENAI_COMPATIBLE_BASE_URL"
 WITHOUT_NAME = frozenset({"demo", "noop"})
 _REGISTERED: dict[str, ProviderFactory] = {}
 
@@ -143,7 +144,7 @@ def _factory(provider: str) -> ProviderFactory:
     if provider in PROVIDERS:
         module, _, name = PROVIDERS[provider].partition(":")
         factory: ProviderFactory = getattr(import_module(module), name)
-        return factory
+        return partial(factory, preset=PRESETS[provider]) if provider in PRESETS else factory
     if provider in _REGISTERED:
         return _REGISTERED[provider]
     point = find_entry_point(provider)
@@ -154,9 +155,11 @@ def _factory(provider: str) -> ProviderFactory:
 
 def missing_addresses(models: Iterable[ModelId], base_urls: Mapping[str, str]) -> list[str]:
     """Addresses that a run could not start without, a sentence each; empty where none is missing."""
-    if "openai-compatible" not in {model.provider for model in models}:
-        return []
-    if base_urls.get("openai-compatible") or os.environ.get(COMPATIBLE_URL_VARIABLE, "").strip():
-        return []
-    remedy = f"give {option('base_url')} or set {COMPATIBLE_URL_VARIABLE}"
-    return [f"openai-compatible needs the server's address before a run: {remedy}."]
+    sentences = []
+    for provider in dict.fromkeys(model.provider for model in models):
+        preset = SERVERS.get(provider)
+        error = missing_address(preset, provider, base_urls.get(provider)) if preset else None
+        if error is not None:
+            remedy = (error.remedy or "").rstrip(".")
+            sentences.append(f"{error.message} before a run: {remedy[:1].lower()}{remedy[1:]}.")
+    return sentences

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 
 from uncanny.models.base import Detail, ModelRequest
+from uncanny.models.presets import PRESETS
 
 _Formula = Callable[[int, int, Detail], int]
 _Resize = Callable[[int, int], tuple[int, int]]
@@ -24,10 +25,19 @@ def image_tokens(model: str, width: int, height: int, detail: Detail = "high") -
     """
     if width < 1 or height < 1:
         raise ValueError(f"an image of {width} × {height} pixels has no tokens")
+    name = _by_maker(model)
     for pattern, formula in _FAMILIES:
-        if pattern.search(model.lower()):
+        if pattern.search(name):
             return formula(width, height, detail)
     return None
+
+
+def _by_maker(model: str) -> str:
+    """`provider/model` under the name of who made it, where the provider's names tell: `azure/gpt-4o` is
+    `openai/gpt-4o`."""
+    provider, _, name = model.lower().partition("/")
+    made_by = PRESETS[provider].made_by if provider in PRESETS else None
+    return model.lower() if made_by is None else f"{made_by}{name}"
 
 
 def _tiles(base: int, tile: int) -> _Formula:
@@ -107,7 +117,7 @@ _FAMILIES: tuple[tuple[re.Pattern[str], _Formula], ...] = tuple(
         (r"^openai/gpt-5\.([23]|\d+-(mini|nano))", _patches(1.2, 1536)),
         (r"^openai/gpt-(5\.[45]|6)(?!\d)", _patches(1.2, 2500)),
         (r"^anthropic/claude-3", _claude_3),
-        (r"^anthropic/claude-(opus-4-[78]|[a-z]+-5)", _claude(2000, 4784)),
+        (r"^anthropic/claude-(opus-4[-.][78]|[a-z]+-5)", _claude(2000, 4784)),
         (r"^anthropic/claude-[a-z]+-4", _claude(1568, 1568)),
         (r"qwen2(\.5)?-?vl", _qwen(28)),
         (r"qwen3-?vl", _qwen(32)),
@@ -121,7 +131,7 @@ def seen_size(model: str, width: int, height: int) -> tuple[int, int]:
     Boxes in pixels count these. An image of a model whose server's ways are not known stays as it is, and so
     does any image that is small enough.
     """
-    name = model.lower()
+    name = _by_maker(model)
     for pattern, resize in _RESIZED:
         if pattern.search(name):
             return resize(width, height)
@@ -160,7 +170,7 @@ _RESIZED: tuple[tuple[re.Pattern[str], _Resize], ...] = tuple(
     for pattern, resize in (
         (r"^openai/gpt-5\.([23]|\d+-(mini|nano))", _resize_patches(1536)),
         (r"^openai/gpt-(5\.[45]|6)(?!\d)", _resize_patches(2500)),
-        (r"claude-(opus-4-[78]|[a-z]+-5)", _resize_claude(2000, 4784)),
+        (r"claude-(opus-4[-.][78]|[a-z]+-5)", _resize_claude(2000, 4784)),
         (r"claude", _resize_claude(1568, 1568)),
         (r"qwen2\.5-?vl", _resize_qwen),
     )

@@ -1,0 +1,143 @@
+"""`uncanny providers`: what can stand before a model's slash, where it is, and whether its key is set."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from uncanny.cli.command import Command
+from uncanny.cli.terminal import layout, say, say_json
+from uncanny.errors import UsageError
+
+if TYPE_CHECKING:
+    from uncanny.models.presets import Preset
+
+
+@click.command("providers", cls=Command)
+@click.argument("name", required=False, metavar="[PROVIDER]")
+@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
+def command(name: str | None, as_json: bool) -> None:
+    """List where models can be asked: key variable and whether it is set, prices known or not, address.
+
+    With PROVIDER, all that is known of one: what it takes, how it refuses, what nobody verified. Keys are
+    never shown, and no server is asked.
+
+    \b
+    A model of a service, with nothing but its key:
+      export GEMINI_API_KEY=…
+      uncanny annotate photos/ --model gemini/gemini-2.5-pro -o runs/a
+    """
+    from uncanny.models.presets import ALL
+
+    if name is not None and name.rstrip("/") not in ALL:
+        raise UsageError(f"There is no provider {name!r}", remedy=f"There are {', '.join(ALL)}.")
+    chosen = list(ALL.values()) if name is None else [ALL[name.rstrip("/")]]
+    if as_json:
+        say_json([_facts(each) for each in chosen] if name is None else _facts(chosen[0]))
+    else:
+        say(layout(_table(chosen) if name is None else _details(chosen[0])))
+
+
+def _table(presets: list[Preset]) -> list[str]:
+    rows = [
+        (f"{each.name}/", _key_words(each), "known" if each.prices else "–", _address(each)[0])
+        for each in presets
+    ]
+    head = ("MODELS", "KEY", "PRICES", "ADDRESS")
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
+    lines = [
+        "  ".join([*(f"{text:<{width}}" for text, width in zip(row, widths, strict=False)), row[3]])
+        for row in (head, *rows)
+    ]
+    dates = sorted({each.as_of for each in presets})
+    return [
+        *lines,
+        "",
+        f"As of {' to '.join(dates)}. `uncanny providers PROVIDER` tells more about one; prices that are "
+        "not known are given with --prices.",
+    ]
+
+
+def _details(preset: Preset) -> list[str]:
+    facts = _facts(preset)
+    takes = facts["takes"]
+    address, known = _address(preset)
+    size = [
+        f"{takes['max_image_bytes']:,} bytes each" if takes["max_image_bytes"] else "",
+        f"{takes['max_image_side']:,} px" if takes["max_image_side"] else "",
+        f"{takes['max_images']} a request" if takes["max_images"] else "",
+        f"{takes['max_request_bytes']:,} bytes a request" if takes["max_request_bytes"] else "",
+    ]
+    formats = ", ".join(kind.removeprefix("image/") for kind in takes["media_types"])
+    pairs = [
+        ("Models", f"{preset.name}/NAME, of {preset.title}"),
+        ("Address", address if known else f"not known: {address}"),
+        ("", f"another one: --base-url or {preset.url_variable}"),
+        ("Key", _key_words(preset)),
+        ("", f"from {preset.keys_from}" if preset.keys_from else ""),
+        ("Prices", f"known by genai-prices as {preset.prices}" if preset.prices else "not known: --prices"),
+        ("Images", "; ".join(filter(None, (formats, *size)))),
+        ("Sent", f"{takes['output_limit']}, {takes['constrained']}"),
+        ("Refuses", preset.refuses),
+        ("Notes", preset.notes),
+        ("Not verified", preset.unverified),
+        *(("Source" if not number else "", source) for number, source in enumerate(preset.sources)),
+        ("As of", preset.as_of),
+    ]
+    return [f"{label:<13}{text}".rstrip() for label, text in pairs if text]
+
+
+def _key_words(preset: Preset) -> str:
+    variable = _variable(preset)
+    if os.environ.get(variable, "").strip():
+        return f"{variable}: set"
+    return f"{' or '.join(preset.key_variables)}: not set" + (", not needed" if preset.local else "")
+
+
+def _variable(preset: Preset) -> str:
+    set_ones = [name for name in preset.key_variables if os.environ.get(name, "").strip()]
+    return (set_ones or list(preset.key_variables))[0]
+
+
+def _address(preset: Preset) -> tuple[str, bool]:
+    """Where it is, as the environment says; else what is missing, and False."""
+    from uncanny.models.preset_addresses import address_of
+
+    try:
+        return address_of(preset, "NAME")[0].shown, True
+    except UsageError as error:
+        return (error.remedy or error.message), False
+
+
+def _facts(preset: Preset) -> dict[str, Any]:
+    address, known = _address(preset)
+    variant, takes = preset.variant, preset.takes
+    return {
+        "provider": preset.name,
+        "title": preset.title,
+        "address": address if known else None,
+        "address_variable": preset.url_variable,
+        "key_variables": list(preset.key_variables),
+        "key_needed": not preset.local,
+        "key_set": bool(os.environ.get(_variable(preset), "").strip()),
+        "keys_from": preset.keys_from,
+        "prices": preset.prices,
+        "takes": {
+            "output_limit": variant.limit,
+            "constrained": "json_schema, strict" if variant.strict else "json_schema",
+            "media_types": sorted(takes.media_types),
+            "max_image_bytes": takes.max_image_bytes,
+            "max_image_side": takes.max_image_side,
+            "max_images": variant.max_images,
+            "max_request_bytes": variant.max_request_bytes,
+            "prompt_cache_key": variant.cache_key,
+        },
+        "cached_tokens": variant.cached,
+        "refuses": preset.refuses,
+        "notes": preset.notes,
+        "not_verified": preset.unverified,
+        "sources": list(preset.sources),
+        "as_of": preset.as_of,
+    }
