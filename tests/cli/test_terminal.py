@@ -115,7 +115,7 @@ def each_closed_or(*quick: str) -> list[Any]:
     return [pytest.param(way, marks=() if way in quick else pytest.mark.slow) for way in ways]
 
 
-@pytest.mark.parametrize("closed", each_closed_or(">&-", ALL_CLOSED))
+@pytest.mark.parametrize("closed", each_closed_or(ALL_CLOSED))
 def test_closed_streams_do_not_disturb_a_run(closed: str, tmp_path: Path) -> None:
     done = shell(f"detect scenes --limit 3 -m demo -o run {closed}", tmp_path)
     check_no_traceback(done)
@@ -132,6 +132,7 @@ def code_with_open_streams(command: str) -> int:
     return shell(command, Path.cwd()).code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["--help", "--version", "mcq", "demo --nonsense", "report nowhere"])
 @pytest.mark.parametrize("closed", each_closed_or(ALL_CLOSED))
 def test_closed_streams_keep_the_exit_code(command: str, closed: str, tmp_path: Path) -> None:
@@ -188,6 +189,7 @@ def test_narrow_encodings_get_the_nearest_text(encoding: str, tmp_path: Path) ->
         assert "\\u" not in done.out, done.out
 
 
+@pytest.mark.slow
 def test_the_c_locale_is_enough(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     pictures(tmp_path / "in", 1)

@@ -175,6 +175,7 @@ def run_slowly(file: str, out: str) -> None:
     run(load(file), model="scripted/slow", out=out, concurrency=2)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     file, out = caption_file(tmp_path / "in"), tmp_path / "run"
     code = "import sys; from tests.docs.test_example_protocol import run_slowly; run_slowly(*sys.argv[1:])"

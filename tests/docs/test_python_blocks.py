@@ -29,6 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["python.md", "extend.md", "stress.md"])
 def test_every_block_runs(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")

@@ -34,6 +34,8 @@ PROVIDERS = ("OPENAI", "ANTHROPIC", "VLLM", "OPENAI_COMPATIBLE")
 KEYS = {f"{provider}_API_KEY": "any-key" for provider in PROVIDERS}
 NO_CHANGE: Mapping[str, str | None] = MappingProxyType({})
 PROGRESS = re.compile(r"[\d,]+(/[\d,]+)? \w+(\n|,? [·\d])")
+# They speak the protocol of OpenAI: what is theirs alone has tests of its own, whole runs are slow tests.
+VLLM, COMPATIBLE = (pytest.param(each, marks=pytest.mark.slow) for each in ("vllm", "openai-compatible"))
 # Servers of tests end by themselves, whatever becomes of the test.
 SERVER_LIFE_S = 900.0
 

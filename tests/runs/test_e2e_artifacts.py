@@ -15,6 +15,8 @@ import pytest
 
 import uncanny as package
 from tests.runs.e2e import (
+    COMPATIBLE,
+    VLLM,
     Run,
     Server,
     check_no_traceback,
@@ -111,7 +113,7 @@ def near(box: Any, other: Any) -> bool:
     return all(abs(one - two) <= 2 for one, two in zip(box, other, strict=True))
 
 
-@pytest.mark.parametrize("provider", [*PROTOCOLS, "vllm", "openai-compatible"])
+@pytest.mark.parametrize("provider", [*PROTOCOLS, VLLM, COMPATIBLE])
 def test_over_a_server_the_same_comes_back(provider: str, demo: Run, server: Server, run: Run) -> None:
     options = ("-o", run.path, "-q", "--limit", "10", "--likelihood")
     done = uncanny_here("artifacts", "run", "scenes", *server.asked(provider), *options)
@@ -121,6 +123,7 @@ def test_over_a_server_the_same_comes_back(provider: str, demo: Run, server: Ser
     assert run.manifest()["task"] == "artifacts"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["gemini-3-pro", "qwen2.5-vl", "deepseek-vl2", "kimi-vl", "gpt-5.4"])
 def test_every_form_of_boxes_comes_back_as_the_same_pixels(
     model: str, demo: Run, server: Server, run: Run
@@ -138,7 +141,7 @@ def test_every_form_of_boxes_comes_back_as_the_same_pixels(
             assert near(region["box"], by_note[region["note"]])
 
 
-@pytest.mark.parametrize("provider", [*PROTOCOLS, "vllm"])
+@pytest.mark.parametrize("provider", [*PROTOCOLS, VLLM])
 def test_all_categories_share_one_prefix(provider: str, run: Run) -> None:
     with serving() as server:
         options = ("-o", run.path, "-q", "--limit", "6")
@@ -148,7 +151,7 @@ def test_all_categories_share_one_prefix(provider: str, run: Run) -> None:
     assert sum(bool(call["cached_tokens"]) for call in calls(run)) == 36
 
 
-@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("joint", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("provider", PROTOCOLS)
 def test_thirty_percent_of_faults_cost_nothing_but_what_they_spoil(
     provider: str, joint: bool, tmp_path: Path, run: Run

@@ -59,6 +59,7 @@ def test_the_token_limit_is_never_passed_and_a_higher_one_goes_on(
     assert tokens(run) == sum(given + made for given, made in spent)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schedule", "number"), [("packed", 30), pytest.param("paper", 10, marks=pytest.mark.slow)]
 )

@@ -15,6 +15,8 @@ import pytest
 
 from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import (
+    COMPATIBLE,
+    VLLM,
     Run,
     Server,
     check_no_traceback,
@@ -89,7 +91,7 @@ def test_the_bundled_scenes_are_told_apart_but_for_the_listed_mistakes(demo: Run
     assert demo.manifest()["totals"]["calls"] == 68  # one verdict was asked for once more
 
 
-@pytest.mark.parametrize("provider", [*PROTOCOLS, "vllm", "openai-compatible"])
+@pytest.mark.parametrize("provider", [*PROTOCOLS, VLLM, COMPATIBLE])
 def test_over_a_server_the_same_comes_back(provider: str, demo: Run, server: Server, run: Run) -> None:
     options = ("-o", run.path, "-q", "--limit", "10", "--no-report")
     done = uncanny_here("detect", "scenes", *server.asked(provider), *options)
@@ -99,7 +101,7 @@ def test_over_a_server_the_same_comes_back(provider: str, demo: Run, server: Ser
     assert run.manifest()["task"] == "detect"
 
 
-@pytest.mark.parametrize("provider", [*PROTOCOLS, "vllm"])
+@pytest.mark.parametrize("provider", [*PROTOCOLS, VLLM])
 def test_both_turns_share_one_prefix(provider: str, run: Run) -> None:
     with serving() as server:
         options = ("-o", run.path, "-q", "--limit", "6", "--no-report")

@@ -92,6 +92,7 @@ def check_calls(run: Run) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schedule", "an_image", "asked"),
     [("packed", 1 + 1 + 2 + 2, 10), pytest.param("paper", 3 + 6 * 3 + 1, 30, marks=pytest.mark.slow)],

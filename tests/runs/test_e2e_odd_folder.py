@@ -57,6 +57,7 @@ def test_every_file_fares_as_expected(tmp_path: Path, run: Run) -> None:
     assert done.told == ""
 
 
+@pytest.mark.slow
 def test_good_images_are_sent_byte_for_byte(tmp_path: Path, run: Run) -> None:
     """The server makes its answers up from the digest of what it was sent: same bytes, same answers."""
     folder = tmp_path / "in"
@@ -81,6 +82,7 @@ def test_good_images_are_sent_byte_for_byte(tmp_path: Path, run: Run) -> None:
     assert len(set(tones.values())) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="names of that kind cannot be made there")
 def test_odd_names_survive_in_output(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "in"

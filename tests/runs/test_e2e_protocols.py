@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.bundled_runs import BundledRuns
-from tests.runs.e2e import Run, Server, pictures, serving, uncanny_here
+from tests.runs.e2e import COMPATIBLE, VLLM, Run, Server, pictures, serving, uncanny_here
 from uncanny.demo.scenes import scenes
 
-PROVIDERS = ["openai", "anthropic", "vllm", "openai-compatible"]
+PROVIDERS = ["openai", "anthropic", VLLM, COMPATIBLE]
 
 
 def content(run: Run) -> dict[str, Any]:
@@ -109,7 +109,8 @@ PREFIXES = {
 }
 
 
-@pytest.mark.parametrize(("schedule", "provider"), PREFIXES)
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("schedule", ["packed", "paper"])
 def test_all_calls_of_an_image_share_their_prefix(
     schedule: str, provider: str, tmp_path: Path, run: Run
 ) -> None:

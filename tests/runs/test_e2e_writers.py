@@ -13,6 +13,7 @@ import pytest
 
 import uncanny as package
 from tests.runs.e2e import (
+    VLLM,
     Run,
     check_no_traceback,
     finish,
@@ -93,7 +94,7 @@ def calls(run: Run) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in (run.path / "calls.jsonl").read_bytes().splitlines()]
 
 
-@pytest.mark.parametrize("provider", [*PROTOCOLS, "vllm"])
+@pytest.mark.parametrize("provider", [*PROTOCOLS, VLLM])
 def test_every_text_is_changed_by_every_magnitude(provider: str, tmp_path: Path, run: Run) -> None:
     file = texts(tmp_path / "in", 3)
     with serving() as server:

@@ -63,6 +63,7 @@ def finished(service: RunningService) -> ClientJob:
     return Client(service.address).annotate(IMAGES, model="demo", name="four").wait()
 
 
+@pytest.mark.slow
 def test_the_examples_run(service: RunningService, tmp_path: Path) -> None:
     for each in (uncanny.Client, uncanny.ClientJob):
         names = {"uncanny": uncanny, "address": service.address, "images": IMAGES[0], "out": tmp_path / "out"}
@@ -237,6 +238,7 @@ def test_what_is_not_there_is_told(client: Client) -> None:
         client.job("../me")
 
 
+@pytest.mark.slow
 def test_a_deleted_job_is_gone(client: Client, tmp_path: Path) -> None:
     job = client.detect("scenes", model="demo", limit=1).wait()
     job.delete()

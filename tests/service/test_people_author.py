@@ -106,6 +106,7 @@ def test_two_authors_never_overwrite_each_other(file: Path, items: ItemsFile) ->
     assert pairs[:2] == ["theirs", "x"]
 
 
+@pytest.mark.slow
 def test_checks_are_those_of_the_command(file: Path, items: ItemsFile) -> None:
     entry = next(each for each in items.entries() if (each.data or {}).get("split") == "art_pg")
     good = _as_fields(entry.data or {})

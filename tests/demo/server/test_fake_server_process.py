@@ -36,12 +36,14 @@ def test_says_where_it_listens_and_stops_when_told(stop: signal.Signals) -> None
         assert (server.returncode, output, errors) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_stops_by_itself() -> None:
     with start("max_seconds=0.2") as server:
         _, errors = server.communicate(timeout=30)
         assert (server.returncode, errors) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_hanging_answer_does_not_keep_it_from_stopping() -> None:
     with start("max_seconds=60, faults={'hang': 1.0}") as server:
         assert server.stdout is not None

@@ -300,7 +300,7 @@ def contents_of(record: Annotation) -> Contents:
     [
         "openai/gpt-4o",
         pytest.param("anthropic/claude-sonnet-4-5", marks=pytest.mark.slow),
-        "anthropic/claude-haiku-4-5",
+        pytest.param("anthropic/claude-haiku-4-5", marks=pytest.mark.slow),
     ],
 )
 def test_with_what_the_images_hold_it_comes_true(

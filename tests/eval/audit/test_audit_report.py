@@ -239,6 +239,7 @@ def test_a_leaderboard_without_any_score_has_a_page(tmp_path: Path) -> None:
     assert "No generator has an image that counts." in page.text
 
 
+@pytest.mark.slow
 def test_many_generators_are_compared_with_their_neighbours(tmp_path: Path) -> None:
     result = made_audit([f"g{place}" for place in range(20)], images=20)
     pairs = set(zip(result.leaderboard.order, result.leaderboard.order[1:], strict=False))

@@ -36,6 +36,7 @@ def check_scores(scores: dict[str, Any], out: Path) -> None:
         assert (score["mai"], score["af"], score["cap"]) == pytest.approx((mai, af, mai * af))
 
 
+@pytest.mark.slow
 def test_scenes_by_style_with_the_demo_model(tmp_path: Path) -> None:
     done = uncanny_here("audit", *SCENES, "--model", "demo", "-o", tmp_path / "a", *FAST)
     assert done.code == 0
@@ -62,6 +63,7 @@ def demo_scores(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return uncanny_here("audit", *SCENES, "--model", "demo", "-o", out, "--repeats", 1, *FAST).json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "provider", ["openai", *(pytest.param(name, marks=pytest.mark.slow) for name in ("anthropic", "vllm"))]
 )

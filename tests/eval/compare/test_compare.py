@@ -391,6 +391,7 @@ def _embeddings_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     settings.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_embeddings_here")
 def test_bertscore_is_that_of_the_semantic_score(tmp_path: Path) -> None:
     """Only that it is reached, with its options: the measure itself has tests of its own."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,11 @@ from tests.eval.edits.made_pairs import known_cases, save, squares, write_pairs
 from uncanny.edits import GatedEdits, GateParameters, gate, measure, open_perceptual
 from uncanny.errors import UsageError
 
-torch = pytest.importorskip("torch")
+# Read by `_libraries` when a test here runs, not whenever tests are looked for: that takes seconds.
+torch: Any = None
+transformers: Any = None
+
+pytestmark = pytest.mark.slow
 
 
 def define_operators() -> Any:
@@ -39,16 +44,19 @@ def define_operators() -> Any:
     return operators
 
 
-OPERATORS = define_operators()
-transformers = pytest.importorskip("transformers")
-
 WORDS = ("wall", "with", "one", "two", "corner", "dog", "cat", "a")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> None:
+def _libraries() -> Iterator[None]:
+    global torch, transformers
+    torch = pytest.importorskip("torch")
+    operators = define_operators()
+    transformers = pytest.importorskip("transformers")
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    yield
+    del operators
 
 
 def write_tokenizer(folder: Path, *, end: str) -> None:

@@ -12,13 +12,13 @@ import pytest
 
 from tests.bundled_runs import some_items
 from tests.eval.mcq.recording import McqRun, RecordingServer, Sent, recording, rewritten
-from tests.runs.e2e import uncanny_here
+from tests.runs.e2e import VLLM, uncanny_here
 from uncanny.eval.mcq.data.items import Item
 from uncanny.eval.mcq.data.load import load
 from uncanny.eval.mcq.data.overlay import overlay
 from uncanny.eval.mcq.data.texts import question_text, system_text
 
-PROVIDERS = ("openai", "anthropic", "vllm")
+PROVIDERS = ("openai", "anthropic", VLLM)
 ITEMS = 8
 """As many items of the bundled set are asked about over each protocol; one of them, a `ref_pg`, has no q1."""
 ASKED = 31

@@ -154,6 +154,7 @@ def test_sets_are_checked_drawn_and_stored_as_by_the_commands(tmp_path: Path) ->
     assert [item.id for item in again] == [item.id for item in items[:5]]
 
 
+@pytest.mark.slow
 def test_drafts_are_those_of_the_command_and_never_replaced(tmp_path: Path, bundled_run: BundledRuns) -> None:
     run = bundled_run("annotate").path
     drafts = mcq.build(run, tmp_path / "python.jsonl", seed=5)

@@ -7,14 +7,12 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
-import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from pycocotools import mask as coco
 from sklearn.metrics import balanced_accuracy_score, f1_score, jaccard_score, precision_score, recall_score
-from torchmetrics.classification import BinaryF1Score, BinaryJaccardIndex
 
 from uncanny.eval.common.crops import Crop, Mask, crop, union
 from uncanny.eval.common.masks import box_crop, component_crops, polygon_crop
@@ -88,8 +86,12 @@ def test_pixels_as_scikit_learn_counts_them(masks: tuple[Mask, Mask]) -> None:
     assert figures(predicted, true) == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @given(PAIRS)
 def test_pixels_as_torchmetrics_and_pycocotools_count_them(masks: tuple[Mask, Mask]) -> None:
+    import torch
+    from torchmetrics.classification import BinaryF1Score, BinaryJaccardIndex
+
     predicted, true = masks
     assume(predicted.any() and true.any())
     iou, _, _, f1 = figures(predicted, true)

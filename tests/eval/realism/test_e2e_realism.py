@@ -10,10 +10,10 @@ import pytest
 
 from tests.eval.mcq.recording import RecordingServer, recording
 from tests.eval.realism.realism_run import RealismRun, small_pairs
-from tests.runs.e2e import check_no_traceback, serving, uncanny_here
+from tests.runs.e2e import VLLM, check_no_traceback, serving, uncanny_here
 from uncanny.prompts import prompt_set
 
-PROVIDERS = ("openai", "anthropic", "vllm")
+PROVIDERS = ("openai", "anthropic", VLLM)
 # Ten first checks, seven pairs with two more; one question never gets a verdict and is asked three times.
 QUESTIONS, CALLS = 32, 34
 

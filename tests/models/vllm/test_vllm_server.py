@@ -143,7 +143,11 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGINT]
+    "number",
+    [
+        signal.SIGKILL,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGINT)),
+    ],
 )
 async def test_the_server_dies_with_its_parent(tmp_path: Path, number: signal.Signals) -> None:
     source = str(Path(uncanny.__file__).parents[1])

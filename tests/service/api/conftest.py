@@ -78,6 +78,20 @@ def site(data: Path) -> Iterator[Site]:
         yield Site(service, service_app(service))
 
 
+@pytest.fixture(scope="module")
+def shared_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """One for all requests of a test file that are refused: to open a service takes longer than to ask it."""
+    with Service.open(tmp_path_factory.mktemp("shared") / "data") as service:
+        yield Site(service, service_app(service))
+
+
+@pytest.fixture(scope="module")
+def shared_client(shared_site: Site) -> Iterator[TestClient]:
+    """Somebody on this machine who asks `shared_site`, and changes nothing there."""
+    with shared_site.client() as each:
+        yield each
+
+
 @pytest.fixture
 def client(site: Site) -> Iterator[TestClient]:
     """Somebody on this machine, while there is no token."""

@@ -44,9 +44,9 @@ BODIES: dict[str, tuple[bytes, int]] = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_odd_bodies_are_refused_and_not_repeated(client: TestClient, name: str) -> None:
+def test_odd_bodies_are_refused_and_not_repeated(shared_client: TestClient, name: str) -> None:
     body, status = BODIES[name]
-    answer = client.post(f"{API}/jobs", content=body, headers=JSON)
+    answer = shared_client.post(f"{API}/jobs", content=body, headers=JSON)
     assert answer.status_code == status, answer.text
     error = answer.json()["error"]
     assert set(error) <= {"code", "message", "field"}
@@ -91,16 +91,16 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_odd_queries_are_refused(client: TestClient, query: str) -> None:
-    answer = client.get(f"{API}/jobs?{query}")
+def test_odd_queries_are_refused(shared_client: TestClient, query: str) -> None:
+    answer = shared_client.get(f"{API}/jobs?{query}")
     assert (answer.status_code, answer.json()["error"]["code"][:7]) in ((422, "invalid"), (422, "unknown"))
 
 
 @pytest.mark.parametrize(
     "path", ["jobs/x", "jobs/job_%00", "jobs/../me", "jobs/" + "a" * 5000, "images/set_", "files/%ff"]
 )
-def test_odd_ids_are_no_ids(client: TestClient, path: str) -> None:
-    assert client.get(f"{API}/{path}").status_code in (200 if ".." in path else 422, 404)
+def test_odd_ids_are_no_ids(shared_client: TestClient, path: str) -> None:
+    assert shared_client.get(f"{API}/{path}").status_code in (200 if ".." in path else 422, 404)
 
 
 def test_another_method_is_told_which_there_are(client: TestClient) -> None:

@@ -102,8 +102,8 @@ def test_keys_are_each_users_own(site: Site) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "a b", "ü"])
-def test_odd_keys_are_refused(client: TestClient, key: str) -> None:
-    answer = client.post(f"{API}/jobs", json=NEW, headers={b"Idempotency-Key": key.encode()})
+def test_odd_keys_are_refused(shared_client: TestClient, key: str) -> None:
+    answer = shared_client.post(f"{API}/jobs", json=NEW, headers={b"Idempotency-Key": key.encode()})
     assert answer.status_code == 422
     assert answer.json()["error"]["field"] == "idempotency-key"
 
@@ -128,12 +128,12 @@ PARAMS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", PARAMS)
-def test_wrong_parameters_are_refused_by_their_field(client: TestClient, name: str) -> None:
+def test_wrong_parameters_are_refused_by_their_field(shared_client: TestClient, name: str) -> None:
     params, field = PARAMS[name]
-    answer = submit(client, params=params)
+    answer = submit(shared_client, params=params)
     assert answer.status_code == 422, answer.text
     assert answer.json()["error"]["field"] == field
-    assert client.get(f"{API}/jobs").json()["jobs"] == []
+    assert shared_client.get(f"{API}/jobs?state=queued").json()["jobs"] == []
 
 
 def test_links_out_of_a_root_lead_nowhere(data: Path, tmp_path: Path) -> None:
@@ -345,16 +345,16 @@ def test_files_are_listed_and_saved(site: Site, client: TestClient) -> None:
         "a" * 999,
     ],
 )
-def test_no_other_file_is_given_out(site: Site, client: TestClient, path: str) -> None:
-    job = site.ended_job()
-    folder = site.service.job_folder(job.id)
+def test_no_other_file_is_given_out(shared_site: Site, shared_client: TestClient, path: str) -> None:
+    job = shared_site.ended_job()
+    folder = shared_site.service.job_folder(job.id)
     (folder / "run" / "link").symlink_to("/etc/passwd")
-    (folder / "run" / "up").symlink_to(site.service.data)
+    (folder / "run" / "up").symlink_to(shared_site.service.data)
     (folder / ".hidden").write_text("x")
     os.mkfifo(folder / "run" / "pipe")
-    answer = client.get(f"{API}/jobs/{job.id}/files/{path}")
+    answer = shared_client.get(f"{API}/jobs/{job.id}/files/{path}")
     assert answer.status_code in (404, 422), answer.text
-    names = {each["path"] for each in client.get(f"{API}/jobs/{job.id}/files").json()["files"]}
+    names = {each["path"] for each in shared_client.get(f"{API}/jobs/{job.id}/files").json()["files"]}
     assert not names & {"run/link", ".hidden", "run/pipe", "run/up/service.db"}
 
 

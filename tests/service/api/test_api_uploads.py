@@ -121,15 +121,15 @@ def test_names_are_made_safe(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.isprintable() and name])
-def test_nothing_is_written_outside_the_set(site: Site, client: TestClient, name: str) -> None:
-    before = set(site.service.data.parent.rglob("*"))
-    body = send(client, (name, png())).json()
-    new = set(site.service.data.parent.rglob("*")) - before
-    folder = site.service.uploads.images_folder(body["id"])
+def test_nothing_is_written_outside_the_set(shared_site: Site, shared_client: TestClient, name: str) -> None:
+    before = set(shared_site.service.data.parent.rglob("*"))
+    body = send(shared_client, (name, png())).json()
+    new = set(shared_site.service.data.parent.rglob("*")) - before
+    folder = shared_site.service.uploads.images_folder(body["id"])
     assert all(
         path.is_relative_to(folder) or path.name.startswith(("service.db", "incoming")) for path in new
     )
-    assert len(names(site, body["id"])) == 1
+    assert len(names(shared_site, body["id"])) == 1
 
 
 def test_long_names_are_cut_at_a_character(site: Site, client: TestClient) -> None:
@@ -241,16 +241,17 @@ BODIES: dict[str, tuple[str, bytes, int]] = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_odd_forms_are_refused_in_words(site: Site, client: TestClient, name: str) -> None:
+def test_odd_forms_are_refused_in_words(shared_site: Site, shared_client: TestClient, name: str) -> None:
+    before = list((shared_site.service.data / "images").iterdir())
     kind, body, status = BODIES[name]
     for path in ("images", "files"):
-        answer = client.post(f"{API}/{path}", content=body, headers={"Content-Type": kind})
+        answer = shared_client.post(f"{API}/{path}", content=body, headers={"Content-Type": kind})
         assert answer.status_code in (status, 422), answer.text
         assert answer.status_code == status or path == "files"
         assert answer.json()["error"]["message"]
-    assert list((site.service.data / "images").iterdir()) == []
+    assert list((shared_site.service.data / "images").iterdir()) == before
     assert (
-        client.post(
+        shared_client.post(
             f"{API}/images",
             content=b"x",
             headers={"Content-Type": "multipart/form-data; boundary=b", "Content-Encoding": "gzip"},

@@ -45,6 +45,7 @@ def child_of(job: Job, service: Service) -> psutil.Process | None:
     return None
 
 
+@pytest.mark.slow
 def test_a_job_is_a_run_as_the_command_makes_it(
     opened: Service, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -178,5 +178,8 @@ def queue(tmp_path: Path, address: str | None) -> Iterator[type[Queue]]:
         yield type("QueueHere", (Queue,), {"service": opened})
 
 
+@pytest.mark.parametrize(
+    "address", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
 def test_the_queue_does_as_its_model(queue: type[Queue]) -> None:
     run_state_machine_as_test(queue, settings=settings(stateful_step_count=40, deadline=None))
