@@ -84,9 +84,23 @@ def test_every_parameter_has_a_field_that_says_what_it_does(kind: str) -> None:
 def test_what_does_not_fit_is_said_at_its_field() -> None:
     values = [("limit", "many"), ("temperature", "9"), ("model", "a b"), ("nothing", "x")]
     wrong = read_form(KINDS["annotate"].params, values).wrong
-    assert set(wrong) == {"limit", "temperature", "model", "images"}
-    assert wrong["images"] == "This is needed."
+    assert wrong == {
+        "limit": "Must be a whole number, such as 10.",
+        "temperature": "Must be 2 or less.",
+        "model": "Must be a provider and the name of its model, such as openai/gpt-4o, without blanks.",
+        "images": "This is needed.",
+    }
     assert read_form(KINDS["realism"].params, [("model", "demo")]).wrong[""].startswith("Either pairs")
+
+
+def test_none_of_two_lines_of_one_name_is_lost_and_each_needs_a_name() -> None:
+    wrong = read_form(KINDS["compare"].params, [("runs", "a=scenes\n a = other")]).wrong
+    assert wrong["runs"] == "'a' is there twice: give each a name of its own."
+    assert read_form(KINDS["compare"].params, [("runs", "a=x")]).wrong["runs"] == "Needs 2 or more, not 1."
+    wrong = read_form(KINDS["audit"].params, [("generators", "photos")]).wrong
+    assert wrong["generators"].startswith("Needs a name before each, as NAME=…")
+    values = [("predictions", "a=scenes"), ("truth", "scenes"), ("thresholds", "0.5, 0.7 0.9")]
+    assert read_form(KINDS["semantic"].params, values).params["thresholds"] == [0.5, 0.7, 0.9]
 
 
 def test_the_command_is_one_that_can_be_typed(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ from uncanny.errors import (
     text_of,
     writable,
 )
+from uncanny.service.jobs.faults import in_words
+from uncanny.service.jobs.params import PATTERNS
 from uncanny.service.safety import BodyError
 
 API: Final = "/api/"
@@ -158,7 +160,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
         return _answer(request, 400, "The body is not valid JSON.", code="bad_json")
     # The place starts with what it is part of: path, query, header, body.
     field = ".".join(where[1:]) or where[0]
-    message = f"{field}: {first['msg']}." if field else f"{first['msg']}."
+    words = in_words(first, PATTERNS)
+    message = f"{field}: {words}." if field else f"{words[:1].upper()}{words[1:]}."
     return _answer(request, 422, message, field=field)
 
 

@@ -16,10 +16,14 @@ from pydantic import Field, ValidationError, model_validator
 from uncanny.errors import NotFoundError, ParamsError, UncannyError
 from uncanny.eval.export.formats import FormatName
 from uncanny.schema import ArtifactCategory
+from uncanny.service.jobs.faults import in_words
 from uncanny.service.jobs.params import (
+    PATTERNS,
     AnnotateOptions,
     AskParams,
     BoxFormat,
+    Column,
+    ComparedReferences,
     Device,
     Model,
     NamedReferences,
@@ -99,7 +103,7 @@ class AuditParams(AnnotateOptions):
     generators: NamedSources
     against: NamedReferences | None = None
     model: Model | None = None
-    pair_by: str | None = Field(None, pattern=r"^\w[\w.-]{0,99}$")
+    pair_by: Column | None = None
     allow_mixed: bool | None = None
     published: bool | None = None
     worst: int | None = Field(None, ge=0, le=10_000)
@@ -111,7 +115,7 @@ class AuditParams(AnnotateOptions):
 class CompareParams(SimilarityParams):
     """What changed between runs over the same images; each is compared with the first."""
 
-    runs: NamedReferences = Field(min_length=2)
+    runs: ComparedReferences
     truth: Source | None = None
     by: Literal["image", "prompt"] | None = None
     threshold: PositiveShare | None = None
@@ -313,13 +317,8 @@ def _read(kind: str, params: Mapping[str, Any]) -> Params:
     except ValidationError as error:
         raise ParamsError(
             [
-                (
-                    ".".join(map(str, each["loc"])) or "params",
-                    "there is no such parameter"
-                    if each["type"] == "extra_forbidden"
-                    else each["msg"].removeprefix("Value error, "),
-                )
-                for each in error.errors(include_url=False, include_context=False, include_input=False)
+                (".".join(map(str, each["loc"])) or "params", in_words(each, PATTERNS))
+                for each in error.errors(include_url=False, include_input=False)
             ]
         ) from None
 

@@ -32,17 +32,35 @@ def _stays(model: str) -> str:
 
 
 # A name behind the provider that cannot be taken for an option or a path by a server that is started for it.
-Model = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9._-]+(/\w[\w.:@/+-]*)?$"),
-    AfterValidator(_stays),
-]
-Role = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
+_MODEL: Final = r"^[A-Za-z0-9._-]+(/\w[\w.:@/+-]*)?$"
+_ROLE: Final = r"^[a-z][a-z0-9_-]{0,39}$"
 # It stands before an equals sign in an argument, and may become the name of a folder.
-Name = Annotated[str, StringConstraints(pattern=r"^\w[\w .()+-]{0,59}$")]
-Language = Annotated[str, StringConstraints(pattern=r"^[^\W\d_][^\d\n\r\t\x00]{0,59}$")]
-Backbone = Annotated[str, StringConstraints(max_length=200, pattern=r"^\w[\w.-]*(/\w[\w.-]*)?$")]
-Device = Annotated[str, StringConstraints(pattern=r"^(cpu|mps|cuda(:[0-9]{1,2})?)$")]
+_NAME: Final = r"^\w[\w .()+-]{0,59}$"
+_LANGUAGE: Final = r"^[^\W\d_][^\d\n\r\t\x00]{0,59}$"
+_BACKBONE: Final = r"^\w[\w.-]*(/\w[\w.-]*)?$"
+_DEVICE: Final = r"^(cpu|mps|cuda(:[0-9]{1,2})?)$"
+_COLUMN: Final = r"^\w[\w.-]{0,99}$"
+PATTERNS: Final = {
+    _MODEL: "must be a provider and the name of its model, such as openai/gpt-4o, without blanks",
+    _ROLE: "must be roles and their models, ROLE=PROVIDER/NAME, such as integrator=openai/gpt-4o",
+    _NAME: "needs a name before each, as NAME=…: letters, digits, blanks and . ( ) + - _, at most 60, a "
+    "letter or digit first",
+    _LANGUAGE: "must be the name of a language, such as German",
+    _BACKBONE: "must be the name of a model on the hub, such as roberta-large",
+    _DEVICE: "must be cpu, mps or cuda, or one of several as cuda:1",
+    _COLUMN: "must be the name of a key of records, such as prompt_id",
+}
+"""What each form of text takes, in words; a parameter's name stands before them."""
+
+Model = Annotated[
+    str, StringConstraints(min_length=1, max_length=200, pattern=_MODEL), AfterValidator(_stays)
+]
+Role = Annotated[str, StringConstraints(pattern=_ROLE)]
+Name = Annotated[str, StringConstraints(pattern=_NAME)]
+Language = Annotated[str, StringConstraints(pattern=_LANGUAGE)]
+Backbone = Annotated[str, StringConstraints(max_length=200, pattern=_BACKBONE)]
+Device = Annotated[str, StringConstraints(pattern=_DEVICE)]
+Column = Annotated[str, StringConstraints(pattern=_COLUMN)]
 References = Annotated[
     list[Reference],
     BeforeValidator(_listed),
@@ -53,6 +71,7 @@ Sources = Annotated[
     list[Source], BeforeValidator(_listed), AfterValidator(_unique), Field(min_length=1, max_length=1000)
 ]
 NamedReferences = Annotated[dict[Name, Reference], Field(min_length=1, max_length=100)]
+ComparedReferences = Annotated[dict[Name, Reference], Field(min_length=2, max_length=100)]
 NamedSources = Annotated[dict[Name, Source], Field(min_length=1, max_length=100)]
 Seconds = Annotated[float, Field(gt=0, le=WEEK_S, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]

@@ -67,7 +67,7 @@ class ChildRun:
                 stderr=subprocess.PIPE,
                 start_new_session=True,
                 cwd=folder,
-                env={**_environment(), **settings, "UNCANNY_PROGRESS": "jsonl"},
+                env={**child_environment(), **settings, "UNCANNY_PROGRESS": "jsonl"},
             )
         self._threads = [
             threading.Thread(target=work, daemon=True) for work in (self._read, self._wait_for_process)
@@ -157,7 +157,7 @@ def _password(address: str) -> str:
         return ""
 
 
-def _environment() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """This process's own, keys of providers included, with paths that hold in another folder too."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     for name in _PATHS:

@@ -12,8 +12,10 @@ from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from uncanny.service.jobs.params import written
+from uncanny.service.jobs.faults import in_words
+from uncanny.service.jobs.params import PATTERNS, written
 from uncanny.service.jobs.references import Reference
+from uncanny.wording import shown
 
 Widget = Literal["text", "number", "choice", "choices", "flag", "lines", "pairs", "images", "input", "inputs"]
 
@@ -122,28 +124,32 @@ def read_form(model: type[BaseModel], values: Sequence[tuple[str, str]]) -> Fill
     for name, value in values:
         by_name.setdefault(name, []).append(value)
     params: dict[str, Any] = {}
+    wrong: dict[str, str] = {}
     for field in form_fields(model):
-        value = _read(field, by_name.get(field.name, []))
+        texts = by_name.get(field.name, [])
+        value = _read(field, texts)
         if value is not None:
             params[field.name] = value
+        if isinstance(value, dict) and (twice := _repeated(texts)) is not None:
+            wrong[field.name] = f"{shown(twice)} is there twice: give each a name of its own."
     try:
         model.model_validate(params)
     except ValidationError as error:
-        return Filled(params, _wrong(error))
-    return Filled(params, {})
+        wrong = _wrong(error) | wrong
+    return Filled(params, wrong)
 
 
 def _wrong(error: ValidationError) -> dict[str, str]:
     wrong: dict[str, str] = {}
-    for each in error.errors(include_input=False, include_url=False, include_context=False):
+    for each in error.errors(include_input=False, include_url=False):
         field = str(each["loc"][0]) if each["loc"] else ""
-        text = "This is needed." if each["type"] == "missing" else _sentence(each["msg"])
+        text = "This is needed." if each["type"] == "missing" else sentence(in_words(each, PATTERNS))
         wrong.setdefault(field, text)
     return wrong
 
 
-def _sentence(text: str) -> str:
-    text = text.removeprefix("Value error, ")
+def sentence(text: str) -> str:
+    """What is wrong with a field, as it stands below it."""
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
@@ -254,8 +260,9 @@ def _read(field: FormField, texts: Sequence[str]) -> Any:
     if field.named or field.widget == "pairs":
         return dict(_pair(line) for line in text.splitlines() if line.strip())
     if field.widget in ("lines", "images", "inputs"):
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return [_as_number(line) for line in lines] if field.numbers else lines
+        if field.numbers:
+            return [_as_number(each) for each in text.replace(",", " ").split()]
+        return [line.strip() for line in text.splitlines() if line.strip()]
     return text
 
 
@@ -266,6 +273,12 @@ def _as_number(text: str) -> int | float | str:
         except ValueError:
             continue
     return text
+
+
+def _repeated(texts: Sequence[str]) -> str | None:
+    """The first name that two lines have, of which one would be lost."""
+    names = [_pair(line)[0] for line in "\n".join(texts).splitlines() if line.strip()]
+    return next((name for name in names if name and names.count(name) > 1), None)
 
 
 def _pair(line: str) -> tuple[str, str]:

@@ -6,7 +6,6 @@ the same command with `--dry-run`, which asks no model.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -22,10 +21,11 @@ from uncanny.service.api.auth import gate_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.folders import listing
 from uncanny.service.jobs.kinds import KINDS, Kind, check_params, command_of
+from uncanny.service.jobs.run import child_environment
 from uncanny.service.safety import Body, json_body
 from uncanny.service.store.jobs import ENDED, Job
 from uncanny.service.web.command import command_line
-from uncanny.service.web.forms import form_fields, read_form
+from uncanny.service.web.forms import form_fields, read_form, sentence
 from uncanny.service.web.job_page import has_findings
 from uncanny.service.web.site import Site
 from uncanny.service.web.views import JobView
@@ -104,7 +104,8 @@ def add_new_pages(router: APIRouter, site: Site, help_of: HelpOf) -> None:
         if not forecasts.acquire(timeout=_FORECAST_S):
             raise ApiError(503, "Other forecasts are being made. Try again in a moment.")
         try:
-            return {"text": _dry_run(KINDS[kind], command_of(site.service, job))}
+            command = command_of(site.service, job)
+            return {"text": _dry_run(KINDS[kind], command, site.service.child_settings())}
         finally:
             forecasts.release()
 
@@ -158,11 +159,11 @@ def _checked(
         wrong: dict[str, str] = {}
         for place, why in error.fields:
             name = place.partition(".")[0]
-            wrong.setdefault(name if name in known else "", f"{why[:1].upper()}{why[1:]}.")
+            wrong.setdefault(name if name in known else "", sentence(why))
         return filled.params, wrong
 
 
-def _dry_run(kind: Kind, command: Sequence[str]) -> str:
+def _dry_run(kind: Kind, command: Sequence[str], settings: Mapping[str, str]) -> str:
     """What the command says when it is to ask nothing. Raises ApiError."""
     words = [each for each in command if each != "--json"]
     words.insert(len(kind.command), "--dry-run")
@@ -176,7 +177,7 @@ def _dry_run(kind: Kind, command: Sequence[str]) -> str:
                 stderr=subprocess.STDOUT,
                 timeout=_FORECAST_S,
                 check=False,
-                env={**os.environ, "NO_COLOR": "1", "COLUMNS": "72"},
+                env={**child_environment(), **settings, "NO_COLOR": "1", "COLUMNS": "72"},
             )
         except subprocess.TimeoutExpired:
             raise ApiError(

@@ -5,15 +5,15 @@
   const form = one("#job"), start = one("#start"), wrong = one("#wrong");
   // A repeated click, or a connection that broke, starts nothing twice.
   const key = [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, "0")).join("");
-  let checked = null, uploading = 0;
+  let uploading = 0, tried = false;
 
   const values = () => [...new FormData(form)].filter(([name, value]) => typeof value === "string" && !name.startsWith("-"));
 
-  function show(errors, all_of_them) {
+  function show(errors) {
     for (const place of all("[data-wrong]", form)) {
       const name = place.dataset.wrong, text = errors[name] ?? "";
       // Nobody is told that something is missing before they had a chance to give it.
-      const shown = all_of_them || text !== "This is needed." ? text : "";
+      const shown = tried || text !== "This is needed." ? text : "";
       place.textContent = shown;
       const control = document.getElementById(`f-${name}`)?.matches("input, select, textarea") ? document.getElementById(`f-${name}`) : document.getElementById(`v-${name}`);
       if (control) { if (shown) control.setAttribute("aria-invalid", "true"); else control.removeAttribute("aria-invalid"); }
@@ -21,11 +21,21 @@
     wrong.textContent = errors[""] ?? "";
   }
 
-  async function check(all_of_them = false) {
-    checked = await send("POST", form.dataset.check.slice(base.length), {values: values()});
-    show(checked.wrong, all_of_them);
-    one("#command code").textContent = checked.command;
-    return !Object.keys(checked.wrong).length;
+  // What is no number a field keeps to itself: its value is empty, as if nothing stood in it.
+  const noNumbers = () => Object.fromEntries(
+    all("input[type=number]", form).filter(input => input.validity.badInput).map(input => [input.name, "This is no number. Write it as 10 or 0.5."]));
+
+  let asked = 0;
+  async function check() {
+    const number = ++asked;
+    const answer = await send("POST", form.dataset.check.slice(base.length), {values: values()});
+    const errors = {...answer.wrong, ...noNumbers()};
+    // An answer that was overtaken says nothing about what stands in the fields now.
+    if (number === asked) {
+      show(errors);
+      one("#command code").textContent = answer.command;
+    }
+    return Object.keys(errors).length ? null : answer;
   }
   let timer = 0;
   function soon() {
@@ -41,7 +51,8 @@
     const details = place.closest("details");
     if (details) details.open = true;
     const name = place.dataset.wrong;
-    (document.getElementById(`v-${name}`) ?? document.getElementById(`f-${name}`))?.focus();
+    const field = document.getElementById(`v-${name}`) ?? document.getElementById(`f-${name}`);
+    (field?.matches("fieldset") ? one("input", field) : field)?.focus();
   }
 
   form.addEventListener("submit", async event => {
@@ -49,14 +60,17 @@
     say("");
     if (uploading) { wrong.textContent = "Wait until everything is uploaded."; return; }
     start.disabled = true;
+    tried = true;
+    clearTimeout(timer);
     try {
-      if (!await check(true)) { toFirstError(); return; }
+      const sound = await check();
+      if (!sound) { toFirstError(); return; }
       const name = form.elements["-name"].value.trim();
-      const job = await api("POST", "/jobs", {kind: form.dataset.kind, params: checked.params, ...(name ? {name} : {})}, {"Idempotency-Key": key});
+      const job = await api("POST", "/jobs", {kind: form.dataset.kind, params: sound.params, ...(name ? {name} : {})}, {"Idempotency-Key": key});
       location.assign(`${base}/jobs/${job.id}`);
     } catch (error) {
       const field = (error.field ?? "").replace(/^params\./, "").split(".")[0];
-      if (one(`[data-wrong="${CSS.escape(field)}"]`, form)) { show({[field]: error.message}, true); toFirstError(); }
+      if (one(`[data-wrong="${CSS.escape(field)}"]`, form)) { show({[field]: error.message}); toFirstError(); }
       else wrong.textContent = error.message;
     } finally {
       start.disabled = false;
@@ -76,8 +90,10 @@
   one("#forecast")?.addEventListener("click", async event => {
     const result = one("#forecast-result");
     event.target.disabled = true;
+    tried = true;
+    clearTimeout(timer);
     try {
-      if (!await check(true)) { toFirstError(); return; }
+      if (!await check()) { toFirstError(); return; }
       result.textContent = "Counting…";
       const answer = await send("POST", form.dataset.forecast.slice(base.length), {values: values()});
       const text = document.createElement("pre");
