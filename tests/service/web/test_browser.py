@@ -78,9 +78,9 @@ def running(folder: Path, *options: str, **environment: str) -> Iterator[str]:
 
 
 @contextmanager
-def slow_model() -> Iterator[str]:
-    """A server of made-up answers, each of which takes long; its address."""
-    command = [sys.executable, "-m", "uncanny", "fake-server", "--latency-ms", "60000"]
+def made_up_model(latency_ms: int = 0) -> Iterator[str]:
+    """A server of made-up answers, each of which takes so long; its address."""
+    command = [sys.executable, "-m", "uncanny", "fake-server", "--latency-ms", str(latency_ms)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield _address(process)
@@ -196,7 +196,7 @@ def test_from_images_to_a_reviewed_and_exported_data_set(browser: Browser, tmp_p
 
 def test_one_is_cancelled_one_fails_and_both_say_what_to_do(browser: Browser, tmp_path: Path) -> None:
     with (
-        slow_model() as model,
+        made_up_model(60_000) as model,
         running(
             tmp_path / "data",
             *("--root", str(IMAGES)),
@@ -248,13 +248,52 @@ def test_what_is_wrong_in_a_form_is_said_where_it_is(browser: Browser, tmp_path:
         page.get_by_label("Model").fill("nobody/nothing")
         page.locator("#v-images").fill("/etc")
         page.get_by_label("Only the first inputs").fill("-1")
-        expect(page.locator("#w-limit")).not_to_be_empty()
+        expect(page.locator("#w-limit")).to_have_text("Must be 1 or more.")
         page.get_by_label("Only the first inputs").fill("")
+        expect(page.locator("#w-limit")).to_be_empty()
         expect(page.locator("#w-images")).to_contain_text("No folder is allowed")
         expect(page.locator("#w-model")).to_contain_text("nobody")
         page.keyboard.press("Control+Enter")
         expect(page).to_have_url(f"{address}/new/annotate")
+        # What the browser cannot read as a number has no value, and must not pass for no limit.
+        ann.new("Locate artifacts")
+        page.locator("#v-images").fill("scenes")
+        page.get_by_label("Most it may cost").press_sequentially("1e")
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("#w-max_cost_usd")).to_have_text("This is no number. Write it as 10 or 0.5.")
+        expect(page.locator("#w-model")).to_have_text("This is needed.")
+        page.get_by_label("Model").fill("demo")
+        expect(page.locator("#w-model")).to_be_empty()
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("#w-max_cost_usd")).not_to_be_empty()
+        expect(page).to_have_url(f"{address}/new/artifacts")
         assert ann.complaints == []
+
+
+def test_a_job_at_its_budget_goes_on_with_a_higher_one(browser: Browser, tmp_path: Path) -> None:
+    with (
+        made_up_model() as model,
+        running(tmp_path / "data", OPENAI_BASE_URL=f"{model}/v1", OPENAI_API_KEY="any") as address,
+    ):
+        ann = Person(browser, address)
+        page = ann.page
+        ann.new("Would it fool a viewer")
+        page.locator("#v-pairs").fill("scenes")
+        page.get_by_label("Model").fill("openai/gpt-4o")
+        page.get_by_label("Only the first inputs").fill("3")
+        page.get_by_label("Most it may cost").fill("0.001")
+        ann.start()
+        ann.ends("over_budget")
+        expect(page.locator("#limits input")).to_have_value("0.001")
+        page.locator("#limits input").fill("0")
+        page.get_by_role("button", name="Go on").click()
+        expect(page.locator("#w-limits")).to_have_text("max_cost_usd: must be more than 0.")
+        page.locator("#limits input").fill("5")
+        page.get_by_role("button", name="Go on").click()
+        ann.ends("finished")
+        expect(page.locator("#live")).to_contain_text("of 3")
+        expect(page.locator("#command")).to_contain_text("--max-cost-usd=5.0")
+        assert [each for each in ann.complaints if "422" not in each] == []
 
 
 def test_signing_in_gives_what_the_role_may(browser: Browser, tmp_path: Path) -> None:

@@ -44,6 +44,9 @@ class Elements(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
+IMAGES = {"images": ["scenes"], "model": "demo"}
+
+
 def test_an_empty_list_says_what_to_do_next(local: TestClient) -> None:
     page = local.get("/")
     assert page.status_code == 200
@@ -114,10 +117,38 @@ def test_a_job_shows_its_figures_findings_failures_and_files(service: Service, l
 def test_where_records_do_not_say_what_failed_the_page_says_where_to_look(
     service: Service, local: TestClient
 ) -> None:
-    job = ended_job(service, "compare", "incomplete", params={"runs": {"a": "scenes", "b": "scenes"}})
+    job = ended_job(service, "edits_measure", "incomplete", params={"pairs": "scenes"})
     page = local.get(f"/jobs/{job.id}").text
     assert "Its report, its files and its log say what." in page
     assert "Try again" in page
+    job = ended_job(service, "compare", "incomplete", params={"runs": {"a": "scenes", "b": "scenes"}})
+    page = local.get(f"/jobs/{job.id}").text
+    assert "Some of the records it scores failed, and are in none of its figures." in page
+    assert "Try again" in page
+
+
+def test_an_answer_that_says_nothing_is_no_failure(service: Service, local: TestClient) -> None:
+    job = ended_job(
+        service, "realism", params={"pairs": "scenes", "model": "demo"}, total=1, done=1, failed=0
+    )
+    run = service.job_folder(job.id) / "run"
+    run.mkdir(parents=True)
+    (run / "verdicts.jsonl").write_text(
+        '{"id":"r05","label":"undetermined","outcome":"undetermined",'
+        '"errors":[{"kind":"unparseable","message":"no line starts with `Verdict:`"}]}\n'
+    )
+    page = local.get(f"/jobs/{job.id}").text
+    assert "What failed" not in page
+    assert "undetermined" in page
+
+
+def test_nothing_can_be_reviewed_where_nothing_was_done(service: Service, local: TestClient) -> None:
+    job = ended_job(service, state="over_budget", images=[], params=IMAGES | {"max_cost_usd": 0.5})
+    page = local.get(f"/jobs/{job.id}").text
+    assert "a-review" not in page
+    assert "a-export" not in page
+    assert '<form id="limits"' in page
+    assert 'value="0.5"' in page
 
 
 def test_new_records_are_given_as_a_piece_and_all_again_in_another_file(

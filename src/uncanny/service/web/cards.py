@@ -11,6 +11,8 @@ from uncanny.service.store.ids import is_id
 
 # What a page says of a text that a model or a file gave.
 _LONGEST: Final = 300
+# An answer that declines, or that nothing can be read from, is one all the same: nothing asks for it again.
+ANSWERED: Final = ("ok", "refused", "undetermined")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def status_of(record: Mapping[str, Any]) -> str:
     status = record.get("status")
     if isinstance(status, str):
         return status
+    if record.get("outcome") in ANSWERED:
+        return str(record["outcome"])
     return "failed" if record.get("error") or record.get("errors") else "ok"
 
 

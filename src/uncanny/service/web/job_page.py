@@ -21,15 +21,18 @@ from uncanny.service.jobs.references import job_of, texts
 from uncanny.service.pictures import Picture
 from uncanny.service.store.jobs import Job
 from uncanny.service.web.command import command_line
+from uncanny.service.web.forms import form_fields
 from uncanny.service.web.records import RECORD_WORDS, Cards, Failures
 from uncanny.service.web.site import Site
-from uncanny.service.web.views import IN_PART, JobView, size
+from uncanny.service.web.views import IN_PART, OF_RUNS, JobView, LimitView, size
 
 _THUMBNAIL_SIDE: Final = 320
 _LOG_SHOWN: Final = 20_000
 _FILES_SHOWN: Final = 200
 _INPUTS_SHOWN: Final = 10
 _DAY: Final = "private, max-age=86400"
+# Kinds that work on the records of others.
+_SCORES: Final = ("semantic", "compare")
 _GONE: Final = (
     b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 120">'
     b'<rect width="160" height="120" fill="#868f99" fill-opacity=".25"/>'
@@ -65,8 +68,10 @@ class PageView(JobView):
         self.has_report = page_file(site, job) is not None
         self.reviewable = self.exportable = has_findings(site, job)
         self.failures = index.failures() if index is not None else Failures()
+        self.limits = _limits(job) if job.state == "over_budget" else []
         if job.state == "incomplete" and not self.failures.items:
-            self.advice, self.retry_word = IN_PART, "Try again"
+            self.advice = OF_RUNS if job.kind in _SCORES else IN_PART
+            self.retry_word = "Try again"
 
 
 def add_job_pages(router: APIRouter, site: Site) -> None:
@@ -152,10 +157,23 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
         return Response(shown.data, media_type=shown.media_type, headers={"Cache-Control": _DAY})
 
 
+def _limits(job: Job) -> list[LimitView]:
+    """Those that a job may have come to its end by."""
+    fields = form_fields(KINDS[job.kind].params, job.params)
+    return [
+        LimitView(field.name, field.label, field.value, field.whole)
+        for field in fields
+        if field.name in ("max_cost_usd", "max_tokens_total") and field.value
+    ]
+
+
 def has_findings(site: Site, job: Job) -> bool:
     """Whether there is something to review and to export, by now."""
     records = records_file(site.service, job)
-    return job.kind in REVIEWED_KINDS and records is not None and records.is_file()
+    if job.kind not in REVIEWED_KINDS or records is None or not records.is_file():
+        return False
+    # One that ended before anything was done has the file, with nothing in it.
+    return records.stat().st_size > 0
 
 
 def page_file(site: Site, job: Job) -> Path | None:

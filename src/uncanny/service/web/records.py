@@ -17,7 +17,16 @@ from typing import Any, Final
 from uncanny.service.jobs.folder import open_no_link
 from uncanny.service.jobs.kinds import KINDS
 from uncanny.service.jobs.records import as_record, whole_lines
-from uncanny.service.web.cards import Card, Failure, advice_on, card_of, failure_of, picture_key, status_of
+from uncanny.service.web.cards import (
+    ANSWERED,
+    Card,
+    Failure,
+    advice_on,
+    card_of,
+    failure_of,
+    picture_key,
+    status_of,
+)
 
 CARDS: Final = 60
 _KEPT_INDEXES: Final = 32
@@ -136,7 +145,7 @@ class RecordIndex:
         image = record.get("image")
         if isinstance(image, str):
             self._by_key[picture_key(image)] = number
-        if status_of(record) != "ok":
+        if status_of(record) not in ANSWERED:
             self._failed.append(number)
 
 

@@ -35,18 +35,32 @@ _ADVICE: Final[Mapping[State, Advice]] = {
     "incomplete": Advice("It finished, but some failed.", "They are listed below and can be asked again."),
     "over_budget": Advice(
         "It stopped at its budget.",
-        "What is done stays, and the report shows it. “New like this” begins anew, with a higher limit.",
+        "What is done stays. With a higher limit it goes on where it stopped.",
     ),
     "cancelled": Advice("It was cancelled.", "What is done stays, and “Go on” takes it up where it stopped."),
     "failed": Advice("It could not be done.", "This is what the command said:"),
 }
 # Where the records do not say what failed.
 IN_PART: Final = Advice("Not everything could be done.", "Its report, its files and its log say what.")
+# Of a score, which asks nothing itself.
+OF_RUNS: Final = Advice(
+    "Some of the records it scores failed, and are in none of its figures.",
+    "Ask them again in the jobs they come from, then press “Try again” here.",
+)
 _RETRY: Final[Mapping[State, str]] = {
     "incomplete": "Ask failed again",
     "cancelled": "Go on",
     "failed": "Try again",
 }
+
+
+class LimitView(NamedTuple):
+    """A limit of a job, which may be put up: its parameter, its label in a form, its value."""
+
+    name: str
+    label: str
+    value: str
+    whole: bool
 
 
 class JobView:

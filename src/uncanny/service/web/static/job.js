@@ -144,6 +144,28 @@
     }
   });
 
+  // A job that came to its budget goes on with a higher one.
+  document.addEventListener("submit", async event => {
+    const form = event.target.closest?.("#limits");
+    if (!form) return;
+    event.preventDefault();
+    const wrong = one("#w-limits"), button = one("button", form), limits = {};
+    wrong.textContent = "";
+    for (const field of form.querySelectorAll("input")) {
+      if (field.validity.badInput) { wrong.textContent = "This is no number. Write it as 10 or 0.5."; field.focus(); return; }
+      limits[field.name] = field.value === "" ? null : Number(field.value);
+    }
+    button.disabled = true;
+    try {
+      await api("POST", `/jobs/${id}/limits`, limits);
+      await api("POST", `/jobs/${id}/retry`);
+      location.reload();  // the command line, too, is another one now
+    } catch (error) {
+      wrong.textContent = error.message;
+      button.disabled = false;
+    }
+  });
+
   const follow = name => () => one(`#a-${name}`)?.click();
   keys.set("o", follow("report"));
   keys.set("r", follow("review"));
