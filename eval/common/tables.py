@@ -1,7 +1,7 @@
-"""Results as tables: one `Table` for the terminal and for a notebook.
+"""Results as tables: one `Table` for the terminal, a notebook, a page, CSV, Markdown and LaTeX.
 
 Every score of every protocol is a `TableResult`, so that `print(scores)` and the last line of a notebook cell
-show what a command prints.
+show what a command prints. How a table is written for other programs is in `table_forms.py`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
 from uncanny.errors import UsageError
+from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.wording import harmless
 
 if TYPE_CHECKING:
@@ -24,57 +25,108 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 MISSING = "–"
+# Of a table with intervals in a terminal; with more, intervals are left out.
+_MOST_PARTS = 2
+NARROW = "Intervals are left out for want of width; files and pipes have them."
+
+Better = Literal["higher", "lower"]
+Cell: TypeAlias = str | int | float | Estimate | Share | None
+
+
+class Shown(NamedTuple):
+    """A cell in words: what it is, and its interval where it has one."""
+
+    text: str
+    interval: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of figures. `unit` is what they are in; of `%` they are shares in 0–1, shown times 100.
+
+    `digits` stand behind the point. `better` says which end is good, where one is; the best of what competes
+    is marked. `signed` figures are differences and have a plus.
+    """
+
+    heading: str
+    unit: str = ""
+    digits: int = 1
+    better: Better | None = None
+    signed: bool = False
+
+    def show(self, cell: Cell) -> Shown:
+        """Words as they are, counts whole, other figures with `digits`; None is `MISSING`."""
+        if isinstance(cell, Estimate | Share):
+            low, high = cell.interval or (None, None)
+            ends = None if low is None or high is None else f"[{self._number(low)}, {self._number(high)}]"
+            return Shown(self.show(cell.value).text, ends)
+        if cell is None or isinstance(cell, str):
+            return Shown(MISSING if cell is None else cell)
+        return Shown(self._number(cell) if isinstance(cell, float) else f"{cell:,}")
+
+    def _number(self, value: float) -> str:
+        shown = 100 * value if self.unit == "%" else value
+        number = f"{shown:{'+' if self.signed else ''},.{self.digits}f}"
+        return number.lstrip("+-") if not float(number.replace(",", "")) else number
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells as they are to be read; what was not measured is `MISSING`.
+    """Rows of cells under `columns`; a cell is words, or a figure that its `Column` shows.
 
-    `columns` are the headers. The first one names a row and is never cut or wrapped; the others are numbers
-    or short words, to the right. `notes` are sentences that follow the table.
+    The first column names a row and is never cut or wrapped; the others are numbers or short words, to the
+    right. `notes` are sentences that follow the table. The first `compared` rows, all where it is None,
+    compete for the best of a column that says what is better.
     """
 
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    columns: tuple[str | Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
     title: str | None = None
     notes: tuple[str, ...] = ()
+    compared: int | None = None
 
-    def text(self, width: int = WIDTH) -> str:
-        """For a terminal, without colours; wider than `width` where names or numbers need it.
+    @property
+    def headings(self) -> tuple[str, ...]:
+        return tuple(each if isinstance(each, str) else each.heading for each in self.columns)
 
-        What a model, a file or a column is called cannot steer the terminal or begin a line.
+    @property
+    def shown(self) -> tuple[tuple[Shown, ...], ...]:
+        """The rows in words."""
+        columns = [Column(each) if isinstance(each, str) else each for each in self.columns]
+        return tuple(
+            tuple(column.show(cell) for column, cell in zip(columns, row, strict=True)) for row in self.rows
+        )
+
+    def text(self, width: int | None = None) -> str:
+        """For a terminal, without colours; wider than `width` only where a name and one column are.
+
+        Without a `width` nothing is left out. In a narrow terminal intervals go below their figures, and
+        columns into parts with the names before each; intervals are left out where there would be more than
+        two parts. What a model, a file or a column is called cannot steer the terminal or begin a line.
         """
-        from rich.console import Console
-        from rich.table import Table as Grid
-        from rich.text import Text
-
-        grid = Grid(box=None, pad_edge=False, header_style="", padding=(0, 2, 0, 0))
-        for number, column in enumerate(self.columns):
-            grid.add_column(Text(harmless(column)), justify="right" if number else "left", no_wrap=True)
-        rows = [tuple(map(harmless, row)) for row in self.rows]
-        for row in rows:
-            grid.add_row(*map(Text, row))
-        cells = [self.columns, *rows]
-        needed = sum(2 + max(_width(row[number]) for row in cells) for number in range(len(self.columns)))
-        console = Console(file=io.StringIO(), width=max(width, needed), color_system=None, emoji=False)
-        console.print(grid)
-        assert isinstance(console.file, io.StringIO)
-        lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
+        heads = [harmless(heading) for heading in self.headings]
+        rows = [[Shown(harmless(text), interval) for text, interval in row] for row in self.shown]
+        grid, left_out = _fitting(heads, rows, width)
         title = [harmless(self.title)] if self.title else []
-        notes = [line for note in self.notes for line in _wrapped(harmless(note), width)]
-        return "\n".join([*title, *lines, *notes])
+        notes = [harmless(note) for note in (*self.notes, *([NARROW] if left_out else []))]
+        below = [line for note in notes for line in _wrapped(note, WIDTH if width is None else width)]
+        return "\n".join([*title, *grid.lines(width), *below])
 
     def html(self) -> str:
         """For a notebook; whatever a model or a file is called stays text."""
-        head = Markup("").join(Markup("<th>{}</th>").format(column) for column in self.columns)
+        head = Markup("").join(Markup("<th>{}</th>").format(heading) for heading in self.headings)
         rows = Markup("").join(
             Markup("<tr>{}</tr>").format(
                 Markup("").join(
-                    Markup('<td style="text-align:{}">{}</td>').format("right" if number else "left", cell)
+                    Markup('<td style="text-align:{}">{}{}</td>').format(
+                        "right" if number else "left",
+                        cell.text,
+                        Markup(" <small>{}</small>").format(cell.interval) if cell.interval else "",
+                    )
                     for number, cell in enumerate(row)
                 )
             )
-            for row in self.rows
+            for row in self.shown
         )
         caption = Markup("<caption>{}</caption>").format(self.title) if self.title else Markup("")
         notes = Markup("").join(Markup("<p>{}</p>").format(note) for note in self.notes)
@@ -83,6 +135,100 @@ class Table:
                 caption, head, rows, notes
             )
         )
+
+    def to_csv(self) -> str:
+        """Figures in full precision, shares in 0–1, with columns for the ends of intervals."""
+        from uncanny.eval.common.table_forms import csv_text
+
+        return csv_text(self)
+
+    def to_markdown(self, *, best: bool = True) -> str:
+        """A table as GitHub and most others read it; `best` figures of columns are bold."""
+        from uncanny.eval.common.table_forms import markdown
+
+        return markdown(self, best=best)
+
+    def to_latex(self, *, best: bool = True) -> str:
+        """A float for a document with booktabs and graphicx; the `best` figures of columns are bold."""
+        from uncanny.eval.common.table_forms import latex
+
+        return latex(self, best=best)
+
+
+class _Grid:
+    """Heads and rows, with intervals beside or below their figures or without, as lines."""
+
+    def __init__(
+        self, heads: Sequence[str], rows: Sequence[Sequence[Shown]], ends: Literal["beside", "below", "none"]
+    ) -> None:
+        self._heads = heads
+        self._rows = [[_joined(cell, ends) for cell in row] for row in rows]
+        cells = [heads, *self._rows]
+        self._widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+
+    @property
+    def width(self) -> int:
+        return sum(self._widths) + 2 * (len(self._widths) - 1)
+
+    def lines(self, width: int | None) -> list[str]:
+        parts = self.parts(width)
+        lines = [line for part in parts for line in ["", *self._part(part)]]
+        return lines[1:]
+
+    def parts(self, width: int | None) -> list[list[int]]:
+        """The columns of each part; all in one where a name and one column do not fit."""
+        name = self._widths[0]
+        everything = list(range(1, len(self._widths)))
+        if width is None or self.width <= width or not self.fits_in_parts(width):
+            return [everything]
+        parts: list[list[int]] = [[]]
+        for number in everything:
+            taken = name + sum(2 + self._widths[each] for each in (*parts[-1], number))
+            if parts[-1] and taken > width:
+                parts.append([])
+            parts[-1].append(number)
+        return parts
+
+    def fits_in_parts(self, width: int) -> bool:
+        """Whether no part would be wider, were there one a column."""
+        name, *others = self._widths
+        return all(name + 2 + each <= width for each in others)
+
+    def _part(self, numbers: Sequence[int]) -> list[str]:
+        from rich.console import Console
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        chosen = [0, *numbers]
+        grid = RichTable(box=None, pad_edge=False, header_style="", padding=(0, 2, 0, 0))
+        for number in chosen:
+            head = Text(self._heads[number])
+            grid.add_column(head, justify="right" if number else "left", no_wrap=True)
+        for row in self._rows:
+            grid.add_row(*(Text(row[number]) for number in chosen))
+        needed = sum(2 + self._widths[number] for number in chosen)
+        console = Console(file=io.StringIO(), width=needed, color_system=None, emoji=False)
+        console.print(grid)
+        assert isinstance(console.file, io.StringIO)
+        return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def _fitting(heads: Sequence[str], rows: Sequence[Sequence[Shown]], width: int | None) -> tuple[_Grid, bool]:
+    """The form for this width, and whether it is one without the intervals that there are."""
+    without = _Grid(heads, rows, "none")
+    if not any(cell.interval for row in rows for cell in row):
+        return without, False
+    beside, below = _Grid(heads, rows, "beside"), _Grid(heads, rows, "below")
+    if width is None or beside.width <= width:
+        return beside, False
+    fits = len(below.parts(width)) <= _MOST_PARTS and below.fits_in_parts(width)
+    return (below, False) if fits else (without, True)
+
+
+def _joined(cell: Shown, ends: Literal["beside", "below", "none"]) -> str:
+    if cell.interval is None or ends == "none":
+        return cell.text
+    return f"{cell.text}{' ' if ends == 'beside' else chr(10)}{cell.interval}"
 
 
 class TableResult(ABC):
@@ -95,7 +241,15 @@ class TableResult(ABC):
         """The tables, the most important one first."""
 
     def __str__(self) -> str:
-        return "\n\n".join(table.text() for table in self.tables())
+        return tables_text(self.tables())
+
+    def to_markdown(self, *, best: bool = True) -> str:
+        """All tables in Markdown, one below the other; the `best` figures of columns are bold."""
+        return tables_markdown(self.tables(), best=best)
+
+    def to_latex(self, *, best: bool = True) -> str:
+        """All tables in LaTeX, which needs booktabs and graphicx; the `best` figures of columns are bold."""
+        return tables_latex(self.tables(), best=best)
 
     # As of a data frame: what a name at the end of a prompt shows. Dataclasses keep it with `repr=False`.
     __repr__ = __str__
@@ -153,4 +307,17 @@ def _wrapped(note: str, width: int) -> list[str]:
 def _width(text: str) -> int:
     from rich.cells import cell_len
 
-    return cell_len(text)
+    return max(map(cell_len, text.split("\n")))
+
+
+def tables_text(tables: Iterable[Table], width: int | None = None) -> str:
+    """For a terminal of this `width`, or as wide as need be."""
+    return "\n\n".join(table.text(width) for table in tables)
+
+
+def tables_markdown(tables: Iterable[Table], *, best: bool = True) -> str:
+    return "\n".join(table.to_markdown(best=best) for table in tables)
+
+
+def tables_latex(tables: Iterable[Table], *, best: bool = True) -> str:
+    return "\n".join(table.to_latex(best=best) for table in tables)

@@ -128,6 +128,9 @@ class GatedEdit:
         }
 
 
+HEADS = ("gate", "from", "to", "passed", "failed", "not measured")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class GatedEdits(TableResult):
     """All edits of a set with their gates, in the order given.
@@ -206,13 +209,7 @@ class GatedEdits(TableResult):
             limits = self.limits.get(gate, Limits())
             ends = (MISSING if end is None else f"{end:.4g}" for end in (limits.low, limits.high))
             rows.append((gate, *ends, *(f"{count:,}" for count in counts)))
-        return (
-            Table(
-                ("gate", "from", "to", "passed", "failed", "not measured"),
-                tuple(rows),
-                notes=tuple(self._notes()),
-            ),
-        )
+        return (Table(HEADS, tuple(rows), notes=tuple(self._notes())),)
 
     def _notes(self) -> Iterator[str]:
         passed = Counter(each.passed for each in self.edits)

@@ -339,8 +339,7 @@ class MeasuredEdits(TableResult):
                 rows.append(
                     (name, f"{spread['n']:,}", *(_number(spread[key]) for key in ("mean", *_QUANTILES)))
                 )
-        heads = ("figure", "edits", "mean", "least", "25 %", "median", "75 %", "most")
-        tables = [Table(heads, tuple(rows))]
+        tables = [Table(HEADS, tuple(rows))]
         if self.published and any(each.preserved_mse is not None for each in self.measures):
             tables.append(self._fidelity())
         last = tables.pop()
@@ -414,6 +413,7 @@ class MeasuredEdits(TableResult):
         return write_edits_page(self, Path(out), title=title, pictures=pictures)
 
 
+HEADS = ("figure", "edits", "mean", "least", "25 %", "median", "75 %", "most")
 _COUNTS = ("largest_centroid_distance", "components", "clusters")
 _QUANTILES = {"min": 0.0, "p25": 25.0, "median": 50.0, "p75": 75.0, "max": 100.0}
 _FIDELITY = (

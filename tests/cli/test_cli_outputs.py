@@ -40,6 +40,8 @@ def over_inputs(runs: Path) -> Iterator[tuple[object, ...]]:
     yield *mcq, "--json", answers
     yield *mcq, "--json", items
     yield *mcq, "--report", answers
+    yield *mcq, "--no-report", "--markdown", answers
+    yield *mcq, "--no-report", "--latex", items
     yield "mcq", "score", items, runs / "m", *FAST, "--json", answers
     yield *mcq, "--human", answers, "--json", answers
     yield "audit", f"a={annotations}", *FAST, "--csv", annotations
@@ -87,6 +89,9 @@ def over_others(runs: Path, target: Path) -> Iterator[tuple[object, ...]]:
     mcq = ("mcq", "score", "scenes", runs / "m", *FAST)
     yield *mcq, "--no-report", "--json", target
     yield *mcq, "--report", target
+    yield *mcq, "--no-report", "--csv", target
+    yield *mcq, "--no-report", "--markdown", target
+    yield *mcq, "--no-report", "--latex", target
     audit = ("audit", f"a={runs / 'a'}", *FAST)
     yield *audit, "--no-report", "--json", target
     yield *audit, "--no-report", "--csv", target

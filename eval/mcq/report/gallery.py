@@ -15,9 +15,8 @@ from uncanny.errors import UncannyError
 from uncanny.eval.common.pictures import LARGE_SIDE, Layer, Mark, PageViews, Shot, Shown, View
 from uncanny.eval.mcq.data.items import QUESTIONS, Item, ItemSet, Question
 from uncanny.eval.mcq.data.overlay import overlay_for
-from uncanny.eval.mcq.score.aggregate import is_rater
 from uncanny.eval.mcq.score.controls import is_baseline
-from uncanny.eval.mcq.score.matrix import CODES, INVALID, MISSING, ResponseMatrix
+from uncanny.eval.mcq.score.matrix import CODES, INVALID, MISSING, ResponseMatrix, is_rater
 from uncanny.eval.mcq.score.result import McqScores
 from uncanny.images import thumbnail
 

@@ -14,7 +14,15 @@ import numpy as np
 
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Question
-from uncanny.eval.mcq.score.matrix import CODES, AnswerKey, Bools, ResponseMatrix
+from uncanny.eval.mcq.score.matrix import (
+    CODES,
+    HUMAN,
+    RATER_PREFIX,
+    AnswerKey,
+    Bools,
+    ResponseMatrix,
+    is_rater,
+)
 from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore, SplitScores
 from uncanny.eval.metrics.intervals import Ratio, percentile_intervals, ratio, replicates, share_intervals
 from uncanny.eval.metrics.mcq import (
@@ -153,15 +161,6 @@ def _two_deep(shares: Mapping[Place, Share], head: str) -> dict[str, dict[str, S
         if place[0] == head:
             nested.setdefault(place[1], {})[place[2]] = share
     return nested
-
-
-RATER_PREFIX = "human/"
-HUMAN = "human"
-
-
-def is_rater(model: str) -> bool:
-    """Whether these answers are one person's."""
-    return model == HUMAN or model.startswith(RATER_PREFIX)
 
 
 def as_rater(answers: Iterable[Answer], name: str) -> list[Answer]:

@@ -20,8 +20,16 @@ INVALID, MISSING = -1, -2
 UNSEEN = "not answered"
 CHANGED = "question changed since"
 
+RATER_PREFIX = "human/"
+HUMAN = "human"
+
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.int8]
+
+
+def is_rater(model: str) -> bool:
+    """Whether these answers are one person's."""
+    return model == HUMAN or model.startswith(RATER_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)

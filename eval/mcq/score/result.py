@@ -15,10 +15,10 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uncanny.eval.common.estimates import Share, interval_json
-from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.mcq.data.items import Answer, AskedQuestion, ItemSet, Question
 from uncanny.eval.mcq.score.controls import NoImageScore
 from uncanny.eval.mcq.score.matrix import ResponseMatrix
@@ -28,11 +28,9 @@ from uncanny.eval.metrics.intervals import LEVEL, METHOD
 from uncanny.parameters import check_needed
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from uncanny.eval.common.pictures import PicturesMode
 
-FRAME_COLUMNS = ("model", "split", "score", "value", "low", "high", "counts", "out_of")
+COLUMNS = ("model", "split", "score", "value", "low", "high", "counts", "out_of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,7 @@ class McNemar:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class McqScores(Mapping[str, ModelScore], TableResult):
+class McqScores(RowsResult, Mapping[str, ModelScore]):
     """The scores of all models on one set: `scores["openai/gpt-4o"].splits["artifact"].all_q1_4`.
 
     A mapping from model to `ModelScore`; people who answered are averaged under `human`. `lenient` holds the
@@ -153,6 +151,8 @@ class McqScores(Mapping[str, ModelScore], TableResult):
 
     Printed, it is the table of `mcq score`.
     """
+
+    columns: ClassVar = COLUMNS
 
     models: Mapping[str, ModelScore]
     lenient: Mapping[str, ModelScore]
@@ -176,12 +176,12 @@ class McqScores(Mapping[str, ModelScore], TableResult):
         return len(self.models)
 
     def table(self, *, published: bool = False) -> Table:
-        """The main figures in percent, a line a model; with the `published` models of SalArt-VQA below."""
+        """The main figures in percent, a line a model, best first; then the `published` ones."""
         return score_table(self, published=published)
 
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self, *, published: bool = False) -> tuple[Table, ...]:
         """The table of main figures."""
-        return (self.table(),)
+        return (self.table(published=published),)
 
     def to_json(self) -> dict[str, Any]:
         """What `mcq score --json` prints: one model's object, or `models`, `oracle` and `mcnemar` of several.
@@ -205,20 +205,22 @@ class McqScores(Mapping[str, ModelScore], TableResult):
             "mcnemar": _tests_json(self.mcnemar),
         }
 
-    def to_pandas(self) -> DataFrame:
-        """The shares of `splits`, one row a model, split and score; `low` and `high` are the interval's ends.
-
-        Raises UsageError where pandas is not installed (the extra `frames`).
-        """
-        rows = (
-            {"model": model, "split": split, "score": name, "value": share.value}
-            | dict(zip(("low", "high"), share.interval or (), strict=False))
-            | {"counts": share.counts, "out_of": share.out_of}
-            for model, scores in self.models.items()
-            for split, of_split in scores.splits.items()
-            for name, share in of_split.shares.items()
-        )
-        return data_frame(FRAME_COLUMNS, rows)
+    def rows(self) -> Iterator[dict[str, object]]:
+        """The shares of `splits`, one row a model, split and score; `low` and `high` end its interval."""
+        for model, scores in self.models.items():
+            for split, of_split in scores.splits.items():
+                for name, share in of_split.shares.items():
+                    low, high = share.interval or (None, None)
+                    yield {
+                        "model": model,
+                        "split": split,
+                        "score": name,
+                        "value": share.value,
+                        "low": low,
+                        "high": high,
+                        "counts": share.counts,
+                        "out_of": share.out_of,
+                    }
 
     def report(
         self,

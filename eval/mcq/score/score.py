@@ -16,9 +16,9 @@ from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.answers import read_answers
 from uncanny.eval.mcq.data.items import Answer
 from uncanny.eval.mcq.data.load import ItemSource, load
-from uncanny.eval.mcq.score.aggregate import aggregate, as_rater, grouped, is_rater, mcnemar, oracle
+from uncanny.eval.mcq.score.aggregate import aggregate, as_rater, grouped, mcnemar, oracle
 from uncanny.eval.mcq.score.controls import BASELINES, baseline_answers, control_scores, is_baseline
-from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, response_matrices
+from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, is_rater, response_matrices
 from uncanny.eval.mcq.score.parser import Parser
 from uncanny.eval.mcq.score.result import McqScores, ModelScore
 from uncanny.eval.metrics.intervals import RESAMPLES

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from uncanny.eval.common.estimates import Share
 from uncanny.eval.common.published import published as published_tables
-from uncanny.eval.common.tables import MISSING, Table
+from uncanny.eval.common.tables import MISSING, Cell, Column, Table
 from uncanny.eval.common.texts import other_texts, texts_notes
 from uncanny.eval.mcq.data.items import Answer
 from uncanny.eval.mcq.data.texts import whose_texts
+from uncanny.eval.mcq.score.controls import is_baseline
+from uncanny.eval.mcq.score.matrix import is_rater
 from uncanny.wording import counted, either
 
 if TYPE_CHECKING:
@@ -32,19 +34,42 @@ COLUMNS = (
     ("all Q1-4", "overall", "all_q1_4"),
     ("all Q2-4", "overall", "all_q2_4"),
 )
+_MAIN = COLUMNS[7]
 MOST_NAMED = 5
 _THEIRS = "published models were asked with the released texts about the 950 released images"
 
 
 def score_table(scores: McqScores, *, published: bool = False) -> Table:
-    """The main figures in percent, a line a model; `published` adds the published models below."""
-    rows = [(name, *_cells(score)) for name, score in scores.items()]
+    """The main figures in percent, a line a model; `published` adds the published models below.
+
+    Models come in the order of the main figure, which is all Q1–4, people and baselines after them.
+    """
+    models = ranked(scores)
+    rows: list[tuple[Cell, ...]] = [(name, *_cells(scores[name])) for name in models]
     notes = _notes(scores)
     if published:
         rows.append(("published:", *("" for _ in COLUMNS)))
         rows += [(row["model"], *_published_cells(row)) for row in published_scores()["main"]]
         notes.insert(0, published_caveat(scores))
-    return Table(("", *(heading for heading, _, _ in COLUMNS)), tuple(rows), notes=tuple(notes))
+    columns = (Column(heading, unit="%", better="higher") for heading, _, _ in COLUMNS)
+    compared = sum(_place(name) == 0 for name in models)
+    return Table(("model", *columns), tuple(rows), notes=tuple(notes), compared=compared)
+
+
+def ranked(scores: McqScores) -> list[str]:
+    """Models by all Q1–4, best first, then people, then baselines; of equals the first named comes first."""
+
+    def key(name: str) -> tuple[int, float]:
+        _, split, figure = _MAIN
+        share = scores[name].share(split, figure)
+        return (_place(name), 1.0 if share is None or share.value is None else -share.value)
+
+    return sorted(scores, key=key)
+
+
+def _place(name: str) -> int:
+    """Which block of rows a name belongs to."""
+    return 2 if is_baseline(name) else 1 if is_rater(name) else 0
 
 
 def published_scores() -> dict[str, Any]:
@@ -86,13 +111,13 @@ def changed_note(changed: Sequence[tuple[str, str]]) -> str:
     )
 
 
-def _cells(score: ModelScore) -> list[str]:
-    return [_percent(score.share(split, name)) for _, split, name in COLUMNS]
+def _cells(score: ModelScore) -> list[Cell]:
+    return [score.share(split, name) for _, split, name in COLUMNS]
 
 
-def _published_cells(row: dict[str, Any]) -> list[str]:
+def _published_cells(row: dict[str, Any]) -> list[Cell]:
     values = [row.get(f"{split}_{name}") for _, split, name in COLUMNS]
-    return ["" if value is None else f"{value:.1f}" for value in values]
+    return ["" if value is None else value / 100 for value in values]
 
 
 def _notes(scores: McqScores) -> list[str]:
@@ -117,8 +142,8 @@ def _notes(scores: McqScores) -> list[str]:
         notes.append(
             f"At least one model gets all four right on {_percent(scores.oracle)} % of artifact images"
         )
-    where = " 95 % intervals are in the JSON and the report." if scores.resamples else ""
-    return [*notes, f"Percent.{where}"]
+    where = " in brackets 95 % intervals (Wilson)" if scores.resamples else ""
+    return [*notes, f"Percent,{where}." if where else "Percent."]
 
 
 def _percent(share: Share | None) -> str:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,13 @@ from uncanny.eval.common.anomalies.image import ImagePair
 from uncanny.eval.common.anomalies.records import ScoredAnomaly
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.matching import Rule
-from uncanny.eval.common.tables import Table, TableResult, data_frame
+from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName, View
 from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import Unfinished
 from uncanny.schema import Source, Status
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from uncanny.eval.common.pictures import PicturesMode
 
 BINS = 50
@@ -285,14 +283,19 @@ class TruthInfo:
     digest: str
 
 
+COLUMNS = ("predictions", "protocol", "metric", "view", "value", "low", "high", "images")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class SemanticScore(TableResult):
+class SemanticScore(RowsResult):
     """All predictions against one truth. Scores with the same `signature` can be compared.
 
     `predictions` are by name, `score[name]` is one of them. `measure` describes the similarity, `balance` is
     λ, the share of the phenomenon in the view `full`. `no_comparison` says why published scores do not
     compare, None where they do; `published`, whether tables and page are to show them.
     """
+
+    columns: ClassVar = COLUMNS
 
     predictions: Mapping[str, PredictionScore]
     differences: tuple[Difference, ...]
@@ -321,15 +324,12 @@ class SemanticScore(TableResult):
 
         return score_json(self)
 
-    def to_pandas(self) -> DataFrame:
+    def rows(self) -> Iterator[dict[str, object]]:
         """A row for each predictions, protocol, metric and view, with value, interval and images.
 
-        The accuracy of the source has neither protocol nor view. Raises UsageError where pandas is missing.
+        The accuracy of the source has neither protocol nor view.
         """
-        columns = ("predictions", "protocol", "metric", "view", "value", "low", "high", "images")
-        return data_frame(columns, self._rows())
 
-    def _rows(self) -> Iterator[dict[str, object]]:
         def row(estimate: Estimate, images: int) -> dict[str, object]:
             low, high = estimate.interval or (None, None)
             return {"value": estimate.value, "low": low, "high": high, "images": images}

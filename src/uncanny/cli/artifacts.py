@@ -35,6 +35,7 @@ from uncanny.cli.options import (
     run_option,
     sampling_options,
     seed_option,
+    table_options,
 )
 from uncanny.cli.server import on_server
 from uncanny.cli.summary import (
@@ -236,9 +237,7 @@ class ScoreKeywords(TypedDict):
 @click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PRED…")
 @click.option("--truth", required=True, metavar="TRUTH", help="The truth; `scenes` is the bundled set's.")
 @json_file_option
-@click.option(
-    "--csv", "csv_file", type=PATH, metavar="FILE", help="Write a row a figure; - for standard output."
-)
+@table_options
 @click.option(
     "--protocol",
     type=click.Choice(["paper", "release"]),
@@ -299,6 +298,8 @@ def score_command(
     truth: str,
     json_file: Path | None,
     csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
     report: Path | None,
     no_report: bool,
     pictures: PicturesMode,
@@ -325,6 +326,8 @@ def score_command(
         (first if first.is_dir() else first.parent) / PAGE,
         json_file=json_file,
         csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
         report=report,
         no_report=no_report,
         quiet=quiet,
@@ -337,7 +340,7 @@ def score_command(
     files.write(
         to_json=scores.to_json,
         to_csv=scores.to_csv,
-        text=lambda: str(scores),
+        tables=scores.tables,
         report=partial(scores.report, pictures=pictures),
     )
     failures = any(each.has_failures for each in scores.values())

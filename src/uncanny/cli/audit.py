@@ -30,6 +30,7 @@ from uncanny.cli.options import (
     read_annotate_options,
     resamples_option,
     seed_option,
+    table_options,
 )
 from uncanny.cli.server import on_server
 from uncanny.cli.terminal import complain, layout, say
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
 @resamples_option("Bootstrap resamples for the intervals.")
 @seed_option
 @json_file_option
-@click.option("--csv", "csv_file", type=PATH, metavar="FILE", help="Write the table; - for standard output.")
+@table_options
 @page_option("OUT/audit.html, without -o audit.html")
 @no_page_option
 @pictures_option
@@ -89,6 +90,8 @@ def command(
     seed: int,
     json_file: Path | None,
     csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
     report: Path | None,
     no_report: bool,
     pictures: PicturesMode,
@@ -122,6 +125,8 @@ def command(
         (out or Path()) / "audit.html",
         json_file=json_file,
         csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
         report=report,
         no_report=no_report,
         quiet=quiet,
@@ -158,7 +163,7 @@ def command(
         sources = annotating.annotated(sources)
     result = scoring.score(sources, second)
     write_page = partial(result.report, pictures=pictures)
-    files.write(to_json=result.to_json, to_csv=result.to_csv, text=lambda: str(result), report=write_page)
+    files.write(to_json=result.to_json, to_csv=result.to_csv, tables=result.tables, report=write_page)
     scores = (score for board in result.leaderboards for score in board.generators.values())
     left_out = any(score.left_out.total for score in scores)
     raise click.exceptions.Exit(max(code, RUN_CODES["failures"] if left_out else 0))

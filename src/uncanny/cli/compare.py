@@ -11,7 +11,6 @@ from uncanny.cli.command import Command
 from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, name_and_path
 from uncanny.cli.options import (
     FOLDER,
-    PATH,
     Real,
     backbone_options,
     force_option,
@@ -20,6 +19,7 @@ from uncanny.cli.options import (
     page_option,
     resamples_option,
     seed_option,
+    table_options,
 )
 from uncanny.cli.server import on_server
 
@@ -57,13 +57,7 @@ class CompareKeywords(TypedDict):
     help="What is paired: the same images, or images of the same prompt (prompt_id, prompt, or file stem).",
 )
 @json_file_option
-@click.option(
-    "--csv",
-    "csv_file",
-    type=PATH,
-    metavar="FILE",
-    help="Write a row a figure; - for standard output.",
-)
+@table_options
 @click.option(
     "--similarity",
     type=click.Choice(["chrf", "bertscore"]),
@@ -105,6 +99,8 @@ def command(
     runs: tuple[str, ...],
     json_file: Path | None,
     csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
     report: Path | None,
     no_report: bool,
     force: bool,
@@ -136,6 +132,8 @@ def command(
         Path("compare.html"),
         json_file=json_file,
         csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
         report=report,
         no_report=no_report,
         quiet=quiet,
@@ -146,5 +144,5 @@ def command(
         inputs.append(Path(truth))
     check_outputs(files.outputs(("runs", "per_image", "changed"), COLUMNS), inputs, force=force)
     result = compare(sources, **options)
-    files.write(to_json=result.to_json, to_csv=result.to_csv, text=lambda: str(result), report=result.report)
+    files.write(to_json=result.to_json, to_csv=result.to_csv, tables=result.tables, report=result.report)
     raise click.exceptions.Exit(RUN_CODES["failures"] if result.has_left_out else 0)

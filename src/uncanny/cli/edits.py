@@ -27,6 +27,7 @@ from uncanny.cli.options import (
     page_option,
     pictures_option,
     quiet_option,
+    table_options,
     together,
 )
 from uncanny.cli.people import edits_people_command, people_score_command
@@ -130,6 +131,7 @@ parameter_options = together(
 @click.option("--threads", type=Whole(1, 1024), help="Edits measured at once. [default: the cores there are]")
 @parameter_options
 @json_file_option
+@table_options
 @page_option("beside -o, with the suffix .html")
 @no_page_option
 @pictures_option
@@ -152,6 +154,9 @@ def measure_command(
     device: str | None,
     threads: int | None,
     json_file: Path | None,
+    csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
     report: Path | None,
     no_report: bool,
     pictures: PicturesMode,
@@ -171,17 +176,20 @@ def measure_command(
     from uncanny.eval.edits.columns import check_suffix
     from uncanny.eval.edits.data import load
     from uncanny.eval.edits.perceptual import open_perceptual
-    from uncanny.eval.edits.result import PAGE, EditParameters, SetCutoffs
+    from uncanny.eval.edits.result import HEADS, PAGE, EditParameters, SetCutoffs
     from uncanny.eval.edits.score import measure
 
     files = ScoreFiles.chosen(
         (out or Path(PAGE)).with_suffix(".html"),
         json_file=json_file,
+        csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
         report=report,
         no_report=no_report or (out is None and report is None),
         quiet=quiet,
     )
-    outputs = files.outputs(("edits", "statuses", "cutoffs"))
+    outputs = files.outputs(("edits", "statuses", "cutoffs"), HEADS)
     if out is not None:
         check_suffix(out)
         outputs.append(records_output(out))
@@ -207,7 +215,9 @@ def measure_command(
         )
     files.write(
         to_json=measured.to_json,
-        text=lambda: _with_records(measured, out),
+        to_csv=measured.tables()[0].to_csv,
+        tables=measured.tables,
+        after=_where(out),
         report=partial(measured.report, pictures=pictures),
     )
     wrong = measured.statuses["failed"] + measured.statuses["partial"]
@@ -255,6 +265,7 @@ gate_parameter_options = together(
 )
 @gate_parameter_options
 @json_file_option
+@table_options
 @force_option
 @quiet_option
 def gate_command(
@@ -268,6 +279,9 @@ def gate_command(
     device: str | None,
     limits: Path | None,
     json_file: Path | None,
+    csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
     force: bool,
     quiet: bool,
     **constants: Unpack[GateKeywords],
@@ -285,10 +299,17 @@ def gate_command(
     from uncanny.eval.edits.columns import check_suffix
     from uncanny.eval.edits.data import load
     from uncanny.eval.edits.gate import gate
-    from uncanny.eval.edits.gate_result import GateParameters
+    from uncanny.eval.edits.gate_result import HEADS, GateParameters
 
-    files = ScoreFiles(json_file, None, None, quiet)
-    outputs = files.outputs(("edits", "passed", "gates"))
+    files = ScoreFiles.chosen(
+        None,
+        json_file=json_file,
+        csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
+        quiet=quiet,
+    )
+    outputs = files.outputs(("edits", "passed", "gates"), HEADS)
     if out is not None:
         check_suffix(out)
         outputs.append(records_output(out, "passed", "failed_gates"))
@@ -307,14 +328,16 @@ def gate_command(
             limits=given,
             on_edit=on_edit,
         )
-    files.write(to_json=gated.to_json, text=lambda: _with_records(gated, out), report=lambda _: None)
+    files.write(
+        to_json=gated.to_json, to_csv=gated.tables()[0].to_csv, tables=gated.tables, after=_where(out)
+    )
     undecided = any(each.passed is None for each in gated)
     raise click.exceptions.Exit(RUN_CODES["failures"] if undecided else 0)
 
 
-def _with_records(result: object, out: Path | None) -> str:
-    """What a command prints, and where its records went."""
-    return str(result) if out is None else f"{result}\n\nRecords  {harmless(str(out))}"
+def _where(out: Path | None) -> str:
+    """Where the records of a command went, to stand below its tables."""
+    return "" if out is None else f"\n\nRecords  {harmless(str(out))}"
 
 
 def _source(pairs: str | None) -> str | Path | None:

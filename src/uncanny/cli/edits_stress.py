@@ -24,6 +24,7 @@ from uncanny.cli.options import (
     quiet_option,
     resamples_option,
     seed_option,
+    table_options,
 )
 from uncanny.cli.terminal import harmless, on_terminal, say, say_json
 from uncanny.errors import UsageError
@@ -103,9 +104,7 @@ class StressKeywords(TypedDict):
 @click.option("--resize-maps", is_flag=True, help="Scale maps of another size to that of the mask.")
 @click.option("--published", is_flag=True, help="Show the published detectors beside yours.")
 @json_file_option
-@click.option(
-    "--csv", "csv_file", type=PATH, metavar="FILE", help="Write a row a group; - for standard output."
-)
+@table_options
 @click.option(
     "-o",
     "--report",
@@ -125,6 +124,8 @@ def stress_command(
     meta: tuple[Path, ...],
     json_file: Path | None,
     csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
     report: Path | None,
     no_report: bool,
     pictures: PicturesMode,
@@ -158,6 +159,8 @@ def stress_command(
         (first if first.is_dir() else first.parent) / PAGE,
         json_file=json_file,
         csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
         report=report,
         no_report=no_report,
         quiet=quiet,
@@ -167,7 +170,7 @@ def stress_command(
     files.write(
         to_json=scores.to_json,
         to_csv=scores.to_csv,
-        text=lambda: str(scores),
+        tables=scores.tables,
         report=partial(scores.report, pictures=pictures),
     )
 

@@ -14,13 +14,17 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
 
 import orjson
 
-from uncanny.cli.terminal import complain, harmless, say, say_json
+from uncanny.cli.terminal import complain, harmless, say, say_json, width
 from uncanny.errors import UncannyError, UsageError
+
+if TYPE_CHECKING:
+    from uncanny.eval.common.tables import Table
 
 STANDARD_OUTPUT = Path("-")
 _HEAD_BYTES = 8192
@@ -113,6 +117,25 @@ def table_csv(path: Path, columns: Sequence[str]) -> Output:
     return Output(path, "table of these scores", ours)
 
 
+TableForm = Literal["markdown", "latex"]
+# What a file of tables begins with, so that the next call knows it for its own.
+_BEGINS: Final[dict[TableForm, str]] = {
+    "markdown": "<!-- Tables by uncanny -->\n\n",
+    "latex": "% Tables by uncanny. They need \\usepackage{booktabs,graphicx}.\n",
+}
+
+
+def tables_text(path: Path, form: TableForm) -> Output:
+    """Tables as Markdown or LaTeX: those of this program say so in their first line."""
+
+    def ours(file: Path) -> bool:
+        begins = _BEGINS[form].encode()
+        with file.open("rb") as content:
+            return content.read(len(begins)) == begins
+
+    return Output(path, "file of tables of uncanny", ours)
+
+
 def rows_jsonl(path: Path, keys: Iterable[str]) -> Output:
     """JSON Lines whose first line has these keys."""
 
@@ -129,54 +152,62 @@ def rows_jsonl(path: Path, keys: Iterable[str]) -> Output:
 
 @dataclass(frozen=True, slots=True)
 class ScoreFiles:
-    """Where a command that scores writes JSON, table and page; `-` is standard output, None is nowhere.
+    """Where a command that scores writes JSON, CSV, tables and page; `-` is standard output, None is nowhere.
 
     `quiet` prints nothing about it. `left` is where a page of an earlier call may lie that this one does not
     write over.
     """
 
     json: Path | None
-    csv: Path | None
     page: Path | None
+    csv: Path | None = None
+    tables: dict[TableForm, Path] = field(default_factory=dict)
     quiet: bool = False
     left: Path | None = None
 
     @classmethod
     def chosen(
         cls,
-        default_page: Path,
+        default_page: Path | None,
         *,
         json_file: Path | None,
-        report: Path | None,
-        no_report: bool,
         csv_file: Path | None = None,
+        markdown_file: Path | None = None,
+        latex_file: Path | None = None,
+        report: Path | None = None,
+        no_report: bool = False,
         quiet: bool = False,
     ) -> ScoreFiles:
-        """From the options of a command. Raises UsageError.
+        """From the options of a command; one that writes no page has no `default_page`. Raises UsageError.
 
         Whoever pipes scores on gets a page only where one is named; `quiet` is about the terminal alone.
         """
-        if json_file == csv_file == STANDARD_OUTPUT:
-            raise UsageError("--json and --csv cannot both go to standard output")
-        wanted = not no_report and (report is not None or STANDARD_OUTPUT not in (json_file, csv_file))
+        named = {"--json": json_file, "--csv": csv_file, "--markdown": markdown_file, "--latex": latex_file}
+        piped = [option for option, file in named.items() if file == STANDARD_OUTPUT]
+        if len(piped) > 1:
+            raise UsageError(f"{' and '.join(piped)} cannot both go to standard output")
+        forms: dict[TableForm, Path | None] = {"markdown": markdown_file, "latex": latex_file}
+        tables = {form: file for form, file in forms.items() if file is not None}
+        wanted = not no_report and (report is not None or not piped)
         if not wanted:
-            return cls(json_file, csv_file, None, quiet, left=default_page)
-        return cls(json_file, csv_file, report or default_page, quiet)
+            return cls(json_file, None, csv_file, tables, quiet, left=default_page)
+        return cls(json_file, report or default_page, csv_file, tables, quiet)
 
     @property
     def printed(self) -> bool:
         """Whether the terminal gets words: whoever pipes scores on wants nothing else among them."""
-        return not self.quiet and STANDARD_OUTPUT not in (self.json, self.csv)
+        return not self.quiet and STANDARD_OUTPUT not in (self.json, self.csv, *self.tables.values())
 
     def outputs(
         self, keys: Iterable[str], columns: Sequence[str] = (), *, makes_folder: bool = False
     ) -> list[Output]:
-        """To be checked: an earlier JSON has all `keys`, an earlier table these `columns`."""
+        """To be checked: an earlier JSON has all `keys`, an earlier CSV has these `columns`."""
         outputs: list[Output] = []
         if self.json is not None and self.json != STANDARD_OUTPUT:
             outputs.append(scores_json(self.json, keys))
         if self.csv is not None and self.csv != STANDARD_OUTPUT:
             outputs.append(table_csv(self.csv, columns))
+        outputs += [tables_text(file, form) for form, file in self.tables.items() if file != STANDARD_OUTPUT]
         if self.page is not None:
             outputs.append(page(self.page, makes_folder=makes_folder))
         return outputs
@@ -185,11 +216,13 @@ class ScoreFiles:
         self,
         *,
         to_json: Callable[[], object],
-        text: Callable[[], str],
-        report: Callable[[Path], object],
-        to_csv: Callable[[], str] = str,
+        tables: Callable[[], Sequence[Table]],
+        to_csv: Callable[[], str],
+        report: Callable[[Path], object] | None = None,
+        after: str = "",
     ) -> None:
-        """Write and print what is wanted of scores that can be had as JSON, text, page and table."""
+        """Write and print what is wanted of scores; `after` is what the terminal gets below the tables."""
+        from uncanny.eval.common.tables import tables_text as text
         from uncanny.records.jsonl import write_atomically
 
         if self.json == STANDARD_OUTPUT:
@@ -200,14 +233,26 @@ class ScoreFiles:
             say(to_csv().removesuffix("\n"))
         elif self.csv is not None:
             write_atomically(self.csv, [to_csv().encode()])
+        for form, file in self.tables.items():
+            written = _written(tables(), form)
+            if file == STANDARD_OUTPUT:
+                say(written.removesuffix("\n"))
+            else:
+                write_atomically(file, [_BEGINS[form].encode(), written.encode()])
         if self.printed:
-            say(text())
-        if self.page is not None:
+            say(text(tables(), width()) + after)
+        if self.page is not None and report is not None:
             report(self.page)
             if self.printed:
                 say(harmless(f"Report   {self.page}"))
         elif self.printed and self.left is not None and self.left.is_file() and _is_ours(page(self.left)):
             complain(harmless(f"No report written; {self.left} is that of an earlier call."))
+
+
+def _written(tables: Sequence[Table], form: TableForm) -> str:
+    from uncanny.eval.common.tables import tables_latex, tables_markdown
+
+    return tables_markdown(tables) if form == "markdown" else tables_latex(tables)
 
 
 def check_outputs(outputs: Iterable[Output], inputs: Iterable[Path], *, force: bool) -> None:

@@ -28,6 +28,7 @@ from uncanny.cli.options import (
     run_option,
     sampling_options,
     seed_option,
+    table_options,
 )
 from uncanny.cli.people import mcq_author_command, mcq_people_command
 from uncanny.cli.server import on_server
@@ -115,6 +116,7 @@ def run_command(
 @click.argument("items")
 @click.argument("answers", nargs=-1, required=True, type=PATH)
 @json_file_option
+@table_options
 @click.option(
     "--parser",
     type=click.Choice(["exact", "lenient"]),
@@ -139,6 +141,9 @@ def score_command(
     items: str,
     answers: tuple[Path, ...],
     json_file: Path | None,
+    csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
     parser: Literal["exact", "lenient"],
     resamples: int,
     seed: int,
@@ -158,13 +163,22 @@ def score_command(
     """
     from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.data.overlay import OVERLAYS
+    from uncanny.eval.mcq.score.result import COLUMNS
     from uncanny.eval.mcq.score.score import score
 
     item_set = load(items, root=root)
     beside = answers[0] if answers[0].is_dir() else answers[0].parent
-    files = ScoreFiles.chosen(beside / "mcq.html", json_file=json_file, report=report, no_report=no_report)
+    files = ScoreFiles.chosen(
+        beside / "mcq.html",
+        json_file=json_file,
+        csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
+        report=report,
+        no_report=no_report,
+    )
     keys = ("n_images", "splits", "patterns")
-    check_outputs(files.outputs(keys), [item_set.file, *answers, *human], force=force)
+    check_outputs(files.outputs(keys, COLUMNS), [item_set.file, *answers, *human], force=force)
     scores = score(
         item_set,
         [*map(at_rest, answers)],
@@ -178,7 +192,8 @@ def score_command(
     drawn = beside / OVERLAYS
     files.write(
         to_json=scores.to_json,
-        text=lambda: scores.table(published=published).text(),
+        to_csv=scores.to_csv,
+        tables=lambda: scores.tables(published=published),
         report=partial(scores.report, overlays=drawn if drawn.is_dir() else None, pictures=pictures),
     )
 

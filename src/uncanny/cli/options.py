@@ -125,6 +125,29 @@ images_root_option = click.option(
 json_file_option = click.option(
     "--json", "json_file", type=PATH, metavar="FILE", help="Write every figure; - for standard output."
 )
+table_options = together(
+    click.option(
+        "--csv",
+        "csv_file",
+        type=PATH,
+        metavar="FILE",
+        help="Write the figures as CSV; - for standard output.",
+    ),
+    click.option(
+        "--markdown",
+        "markdown_file",
+        type=PATH,
+        metavar="FILE",
+        help="Write the tables as Markdown; - for standard output.",
+    ),
+    click.option(
+        "--latex",
+        "latex_file",
+        type=PATH,
+        metavar="FILE",
+        help="Write the tables as LaTeX, for booktabs; - for standard output.",
+    ),
+)
 no_page_option = click.option("--no-report", is_flag=True, help="Write no page.")
 
 

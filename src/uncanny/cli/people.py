@@ -22,6 +22,7 @@ from uncanny.cli.options import (
     pictures_option,
     resamples_option,
     seed_option,
+    table_options,
 )
 from uncanny.cli.pages import check_name, needs_extra, page_server_options, serve_page
 
@@ -186,9 +187,7 @@ def edits_people_command(
 )
 @click.option("--root", type=FOLDER, help="Where paths start. [default: the folder of PAIRS]")
 @json_file_option
-@click.option(
-    "--csv", "csv_file", type=PATH, metavar="FILE", help="Write a row a group; - for standard output."
-)
+@table_options
 @page_option("people.html in the first RUN")
 @no_page_option
 @pictures_option
@@ -205,6 +204,8 @@ def people_score_command(
     root: Path | None,
     json_file: Path | None,
     csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
     report: Path | None,
     no_report: bool,
     pictures: PicturesMode,
@@ -229,6 +230,8 @@ def people_score_command(
         (first if first.is_dir() else first.parent) / PAGE,
         json_file=json_file,
         csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
         report=report,
         no_report=no_report,
     )
@@ -248,6 +251,6 @@ def people_score_command(
     files.write(
         to_json=scores.to_json,
         to_csv=scores.to_csv,
-        text=lambda: str(scores),
+        tables=scores.tables,
         report=partial(scores.report, pictures=pictures),
     )

@@ -27,6 +27,7 @@ from uncanny.cli.options import (
     run_option,
     sampling_options,
     seed_option,
+    table_options,
 )
 from uncanny.cli.server import on_server
 from uncanny.cli.summary import failure_lines, skipped_lines, spending_lines, status_line, texts_lines
@@ -109,9 +110,7 @@ def run_command(
 @command.command("score")
 @click.argument("verdicts", nargs=-1, required=True, type=PATH)
 @json_file_option
-@click.option(
-    "--csv", "csv_file", type=PATH, metavar="FILE", help="Write a row a figure; - for standard output."
-)
+@table_options
 @click.option(
     "--human",
     type=PATH,
@@ -131,6 +130,8 @@ def score_command(
     verdicts: tuple[Path, ...],
     json_file: Path | None,
     csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
     human: tuple[Path, ...],
     published: bool,
     report: Path | None,
@@ -150,7 +151,13 @@ def score_command(
 
     first = verdicts[0] if verdicts[0].is_dir() else verdicts[0].parent
     files = ScoreFiles.chosen(
-        first / PAGE, json_file=json_file, csv_file=csv_file, report=report, no_report=no_report
+        first / PAGE,
+        json_file=json_file,
+        csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
+        report=report,
+        no_report=no_report,
     )
     outputs = files.outputs(("labels", "cases", "position_bias"), COLUMNS)
     check_outputs(outputs, [*verdicts, *human], force=force)
@@ -158,7 +165,7 @@ def score_command(
     files.write(
         to_json=scores.to_json,
         to_csv=scores.to_csv,
-        text=lambda: str(scores),
+        tables=scores.tables,
         report=partial(scores.report, root=root, pictures=pictures),
     )
 

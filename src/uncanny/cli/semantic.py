@@ -24,6 +24,7 @@ from uncanny.cli.options import (
     pictures_option,
     resamples_option,
     seed_option,
+    table_options,
 )
 from uncanny.cli.server import on_server
 from uncanny.cli.terminal import harmless, on_terminal
@@ -67,6 +68,7 @@ class ScoreKeywords(TypedDict):
     "--truth", required=True, metavar="TRUTH", help="The true anomalies; `scenes` is the bundled set's."
 )
 @json_file_option
+@table_options
 @click.option(
     "--per-image", type=PATH, metavar="FILE", help="Write an image a line, with every match, as JSON Lines."
 )
@@ -106,6 +108,9 @@ def command(
     predictions: tuple[str, ...],
     truth: str,
     json_file: Path | None,
+    csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
     per_image: Path | None,
     report: Path | None,
     no_report: bool,
@@ -128,14 +133,22 @@ def command(
     """
     from uncanny.cli.session import RUN_CODES
     from uncanny.eval.common.anomalies.load import name_paths
-    from uncanny.eval.semantic.score.result import page_beside
+    from uncanny.eval.semantic.score.result import COLUMNS, page_beside
     from uncanny.semantic import score
 
     named = name_paths([name_and_path(argument) for argument in predictions])
     paths = {name: at_rest(path) for name, path in named.items()}
     default_page = page_beside(next(iter(paths.values())))
-    files = ScoreFiles.chosen(default_page, json_file=json_file, report=report, no_report=no_report)
-    outputs = files.outputs(("predictions", "signature"))
+    files = ScoreFiles.chosen(
+        default_page,
+        json_file=json_file,
+        csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
+        report=report,
+        no_report=no_report,
+    )
+    outputs = files.outputs(("predictions", "signature"), COLUMNS)
     if per_image is not None:
         outputs.append(rows_jsonl(per_image, ("predictions", "n_pred", "n_true")))
     check_outputs(outputs, [*paths.values(), Path(truth)], force=force)
@@ -150,7 +163,7 @@ def command(
 
         scores = score(paths, truth=truth, on_start=on_start, on_image=on_image, **options)
     write_page = partial(scores.report, pictures=pictures)
-    files.write(to_json=scores.to_json, text=lambda: str(scores), report=write_page)
+    files.write(to_json=scores.to_json, to_csv=scores.to_csv, tables=scores.tables, report=write_page)
     failures = any(each.has_failures for each in scores.predictions.values())
     raise click.exceptions.Exit(RUN_CODES["failures"] if failures else 0)
 

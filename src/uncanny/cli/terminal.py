@@ -11,6 +11,7 @@ import codecs
 import contextlib
 import logging
 import os
+import shutil
 import sys
 from typing import TextIO
 
@@ -31,6 +32,7 @@ __all__ = [
     "say",
     "say_json",
     "share",
+    "width",
 ]
 
 _WITHOUT_UNICODE = {
@@ -63,6 +65,11 @@ def say_json(content: object) -> None:
 def on_terminal() -> bool:
     """Whether somebody watches standard error."""
     return sys.stderr.isatty()
+
+
+def width() -> int | None:
+    """How many characters a line of standard output has; None where it is a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def open_streams() -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
+from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.tables import MISSING, NARROW, Column, Table, TableResult, data_frame
 
 LONG = "openai-compatible/a-model-whose-name-is-longer-than-a-terminal-is-wide-and-must-be-read-whole/v2"
 TABLE = Table(("Model", "Q1", "Q2"), ((LONG, "91.3", MISSING), ("b", "7.0", "100.0")), "Scores", ("n = 5",))
@@ -74,3 +79,86 @@ def test_a_missing_pandas_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match=r"uncanny\[frames\]"):
         data_frame(("name",), [])
+
+
+FIGURES = Table(
+    ("model", Column("Q1", unit="%", better="higher"), Column("errors", digits=2, better="lower"), "n"),
+    (
+        ("a_b|c", Share(0.5, 5, 10, (0.2366, 0.7634)), Estimate(-1.25, (-2.5, 0.0)), 1200),
+        ("50% & <i>", Share(1.0, 3, 3, (0.4385, 1.0)), Estimate(3.0), 7),
+        ("[x]", Share(None, 0, 0), None, 0),
+        ("guess", Share(1.0, 3, 3), Estimate(-9.0), 1),
+    ),
+    "Scores of *all*",
+    ("Percent",),
+    compared=3,
+)
+
+
+def test_figures_have_their_intervals_beside_them_below_them_or_away() -> None:
+    wide = FIGURES.text().splitlines()
+    assert wide[1].split() == ["model", "Q1", "errors", "n"]
+    assert "50.0 [23.7, 76.3]  -1.25 [-2.50, 0.00]  1,200" in wide[2]
+    assert wide[4].split() == ["[x]", MISSING, MISSING, "0"]
+    below = FIGURES.text(width=46).splitlines()
+    assert max(map(len, below)) <= 46
+    assert below[3].split() == ["[23.7,", "76.3]", "[-2.50,", "0.00]"]
+    # In two parts, with the names before each; in more the intervals are left out.
+    parts = FIGURES.text(width=32).splitlines()
+    assert [line.split()[0] for line in parts if line].count("guess") == 2
+    assert "[23.7, 76.3]" in FIGURES.text(width=32)
+    narrow = FIGURES.text(width=19)
+    assert "[23.7" not in narrow
+    assert NARROW.split()[0] in narrow
+    assert narrow.count("50% & <i>") == 3
+
+
+def test_csv_has_full_precision_and_the_ends_of_intervals() -> None:
+    rows = list(csv.reader(FIGURES.to_csv().splitlines()))
+    assert rows[0] == ["model", "Q1", "Q1 low", "Q1 high", "errors", "errors low", "errors high", "n"]
+    assert rows[1] == ["a_b|c", "0.5", "0.2366", "0.7634", "-1.25", "-2.5", "0.0", "1200"]
+    assert rows[3] == ["[x]", "", "", "", "", "", "", "0"]
+
+
+def test_markdown_keeps_names_as_they_are_and_marks_the_best_that_compete() -> None:
+    lines = FIGURES.to_markdown().splitlines()
+    assert lines[0] == r"**Scores of \*all\***"
+    assert lines[2] == "| model | Q1 (%) ↑ | errors ↓ | n |"
+    assert lines[3] == "| :-- | --: | --: | --: |"
+    assert lines[4] == r"| a\_b\|c | 50.0 [23.7, 76.3] | **-1.25** [-2.50, 0.00] | 1,200 |"
+    assert lines[5] == r"| 50% &amp; \<i\> | **100.0** [43.9, 100.0] | 3.00 | 7 |"
+    assert lines[6].startswith(r"| \[x\] | – |")
+    assert lines[7] == "| guess | 100.0 | -9.00 | 1 |"
+    assert lines[-1] == "Percent"
+    assert "**100.0" not in FIGURES.to_markdown(best=False)
+
+
+def test_latex_is_a_float_with_rules_and_names_escaped() -> None:
+    text = FIGURES.to_latex()
+    assert r"\caption{Scores of *all*}" in text
+    assert r"    model & Q1 & errors & n \\" in text
+    assert r"     & (\%) $\uparrow$ & $\downarrow$ &  \\" in text
+    assert r"a\_b\textbar{}c & 50.0 {\scriptsize [23.7, 76.3]} & \textbf{$-$1.25}" in text
+    assert r" {\scriptsize [$-$2.50, 0.00]} & 1,200 \\" in text
+    assert r"50\% \& \textless{}i\textgreater{} & \textbf{100.0}" in text
+    assert "    {[x]} & -- & -- & 0" in text  # else an argument of the line before
+    assert text.rstrip().endswith("\\end{table}")
+    assert r"\footnotesize Percent." in text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
+def test_latex_compiles_whatever_models_are_called(tmp_path: Path) -> None:
+    hostile = 'a--b_c^d~e\\f{g}$h&i#j%k<l>m|n"o' + "\N{EN DASH}\N{MINUS SIGN}\N{MULTIPLICATION SIGN}\u202eé"
+    wide = Table(
+        (hostile, *(Column(f"c{number}", unit="%", better="higher") for number in range(9))),
+        tuple((name, *(Share(0.5, 1, 2, (0.1, 0.9)) for _ in range(9))) for name in (hostile, "[a", "*b")),
+        hostile,
+        (hostile,),
+    )
+    document = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}%s\end{document}"
+    (tmp_path / "t.tex").write_text(document % (FIGURES.to_latex() + wide.to_latex()), encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace")
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "Overfull" not in done.stdout
