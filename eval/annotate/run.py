@@ -159,6 +159,7 @@ async def annotate_async(
     image_format: Literal["keep", "png", "jpeg"] = "keep",
     jpeg_quality: int = 95,
     max_pixels: int = 100_000_000,
+    image_column: str | None = None,
     nodes: AnnotateNodes | PackedNodes | None = None,
     graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None,
     on_image: Callable[[Annotation], None] | None = None,
@@ -166,7 +167,8 @@ async def annotate_async(
 ) -> AnnotateRun:
     """Find what is wrong in images: validated anomalies with name, phenomenon, reasoning and severity.
 
-    `images` are files and folders. Results go to `out` as they come; the same call goes on where it stopped.
+    `images` are files and folders, also Parquet and Arrow files with pictures in their rows. Results go to
+    `out` as they come; the same call goes on where it stopped.
     `schedule` says how the agents are asked: `packed`, several objects a call, is the default; `paper` asks
     about one at a time, as published; `single` is one call for all. A run that stands goes on with its own.
     `repeats` drafts of the object list are merged (1, of `paper` 3), `max_objects` (12) of the objects
@@ -176,7 +178,8 @@ async def annotate_async(
     `box_format` is how models are asked for boxes; None goes by their names. Sampling is sent where the model
     takes it, None leaves the model's own; `max_output_tokens`, and `formatter_output_tokens` (5,000) of the
     formatter, are doubled when an answer is cut off. `max_side`, `image_format` and `jpeg_quality` change the
-    pixels that are sent, images above `max_pixels` are not opened. `root` is where names in records start,
+    pixels that are sent, images above `max_pixels` are not opened. `image_column` is where Parquet and Arrow
+    files have their pictures, if in several columns. `root` is where names in records start,
     the run folder by default. `on_image` gets each record when it is on disk.
     `options`: see `AskOptions`.
 
@@ -220,6 +223,7 @@ async def annotate_async(
         "image_format": image_format,
         "jpeg_quality": jpeg_quality,
         "max_pixels": max_pixels,
+        "image_column": image_column,
     }
     check_options(all_options, AnnotateOptions, out=out, root=root)
     config = annotate_config(all_options, RunFolder(Path(out)))

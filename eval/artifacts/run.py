@@ -149,6 +149,7 @@ async def run_async(
     image_format: Literal["keep", "png", "jpeg"] = "keep",
     jpeg_quality: int = 95,
     max_pixels: int = 100_000_000,
+    image_column: str | None = None,
     on_image: Callable[[LocatedArtifacts], None] | None = None,
     **options: Unpack[AskOptions],
 ) -> ArtifactsRun:
@@ -159,8 +160,8 @@ async def run_async(
     of a record. `box_format` is how models are asked for boxes; None goes by their names. Records have boxes
     in pixels of the image file.
 
-    `images`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of `annotate`; the word
-    `scenes` stands for the bundled images, which are copied into `out`.
+    `images`, `image_column`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of
+    `annotate`; the word `scenes` stands for the bundled images, which are copied into `out`.
 
     Returns the run, also where it ended early or some images failed: see its `summary` and the records'
     `status` and `unmeasured`. Raises UsageError for what cannot be done, ModelUnusableError where the model
@@ -191,6 +192,7 @@ async def run_async(
         "image_format": image_format,
         "jpeg_quality": jpeg_quality,
         "max_pixels": max_pixels,
+        "image_column": image_column,
     }
     task = await asyncio.to_thread(artifacts_task, images, model, out, root, all_options, ArtifactsOptions)
     end = await run_with(task, options, on_image)

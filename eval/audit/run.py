@@ -197,6 +197,7 @@ def read_annotating(
         read_policy(options),
         read_limits(options),
         read_prompts(config.table.prompts, options.get("prompts")),
+        options.get("image_column"),
     )
 
 
@@ -220,6 +221,7 @@ class Annotating:
     policy: PixelPolicy
     options: RunOptions
     prompts: PromptSet
+    image_column: str | None = None
 
     def task(self, source: Source, images: Sequence[Source], *, dry: bool = False) -> AnnotateTask:
         """The run of one of the generators that are `images`; cost and tokens are limited for all together.
@@ -240,6 +242,7 @@ class Annotating:
             policy=self.policy,
             config=self.config,
             prompts=self._prompts(images),
+            image_column=self.image_column,
         )
 
     def check(self, sources: Sequence[Source], against: Sequence[Source], scoring: Scoring) -> None:

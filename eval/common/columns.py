@@ -19,8 +19,8 @@ import orjson
 
 from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.image_files import read_bytes
-from uncanny.eval.common.table_files import pyarrow
 from uncanny.eval.metrics.intervals import Floats
+from uncanny.extras import pyarrow
 from uncanny.wording import shown
 
 _KINDS = "a CSV, Parquet or JSON Lines file, a data frame, or a sequence of mappings"

@@ -34,6 +34,7 @@ from markupsafe import Markup
 from uncanny.errors import UsageError
 from uncanny.eval.common.page_data import page_json
 from uncanny.images import stored_size, thumbnail
+from uncanny.images.row_files import row_of
 from uncanny.schema import Annotation, Anomaly
 from uncanny.wording import shown
 
@@ -250,12 +251,13 @@ class PageViews:
 
 
 def relative_link(page: Path, file: Path) -> str | None:
-    """The address of `file` for a page at `page`: relative, None for what browsers would not show.
+    """The address of `file` for a page at `page`: relative, None for what browsers would not show, as a
+    picture in a table's row.
 
     On another drive of Windows no relative one exists, and it is absolute. Every byte of a name that means
     something in an address is escaped.
     """
-    if file.suffix.lower() not in _SHOWN_BY_BROWSERS:
+    if file.suffix.lower() not in _SHOWN_BY_BROWSERS or row_of(file) is not None:
         return None
     # By name, not by resolving links: a browser takes `..` off the address, too.
     target, start = os.path.abspath(file), os.path.abspath(page.parent)  # noqa: PTH100

@@ -20,6 +20,7 @@ from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.problems import of_validation
 from uncanny.eval.common.runs import ReadRun, image_of, last_lines, open_run
 from uncanny.images.discover import IMAGE_SUFFIXES
+from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
 from uncanny.schema import Annotation
 from uncanny.wording import option
 
@@ -90,7 +91,12 @@ def _source(name: str, source: AnnotationSource) -> Source:
         raise UsageError(f"{name}: {path} is a single image", remedy="Give the folder it is in.")
     if path.name == "annotations.jsonl" and (path.parent / "run.json").is_file():
         return Source(name, path.parent, "run")
-    return Source(name, path, "file")
+    return Source(name, path, "images" if _is_table_of_images(path) else "file")
+
+
+def _is_table_of_images(path: Path) -> bool:
+    """Whether a file is a table with pictures to be annotated. Raises UsageError where it cannot be read."""
+    return path.suffix.lower() in ROW_SUFFIXES and has_pictures(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import importlib
 import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from uncanny.errors import UsageError
+from uncanny.extras import pyarrow
 from uncanny.images.signature import sniff
 
 SUFFIXES = (".parquet", ".csv", ".jsonl")
 _ROWS_AT_ONCE = 8
 _BUFFER = 2**20  # bytes; without one, all columns of a row group would be read before the first row
 _CELL_LIMIT = 2**30  # bytes in one CSV cell: a picture as text
-
-
-def pyarrow(module: str) -> Any:
-    """A module of pyarrow. Raises UsageError where it is not installed."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise UsageError(
-            "Parquet needs pyarrow, which is not installed",
-            remedy="Run `pip install 'uncanny[parquet]'`, or use CSV.",
-        ) from error
 
 
 def table_files(path: Path) -> tuple[Path, ...]:

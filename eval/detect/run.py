@@ -202,6 +202,7 @@ async def detect_async(
     image_format: Literal["keep", "png", "jpeg"] = "keep",
     jpeg_quality: int = 95,
     max_pixels: int = 100_000_000,
+    image_column: str | None = None,
     truth: Truth | None = None,
     on_image: Callable[[Detection], None] | None = None,
     **options: Unpack[AskOptions],
@@ -213,10 +214,10 @@ async def detect_async(
     generated, or the content of one held to be real; or `independent`: two calls about every image that know
     nothing of each other, the verdict and the anomalies.
 
-    `images`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of `annotate`; the word
-    `scenes` stands for the bundled images, which are copied into `out`. A record's `source` is `generated` or
-    `real`, None where no clear verdict came. `truth` is what `run.score()` compares with, see there; it is
-    checked before anything is asked.
+    `images`, `image_column`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of
+    `annotate`; the word `scenes` stands for the bundled images, which are copied into `out`. A record's
+    `source` is `generated` or `real`, None where no clear verdict came. `truth` is what `run.score()`
+    compares with, see there; it is checked before anything is asked.
 
     Returns the run, also where it ended early or some images failed; its `score` compares with the truth.
     Raises UsageError, ModelUnusableError.
@@ -246,6 +247,7 @@ async def detect_async(
         "image_format": image_format,
         "jpeg_quality": jpeg_quality,
         "max_pixels": max_pixels,
+        "image_column": image_column,
     }
     settings = image_run("detect", images, model, out, root, all_options, DetectOptions)
     named = await asyncio.to_thread(name_images, settings["paths"], Path(out), copy=True)

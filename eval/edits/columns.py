@@ -14,8 +14,8 @@ from typing import Any, Final
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.table_files import pyarrow
 from uncanny.eval.edits.data import EditFiles
+from uncanny.extras import pyarrow
 from uncanny.images import display_path
 from uncanny.records.jsonl import write_atomically
 

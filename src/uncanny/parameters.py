@@ -87,6 +87,7 @@ _KINDS: Mapping[str, Kind] = {
     "max_side": _WHOLE_NUMBER,
     "jpeg_quality": _NEEDED_NUMBER,
     "max_pixels": _NEEDED_NUMBER,
+    "image_column": _TEXT,
     "max_images": _COUNT,
     "force": _YES_OR_NO,
     "overlays": _YES_OR_NO,

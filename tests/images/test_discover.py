@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from uncanny.errors import UsageError
 from uncanny.images import Skipped, discover, display_path
-from uncanny.images.discover import MOST_LISTED, short_path
+from uncanny.images.discover import MOST_LISTED
+from uncanny.images.path_names import short_path
 
 
 def touch(folder: Path, *names: str) -> None:

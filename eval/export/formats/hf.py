@@ -18,12 +18,12 @@ from uncanny.eval.export.formats.parquet import (
     checked_columns,
     damage_named,
     fields,
-    pyarrow,
     returned_rows,
     row,
 )
 from uncanny.eval.export.returned import Returned, json_object, objects
 from uncanny.eval.export.writer import ExportJob, FormatWriter
+from uncanny.extras import pyarrow
 
 _BYTES_AT_ONCE: Final = 64 * 2**20
 _ROWS_AT_ONCE: Final = 100

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isnan
@@ -13,6 +12,7 @@ from uncanny.errors import UsageError
 from uncanny.eval.export.data import ExportImage, review_fields
 from uncanny.eval.export.returned import QUADRUPLE, Returned, returned_anomaly, whole
 from uncanny.eval.export.writer import ExportJob, FormatWriter
+from uncanny.extras import pyarrow
 from uncanny.records.reviews import quadruple_sha256
 from uncanny.wording import shown
 
@@ -25,17 +25,6 @@ _ANOMALY: Final = {
     **dict.fromkeys(("objects", "found_by"), "lists of text"),
     "box": "lists of numbers",
 }
-
-
-def pyarrow(module: str) -> Any:
-    """A module of pyarrow. Raises UsageError where it is not installed."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise UsageError(
-            "This form needs pyarrow, which is not installed",
-            remedy="Run `pip install 'uncanny[parquet]'`, or take jsonl.",
-        ) from error
 
 
 def fields() -> list[Any]:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from uncanny.errors import UsageError
-from uncanny.eval.common.table_files import ImageFolder, columns, pyarrow
+from uncanny.eval.common.table_files import ImageFolder, columns
 from uncanny.eval.mcq.data.items import QUESTIONS, Item, ItemSet, Question, Split, TextChoice
 from uncanny.eval.mcq.data.load import ItemSource, load
 from uncanny.eval.mcq.data.overlay import render_overlay
 from uncanny.eval.mcq.data.released_rows import STANDARD_E
+from uncanny.extras import pyarrow
 from uncanny.images import PixelPolicy
 from uncanny.images.file_bytes import read_image_file
 from uncanny.parameters import check_needed

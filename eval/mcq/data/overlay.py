@@ -16,9 +16,9 @@ from uncanny.errors import ImageError, UsageError
 from uncanny.eval.mcq.data.items import Box, Item, ItemSet, Option
 from uncanny.eval.mcq.data.load import ITEMS_FILE, ItemSource, load, parse_items, write_items
 from uncanny.images import PixelPolicy, RecordedFile
-from uncanny.images.discover import short_path
 from uncanny.images.file_bytes import read_image_file, read_stamped
 from uncanny.images.overlay import draw_boxes, drawing_digest
+from uncanny.images.path_names import short_path
 from uncanny.parameters import check_needed
 from uncanny.records.jsonl import write_atomically
 

@@ -309,6 +309,11 @@ pixel_options = together(
         show_default=True,
         help="Larger images are not opened.",
     ),
+    click.option(
+        "--image-column",
+        metavar="NAME",
+        help="Where Parquet and Arrow files have their pictures, if in several columns.",
+    ),
 )
 box_format_option = click.option(
     "--box-format",
@@ -406,6 +411,7 @@ class ImageKeywords(SampledKeywords):
     image_format: Literal["keep", "png", "jpeg"]
     jpeg_quality: int
     max_pixels: int
+    image_column: str | None
 
 
 class AnnotateKeywords(ImageKeywords):
@@ -457,6 +463,7 @@ def read_image_options(options: ImageKeywords, models: Sequence[str]) -> ImageOp
         "image_format": options["image_format"],
         "jpeg_quality": options["jpeg_quality"],
         "max_pixels": options["max_pixels"],
+        "image_column": options["image_column"],
     }
 
 

@@ -1,12 +1,11 @@
 """From files and folders to the image files in them, in one order whatever the file system says.
 
-Their names are made fit for records and messages by `display_path` and `short_path`.
+Tables whose rows hold pictures are folders of a kind, where they are wanted: `_TableWalk`.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,31 +14,17 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from uncanny.errors import UsageError
+from uncanny.extras import pyarrow
+from uncanny.images.path_names import short_path
+from uncanny.images.row_files import (
+    ROW_SUFFIXES,
+    has_pictures,
+    row_of,
+    row_paths,
+    row_place,
+    saved_files,
+)
 from uncanny.images.signature import RAW_SUFFIXES, UNREAD_SUFFIXES
-
-_LONGEST_SHOWN = 200
-_LIKE_A_BYTE = re.compile(r"\\(?=x[0-9a-f]{2})")
-
-
-def display_path(path: Path) -> str:
-    """The path as posix text that can always be encoded, another one for every path.
-
-    Bytes that are not UTF-8 appear as `\\xff`, these four characters themselves as `\\x5cxff`.
-    """
-    text = path.as_posix()
-    if "\\x" in text:
-        text = _LIKE_A_BYTE.sub(r"\\x5c", text)
-    return os.fsencode(text).decode("utf-8", "backslashreplace")
-
-
-def short_path(path: Path) -> str:
-    """`display_path` for a message: on one line, and its middle left out where it is very long."""
-    shown = "".join(char if char.isprintable() else repr(char)[1:-1] for char in display_path(path))
-    if len(shown) <= _LONGEST_SHOWN:
-        return shown
-    half = _LONGEST_SHOWN // 2
-    return f"{shown[:half]}…{shown[-half:]}"
-
 
 # What is called like an image is taken for one, also where nothing here can read it: it shall not get lost.
 IMAGE_SUFFIXES = (
@@ -101,29 +86,33 @@ class Discovered:
     skipped: SkippedInputs
 
 
-def discover(paths: Sequence[Path]) -> Discovered:
+def discover(paths: Sequence[Path], *, rows: bool = False, image_column: str | None = None) -> Discovered:
     """Walk the folders among `paths` and take the files among them, whatever these are called.
 
     Nothing is opened: broken links, pipes and damaged files with an image's name are found like any other,
     and told apart when they are read. A file given twice, or once by itself and once by its folder, is taken
     once; a link to a file is a file of its own. Raises `UsageError` for a path that does not exist.
+
+    With `rows` pictures in Parquet and Arrow files are found, too, as the paths of `row_files`, in order of
+    their rows: in files given by name, and in folders without any image file; see `_TableWalk`.
+    `image_column` is the column they are in. Raises UsageError for a file given by name that holds none, and
+    without pyarrow.
     """
-    walk = _Walk()
+    walk = _TableWalk(image_column) if rows else _Walk()
     for path in paths:
-        if _is_folder(path):
+        if _is_folder(path, rows=rows):
             walk.folders.append(str(path))
         else:
-            walk.take(str(path.parent), path.name, str(path))
+            walk.take_named(path)
     walk.run()
-    files = sorted((Path(each) for each in walk.files.values()), key=Path.as_posix)
-    return Discovered(tuple(files), walk.skipped.inputs())
+    return Discovered(walk.found(), walk.skipped.inputs())
 
 
-def _is_folder(path: Path) -> bool:
+def _is_folder(path: Path, *, rows: bool) -> bool:
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (OSError, ValueError) as error:
-        if _is_link(path):
+        if _is_link(path) or (rows and row_of(path) is not None):
             return False
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(
@@ -182,6 +171,13 @@ class _Walk:
                 self.links.sort(reverse=True)
                 self._visit(self.links.pop(), linked=True)
 
+    def found(self) -> tuple[Path, ...]:
+        return tuple(sorted((Path(each) for each in self.files.values()), key=Path.as_posix))
+
+    def take_named(self, path: Path) -> None:
+        """Take what was given by itself."""
+        self.take(str(path.parent), path.name, str(path))
+
     def take(self, folder: str, name: str, path: str) -> None:
         real = self._real.get(folder)
         if real is None:
@@ -212,7 +208,84 @@ class _Walk:
         elif suffix in IMAGE_SUFFIXES:
             self.take(folder, entry.name, entry.path)
         else:
-            self.skipped.add(entry.path, "other_file")
+            self._pass_over(entry.path, suffix)
+
+    def _pass_over(self, path: str, suffix: str) -> None:  # noqa: ARG002  of use to tables
+        self.skipped.add(path, "other_file")
+
+
+class _TableWalk(_Walk):
+    """The same with pictures in the rows of tables.
+
+    A folder that was given and holds image files, itself or further down, is a folder of images, and tables
+    in it are passed over: they may hold anything. In one without any they are what was meant. A table there
+    that cannot be read is taken as a file, so that it gets a record that says why; one without pictures, and
+    what `datasets` keeps beside its files, is passed over.
+    """
+
+    def __init__(self, image_column: str | None) -> None:
+        super().__init__()
+        self._column = image_column
+        self._given: tuple[str, ...] = ()
+        self._tables: list[str] = []
+        self._rows: dict[Path, list[Path]] = {}
+
+    def run(self) -> None:
+        self._given = tuple(self.folders)
+        super().run()
+        with_images = [
+            folder
+            for folder in self._given
+            if self._tables and any(Path(each).is_relative_to(folder) for each in self.files.values())
+        ]
+        for table in sorted(self._tables):
+            beside_images = any(Path(table).is_relative_to(folder) for folder in with_images)
+            if beside_images or not self._take_rows(Path(table)):
+                self.skipped.add(table, "other_file")
+
+    def take_named(self, path: Path) -> None:
+        if (row := row_of(path)) is not None:
+            if row_place(row) is None:
+                raise UsageError(
+                    f"{short_path(row.file)} has no row {row.name!r}",
+                    remedy="Give the file to take all its rows.",
+                )
+            self._rows.setdefault(row.file, []).append(path)
+        elif path.suffix.lower() in ROW_SUFFIXES and path.is_file():
+            self._rows[path] = row_paths(path, self._column)
+        else:
+            super().take_named(path)
+
+    def found(self) -> tuple[Path, ...]:
+        """Rows follow each other as they lie in their file, which is read from front to back."""
+        tables = sorted((*super().found(), *self._rows), key=Path.as_posix)
+        return tuple(dict.fromkeys(row for each in tables for row in self._rows.get(each, (each,))))
+
+    def _pass_over(self, path: str, suffix: str) -> None:
+        if suffix in ROW_SUFFIXES:
+            self._tables.append(path)
+        else:
+            super()._pass_over(path, suffix)
+
+    def _take_rows(self, table: Path) -> bool:
+        """Whether there were any."""
+        if table.suffix.lower() == ".arrow" and (saved := saved_files(table.parent)) is not None:
+            if table not in saved:
+                return False
+            if missing := [each for each in saved if not each.is_file()]:
+                raise UsageError(
+                    f"{short_path(table.parent)} is not whole: {missing[0].name} is not there",
+                    remedy="Save the data set again, or name the files that are there.",
+                )
+        try:
+            if not has_pictures(table):
+                return False
+        except UsageError:
+            pyarrow("pyarrow")  # without it nothing is wrong with the file
+            self.take(str(table.parent), table.name, str(table))
+            return True
+        self._rows.setdefault(table, row_paths(table, self._column))
+        return True
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:

@@ -9,14 +9,15 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from uncanny.errors import ImageError, ImageFault, StorageError
-from uncanny.images.discover import short_path
+from uncanny.errors import ImageError, ImageFault, StorageError, UncannyError
+from uncanny.images.path_names import short_path
+from uncanny.images.row_files import Row, check_no_table, read_row, row_of, row_place
 from uncanny.settings import settings
 from uncanny.wording import option
 
@@ -38,6 +39,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 # Two changes within one tick of a file system's clock leave the same times; none ticks slower than this.
 _TICK_NS = 2 * 10**9
 _HASHING_THREADS = 8
+_MOST_ROW_BYTES = 2**31  # what Arrow puts into one cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +68,16 @@ def read_image_file(path: Path, max_bytes: int) -> bytes:
 
 
 def read_stamped(path: Path, max_bytes: int) -> ReadFile:
-    """The same with the stamp of the file. Raises what `read_image_file` raises."""
-    with open_image_file(path, max_bytes) as file:
-        status = os.fstat(file.fileno())
-        data = file.read(max_bytes + 1)
+    """The same with the stamp of the file, in a table's row that of the table. Raises what it raises."""
+    if (row := row_of(path)) is not None:
+        with _os_errors_named():
+            check_allowed(row.file)
+            status = row.file.stat()
+            data = _row_bytes(row, max_bytes)
+    else:
+        with open_image_file(path, max_bytes) as file:
+            status = os.fstat(file.fileno())
+            data = file.read(max_bytes + 1)
     if not data:
         raise ImageError("the file is empty", kind="empty", remedy="Was the download cut off?")
     if len(data) > max_bytes:
@@ -88,6 +96,7 @@ def changed_files(files: Iterable[RecordedFile]) -> set[RecordedFile]:
     unsure = [file for file in files if not _as_stamped(file)]
     if not unsure:
         return set()
+    unsure.sort(key=_place)
     with ThreadPoolExecutor(_HASHING_THREADS) as threads:
         return {
             file for file, changed in zip(unsure, threads.map(_holds_others, unsure), strict=True) if changed
@@ -98,15 +107,36 @@ def _stamp(status: os.stat_result) -> str:
     return f"{status.st_size:x}-{status.st_mtime_ns:x}-{status.st_ctime_ns:x}-{status.st_ino:x}"
 
 
+def _place(file: RecordedFile) -> tuple[str, str, int]:
+    """Rows of a table in their order: it is read from front to back."""
+    with suppress(UncannyError, OSError):
+        if (row := row_of(file.path)) is not None and (place := row_place(row)) is not None:
+            return (str(row.file), *place)
+    return (str(file.path), "", 0)
+
+
+def _row_bytes(row: Row, max_bytes: int) -> bytes:
+    content = read_row(row)
+    if isinstance(content, Path):
+        return read_image_file(content, max_bytes)
+    if len(content) > max_bytes:
+        raise _too_large(len(content), max_bytes)
+    return content
+
+
 def _as_stamped(file: RecordedFile) -> bool:
     try:
-        return file.stamp is not None and _stamp(file.path.stat()) == file.stamp
+        row = row_of(file.path)
+        path = file.path if row is None else row.file
+        return file.stamp is not None and _stamp(path.stat()) == file.stamp
     except (OSError, ValueError):
         return False
 
 
 def _holds_others(file: RecordedFile) -> bool:
     try:
+        if (row := row_of(file.path)) is not None:
+            return hashlib.sha256(_row_bytes(row, _MOST_ROW_BYTES)).hexdigest() != file.sha256
         status = file.path.stat()
         if not stat.S_ISREG(status.st_mode):
             return True
@@ -114,23 +144,33 @@ def _holds_others(file: RecordedFile) -> bool:
             return True
         with _open(file.path) as content:
             return hashlib.file_digest(content, "sha256").hexdigest() != file.sha256
-    except (OSError, ValueError):
+    except (OSError, ValueError, ImageError):
         return False
 
 
 @contextmanager
 def open_image_file(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
-    """The regular file of at most `max_bytes`, to be read.
+    """The regular file, or picture in a table's row, of at most `max_bytes`, to be read.
 
     Raises `ImageError`, also where reading fails, and `StorageError` where too many files stay open.
     """
-    try:
+    with _os_errors_named():
         check_allowed(path)
+        if (row := row_of(path)) is not None:
+            yield BytesIO(_row_bytes(row, max_bytes))
+            return
         _check(path.stat(), max_bytes)
+        check_no_table(path)
         with _open(path) as file:
             # Looked at again: the name may stand for another file than a moment ago.
             _check(os.fstat(file.fileno()), max_bytes)
             yield file
+
+
+@contextmanager
+def _os_errors_named() -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise _from_os(error) from error
     except ValueError as error:  # a name with a zero byte in it

@@ -19,9 +19,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from uncanny.errors import ImageError, StorageError, UsageError
 from uncanny.images.decode import PIXELS, Header, decode, explain, read_header, without_warnings
-from uncanny.images.discover import short_path
 from uncanny.images.encode import PixelPolicy, plain
 from uncanny.images.file_bytes import read_image_file
+from uncanny.images.path_names import short_path
 
 Letter = Literal["A", "B", "C", "D"]
 Box = tuple[float, float, float, float]

@@ -25,9 +25,9 @@ from uncanny.images.decode import (
     read_header,
     without_warnings,
 )
-from uncanny.images.discover import short_path
 from uncanny.images.encode import PixelPolicy, SendLimits, encode, on_white, plain
 from uncanny.images.file_bytes import open_image_file, read_image_file, read_stamped
+from uncanny.images.path_names import short_path
 from uncanny.images.signature import MEDIA_TYPES, RAW_SUFFIXES
 
 

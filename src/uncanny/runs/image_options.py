@@ -32,7 +32,7 @@ Images = str | Path | Sequence[str | Path]
 
 
 class ImageOptions(AskOptions, total=False):
-    """How images are read and asked about: sampling and pixels, as keyword options."""
+    """How images are read and asked about: sampling, pixels and the column of tables, as keyword options."""
 
     temperature: float | None
     top_p: float | None
@@ -41,6 +41,7 @@ class ImageOptions(AskOptions, total=False):
     image_format: Literal["keep", "png", "jpeg"]
     jpeg_quality: int
     max_pixels: int
+    image_column: str | None
 
 
 class ImageRun(TypedDict):
@@ -53,6 +54,7 @@ class ImageRun(TypedDict):
     policy: PixelPolicy
     root: Path | None
     prompts: PromptSet
+    image_column: str | None
 
 
 def image_run(
@@ -77,6 +79,7 @@ def image_run(
         "policy": read_policy(options),
         "root": None if root is None else Path(root),
         "prompts": read_prompts(protocol, options.get("prompts")),
+        "image_column": options.get("image_column"),
     }
 
 

@@ -61,8 +61,9 @@ class ImageRecord(Protocol):
 class ImageTask(Task[ImageFile, A]):
     """A run with one record an image: `Annotation`, or another that has all of `ImageRecord`.
 
-    `paths` are image files and folders, `files` what they were found to hold when the run began. `found` is
-    the field of a record whose entries are counted as found."""
+    `paths` are image files, tables with pictures in them and folders, `files` what they were found to hold
+    when the run began; `image_column` is where tables have their pictures. `found` is the field of a record
+    whose entries are counted as found."""
 
     unit = "images"
     statuses = STATUSES
@@ -70,6 +71,7 @@ class ImageTask(Task[ImageFile, A]):
     found: ClassVar[str] = "anomalies"
 
     paths: Sequence[Path]
+    image_column: str | None = None
     files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
     _records: RecordFile[A] = field(init=False, repr=False)
     _by_digest: dict[str, str] = field(init=False, repr=False, default_factory=dict)
@@ -84,7 +86,13 @@ class ImageTask(Task[ImageFile, A]):
 
     def inputs(self) -> Inputs:
         """The images in order of their names. Raises UsageError."""
-        return find_inputs(self.paths, run=self.folder.path, root=self.root, limit=self.options.limit)
+        return find_inputs(
+            self.paths,
+            run=self.folder.path,
+            root=self.root,
+            limit=self.options.limit,
+            image_column=self.image_column,
+        )
 
     @property
     def names(self) -> frozenset[str]:

@@ -4,6 +4,7 @@ are."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,11 @@ from uncanny.images import (
     display_path,
     stored_size,
 )
-from uncanny.images.discover import short_path
+from uncanny.images.path_names import short_path
 from uncanny.runs.progress import Progress
 
 _MOST_NAMED = 3
+_IN_TABLE = re.compile(r"\.(?:parquet|arrow)/", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +34,26 @@ class ImageFile:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """All images of a run in order of their names, and what was passed over."""
+    """All images of a run in order of their names, rows in that of their table, and what was passed over."""
 
     files: tuple[ImageFile, ...]
     skipped: SkippedInputs
 
 
 def find_inputs(
-    paths: Sequence[Path], *, run: Path, root: Path | None = None, limit: int | None = None
+    paths: Sequence[Path],
+    *,
+    run: Path,
+    root: Path | None = None,
+    limit: int | None = None,
+    image_column: str | None = None,
 ) -> Inputs:
     """Names are relative to `root`, or else to the run folder, with `/` on every system.
 
-    Raises UsageError when a path does not exist or no image is found.
+    Pictures in rows of Parquet and Arrow files are images, too; `image_column` is where they are if a file
+    has several such columns. Raises UsageError when a path does not exist or no image is found.
     """
-    discovered = discover(paths)
+    discovered = discover(paths, rows=True, image_column=image_column)
     if not discovered.files:
         passed_over = skipped_words(discovered.skipped.counts)
         raise UsageError(
@@ -55,8 +63,14 @@ def find_inputs(
         )
     names = Names(root if root is not None else run)
     images = (ImageFile(path, names.of(path)) for path in discovered.files)
-    files = sorted(images, key=lambda file: file.image)
+    files = sorted(images, key=lambda file: _table_or_image(file.image))
     return Inputs(tuple(files[:limit]), discovered.skipped)
+
+
+def _table_or_image(image: str) -> str:
+    """What decides where an image stands: rows of a table stay in their order, in which it is read."""
+    found = _IN_TABLE.search(image)
+    return image if found is None else image[: found.end() - 1]
 
 
 class Names:

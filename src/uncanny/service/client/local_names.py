@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from uncanny.errors import ServiceError
-from uncanny.images.discover import display_path
+from uncanny.images.path_names import display_path
 from uncanny.records.jsonl import write_atomically
 from uncanny.service.client.sets import UploadedImage
 

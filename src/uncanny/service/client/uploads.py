@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from uncanny.errors import UsageError
-from uncanny.images.discover import SkippedInputs, discover, display_path
+from uncanny.images.discover import SkippedInputs, discover
+from uncanny.images.path_names import display_path
+from uncanny.images.row_files import ROW_SUFFIXES
 from uncanny.images.signature import MEDIA_TYPES, sniff
 
 Images = str | os.PathLike[str] | bytes | Mapping[str, bytes] | Sequence[str | os.PathLike[str] | bytes]
@@ -69,6 +71,12 @@ def collect(images: Images) -> LocalImages:
             paths.append(Path(each))
         else:
             raise UsageError(f"`images` has a {type(each).__name__} in it", remedy="Give paths or bytes.")
+    for path in paths:
+        if path.suffix.lower() in ROW_SUFFIXES and path.is_file():
+            raise UsageError(
+                f"{path} is a table, which is not uploaded",
+                remedy="Have it put into a folder that the service may read, or work on it here.",
+            )
     discovered = discover(paths)
     taken: dict[str, LocalImage] = {}
     unreadable: list[tuple[str, str]] = []

@@ -39,6 +39,7 @@ _NAME: Final = r"^\w[\w .()+-]{0,59}$"
 _LANGUAGE: Final = r"^[^\W\d_][^\d\n\r\t\x00]{0,59}$"
 _BACKBONE: Final = r"^\w[\w.-]*(/\w[\w.-]*)?$"
 _DEVICE: Final = r"^(cpu|mps|cuda(:[0-9]{1,2})?)$"
+_TABLE_COLUMN: Final = r"^[^\s\x00-\x1f-][^\x00-\x1f]{0,199}$"
 _COLUMN: Final = r"^\w[\w.-]{0,99}$"
 PATTERNS: Final = {
     _MODEL: "must be a provider and the name of its model, such as openai/gpt-4o, without blanks",
@@ -48,6 +49,7 @@ PATTERNS: Final = {
     _LANGUAGE: "must be the name of a language, such as German",
     _BACKBONE: "must be the name of a model on the hub, such as roberta-large",
     _DEVICE: "must be cpu, mps or cuda, or one of several as cuda:1",
+    _TABLE_COLUMN: "must be the name of a column, without a hyphen first",
     _COLUMN: "must be the name of a key of records, such as prompt_id",
 }
 """What each form of text takes, in words; a parameter's name stands before them."""
@@ -61,6 +63,7 @@ Language = Annotated[str, StringConstraints(pattern=_LANGUAGE)]
 Backbone = Annotated[str, StringConstraints(max_length=200, pattern=_BACKBONE)]
 Device = Annotated[str, StringConstraints(pattern=_DEVICE)]
 Column = Annotated[str, StringConstraints(pattern=_COLUMN)]
+TableColumn = Annotated[str, StringConstraints(pattern=_TABLE_COLUMN)]
 References = Annotated[
     list[Reference],
     BeforeValidator(_listed),
@@ -117,12 +120,13 @@ class SamplingParams(Params):
 
 
 class PixelParams(Params):
-    """How images are sent."""
+    """How images are read and sent."""
 
     max_side: int | None = Field(None, ge=1, le=1_000_000)
     image_format: Literal["keep", "png", "jpeg"] | None = None
     jpeg_quality: int | None = Field(None, ge=1, le=100)
     max_pixels: int | None = Field(None, ge=1, le=10**12)
+    image_column: TableColumn | None = None
 
 
 class AnnotateOptions(AskParams, SamplingParams, PixelParams):
