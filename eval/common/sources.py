@@ -113,7 +113,12 @@ class LeftOut:
 
     @property
     def total(self) -> int:
-        return self.failed + self.partial + self.unreadable + self.unclear
+        return self.not_done + self.unclear
+
+    @property
+    def not_done(self) -> int:
+        """Those that failed, in whole or in part; a verdict that is unclear is an answer, and no failure."""
+        return self.failed + self.partial + self.unreadable
 
 
 def left_out_by(record: Annotation) -> LeftOutBy | None:

@@ -84,6 +84,16 @@ def test_exit_code_1_where_records_failed(files: tuple[Path, Path], tmp_path: Pa
     assert done.json()["images"]["both"] == 1
 
 
+def test_an_unclear_verdict_is_no_failure(tmp_path: Path) -> None:
+    """A run that is compared with itself has nothing that failed, whatever its models declined to say."""
+    lines = [record("x.png") | {"source": None}, record("y.png") | {"source": "real"}]
+    file = written(tmp_path / "detected.jsonl", lines)
+    done = compared(f"a={file}", f"b={file}", "--json", "-")
+    assert done.code == 0
+    assert done.json()["left_out"]["a"]["unclear"] == 1
+    assert done.json()["images"]["both"] == 1
+
+
 def test_where_no_pair_counts_nothing_is_measured(files: tuple[Path, Path], tmp_path: Path) -> None:
     failed = written(tmp_path / "failed.jsonl", [record("x.png", status="failed")])
     done = compared(files[0], failed, "--report", tmp_path / "page.html")

@@ -278,10 +278,10 @@ class CompareResult(RowsResult):
     settings: Settings
 
     @property
-    def has_left_out(self) -> bool:
-        """Whether any record of any run is in no figure."""
+    def has_failed(self) -> bool:
+        """Whether any record of any run failed, in whole or in part, and so is in no figure."""
         runs = (run for each in self.comparisons for run in (each.a, each.b))
-        return any(run.left_out.total for run in runs)
+        return any(run.left_out.not_done for run in runs)
 
     def to_json(self) -> dict[str, Any]:
         """What `uncanny compare --json` writes: of two runs the comparison, of more `comparisons`."""

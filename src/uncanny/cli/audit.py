@@ -165,8 +165,8 @@ def command(
     write_page = partial(result.report, pictures=pictures)
     files.write(to_json=result.to_json, to_csv=result.to_csv, tables=result.tables, report=write_page)
     scores = (score for board in result.leaderboards for score in board.generators.values())
-    left_out = any(score.left_out.total for score in scores)
-    raise click.exceptions.Exit(max(code, RUN_CODES["failures"] if left_out else 0))
+    has_failed = any(score.left_out.not_done for score in scores)
+    raise click.exceptions.Exit(max(code, RUN_CODES["failures"] if has_failed else 0))
 
 
 def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:

@@ -145,4 +145,4 @@ def command(
     check_outputs(files.outputs(("runs", "per_image", "changed"), COLUMNS), inputs, force=force)
     result = compare(sources, **options)
     files.write(to_json=result.to_json, to_csv=result.to_csv, tables=result.tables, report=result.report)
-    raise click.exceptions.Exit(RUN_CODES["failures"] if result.has_left_out else 0)
+    raise click.exceptions.Exit(RUN_CODES["failures"] if result.has_failed else 0)
