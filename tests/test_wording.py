@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,27 @@ def test_an_option_is_called_as_it_is_written() -> None:
         assert (option("out"), option("allow_mixed", True)) == ("-o", "--allow-mixed")
         assert either(python="f()", command_line="f") == "f"
     assert either(python="f()", command_line="f") == "f()"
+
+
+@pytest.mark.slow
+def test_a_command_of_a_service_advises_nothing_that_its_pages_have_not(tmp_path: Path) -> None:
+    asking = "from uncanny.service.jobs.child import command; command()"
+    words = ["detect", "scenes", "--run", str(tmp_path / "run"), "--model"]
+    clean = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_URL"))}
+    for model, advice in (
+        ("openai-compatible/x", "Set OPENAI_COMPATIBLE_BASE_URL in the environment of the service."),
+        ("anthropic/x", "Set ANTHROPIC_API_KEY in the environment of the service."),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", asking, *words, model],
+            env=clean,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert advice in done.stderr
+        assert "--base-url" not in done.stderr
 
 
 def test_the_same_mistake_is_answered_in_the_words_of_its_interface() -> None:

@@ -36,6 +36,7 @@ def escaped(char: str) -> str:
 
 # Of the whole process and all its threads: the command line owns its process, programs never set it.
 _command_line = False
+_in_service = False
 _FLAGS = {
     "out": "-o",
     "roles": "--role",
@@ -60,6 +61,26 @@ def on_command_line() -> Iterator[None]:
         _command_line = before
 
 
+def in_service() -> None:
+    """From now on this process is a command that a service runs: what is said is read on its pages.
+
+    Whoever reads it has the options of the service's forms, which are called as at a command line, but not
+    the environment that the service runs in.
+    """
+    global _in_service
+    _in_service = True
+
+
+def server_address(variable: str = "…_BASE_URL") -> str:
+    """What a model's address is given by; `variable` is the one of its provider in the environment."""
+    return environment(variable) if _in_service else option("base_url")
+
+
+def environment(variables: str) -> str:
+    """Variables as whoever is told to set them has to know of them: with whose they are, if not their own."""
+    return f"{variables} in the environment of the service" if _in_service else variables
+
+
 def option(name: str, value: object = None) -> str:
     """The parameter `name` as whoever is told of it writes it, with a value where one is advised.
 
@@ -72,8 +93,10 @@ def option(name: str, value: object = None) -> str:
     return flag if value is None or value is True else f"{flag} {value}"
 
 
-def either(*, python: str, command_line: str) -> str:
-    """What is called differently in both interfaces."""
+def either(*, python: str, command_line: str, service: str | None = None) -> str:
+    """What is called differently by interface; in a service, unless that is given, as at a command line."""
+    if _in_service and service is not None:
+        return service
     return command_line if _command_line else python
 
 

@@ -20,7 +20,7 @@ from uncanny.client.budget import Spend
 from uncanny.client.waiting import Ticket, WaitingQueue
 from uncanny.errors import ModelDownError, ModelUnusableError, RequestRejectedError, TransientError
 from uncanny.models.base import ModelProvider, ModelRequest, Tokens
-from uncanny.wording import option
+from uncanny.wording import server_address
 
 PATIENCE_S = 120.0
 
@@ -260,7 +260,7 @@ class Breaker:
     def _give_up_unreached(self, error: TransientError) -> NoReturn:
         raise ModelDownError(
             f"{self._model} cannot be reached: {error.message}",
-            remedy=f"Check that the server is up and {option('base_url')} right, then run the same again.",
+            remedy=f"Check that the server is up and {server_address()} right, then run the same again.",
         ) from error
 
     def _give_up(self, error: TransientError) -> NoReturn:

@@ -26,7 +26,7 @@ from uncanny.errors import (
 from uncanny.models.addresses import Address, redacted
 from uncanny.models.error_body import ErrorBody, one_line, read_error_body
 from uncanny.models.presets import Hint, Preset
-from uncanny.wording import option
+from uncanny.wording import either, environment, server_address
 
 LONGEST_WAIT_S = 120.0
 _MOST_OF_DOTENV = 1 << 20
@@ -226,7 +226,7 @@ def from_response(
         return ModelUnusableError(
             message,
             remedy=(_load_dotenv(context.key_variable) if unset else None)
-            or f"Set {context.key_variable} to a key that may use {context.model!r}.",
+            or f"Set {environment(context.key_variable)} to a key that may use {context.model!r}.",
         )
     unknown_model = "model_not_found" in error_body.codes
     if status in (404, 405) or unknown_model:
@@ -255,7 +255,7 @@ def _redirected(status: int, location: str | None, context: ErrorContext) -> Mod
     return ModelUnusableError(
         f"{context.name}: {context.endpoint} redirects to {target or 'nowhere'} (HTTP {status}), and "
         "redirects are not followed: image and key would go there",
-        remedy=f"If that is the right server, give its address as {option('base_url')}.",
+        remedy=f"If that is the right server, give its address as {server_address()}.",
     )
 
 
@@ -279,7 +279,11 @@ def missing_key(name: str, *variables: str, keys_from: str | None = None) -> Mod
     return ModelUnusableError(
         f"{name} needs a key and {words} is not set",
         remedy=next(filter(None, map(_load_dotenv, variables)), None)
-        or f"Set the environment variable {words}.{source}",
+        or either(
+            python=f"Set the environment variable {words}.{source}",
+            command_line=f"Set the environment variable {words}.{source}",
+            service=f"Set {environment(words)}.{source}",
+        ),
     )
 
 
@@ -334,7 +338,7 @@ def _moderated(status: int, error_body: ErrorBody) -> bool:
 
 
 def _no_key(context: ErrorContext, reason: str) -> ModelUnusableError:
-    return ModelUnusableError(f"{context.name}: {reason}", remedy=f"Set {context.key_variable}.")
+    return ModelUnusableError(f"{context.name}: {reason}", remedy=f"Set {environment(context.key_variable)}.")
 
 
 def _number(text: str | None) -> float | None:

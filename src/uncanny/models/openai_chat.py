@@ -35,7 +35,7 @@ from uncanny.models.http import Exchange
 from uncanny.models.http_errors import ErrorContext, Flagged, NothingThereError, Rejection, bad_body
 from uncanny.models.presets import OPENAI, ApiVariant, LimitName
 from uncanny.schema import as_dollars
-from uncanny.wording import option
+from uncanny.wording import option, server_address
 
 # One name for all steps: it is rendered ahead of the prompt, too.
 SHARED_NAME = "answer"
@@ -404,7 +404,7 @@ class ChatModel(ModelProvider):
             self._in_doubt = False
             self.notices.append(
                 f"{self.name}: nothing is at {self._place.address}; {place.address} was used: "
-                f"give that as {option('base_url')}"
+                f"give that as {server_address()}"
             )
             self._place = place
 

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 from uncanny.errors import UsageError
 from uncanny.models.addresses import OWN_PATH, Address, parse_address
 from uncanny.models.presets import Preset
-from uncanny.wording import option
+from uncanny.wording import either, environment, option
 
 _PLACE = "{place}"
 _PLACE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
@@ -90,9 +90,14 @@ def _own_address(preset: Preset, name: str) -> str:
     values = [os.environ.get(variable, "").strip() for variable in preset.place_variables]
     place = next(filter(None, values), "")
     if not place:
+        named = " or ".join(variables)
         raise UsageError(
             f"{name} needs the server's address",
-            remedy=f"Give {option('base_url')} or set {' or '.join(variables)}.",
+            remedy=either(
+                python=f"Give {option('base_url')} or set {named}.",
+                command_line=f"Give {option('base_url')} or set {named}.",
+                service=f"Set {environment(named)}.",
+            ),
         )
     if _PLACE_NAME.fullmatch(place) is None:
         raise UsageError(

@@ -35,7 +35,7 @@ from uncanny.models.http import http_client
 from uncanny.models.http_errors import HTTP_ERRORS
 from uncanny.models.vllm import watcher as vllm_watch
 from uncanny.models.vllm.watcher import cause_lines
-from uncanny.wording import option
+from uncanny.wording import server_address
 
 COMMAND_VARIABLE = "UNCANNY_VLLM_COMMAND"
 
@@ -65,7 +65,7 @@ def vllm_command() -> tuple[str, ...]:
     raise UsageError(
         "vLLM is not installed here",
         remedy="pip install 'uncanny[vllm]', or start a server yourself and pass its address as "
-        f"{option('base_url')}",
+        f"{server_address('VLLM_BASE_URL')}",
     )
 
 
@@ -166,7 +166,7 @@ class VllmServer:
         return ModelUnusableError(
             f"The vLLM server for {self.model!r} {what}; its log {self.log_path} says: {causes}",
             remedy="Mend what it names, or start a server by hand and pass its address as "
-            f"{option('base_url')}",
+            f"{server_address('VLLM_BASE_URL')}",
         )
 
     async def _stop(self) -> None:
@@ -223,7 +223,7 @@ async def served_models(server: str | Address, *, api_key: str | None = None) ->
         reason = one_line(f"{type(error).__name__}: {error}", (api_key or "", *address.secrets))
     raise ModelUnusableError(
         f"{address} does not list its models: {reason}",
-        remedy=f"Check {option('base_url')} and that the server runs",
+        remedy=f"Check {server_address('VLLM_BASE_URL')} and that the server runs",
     )
 
 

@@ -14,6 +14,8 @@ import sys
 import threading
 from typing import Final, NoReturn
 
+from uncanny.wording import in_service
+
 ORPHANED: Final = 137
 
 
@@ -27,7 +29,12 @@ def main() -> NoReturn:
     threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
     # Where a shell starts the service in the background it ignores interrupts, and so would this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    command()
 
+
+def command() -> NoReturn:
+    """The command line, in words for the pages of the service."""
+    in_service()
     runpy.run_module("uncanny", run_name="__main__")
     sys.exit(0)
 

@@ -34,6 +34,7 @@ from uncanny.service.web.views import JobView
 HelpOf = Callable[[Sequence[str]], Mapping[str, str]]
 _FORECAST_S: Final = 60
 _MOST_FORECAST: Final = 20_000
+_COMMAND: Final = "from uncanny.service.jobs.child import command; command()"
 _RESULTS: Final = 100
 _EXPORTS: Final = 10
 
@@ -170,7 +171,7 @@ def _dry_run(kind: Kind, command: Sequence[str], settings: Mapping[str, str]) ->
     with tempfile.TemporaryDirectory(prefix="uncanny-forecast-") as folder:
         try:
             done = subprocess.run(
-                [sys.executable, "-P", "-m", "uncanny", *words],
+                [sys.executable, "-P", "-c", _COMMAND, *words],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
