@@ -54,8 +54,14 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     "--faults",
     default="",
     metavar="NAME=RATE,…",
-    help="Shares of answers that go wrong: 429, 429-retry-after, 500, 529, hang, cut, truncated-json, "
-    "malformed, refusal, length.",
+    help="Shares of answers that go wrong: 429, 429-retry-after, 500, 529, overloaded, blocked, hang, cut, "
+    "truncated-json, malformed, refusal, length.",
+)
+@click.option(
+    "--as",
+    "provider",
+    metavar="PROVIDER",
+    help="Whose ways of the OpenAI protocol it has, as gemini: path, fields, errors.  [default: nobody's]",
 )
 @click.option(
     "--objects",
@@ -81,6 +87,7 @@ def fake_server_command(
     latency_ms: float,
     jitter_ms: float,
     faults: str,
+    provider: str | None,
     objects: int,
     anomalies: int | None,
     seed: int,
@@ -108,5 +115,6 @@ def fake_server_command(
             anomalies=anomalies,
             seed=seed,
             max_seconds=max_seconds,
+            provider=provider,
         )
     )

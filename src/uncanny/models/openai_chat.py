@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 import orjson
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, Omit
 
 from uncanny.errors import ProviderError, RequestRejectedError, TransientError
 from uncanny.models.addresses import OWN_PATH, Address
@@ -266,17 +266,26 @@ def _may_be_the_path(error: ProviderError) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where requests go: an address, the client that posts there, and how errors name it."""
+    """Where requests go: an address, the client that posts there, and how errors name it.
+
+    `left_out` are headers of the client's that are not sent: it takes no other word for it than a call's.
+    """
 
     address: Address
     client: AsyncOpenAI
     context: ErrorContext
+    left_out: tuple[str, ...] = ()
 
     def below_version(self) -> Place:
         """The same server with `/v1` in the path."""
         address = self.address.with_version()
         client = self.client.with_options(base_url=address.url)
-        return Place(address, client, replace(self.context, endpoint=address.shown))
+        context = replace(self.context, endpoint=address.shown)
+        return replace(self, address=address, client=client, context=context)
+
+    @property
+    def options(self) -> Any:  # a type that the SDK does not export
+        return {"headers": dict.fromkeys(self.left_out, Omit())} if self.left_out else {}
 
 
 class ChatModel(ModelProvider):
@@ -337,7 +346,7 @@ class ChatModel(ModelProvider):
             try:
                 async with Exchange(place.context, self._timeout_s) as exchange:
                     exchange.response = await place.client.post(
-                        OWN_PATH, cast_to=httpx2.Response, content=body
+                        OWN_PATH, cast_to=httpx2.Response, content=body, options=place.options
                     )
                 content, headers = exchange.result()
             except Flagged as flagged:

@@ -54,7 +54,12 @@ class CompatibleProvider(ChatModel):
         if preset.fixes_sampling(model):
             takes = replace(takes, temperature=False, top_p=False)
         super().__init__(
-            Place(address, compatible_client(address, key, timeout_s, preset.key_header), context),
+            Place(
+                address,
+                compatible_client(address, key, timeout_s, preset.key_header),
+                context,
+                () if preset.key_header == "Authorization" or address.authorization else ("Authorization",),
+            ),
             capabilities=takes,
             variant=preset.variant,
             timeout_s=timeout_s,
@@ -116,7 +121,6 @@ def compatible_client(
     }
     headers["Authorization"] = address.authorization or f"Bearer {key}"
     if key_header != "Authorization":
-        headers["Authorization"] = address.authorization or Omit()
         headers[key_header] = key
     return AsyncOpenAI(
         api_key=key,

@@ -39,7 +39,7 @@ class Usage:
     How many tokens an image takes is not known for every model: images of the models in
     `image_tokens_unknown` are only counted, in `images_uncounted`. `cost_usd` counts on the provider's prefix
     cache where the protocol does, `cost_usd_uncached` does not; both are None where a price or the number of
-    tokens is not known.
+    tokens is not known. `unpriced` are models without a price.
     """
 
     calls: int
@@ -50,6 +50,7 @@ class Usage:
     output_tokens: int
     cost_usd: float | None
     cost_usd_uncached: float | None
+    unpriced: frozenset[str] = frozenset()
 
     @property
     def input_tokens_known(self) -> int:
@@ -120,6 +121,7 @@ class UsageCounter:
             self.output_tokens,
             cost,
             uncached,
+            frozenset([name] if prices.cost(name, Tokens(1, 1, 0, 0)) is None else []),
         )
 
 
@@ -135,6 +137,7 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
         sum(part.output_tokens for part in parts),
         _total_cost(part.cost_usd for part in parts),
         _total_cost(part.cost_usd_uncached for part in parts),
+        frozenset[str]().union(*(part.unpriced for part in parts)),
     )
 
 
@@ -221,10 +224,13 @@ class Forecast(ABC):
         """What the command prints with `--dry-run`."""
         models = ", ".join(self.image_tokens_unknown)
         why = f"How many tokens an image takes is not known for {models}; the cost is not, either."
+        unpriced = ", ".join(sorted(self.usage.unpriced))
+        give = f"Price unknown for {unpriced}: give one with {option('prices')}."
         return layout(
             [
                 *self.lines(),
                 *([why] if models else []),
+                *([give] if unpriced else []),
                 *self.missing,
                 f"Nothing was asked. These are estimates; {option('limit', 5)} gives real figures.",
             ]

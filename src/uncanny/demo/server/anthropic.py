@@ -17,6 +17,7 @@ from uncanny.demo.server.api import (
     ImageDigests,
     Limit,
     Part,
+    Reply,
     prompt_size,
     read_body,
     schema_form,
@@ -110,6 +111,15 @@ class AnthropicApi:
     def error(self, status: int, message: str, number: int) -> bytes:
         error = {"type": _ERRORS[status], "message": message}
         return orjson.dumps({"type": "error", "error": error, "request_id": f"req_fake_{number}"})
+
+    def blocked(self) -> Reply:
+        return Reply(400, self.error(400, "Output blocked by content filtering policy", 0))
+
+    def overloaded(self) -> Reply:
+        return Reply(529, self.error(529, "Overloaded (a fault of the fake server)", 0))
+
+    def key(self, headers: Mapping[str, str]) -> str | None:
+        return headers.get("x-api-key") or headers.get("Authorization", "").removeprefix("Bearer ")
 
     def models(self) -> bytes:
         return orjson.dumps({"data": [_model(MODEL)], "has_more": False, "first_id": MODEL, "last_id": MODEL})

@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import io
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import orjson
@@ -21,7 +21,20 @@ from uncanny.models.tokens import image_tokens as model_image_tokens
 
 
 class BadRequestError(Exception):
-    """The body is no valid request; `str()` says why."""
+    """The body is no valid request; `str()` says why, `status` with which status."""
+
+    def __init__(self, message: str, *, status: int = 400) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A whole answer that is not the model's: status, JSON, and headers besides."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class Body(BaseModel):
@@ -118,6 +131,18 @@ class ProviderApi(Protocol):
 
     def error(self, status: int, message: str, number: int) -> bytes:
         """The body of an error."""
+        ...
+
+    def blocked(self) -> Reply:
+        """What comes back where moderation turns a question down."""
+        ...
+
+    def overloaded(self) -> Reply:
+        """What comes back where there is too much to do."""
+        ...
+
+    def key(self, headers: Mapping[str, str]) -> str | None:
+        """The key in a request's headers; None where one is needed and there is none."""
         ...
 
     def models(self) -> bytes:

@@ -18,6 +18,7 @@ from aiohttp import web
 from uncanny.demo.model import answer, warm_up
 from uncanny.demo.server.anthropic import AnthropicApi
 from uncanny.demo.server.api import ApiAnswer, ApiRequest, BadRequestError, ImageDigests, ProviderApi
+from uncanny.demo.server.dialects import DIALECTS, DialectApi
 from uncanny.demo.server.faults import (
     MESSAGES,
     STATUSES,
@@ -46,6 +47,8 @@ class FakeServer:
         warm_up()
         digests = ImageDigests()
         self.openai, self.anthropic = OpenAIApi(digests), AnthropicApi(digests)
+        if options.provider is not None:
+            self.openai = DialectApi(digests, DIALECTS[options.provider])
         self._options = options
         self._requests = self._open = self._most_open = 0
         self._prefixes: set[bytes] = set()
@@ -76,16 +79,24 @@ class FakeServer:
         try:
             api_request = await self._read(request, api)
         except BadRequestError as error:
-            return _error(api, 400, str(error), number)
+            return _error(api, error.status, str(error), number)
         except web.HTTPRequestEntityTooLarge:
             return _error(api, 413, f"The body is larger than {MAX_BODY} bytes", number)
-        if (problem := _rejection(request, api_request.model)) is not None:
+        if (problem := _rejection(request, api, api_request.model)) is not None:
             return _error(api, *problem, number)
         self._prefixes.add(api_request.size.prefix)
         plan = plan_request(self._options, number)
         if plan.fault is not None:
             self._faults[plan.fault] += 1
         await asyncio.sleep(plan.delay)
+        if plan.fault in ("blocked", "overloaded"):
+            reply = api.blocked() if plan.fault == "blocked" else api.overloaded()
+            return web.Response(
+                status=reply.status,
+                body=reply.body,
+                content_type="application/json",
+                headers={**_ids(number), **reply.headers},
+            )
         if plan.fault in STATUSES:
             return _status_fault(api, plan, number)
         if plan.fault == "hang":
@@ -144,13 +155,13 @@ def application(options: FakeServerOptions) -> web.Application:
 
     async def models(request: web.Request) -> web.StreamResponse:
         api = api_of(request)
-        if (problem := _rejection(request, "")) is not None:
+        if (problem := _rejection(request, api, "")) is not None:
             return _error(api, *problem, 0)
         return web.Response(body=api.models(), content_type="application/json")
 
     async def model(request: web.Request) -> web.StreamResponse:
         api, name = api_of(request), request.match_info["name"]
-        if (problem := _rejection(request, name)) is not None:
+        if (problem := _rejection(request, api, name)) is not None:
             return _error(api, *problem, 0)
         return web.Response(body=api.model(name), content_type="application/json")
 
@@ -160,10 +171,12 @@ def application(options: FakeServerOptions) -> web.Application:
     async def health(_request: web.Request) -> web.StreamResponse:
         return web.Response()
 
-    app.router.add_post("/v1/chat/completions", completions)
-    app.router.add_post("/v1/messages", messages)
-    app.router.add_get("/v1/models", models)
-    app.router.add_get("/v1/models/{name:.+}", model)
+    path = "/v1" if options.provider is None else DIALECTS[options.provider].path
+    app.router.add_post(f"{path}/chat/completions", completions)
+    if options.provider is None:
+        app.router.add_post("/v1/messages", messages)
+    app.router.add_get(f"{path}/models", models)
+    app.router.add_get(f"{path}/models/{{name:.+}}", model)
     app.router.add_get("/stats", stats)
     app.router.add_get("/health", health)
     return app
@@ -213,8 +226,10 @@ async def _serve(options: FakeServerOptions) -> None:
             await asyncio.wait_for(stop.wait(), options.max_seconds)
 
 
-def _rejection(request: web.Request, model: str) -> tuple[int, str] | None:
-    key = request.headers.get("x-api-key") or request.headers.get("Authorization", "").removeprefix("Bearer ")
+def _rejection(request: web.Request, api: ProviderApi, model: str) -> tuple[int, str] | None:
+    key = api.key(request.headers)
+    if key is None:
+        return 401, "There is no API key in the header that it belongs in"
     if key == WRONG_KEY:
         return 401, f"The API key {WRONG_KEY!r} is not valid; the fake server takes any other"
     if model == UNKNOWN_MODEL:

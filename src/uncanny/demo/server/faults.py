@@ -11,10 +11,22 @@ import orjson
 
 from uncanny.demo.model import DemoAnswer
 from uncanny.demo.server.api import ApiAnswer
+from uncanny.demo.server.dialects import DIALECTS
 from uncanny.errors import UsageError
 
 FaultName = Literal[
-    "429", "429-retry-after", "500", "529", "hang", "cut", "truncated-json", "malformed", "refusal", "length"
+    "429",
+    "429-retry-after",
+    "500",
+    "529",
+    "overloaded",
+    "blocked",
+    "hang",
+    "cut",
+    "truncated-json",
+    "malformed",
+    "refusal",
+    "length",
 ]
 
 FAULT_NAMES: Final[tuple[FaultName, ...]] = get_args(FaultName)
@@ -31,6 +43,7 @@ class FakeServerOptions:
     fault strikes a request. `objects` (1–200) is the number of objects made up in an unknown image,
     `anomalies` how many of their two each are shown at most, None for all. The same
     `seed` gives the n-th request the same fault and latency. `max_seconds` ends the server by itself.
+    `provider` is whose ways of the chat completions API are taken, at its own path; None is nobody's.
     """
 
     port: int = 0
@@ -41,6 +54,7 @@ class FakeServerOptions:
     anomalies: int | None = None
     seed: int = 0
     max_seconds: float | None = None
+    provider: str | None = None
 
     def __post_init__(self) -> None:
         for what, value, valid in (
@@ -53,6 +67,11 @@ class FakeServerOptions:
         ):
             if not valid:
                 raise UsageError(f"The fake server cannot work with a {what} of {value!r}")
+        if self.provider is not None and self.provider not in DIALECTS:
+            raise UsageError(
+                f"The fake server cannot stand for {self.provider!r}",
+                remedy=f"It can for {', '.join(DIALECTS)}.",
+            )
         _check_rates(self.faults)
 
 

@@ -18,6 +18,7 @@ from uncanny.demo.server.api import (
     ImageDigests,
     Limit,
     Part,
+    Reply,
     prompt_size,
     read_body,
     schema_form,
@@ -33,6 +34,7 @@ _ERRORS = {
     413: ("invalid_request_error", "request_too_large"),
     429: ("requests", "rate_limit_exceeded"),
     500: ("server_error", None),
+    503: ("server_error", "overloaded"),
     529: ("overloaded_error", "overloaded"),
 }
 
@@ -112,13 +114,13 @@ class OpenAIApi:
         finish = answer.demo.finish
         head = {"id": f"chatcmpl-fake-{answer.number}", "created": CREATED, "model": request.model}
         if request.stream:
-            return _stream(request, answer, head)
+            return _stream(request, answer, head, self._usage(request, answer))
         message = {"role": "assistant", "content": answer.demo.text, "refusal": None}
         if answer.refusal is not None:
             message |= {"content": None, "refusal": answer.refusal}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
         return orjson.dumps(
-            {**head, "object": "chat.completion", "choices": [choice], "usage": _usage(request, answer)}
+            {**head, "object": "chat.completion", "choices": [choice], "usage": self._usage(request, answer)}
         )
 
     def error(self, status: int, message: str, number: int) -> bytes:
@@ -126,11 +128,25 @@ class OpenAIApi:
         kind, code = _ERRORS[status]
         return orjson.dumps({"error": {"message": message, "type": kind, "param": None, "code": code}})
 
+    def blocked(self) -> Reply:
+        message = "The prompt was flagged by moderation (a fault of the fake server)"
+        error = {"message": message, "type": "invalid_request_error", "param": None, "code": "content_filter"}
+        return Reply(400, orjson.dumps({"error": error}))
+
+    def overloaded(self) -> Reply:
+        return Reply(503, self.error(503, "Overloaded (a fault of the fake server)", 0))
+
+    def key(self, headers: Mapping[str, str]) -> str | None:
+        return headers.get("x-api-key") or headers.get("Authorization", "").removeprefix("Bearer ")
+
     def models(self) -> bytes:
         return orjson.dumps({"object": "list", "data": [_model(MODEL)]})
 
     def model(self, name: str) -> bytes:
         return orjson.dumps(_model(name))
+
+    def _usage(self, request: ApiRequest, answer: ApiAnswer) -> dict[str, Any]:
+        return _usage(request, answer)
 
     def _parts(self, message: _Message) -> list[Part]:
         role = message.speaker
@@ -167,7 +183,9 @@ def _usage(request: ApiRequest, answer: ApiAnswer) -> dict[str, Any]:
     }
 
 
-def _stream(request: ApiRequest, answer: ApiAnswer, head: Mapping[str, Any]) -> bytes:
+def _stream(
+    request: ApiRequest, answer: ApiAnswer, head: Mapping[str, Any], usage: Mapping[str, Any]
+) -> bytes:
     text = answer.text
     key = "content" if answer.refusal is None else "refusal"
     pieces = [{key: text[start : start + 200]} for start in range(0, len(text), 200)]
@@ -179,9 +197,7 @@ def _stream(request: ApiRequest, answer: ApiAnswer, head: Mapping[str, Any]) -> 
         for d, f in deltas
     ]
     if request.stream_usage:
-        chunks.append(
-            {**head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(request, answer)}
-        )
+        chunks.append({**head, "object": "chat.completion.chunk", "choices": [], "usage": usage})
     return b"".join(b"data: " + orjson.dumps(chunk) + b"\n\n" for chunk in chunks) + b"data: [DONE]\n\n"
 
 

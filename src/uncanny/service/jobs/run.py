@@ -28,7 +28,7 @@ _PROGRESS: Final = b'{"progress":'
 _OURS: Final = ("UNCANNY_DATABASE", "UNCANNY_SERVER")
 # Settings that are paths: the child works in another folder than this process.
 _PATHS: Final = ("UNCANNY_CACHE_DIR", "UNCANNY_PRICES", "UNCANNY_EMBEDDINGS_DIR")
-_SECRETS: Final = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
+_SECRETS: Final = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_BEARER_TOKEN_BEDROCK")
 # What is shorter may be a word that stands anywhere.
 _SHORTEST_SECRET: Final = 12
 
