@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -259,19 +259,30 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """The published rows, where they are from, and how the two assessors agree in them."""
+    """The published rows, where they are from, and how the two assessors agree in them.
+
+    `as_printed` has what the table prints by the name that stands here, where letters of the two differ.
+    """
 
     source: str
     rows: tuple[PublishedRow, ...]
     agreement: tuple[Agreement, ...]
+    as_printed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def assessors(self) -> list[str]:
         return list(dict.fromkeys(row.assessor for row in self.rows))
 
+    @property
+    def names_note(self) -> str:
+        """Which names stand here as the generators' own papers write them; empty where none does."""
+        printed = "; ".join(f"{name} is printed {text!r}" for name, text in self.as_printed.items())
+        return f"Names as the generators' own papers write them: {printed}." if printed else ""
+
     def to_json(self) -> dict[str, Any]:
         return {
             "source": self.source,
+            "as_printed": dict(self.as_printed),
             "rows": [asdict(row) for row in self.rows],
             "agreement": _agreement_json(self.agreement),
         }

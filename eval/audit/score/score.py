@@ -93,7 +93,8 @@ def agreement(leaderboard: Leaderboard, against: Leaderboard) -> tuple[Agreement
 
 def published_table() -> PublishedTable:
     """Table 3 of the AnomReason paper, in its order, and how its assessors agree on the ranks."""
-    table = published_figures("generator_audit")["rows"]
+    figures = published_figures("generator_audit")
+    table = figures["rows"]
     rows = tuple(
         PublishedRow(row["generator"], assessor, **row[assessor]) for row in table for assessor in ASSESSORS
     )
@@ -102,7 +103,7 @@ def published_table() -> PublishedTable:
     for metric in RANKED:
         ranks = rank_agreement([row[first][metric] for row in table], [row[second][metric] for row in table])
         agreements.append(Agreement(metric, len(table), ranks.spearman, ranks.kendall))
-    return PublishedTable(PAPER, rows, tuple(agreements))
+    return PublishedTable(PAPER, rows, tuple(agreements), figures["as_printed"])
 
 
 def _leaderboard(

@@ -149,4 +149,5 @@ def _published_table(table: PublishedTable) -> Table:
     )
     columns = ("generator", *(metric.upper() for _ in table.assessors for metric in RANKED))
     whose = f"Assessors, from left to right: {', '.join(table.assessors)}."
-    return Table(columns, rows, f"Published: {table.source}", (whose, CAVEATS["generator_audit"]))
+    notes = (whose, *filter(None, [table.names_note]), CAVEATS["generator_audit"])
+    return Table(columns, rows, f"Published: {table.source}", notes)

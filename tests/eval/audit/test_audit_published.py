@@ -97,3 +97,10 @@ def test_the_published_assessors_agree_little() -> None:
     assert agreement["cap"].kendall == pytest.approx(float(np.mean(signs)))
     assert by_hand == pytest.approx(0.382, abs=0.001)
     assert all(one.generators == 15 for one in TABLE.agreement)
+
+
+def test_names_are_those_of_the_generators_papers_and_the_printed_ones_are_told() -> None:
+    names = {row.generator for row in TABLE.rows}
+    assert {"Qwen-Image", "HiDream-I1-Fast", "HiDream-I1-Dev", "Lumina-Image 2.0"} == set(TABLE.as_printed)
+    assert set(TABLE.as_printed) <= names
+    assert "Lumina-Image 2.0 is printed 'Lumina lmage V2'" in TABLE.names_note
