@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 
-.PHONY: setup dev demo test test-all check bench clean help
+.PHONY: setup dev demo test test-all check site bench clean help
 
 help:
 	@echo 'make demo      install, annotate the bundled sample images, show the result'
@@ -14,6 +14,7 @@ help:
 	@echo 'make setup     install into $(VENV)'
 	@echo 'make test-all  also the slow ones, and more examples for those of Hypothesis'
 	@echo 'make check     formatting, lint, types, layers'
+	@echo 'make site      the documentation, into build/site'
 
 setup: $(STAMP)
 
@@ -50,6 +51,13 @@ check: dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Its warnings are errors. What it says of its own successor stands in CONTRIBUTING.md.
+site: export NO_MKDOCS_2_WARNING := 1
+
+site: setup
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 bench: dev
 	$(BIN)/python -m benchmarks

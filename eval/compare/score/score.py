@@ -95,7 +95,7 @@ def compare(
             several images of a prompt in the order of their names.
         similarity: how texts are compared: `chrf`, `bertscore` (needs the extra `semantic` and weights), or
             a `Similarity` of your own.
-        backbone, num_layers, device, batch_tokens: of BERTScore, as in `uncanny.semantic.score`.
+        backbone: of BERTScore, like `num_layers`, `device`, `batch_tokens`, as in `uncanny.semantic.score`.
         threshold: from which similarity on, in 0–1, two anomalies are taken for the same one; 0.4 for chrF,
             0.8 for BERTScore, 0.7 for any other by default.
         iou: from which overlap of their boxes on, above 0 and up to 1, two of the same kind are.

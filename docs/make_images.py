@@ -1,0 +1,170 @@
+"""Draw the pictures of the pages: `python docs/make_images.py [NAME…]`, all of them without a name.
+
+Pages of runs are made with the demo model and photographed in Chromium; `diagrams` are the Mermaid diagrams
+of all pages as SVG, for which npm fetches Mermaid. Needs the test tools, those of the site (`make site`),
+Chromium, and npm for diagrams. The site cannot be built where a diagram was changed and not drawn again.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from playwright.sync_api import Page, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parent))
+from site_hooks import DOCS, diagram_file, diagrams
+
+import uncanny
+
+MERMAID: Final = "12.3.0"
+WIDTH: Final = 1280
+CHROMIUM: Final = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
+_UNCANNY: Final = str(Path(sys.executable).with_name("uncanny"))
+_MERMAID_PAGE = "<!doctype html><body></body>"
+_RENDER = """async ([name, text]) => {
+  mermaid.initialize({startOnLoad: false, theme: "neutral", fontFamily: "sans-serif", deterministicIds: true,
+                      htmlLabels: false,
+                      flowchart: {htmlLabels: false, useMaxWidth: false, wrappingWidth: 400}});
+  return (await mermaid.render(name, text)).svg;
+}"""
+
+
+@contextmanager
+def browser_page() -> Iterator[Page]:
+    """A page of the machine's Chromium, in the light, 1280 pixels wide."""
+    binary = next((path for path in CHROMIUM if Path(path).exists()), None)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=binary, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDTH, "height": 800}, color_scheme="light")
+        yield page
+        browser.close()
+
+
+def draw_diagrams() -> None:
+    """Every diagram that is missing; those that no page has any more are removed."""
+    wanted = {
+        DOCS / diagram_file(text): text
+        for path in DOCS.rglob("*.md")
+        for text in diagrams(path.read_text(encoding="utf-8"))
+    }
+    folder = DOCS / "images" / "diagrams"
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in set(folder.glob("*.svg")) - set(wanted):
+        path.unlink()
+    with tempfile.TemporaryDirectory() as work, browser_page() as page:
+        page.set_content(_MERMAID_PAGE)
+        page.add_script_tag(path=_mermaid(Path(work)))
+        for path, text in wanted.items():
+            svg = page.evaluate(_RENDER, [f"d{path.stem}", text])
+            path.write_text(svg + "\n", encoding="utf-8")
+            print(path.relative_to(DOCS))
+
+
+def _mermaid(folder: Path) -> Path:
+    subprocess.run(
+        ["npm", "pack", "--silent", f"mermaid@{MERMAID}"], cwd=folder, check=True, stdout=subprocess.DEVNULL
+    )
+    with tarfile.open(next(folder.glob("mermaid-*.tgz"))) as archive:
+        archive.extract("package/dist/mermaid.min.js", folder, filter="data")
+    return folder / "package/dist/mermaid.min.js"
+
+
+def _report(work: Path) -> Path:
+    subprocess.run([_UNCANNY, "demo", "-o", "demo", "--quiet"], cwd=work, check=True)
+    return work / "demo" / "report.html"
+
+
+def _mcq(work: Path) -> Path:
+    run = uncanny.mcq.run("scenes", model="demo", out=work / "mcq")
+    return uncanny.mcq.score("scenes", run, baselines=True).report(work / "mcq.html", published=True)
+
+
+def _semantic(work: Path) -> Path:
+    run = uncanny.detect("scenes", model="demo", out=work / "detect")
+    return uncanny.semantic.score({"demo": run}, truth="scenes", similarity="chrf").report(
+        work / "semantic.html"
+    )
+
+
+def _realism(work: Path) -> Path:
+    run = uncanny.realism.run("scenes", model="demo", out=work / "realism")
+    return uncanny.realism.score({"demo": run}).report(work / "realism.html")
+
+
+def _compare(work: Path) -> Path:
+    packed = uncanny.annotate("scenes", model="demo", out=work / "packed")
+    paper = uncanny.annotate("scenes", model="demo", out=work / "paper", schedule="paper")
+    return uncanny.compare({"packed": packed, "paper": paper}, truth="scenes").report(work / "compare.html")
+
+
+# Made-up generators: anomalies an image, and how real they are, as the mean of a beta distribution.
+_GENERATORS: Final = {
+    "aspen": (2.2, 0.62), "birch": (2.5, 0.52), "cedar": (2.9, 0.45), "elder": (3.0, 0.41),
+    "hazel": (3.2, 0.47), "maple": (3.9, 0.42), "larch": (4.0, 0.29), "rowan": (4.5, 0.27),
+}  # fmt: skip
+
+
+def _audit(work: Path) -> Path:
+    import numpy as np
+
+    for seed, (name, (rate, real)) in enumerate(_GENERATORS.items()):
+        rng = np.random.default_rng(seed)
+        lines = []
+        for index in range(300):
+            severities = (100 * rng.beta(4 * real, 4 * (1 - real), rng.poisson(rate))).round().astype(int)
+            anomalies = [
+                {
+                    "name": f"Flaw {severity % 17}",
+                    "phenomenon": "made up",
+                    "reasoning": "made up",
+                    "severity": severity,
+                }
+                for severity in severities.tolist()
+            ]
+            record = {"image": f"{name}/{index:03}.png", "sha256": None, "width": None, "height": None}
+            record |= {"status": "ok", "model": "m/assessor", "prompts": "packed@0123456789ab"}
+            lines.append(json.dumps(record | {"anomalies": anomalies}))
+        (work / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    result = uncanny.audit({name: work / f"{name}.jsonl" for name in _GENERATORS}, pair_by="stem")
+    return result.report(work / "audit.html")
+
+
+# The page of each picture, and how much of it is shown, in pixels.
+PAGES: Final[dict[str, tuple[Callable[[Path], Path], int]]] = {
+    "report": (_report, 1214),
+    "mcq": (_mcq, 1850),
+    "semantic": (_semantic, 1380),
+    "realism": (_realism, 2123),
+    "compare": (_compare, 1130),
+    "audit": (_audit, 2040),
+}
+
+
+def photograph(name: str) -> None:
+    make, height = PAGES[name]
+    with tempfile.TemporaryDirectory() as work, browser_page() as page:
+        page.goto(make(Path(work)).as_uri())
+        page.wait_for_load_state("networkidle")
+        page.set_viewport_size({"width": WIDTH, "height": height})
+        page.screenshot(path=DOCS / "images" / f"{name}.png")
+        print(f"images/{name}.png")
+
+
+def main(names: list[str]) -> None:
+    for name in names or ["diagrams", *PAGES]:
+        if name == "diagrams":
+            draw_diagrams()
+        else:
+            photograph(name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

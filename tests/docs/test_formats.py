@@ -1,0 +1,150 @@
+"""Every example of docs/formats.md is read by what it is for."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import uncanny
+from uncanny.client.prices import PriceTable
+from uncanny.demo.scenes import scenes
+
+PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+IMAGES = {"cup.webp": "r01-cup-floating", "table.jpg": "r04-table-four-legs"}
+# What sections without a file of their own are about.
+WITHOUT_EXAMPLE = {"Scores"}
+_SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+_EXAMPLE = re.compile(r"^```(json|csv)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _sections() -> dict[str, list[tuple[str, str]]]:
+    text = PAGE.read_text(encoding="utf-8")
+    return {title: _EXAMPLE.findall(body) for title, body in _SECTION.findall(text)}
+
+
+def _file(title: str) -> Path:
+    """The example of a section as a file in the current folder."""
+    ((language, example),) = _sections()[title]
+    suffix = "jsonl" if language == "json" else language
+    path = Path(f"{title.lower().replace(' ', '-')}.{suffix}")
+    path.write_text(example, encoding="utf-8")
+    return path
+
+
+def _annotations() -> None:
+    file = _file("Annotations")
+    result = uncanny.audit({"mine": file}, resamples=10)
+    assert (result["mine"].images, result["mine"].af.value) == (2, 0.5)
+    assert len(uncanny.semantic.load(file).images) == 2
+
+
+def _true_anomalies() -> None:
+    predictions = {"mine": _file("Annotations")}
+    scores = uncanny.semantic.score(
+        predictions, truth=_file("True anomalies"), similarity="chrf", resamples=10
+    )
+    assert scores["mine"].protocols["paper"].images == 2
+
+
+def _true_sources() -> None:
+    run = uncanny.detect("images", model="noop", out="runs/detect")
+    assert run.score(_file("True sources")).truth.unused == 0
+
+
+def _mcq_items() -> None:
+    items = uncanny.mcq.load(_file("MCQ items"))
+    assert uncanny.mcq.check(items) == ()
+    assert [item.questions() for item in items] == [("q1", "q2", "q3", "q4")] * 2
+
+
+def _mcq_answers() -> None:
+    scores = uncanny.mcq.score(_file("MCQ items"), _file("MCQ answers"), resamples=10)
+    assert scores["mine"].splits["overall"].q1 == 1
+
+
+def _mcq_predictions() -> None:
+    predictions = _file("MCQ predictions")
+    scores = uncanny.mcq.score(_file("MCQ items"), {"mine": predictions}, human=predictions, resamples=10)
+    assert scores["mine"].splits["overall"].q1 == scores["human"].splits["overall"].q1 == 1
+
+
+def _realism_pairs() -> None:
+    (pair,) = uncanny.realism.load(_file("Realism pairs"))
+    assert pair.original.is_file()
+    assert pair.edited.is_file()
+
+
+def _realism_verdicts() -> None:
+    scores = uncanny.realism.score(_file("Realism verdicts"), resamples=10)
+    assert [score.overall.labels["intermediate"].counts for score in scores.sets.values()] == [1]
+
+
+def _people() -> None:
+    answers = _file("People's answers about edits")
+    scores = uncanny.realism.score(_file("Realism verdicts"), humans=answers, resamples=10)
+    (people,) = [score.human for score in scores.sets.values()]
+    assert people is not None
+    assert people.answers == 2
+
+
+def _artifacts() -> None:
+    file = _file("Artifacts")
+    scores = uncanny.artifacts.score(file, truth=file, resamples=10)
+    assert scores["artifacts"].scopes["physics"].pixel["iou"].value == 1
+
+
+def _verdicts_of_a_detector() -> None:
+    verdicts = _file("A detector's verdicts")
+    result = uncanny.edits.stress({"mine": verdicts}, meta=_file("Edits"), resamples=10)
+    assert result["mine"]
+    assert len(uncanny.artifacts.load(verdicts)) == 2
+
+
+def _edits() -> None:
+    measured = uncanny.edits.measure(_file("Edits"))
+    assert len(measured) == 1
+
+
+def _prices() -> None:
+    price = PriceTable.load(_file("Prices")).find("vllm/Qwen/Qwen3-VL-8B-Instruct")
+    assert price is not None
+
+
+READERS: Final[dict[str, Callable[[], None]]] = {
+    "Annotations": _annotations,
+    "True anomalies": _true_anomalies,
+    "True sources": _true_sources,
+    "MCQ items": _mcq_items,
+    "MCQ answers": _mcq_answers,
+    "MCQ predictions": _mcq_predictions,
+    "Realism pairs": _realism_pairs,
+    "Realism verdicts": _realism_verdicts,
+    "People's answers about edits": _people,
+    "Artifacts": _artifacts,
+    "A detector's verdicts": _verdicts_of_a_detector,
+    "Edits": _edits,
+    "Prices": _prices,
+}
+
+
+def test_every_section_has_an_example_that_is_read() -> None:
+    sections = _sections()
+    assert set(sections) - WITHOUT_EXAMPLE == set(READERS)
+    assert all(len(sections[title]) == 1 for title in READERS)
+
+
+@pytest.mark.parametrize("title", READERS)
+def test_the_example_is_read_by_what_it_is_for(
+    title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    images = {scene.image_path.stem: scene.image_path for scene in scenes()}
+    (tmp_path / "images").mkdir()
+    for name, stem in IMAGES.items():
+        shutil.copy(images[stem], tmp_path / "images" / name)
+    READERS[title]()

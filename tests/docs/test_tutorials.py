@@ -1,0 +1,102 @@
+"""The tutorials are run as they stand: block after block, in an empty folder, with what they print compared.
+
+A block of shell or Python is run; a block of `text` behind it is what it prints on standard output, where `…`
+is anything, and as a line of its own any lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.runs.e2e import environment, finish
+
+TUTORIALS = Path(__file__).parents[2] / "docs" / "tutorials"
+BACKGROUND, NOT_RUN = "# In a second terminal\n", "# With a key of yours\n"
+# The port that pages name may be taken here.
+PORT = "8123"
+_BLOCK = re.compile(r"^```(sh|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _pattern(expected: str) -> re.Pattern[str]:
+    lines = []
+    for line in expected.splitlines():
+        parts = [re.escape(part) for part in line.split("…")]
+        lines.append(r"(?:.*\n)*?" if line == "…" else ".*".join(parts) + r"[ \t]*\n")
+    return re.compile("".join(lines))
+
+
+def _free_port() -> str:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return str(held.getsockname()[1])
+
+
+class Session:
+    """A terminal in a folder: what one block exports, the next one has."""
+
+    def __init__(self, folder: Path, background: ExitStack) -> None:
+        self.folder, self.background = folder, background
+        bin_dir = Path(sys.executable).parent
+        self.env = environment(dict.fromkeys((f"{name}_API_KEY" for name in ("OPENAI", "ANTHROPIC")), None))
+        self.env["PATH"] = os.pathsep.join((str(bin_dir), self.env["PATH"]))
+
+    def serve(self, command: str) -> None:
+        """Start a command that stays, and wait for its first line."""
+        process = subprocess.Popen(
+            [*shlex.split(command), "--max-seconds", "300"],
+            cwd=self.folder,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.background.callback(process.wait, 60)
+        self.background.callback(process.terminate)
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("listening on")
+
+    def run(self, language: str, code: str) -> str:
+        """What a block prints; it must end without an error."""
+        variables = self.folder.with_suffix(".env")
+        shell = ["bash", "-euo", "pipefail", "-c", f"{code}\nenv -0 > {shlex.quote(str(variables))}"]
+        command = shell if language == "sh" else [sys.executable, "-c", code]
+        process = subprocess.Popen(
+            command, cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        done = finish(process)
+        assert done.code == 0, (code, done.out, done.err)
+        assert "Traceback" not in done.err
+        if language == "sh":
+            pairs = variables.read_text().split("\0")
+            self.env = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        return done.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", sorted(TUTORIALS.glob("*.md")), ids=lambda page: page.stem)
+def test_a_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    text = page.read_text(encoding="utf-8").replace(PORT, _free_port())
+    folder = tmp_path / "here"
+    folder.mkdir()
+    printed, compared = "", 0
+    with ExitStack() as background:
+        session = Session(folder, background)
+        for language, code in _BLOCK.findall(text):
+            if code.startswith(NOT_RUN):
+                continue
+            if language == "text":
+                assert _pattern(code).fullmatch(printed), f"{page.name} prints\n{printed}\nand not\n{code}"
+                compared += 1
+            elif code.startswith(BACKGROUND):
+                session.serve(code.removeprefix(BACKGROUND))
+            else:
+                printed = session.run(language, code)
+    assert compared >= 3
