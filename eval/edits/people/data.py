@@ -132,8 +132,8 @@ def read_judgements(folders: Sequence[Path]) -> tuple[list[Judgement], list[Prof
         problems += wrong
         beside = file.with_name(PROFILES)
         if beside.is_file():
-            said, wrong = parse_records(beside, Profile)
-            profiles += [each for _, each in said]
+            own, wrong = parse_records(beside, Profile)
+            profiles += [each for _, each in own]
             problems += wrong
     if problems:
         what = str(folders[0]) if len(folders) == 1 else f"{len(folders)} folders"

@@ -101,9 +101,9 @@ def score_people(
         raise UsageError(
             f"{option('predictions')} is a mapping from a name to its table, not {shown(predictions)}"
         )
-    said, profiles = read_judgements([Path(each) for each in sources])
+    recorded, profiles = read_judgements([Path(each) for each in sources])
     task = _Task(load(pairs, root=root), resamples, seed)
-    judgements, left = task.known(said)
+    judgements, left = task.known(recorded)
     if not judgements:
         raise UsageError(
             "None of the judgements is of an image of these pairs", remedy="Name the pairs that were shown."
@@ -208,12 +208,12 @@ class _Task:
     def key(self, pair: str, shown: Side) -> _Key:
         return _Key(shown, pair if shown == "edited" else str(self._by_id[pair].original))
 
-    def known(self, said: Sequence[Judgement]) -> tuple[list[Judgement], Left]:
+    def known(self, recorded: Sequence[Judgement]) -> tuple[list[Judgement], Left]:
         """The judgements that count, the last of each person and image, and what does not."""
         last: dict[tuple[str, _Key], Judgement] = {}
         unknown, repeated = Counter[str](), 0
         failed: dict[tuple[str, _Key], Judgement] = {}
-        for each in said:
+        for each in recorded:
             if each.id not in self._by_id:
                 unknown[each.id] += 1
                 continue

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from uncanny.schema import Anomaly
 
 Decision = Literal["accept", "reject", "unsure"]
+Show = Literal["todo", "unjudged", "ties", "all", "accepted", "rejected", "unsure", "changed", "added"]
+"""Which findings: `todo`, what this token has not judged, or by what people said of them."""
 State = Literal["queued", "running", "finished", "incomplete", "over_budget", "cancelled", "failed"]
 ENDED: Final = frozenset({"finished", "incomplete", "over_budget", "cancelled", "failed"})
 JOB_ID: Final = "^job_[a-z2-7]{20}$"

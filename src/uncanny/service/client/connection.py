@@ -8,48 +8,43 @@ from __future__ import annotations
 
 import os
 import random
-import ssl
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Literal, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx2
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from uncanny import __version__
-from uncanny.errors import (
-    AccessError,
-    ConflictError,
-    NotFoundError,
-    ParamsError,
-    ServiceError,
-    UncannyError,
-    UsageError,
-)
+from uncanny.errors import ServiceError, UncannyError, UsageError
 from uncanny.models.addresses import parse_address, redacted
-from uncanny.models.error_body import one_line, read_error_body
-from uncanny.wording import duration
+from uncanny.models.error_body import one_line
+from uncanny.service.client.failures import (
+    LATER,
+    READ_S,
+    TOKEN_VARIABLE,
+    host_of,
+    no_service,
+    of_exception,
+    of_status,
+)
 
 T = TypeVar("T")
-TOKEN_VARIABLE: Final = "UNCANNY_SERVER_TOKEN"
 API: Final = "api/v1"
 VERSION_HEADER: Final = "uncanny-version"
 LARGEST_ANSWER: Final = 64 * 1024 * 1024
 """Bytes of a JSON answer after which no more is read. A page of records or files is far smaller."""
 _LARGEST_ERROR: Final = 64 * 1024
 _CONNECT_S: Final = 15.0
-_READ_S: Final = 60.0
 _KEEPALIVE_S: Final = 4.0
 _FIRST_WAIT_S: Final = 0.25
 _LONGEST_WAIT_S: Final = 8.0
 _UNREACHED_S: Final = 3.0
-# The server is busy or starting, or what stands before it cannot reach it: it did nothing.
-_LATER: Final = frozenset({429, 502, 503, 504})
 Method = Literal["GET", "POST", "DELETE"]
 # A file of a form: field, then name, content and media type.
 FormFile = tuple[str, tuple[str, bytes, str]]
@@ -79,7 +74,7 @@ class Connection:
         self._secrets = (*([self._token] if self._token else ()), *(proxy.secrets if proxy else ()))
         self._http = httpx2.Client(
             base_url=address.url,
-            timeout=httpx2.Timeout(_READ_S, connect=_CONNECT_S),
+            timeout=httpx2.Timeout(READ_S, connect=_CONNECT_S),
             limits=httpx2.Limits(keepalive_expiry=_KEEPALIVE_S),
             follow_redirects=False,
             # What the address says of proxies holds, not what the client would find itself.
@@ -131,7 +126,7 @@ class Connection:
         params: Mapping[str, object] = {},
         *,
         headers: Mapping[str, str] = {},
-        read_s: float = _READ_S,
+        read_s: float = READ_S,
     ) -> Iterator[httpx2.Response]:
         """An answer whose body is still to be read, whole or from where `headers` say.
 
@@ -147,7 +142,7 @@ class Connection:
 
     def lost(self, error: Exception) -> UncannyError:
         """What stands for an error of the connection."""
-        return _of_exception(error, self.shown, self._secrets)
+        return of_exception(error, self.shown, self._secrets)
 
     def wait(self, seconds: float) -> None:
         """Wait, or until the connection is closed."""
@@ -164,7 +159,7 @@ class Connection:
         headers: Mapping[str, str] = {},
         content: object = None,
         files: Sequence[FormFile] = (),
-        timeout: float = _READ_S,
+        timeout: float = READ_S,
     ) -> httpx2.Request:
         known = {name: str(value) for name, value in params.items() if value is not None}
         all_headers = dict(headers)
@@ -254,6 +249,8 @@ class Connection:
                 error = self.lost(broken)
                 unsent = isinstance(broken, httpx2.ConnectError | httpx2.ConnectTimeout)
                 if not isinstance(error, ServiceError) or not (again or unsent):
+                    if response is not None:
+                        response.close()
                     raise error from None
             except RuntimeError:
                 if self._closed.is_set():
@@ -282,15 +279,15 @@ class Connection:
             return
         if 300 <= status < 400:
             raise UsageError(
-                f"{self.shown} sends on to {_host(response.headers.get('location', ''), self._secrets)}",
+                f"{self.shown} sends on to {host_of(response.headers.get('location', ''), self._secrets)}",
                 remedy="Nothing was sent there. Give that address if it is the service's.",
             )
         try:
             body = self._body(response, _LARGEST_ERROR)
         except ServiceError:
             body = b""
-        error = _of_status(status, body, response.headers, self.shown, self._secrets, bool(self._token))
-        if status in _LATER:
+        error = of_status(status, body, response.headers, self.shown, self._secrets, bool(self._token))
+        if status in LATER:
             raise _LaterError(error, _seconds(response.headers.get("retry-after")))
         raise error
 
@@ -309,7 +306,7 @@ class Connection:
 
     def _other_form(self, path: str, version: str | None, error: Exception) -> UncannyError:
         if version is None:
-            return _no_service(self.shown, "its answer is not the service's")
+            return no_service(self.shown, "its answer is not the service's")
         where = f"/{API}/{path.partition('?')[0]}"
         if isinstance(error, ValidationError):
             first = error.errors(include_input=False, include_url=False, include_context=False)[0]
@@ -356,116 +353,5 @@ def _checked_token(token: str | None) -> str | None:
     return token
 
 
-def _host(location: str, secrets: Sequence[str]) -> str:
-    """Where a redirect leads, without path and parameters, which may be anything."""
-    try:
-        parts = urlsplit(location)
-        host = parts.hostname
-        port = "" if parts.port is None else f":{parts.port}"
-    except ValueError:
-        host, port = None, ""
-    return one_line(f"{parts.scheme}://{host}{port}", secrets) if host else "another page"
-
-
 def _seconds(text: str | None) -> float | None:
     return float(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 7 else None
-
-
-def _no_service(shown: str, why: str) -> UsageError:
-    return UsageError(
-        f"{shown} is no service of uncanny: {why}", remedy="Give the address that `uncanny serve` prints."
-    )
-
-
-def _of_exception(error: Exception, shown: str, secrets: Sequence[str]) -> UncannyError:
-    """An error of the connection: ServiceError where a later try may succeed, UsageError where none will."""
-    causes: list[BaseException] = []
-    cause: BaseException | None = error
-    while cause is not None and len(causes) < 10:
-        causes.append(cause)
-        cause = cause.__cause__ or cause.__context__
-    text = one_line(str(error), secrets) or type(error).__name__
-    for each in causes:
-        if isinstance(each, ssl.SSLCertVerificationError):
-            why = one_line(each.verify_message, secrets)
-            return UsageError(
-                f"The certificate of {shown} does not hold: {why}",
-                remedy="Is the host name the one in the certificate?",
-            )
-        if isinstance(each, ssl.SSLError):
-            return UsageError(f"{shown} does not speak https: {text}", remedy="Is it an http:// address?")
-    if isinstance(error, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):
-        return UsageError(f"Nothing can be sent to {shown}: {text}")
-    if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-        why = "no answer" if isinstance(error, httpx2.TimeoutException) else text
-        return ServiceError(
-            f"{shown} cannot be reached: {why}",
-            remedy="Is the address right, and is `uncanny serve` running?",
-        )
-    if isinstance(error, httpx2.TimeoutException):
-        return ServiceError(f"{shown} did not answer in {duration(_READ_S)}", remedy="Try again later.")
-    return ServiceError(f"The connection to {shown} broke: {text}", remedy="Try again; nothing is lost.")
-
-
-def _of_status(
-    status: int,
-    body: bytes,
-    headers: httpx2.Headers,
-    shown: str,
-    secrets: Sequence[str],
-    has_token: bool,
-) -> UncannyError:
-    """The error that an answer stands for: the server's own words where they are the service's."""
-    message, fields = _own_words(body, secrets)
-    if message is None:
-        return _of_foreign(status, body, headers, shown, secrets)
-    if status == 401:
-        what = f"{shown} does not take this token" if has_token else f"{shown} wants a token"
-        return AccessError(what, remedy=f"Set {TOKEN_VARIABLE} to one of `uncanny token add`.")
-    if status == 403:
-        return AccessError(f"{shown}: {message}", remedy="Use a token of a higher role.")
-    if status == 404:
-        return NotFoundError(f"{shown}: {message}")
-    if status == 409:
-        return ConflictError(f"{shown}: {message}")
-    if status == 429:
-        return ServiceError(f"{shown}: {message}", remedy="Try again later.")
-    if status == 507:
-        return ServiceError(f"{shown}: {message}")
-    if status >= 500:
-        return ServiceError(f"{shown} answers with error {status}: {message}", remedy="See the server's log.")
-    if fields:
-        return ParamsError(fields)
-    return UsageError(f"{shown}: {message}")
-
-
-def _own_words(body: bytes, secrets: Sequence[str]) -> tuple[str | None, list[tuple[str, str]]]:
-    """Message and fields of an error of the service; None where it is no such error."""
-    try:
-        content = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None, []
-    error = content.get("error") if isinstance(content, dict) else None
-    if not isinstance(error, dict) or not isinstance(error.get("message"), str) or "code" not in error:
-        return None, []
-    message = one_line(error["message"], secrets).rstrip(".")
-    field = error.get("field")
-    if not isinstance(field, str) or not field:
-        return message, []
-    place = one_line(field, secrets)
-    return message, [(place, message.removeprefix(f"{place}: "))]
-
-
-def _of_foreign(
-    status: int, body: bytes, headers: httpx2.Headers, shown: str, secrets: Sequence[str]
-) -> UncannyError:
-    """An answer of something else: of a proxy before the service, or of no service at all."""
-    words = read_error_body(body, secrets).message if body else ""
-    kind = headers.get("content-type", "").partition(";")[0].strip() or "nothing"
-    if status in (401, 407):
-        return AccessError(f"Something before {shown} wants a sign-in ({status})")
-    if status in _LATER or status >= 500:
-        return ServiceError(f"{shown} answers with error {status}{f': {words}' if words else ''}")
-    if status == 413:
-        return UsageError(f"Something before {shown} takes no request so large (413)")
-    return _no_service(shown, f"it answers with {status} and {one_line(kind, secrets)}")

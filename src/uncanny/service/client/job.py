@@ -23,6 +23,7 @@ from uncanny.service.client.answers import (
     JobRecord,
     RecordPage,
     RemoteFile,
+    Show,
     State,
 )
 from uncanny.service.client.connection import Connection, part
@@ -224,12 +225,13 @@ class ClientJob:
                 ) from None
 
     def findings(
-        self, *, show: str = "all", order: Literal["file", "uncertain"] = "file"
+        self, *, show: Show = "all", order: Literal["file", "uncertain"] = "file"
     ) -> Iterator[Finding]:
         """What people judge of a job that annotates or detects, page by page.
 
-        `show` is `all`, or `open` for what this token has not judged. Raises ConflictError for a job that has
-        no findings.
+        `show` is `all`, `todo` for what this token has not judged, `unjudged` by anybody, `ties`, what the
+        majority has `accepted`, `rejected` or is `unsure` of, or what people have `changed` or `added`.
+        Raises ConflictError for a job that has no findings.
         """
         after: str | None = None
         while True:

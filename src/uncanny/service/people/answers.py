@@ -97,9 +97,10 @@ class PeopleAnswers:
             run / ANSWERS_FILE, Answer, lock=".answers.lock", what="answers", exclude_none=False
         )
         self._lock = RLock()
-        self._given: dict[str, dict[tuple[str, Question], Answer]] = {}
+        self._answers: dict[str, dict[tuple[str, Question], Answer]] = {}
         self._orders: dict[str, list[tuple[Item, Question]]] = {}
-        self._floors: dict[str, int] = {}
+        # By person the place in their order before which nothing is taken back any more.
+        self._left: dict[str, int] = {}
         self._files: dict[tuple[str, bool], RecordedFile | str] = {}
         # Failures that the file has already.
         self._failures: set[tuple[str, str, Question, str | None]] = set()
@@ -120,16 +121,19 @@ class PeopleAnswers:
     def following(self, person: str) -> tuple[str, bool] | None:
         """The picture after the current one: its item's key, and whether boxes are drawn on it."""
         with self._lock:
-            order, given = self._order(person), self._given.get(person, {})
-            open_ones = [each for each in order if (each[0].id, each[1]) not in given]
-            return (_key(open_ones[1][0]), open_ones[1][1] == "q3") if len(open_ones) > 1 else None
+            order, answers = self._order(person), self._answers.get(person, {})
+            unanswered = [each for each in order if (each[0].id, each[1]) not in answers]
+            if len(unanswered) < 2:
+                return None
+            item, question = unanswered[1]
+            return _key(item), question == "q3"
 
     def progress(self, person: str) -> tuple[int, int]:
         """How many questions this person has answered, and of how many."""
         with self._lock:
             self._catch_up()
-            given = self._given.get(person, {})
-            return sum((item.id, question) in given for item, question in self._asked), len(self._asked)
+            answers = self._answers.get(person, {})
+            return sum((item.id, question) in answers for item, question in self._asked), len(self._asked)
 
     def answer(self, person: str, key: str, question: str, choice: str, seconds: float | None) -> None:
         """Keep an answer. Raises ReviewConflictError where this is not the question that is asked now."""
@@ -148,18 +152,18 @@ class PeopleAnswers:
                 raise UsageError(f"{asked.upper()} cannot be answered with that")
             raw = f'{{"answer": "{choice}"}}' if item.answer_form == "json" else choice
             self._append(person, item, asked, raw=raw, seconds=seconds)
-            self._floors[person] = self._number(person, item)
+            self._left[person] = self._number(person, item)
 
     def undo(self, person: str) -> None:
         """Take the last answer back. Raises ReviewConflictError where its item has been left."""
         with self._lock, self._log.locked():
             self._catch_up()
-            given = self._given.get(person, {})
-            last = next((each for each in reversed(given.values()) if each.outcome != "error"), None)
+            answers = self._answers.get(person, {})
+            last = next((each for each in reversed(answers.values()) if each.outcome != "error"), None)
             if last is None:
                 raise ReviewConflictError("There is nothing of yours to take back")
             item = self._items[_key_of(last.id)]
-            if self._number(person, item) < self._floors.get(person, 0):
+            if self._number(person, item) < self._left.get(person, 0):
                 raise ReviewConflictError("That picture has been left: its answers stand")
             self._log.remove(
                 lambda each: each.model == last.model and (each.id, each.question) == (last.id, last.question)
@@ -179,7 +183,7 @@ class PeopleAnswers:
         """How many answers each person has given."""
         with self._lock:
             self._catch_up()
-            return {person: len(given) for person, given in self._given.items()}
+            return {person: len(answers) for person, answers in self._answers.items()}
 
     # Within
 
@@ -195,13 +199,13 @@ class PeopleAnswers:
         if state == self._state:
             return
         known = {item.id: item for item in self.items}
-        given: dict[str, dict[tuple[str, Question], Answer]] = {}
+        by_person: dict[str, dict[tuple[str, Question], Answer]] = {}
         for answer in self._log.read():
             item = known.get(answer.id)
             if not answer.model.startswith(RATER) or item is None or answer.question == "q4_no_image":
                 continue
             person = answer.model.removeprefix(RATER)
-            of_person = given.setdefault(person, {})
+            of_person = by_person.setdefault(person, {})
             if answer.outcome == "error":
                 self._failures.add((answer.model, answer.id, answer.question, answer.error))
                 continue  # is asked again
@@ -212,15 +216,15 @@ class PeopleAnswers:
             of_person[answer.id, answer.question] = answer
         failed = {
             person: {at: each for at, each in answers.items() if each.outcome == "error"}
-            for person, answers in self._given.items()
+            for person, answers in self._answers.items()
         }
         for person, answers in failed.items():
-            given.setdefault(person, {}).update(answers)
-        self._given, self._state = given, state
-        for person, answers in given.items():
+            by_person.setdefault(person, {}).update(answers)
+        self._answers, self._state = by_person, state
+        for person, answers in by_person.items():
             answered = [each for each in answers.values() if each.outcome != "error"]
-            if answered and person not in self._floors:
-                self._floors[person] = self._number(person, self._items[_key_of(answered[-1].id)])
+            if answered and person not in self._left:
+                self._left[person] = self._number(person, self._items[_key_of(answered[-1].id)])
 
     def _order(self, person: str) -> list[tuple[Item, Question]]:
         """The questions in this person's order; those of one item together."""
@@ -238,15 +242,15 @@ class PeopleAnswers:
         return next((n for n, (each, _) in enumerate(self._order(person)) if each.id == item.id), 0)
 
     def _at(self, person: str) -> int | None:
-        given = self._given.get(person, {})
+        answers = self._answers.get(person, {})
         for place, (item, question) in enumerate(self._order(person)):
-            if (item.id, question) in given:
+            if (item.id, question) in answers:
                 continue
             file = self._file(item, boxed=question == "q3")
             if not isinstance(file, str):
                 return place
             self._append(person, item, question, error=file)
-            given = self._given[person]
+            answers = self._answers[person]
         return None
 
     def _view(self, person: str, at: int) -> QuestionView:
@@ -335,7 +339,7 @@ class PeopleAnswers:
                 self._log.append([answer])
             if error is not None:
                 self._failures.add(failure)
-            self._given.setdefault(person, {})[item.id, question] = answer
+            self._answers.setdefault(person, {})[item.id, question] = answer
             self._state = file_state(self._log.path)
 
 

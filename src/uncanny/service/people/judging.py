@@ -88,7 +88,8 @@ class PeopleJudging:
         self._lock = RLock()
         self._judged: dict[str, dict[str, Judgement]] = {}
         self._profiled: set[str] = set()
-        self._floors: dict[str, int] = {}
+        # By person the place in their order before which nothing is taken back any more.
+        self._left: dict[str, int] = {}
         self._orders: dict[str, list[Trial]] = {}
         self._files: dict[str, _File | str] = {}
         self._failures: set[tuple[str, str, str | None]] = set()
@@ -153,7 +154,7 @@ class PeopleJudging:
                 if not (0 <= x0 < x1 <= file.width and 0 <= y0 < y1 <= file.height):
                     raise UsageError("A box reaches beyond the picture", remedy="Draw it anew.")
             self._append(person, trial, file, judged, boxes, seconds)
-            self._floors[person] = self._order(person).index(trial)
+            self._left[person] = self._order(person).index(trial)
 
     def undo(self, person: str) -> None:
         """Take the last judgement back. Raises ReviewConflictError where there is none, or it was done."""
@@ -164,7 +165,7 @@ class PeopleJudging:
             if last is None:
                 raise ReviewConflictError("There is nothing of yours to take back")
             trial = self._by_key[self._key(last)]
-            if self._order(person).index(trial) < self._floors.get(person, 0):
+            if self._order(person).index(trial) < self._left.get(person, 0):
                 raise ReviewConflictError("Only the last picture can be judged anew")
             self._log.remove(
                 lambda each: each.person == person and (each.id, each.shown) == (last.id, last.shown)
@@ -221,8 +222,8 @@ class PeopleJudging:
         self._profiled = {profile.person for profile in self._profiles.read()}
         for person, own in judged.items():
             last = [key for key, each in own.items() if each.judged is not None]
-            if last and person not in self._floors:
-                self._floors[person] = self._order(person).index(self._by_key[last[-1]])
+            if last and person not in self._left:
+                self._left[person] = self._order(person).index(self._by_key[last[-1]])
 
     def _order(self, person: str) -> list[Trial]:
         if person not in self._orders:

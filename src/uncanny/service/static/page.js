@@ -15,9 +15,11 @@ const uncanny = (() => {
     encodeParameters: (request, parameters) => parameters.get("body"),
   });
 
+  const AWAY = "The server does not answer. Is it still running?";
+  // Always an answer, with words: also where none comes.
   const post = (path, body) => fetch(base + path, {
     method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body),
-  });
+  }).catch(() => ({ok: false, text: async () => AWAY}));
 
   // Where the page asks who is there it does nothing else.
   const asksName = path => {
@@ -77,8 +79,7 @@ const uncanny = (() => {
     });
     for (const name of ["htmx:sendError", "htmx:timeout"])
       document.body.addEventListener(name, () => {
-        const text = "the server does not answer. Is it still running?";
-        if (!refused(text)) say(`Not kept: ${text}`);
+        if (!refused(AWAY)) say(`Not kept: ${AWAY}`);
       });
   }
 
@@ -253,20 +254,27 @@ const uncanny = (() => {
       const script = document.createElement("script");
       script.src = document.body.dataset.annotorious;
       script.onload = done;
-      script.onerror = failed;
+      // The next one who needs it tries again.
+      script.onerror = () => { annotorious = null; failed(new Error(AWAY)); };
       document.head.append(script);
     });
     return annotorious;
   }
   // It is wanted soon, but not before the picture is there.
-  const loadAnnotoriousSoon = () =>
-    (window.requestIdleCallback ?? setTimeout)(() => loadAnnotorious().catch(() => { annotorious = null; }));
+  const loadAnnotoriousSoon = () => (window.requestIdleCallback ?? setTimeout)(() => loadAnnotorious().catch(() => {}));
 
   // Of one box, a new one takes the place of the old; of `many`, each stays until it is removed.
   class BoxEditor {
+    // Null, and said, where it cannot be loaded; null also where another picture has come meanwhile.
     static async open(stage, boxes, {many = false} = {}) {
-      await loadAnnotorious();
-      return new BoxEditor(stage, boxes, many);
+      const {content} = stage;
+      try {
+        await loadAnnotorious();
+      } catch (error) {
+        say(error.message);
+        return null;
+      }
+      return stage.content === content ? new BoxEditor(stage, boxes, many) : null;
     }
 
     constructor(stage, boxes, many) {

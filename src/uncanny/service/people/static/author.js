@@ -57,10 +57,10 @@
 
   let waiting = null, asked = 0;
   async function check() {
-    const mine = ++asked, answer = await post("/check", {key, fields: fields()}).catch(() => null);
+    const mine = ++asked, answer = await post("/check", {key, fields: fields()});
     if (mine !== asked) return;
-    if (answer?.ok) showProblems((await answer.json()).problems);
-    else if (answer) say(await answer.text());
+    if (answer.ok) showProblems((await answer.json()).problems);
+    else say(await answer.text());
   }
   function showProblems(problems) {
     const list = one("#problems");
@@ -95,8 +95,8 @@
   async function save() {
     clearTimeout(waiting);
     asked++;
-    const answer = await post("/save", {key, fields: fields()}).catch(() => null);
-    if (!answer?.ok) { say(answer ? `Not saved: ${await answer.text()}` : "Not saved: the server does not answer."); return; }
+    const answer = await post("/save", {key, fields: fields()});
+    if (!answer.ok) { say(`Not saved: ${await answer.text()}`); return; }
     const saved = await answer.json();
     changed = false;
     if (!key) { location.replace(`${base}/?at=${saved.key}`); return; }
@@ -136,7 +136,8 @@
   async function present() {
     const image = form.elements.image.value, query = `image=${encodeURIComponent(image)}&v=${form.dataset.tag}`;
     if (!image) { stage.present(null); return; }
-    const size = await (await fetch(`${base}/size?${query}`)).json();
+    const size = await fetch(`${base}/size?${query}`).then(answer => answer.json()).catch(() => null);
+    if (form.elements.image.value !== image) return;  // another one was chosen meanwhile
     stage.present({key: image, image: `${base}/image?${query}`, preview: `${base}/preview?${query}`, next: null,
       width: size?.width, height: size?.height, alt: image, box: null});
   }
@@ -145,6 +146,7 @@
     if (drawing || !stage.content || !stage.picture.naturalWidth) return;
     drawing = {letter, editor: null};
     drawing.editor = await uncanny.BoxEditor.open(stage, boxes[letter] ? [boxes[letter]] : []);
+    if (!drawing.editor) { drawing = null; return; }
     one("#box-hint").textContent = `Box ${letter}: drag on the picture.`;
     one("[data-tool=box-remove]").hidden = !boxes[letter];
     one("#tools").hidden = true;
@@ -178,7 +180,7 @@
   document.addEventListener("click", event => {
     const button = event.target.closest("button");
     if (button?.dataset.box) draw(button.dataset.box);
-    else if (button?.dataset.tool) TOOLS[button.dataset.tool]();
+    else if (button?.dataset.tool === "zoom" || (button?.dataset.tool && drawing?.editor)) TOOLS[button.dataset.tool]();
   });
   document.addEventListener("keydown", event => {
     if (one("dialog[open]")) return;

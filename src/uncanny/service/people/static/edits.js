@@ -47,12 +47,10 @@
 
   async function beginPlacing() {
     if (placing) return;
-    placing = {editor: null};
-    const {key} = panel().dataset;
-    const editor = await uncanny.BoxEditor.open(stage, [], {many: true});
-    if (panel().dataset.key !== key || !placing) { editor.close(); return; }
-    placing.editor = editor;
-    editor.changed = count;
+    const mine = placing = {editor: null};
+    mine.editor = await uncanny.BoxEditor.open(stage, [], {many: true});
+    if (!mine.editor || placing !== mine) { mine.editor?.close(); if (placing === mine) placing = null; return; }
+    placing.editor.changed = count;
     document.body.classList.add("placing");
     count();
     one(".a9s-annotationlayer")?.focus({preventScroll: true});

@@ -23,10 +23,10 @@
     ask("POST", "/answer", {key, question, choice, seconds: clock.seconds()});
   };
   const undo = () => ask("POST", "/undo", {});
-  const told = () => { const details = one("#told"); if (details) details.open = !details.open; };
+  const instructions = () => { const details = one("#instructions"); if (details) details.open = !details.open; };
   const help = () => one("#help").showModal();
 
-  const OTHERS = {z: undo, f: () => stage.zoom(), i: told, "?": help};
+  const OTHERS = {z: undo, f: () => stage.zoom(), i: instructions, "?": help};
   const LETTERS = Object.fromEntries([..."ABCDE"].flatMap((letter, n) => [letter.toLowerCase(), `${n + 1}`].map(key => [key, () => answer(letter)])));
   const PRESENCE = {y: () => answer("yes"), n: () => answer("no"), 1: () => answer("yes"), 2: () => answer("no")};
   uncanny.keys(() => ({...OTHERS, ...(panel().dataset.question === "q1" ? PRESENCE : LETTERS)}));

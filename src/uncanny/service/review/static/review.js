@@ -47,6 +47,7 @@
     boxing = {done, editor: null};
     const old = done || !stage.content.box ? [] : [stage.content.box];
     boxing.editor = await uncanny.BoxEditor.open(stage, old);
+    if (!boxing.editor) { boxing = null; return; }
     one("#tools").hidden = true;
     one("#box-tools").hidden = false;
     one("[data-tool=box-remove]").hidden = Boolean(done) || !stage.content.box;
