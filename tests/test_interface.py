@@ -77,6 +77,7 @@ def documented() -> dict[str, tuple[ModuleType, str]]:
     return functions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("door", "name"), documented().values(), ids=documented())
 def test_every_function_has_an_example_that_runs(
     door: ModuleType, name: str, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch

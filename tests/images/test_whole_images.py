@@ -121,6 +121,7 @@ def test_formats_that_only_decoding_tells_about_are_left_to_it(data: bytes, tell
     assert check_whole(data, read_header(data, MOST)) == tells
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs the peak of memory")
 @pytest.mark.parametrize("format", ["PNG", "JPEG"])
 def test_pixels_of_what_is_sent_as_it_is_are_not_kept(format: str, tmp_path: Path) -> None:

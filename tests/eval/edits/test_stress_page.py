@@ -61,6 +61,7 @@ def several(folder: Path) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_the_page_says_what_is_missed_and_shows_it(tmp_path: Path) -> None:
     page = several(tmp_path).report(tmp_path / "stress.html").read_text()
     assert "<script>alert" not in page

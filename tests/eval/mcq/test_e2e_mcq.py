@@ -18,7 +18,7 @@ from uncanny.eval.mcq.data.load import load
 from uncanny.eval.mcq.data.overlay import overlay
 from uncanny.eval.mcq.data.texts import question_text, system_text
 
-PROVIDERS = ("openai", "anthropic", VLLM)
+PROVIDERS = ("openai", pytest.param("anthropic", marks=pytest.mark.slow), VLLM)
 ITEMS = 8
 """As many items of the bundled set are asked about over each protocol; one of them, a `ref_pg`, has no q1."""
 ASKED = 31

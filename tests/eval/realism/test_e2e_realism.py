@@ -13,7 +13,7 @@ from tests.eval.realism.realism_run import RealismRun, small_pairs
 from tests.runs.e2e import VLLM, check_no_traceback, serving, uncanny_here
 from uncanny.prompts import prompt_set
 
-PROVIDERS = ("openai", "anthropic", VLLM)
+PROVIDERS = ("openai", pytest.param("anthropic", marks=pytest.mark.slow), VLLM)
 # Ten first checks, seven pairs with two more; one question never gets a verdict and is asked three times.
 QUESTIONS, CALLS = 32, 34
 
