@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -14,6 +15,7 @@ from uncanny.eval.annotate.run import (
     annotate_config,
 )
 from uncanny.eval.annotate.usage import Contents, Plan, usual_contents
+from uncanny.images import SkipReason
 from uncanny.records.run_folder import RunFolder
 from uncanny.runs.config import check_options
 from uncanny.runs.forecast import (
@@ -21,6 +23,7 @@ from uncanny.runs.forecast import (
     ImagesForecast,
     input_words,
     pending_images,
+    total_usage,
 )
 from uncanny.runs.image_options import Images, image_run
 from uncanny.runs.resume import prompts_of
@@ -99,6 +102,26 @@ def annotate_forecast(
     prompts = config.table.prompts
     run = image_run(prompts, images, model, folder, root, options, AnnotateForecastOptions)
     return forecast_task(AnnotateTask(**run, config=config))
+
+
+def total_forecast(forecasts: Sequence[AnnotateForecast]) -> AnnotateForecast:
+    """Several runs together, of at least one; what is left out is the sum, and addresses are named once."""
+    skipped: Counter[SkipReason] = Counter()
+    for forecast in forecasts:
+        skipped.update(forecast.skipped)
+    return AnnotateForecast(
+        inputs=sum(each.inputs for each in forecasts),
+        pending=sum(each.pending for each in forecasts),
+        unreadable=sum(each.unreadable for each in forecasts),
+        skipped=dict(skipped),
+        warnings=tuple(warning for each in forecasts for warning in each.warnings),
+        missing=tuple(dict.fromkeys(address for each in forecasts for address in each.missing)),
+        objects_per_image=forecasts[0].objects_per_image,
+        calls_least=sum(each.calls_least for each in forecasts),
+        calls_usual=sum(each.calls_usual or 0 for each in forecasts),
+        calls_most=sum(each.calls_most for each in forecasts),
+        usage=total_usage([each.usage for each in forecasts]),
+    )
 
 
 def forecast_task(task: AnnotateTask, contents: Mapping[Contents, int] | None = None) -> AnnotateForecast:

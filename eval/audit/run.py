@@ -17,10 +17,19 @@ from uncanny.demo.scenes import SCENES, scenes
 from uncanny.errors import StoppedError, UsageError
 from uncanny.eval.annotate.run import AnnotateOptions, AnnotateTask, annotate_config
 from uncanny.eval.audit.data.aggregate import MOST_WORST
+from uncanny.eval.audit.data.folder import read_generator_folder
 from uncanny.eval.audit.data.load import load_generators, provenances
+from uncanny.eval.audit.data.names import check_similar
+from uncanny.eval.audit.score.releases import before_name
 from uncanny.eval.audit.score.result import AuditResult
 from uncanny.eval.audit.score.score import score_audit
 from uncanny.eval.common.alike import Provenance, as_texts, check_alike, settings_of, together
+from uncanny.eval.common.similarity.base import (
+    MeasureOptions,
+    Similarity,
+    SimilarityName,
+    open_measure,
+)
 from uncanny.eval.common.sources import AnnotationSource, Source, read_sources
 from uncanny.eval.metrics.intervals import RESAMPLES
 from uncanny.images import PixelPolicy
@@ -35,7 +44,7 @@ from uncanny.runs.resume import prompts_of
 from uncanny.runs.run import run_with
 from uncanny.runs.sync import blocking
 from uncanny.schema import Annotation
-from uncanny.wording import option
+from uncanny.wording import option, shown
 
 
 class AuditOptions(AnnotateOptions, total=False):
@@ -45,9 +54,11 @@ class AuditOptions(AnnotateOptions, total=False):
 
 
 async def audit_async(
-    sources: Mapping[str, AnnotationSource],
+    sources: Mapping[str, AnnotationSource] | str | PathLike[str],
     *,
     against: Mapping[str, AnnotationSource] | None = None,
+    before: Mapping[str, AnnotationSource] | None = None,
+    own: str | Sequence[str] = (),
     model: str | None = None,
     out: str | PathLike[str] | None = None,
     pair_by: str | None = None,
@@ -56,17 +67,24 @@ async def audit_async(
     resamples: int = RESAMPLES,
     seed: int = 0,
     worst: int = MOST_WORST,
+    similarity: SimilarityName | Similarity = "chrf",
+    threshold: float | None = None,
     root: str | PathLike[str] | None = None,
     **options: Unpack[AuditOptions],
 ) -> AuditResult:
     """How plausible is what generators make? A leaderboard with MAI, AF and CAP; lower is better, 0 flawless.
 
     `sources` has, by generator, a run folder of `annotate`, a JSON Lines file of annotations, annotations in
-    memory, or images: a folder, or bundled ones (`scenes:rendered`, `scenes:drawn`). Images are annotated
-    first by `model`, into `out/NAME`; the same call goes on where it stopped. Of the `options`, those of
-    `annotate`, limits on cost and tokens hold for the audit as a whole, `limit` for each generator.
-    `against` has the same generators as a second assessor sees them: the result then says how far the ranks
-    agree.
+    memory, or images: a folder, or bundled ones (`scenes:rendered`, `scenes:drawn`); or it is a folder with
+    a folder for each generator. Images are annotated first by `model`, into `out/NAME`; the same call goes
+    on where it stopped. Of the `options`, those of `annotate`, limits on cost and tokens hold for the audit
+    as a whole, `limit` for each generator. `against` has the same generators as a second
+    assessor sees them: the result then says how far the ranks agree.
+
+    `before` has earlier releases of some of the generators, under their names; the result then has what
+    changed, on the prompts of both. `own` names those that are one's own, to be marked. Names of anomalies
+    are grouped where `similarity` says that they are alike from `threshold` on: 0.6 for chrF, which is
+    lexical, 0.9 for `bertscore`, 0.8 for a measure of your own.
 
     `pair_by` says what images of one prompt share, so that they are resampled together: `stem`, their file
     name, or a column of their records; without it images are independent. `resamples` of the bootstrap give
@@ -104,13 +122,22 @@ async def audit_async(
         resamples=resamples,
         seed=seed,
         worst=worst,
+        threshold=threshold,
         root=root,
     )
     check_parameters(out=out)
     if not sources:
         raise UsageError("There is nothing to audit", remedy="Name at least one generator.")
+    notices: tuple[str, ...] = ()
+    if isinstance(sources, str | PathLike):
+        folder = read_generator_folder(sources)
+        sources, notices = dict(folder.generators), (folder.notice,)
     generators, second = read_sources(sources), read_sources(against or {})
-    check_against(second)
+    earlier = read_sources(before or {})
+    owned = own_names(own)
+    check_similar(threshold)
+    check_annotated(second, earlier)
+    check_named(generators, earlier, owned)
     scoring = Scoring(
         pair_by=pair_by,
         allow_mixed=allow_mixed,
@@ -119,11 +146,15 @@ async def audit_async(
         seed=seed,
         worst=worst,
         root=None if root is None else Path(root),
+        own=owned,
+        similarity=similarity,
+        threshold=threshold,
+        notices=notices,
     )
     images = [source for source in generators if source.kind == "images"]
     if images:
         annotating = read_annotating(images[0], model, out, options)
-        await asyncio.to_thread(annotating.check, generators, second, scoring)
+        await asyncio.to_thread(annotating.check, generators, second, scoring, earlier)
         for source in images:
             task = await asyncio.to_thread(annotating.task, source, images)
             end = await run_with(task, options, options.get("on_image"))
@@ -136,7 +167,7 @@ async def audit_async(
                     remedy="The same call goes on.",
                 )
         generators = annotating.annotated(generators)
-    return await asyncio.to_thread(scoring.score, generators, second)
+    return await asyncio.to_thread(scoring.score, generators, second, earlier)
 
 
 audit = blocking(audit_async)
@@ -153,12 +184,19 @@ class Scoring:
     seed: int = 0
     worst: int = MOST_WORST
     root: Path | None = None
+    own: tuple[str, ...] = ()
+    similarity: SimilarityName | Similarity = "chrf"
+    threshold: float | None = None
+    notices: tuple[str, ...] = ()
 
-    def score(self, sources: Sequence[Source], against: Sequence[Source] = ()) -> AuditResult:
+    def score(
+        self, sources: Sequence[Source], against: Sequence[Source] = (), before: Sequence[Source] = ()
+    ) -> AuditResult:
         """Raises UsageError and ItemsError as `audit` does."""
-        generators, second = (
+        measure = open_measure(self.similarity, MeasureOptions())
+        generators, second, earlier = (
             load_generators(each, root=self.root, pair_by=self.pair_by, worst=self.worst)
-            for each in (sources, against)
+            for each in (sources, against, before)
         )
         return score_audit(
             generators,
@@ -168,6 +206,11 @@ class Scoring:
             pair_by=self.pair_by,
             allow_mixed=self.allow_mixed,
             published=self.published,
+            before=earlier,
+            own=self.own,
+            measure=measure,
+            similar=self.threshold,
+            notices=self.notices,
         )
 
 
@@ -201,14 +244,40 @@ def read_annotating(
     )
 
 
-def check_against(sources: Sequence[Source]) -> None:
-    """Raises UsageError where the second assessor's annotations are still to be made."""
-    for source in sources:
-        if source.kind == "images":
-            raise UsageError(
-                f"{option('against')}: {source.name} holds images without annotations",
-                remedy="Annotate them first, with the second model.",
-            )
+def own_names(own: object) -> tuple[str, ...]:
+    """One name or several. Raises UsageError for anything else."""
+    names = (own,) if isinstance(own, str) else own
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise UsageError(
+            f"{option('own')} is {shown(own)}", remedy="Give the name of a generator, or several."
+        )
+    return tuple(names)
+
+
+def check_annotated(against: Sequence[Source], before: Sequence[Source] = ()) -> None:
+    """Raises UsageError where annotations of a second assessor or an earlier release are still to be made."""
+    for parameter, sources, how in (
+        ("against", against, "with the second model"),
+        ("before", before, "as those of now"),
+    ):
+        for source in sources:
+            if source.kind == "images":
+                raise UsageError(
+                    f"{option(parameter)}: {source.name} holds images without annotations",
+                    remedy=f"Annotate them first, {how}.",
+                )
+
+
+def check_named(generators: Sequence[Source], before: Sequence[Source], own: Sequence[str]) -> None:
+    """Raises UsageError for an earlier release, or a name to be marked, of what is no generator here."""
+    names = [generator.name for generator in generators]
+    for parameter, given in (("before", [each.name for each in before]), ("own", own)):
+        for name in given:
+            if name not in names:
+                raise UsageError(
+                    f"{option(parameter)} names {name!r}, which is no generator here",
+                    remedy=f"Name one of {', '.join(names)}.",
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +314,13 @@ class Annotating:
             image_column=self.image_column,
         )
 
-    def check(self, sources: Sequence[Source], against: Sequence[Source], scoring: Scoring) -> None:
+    def check(
+        self,
+        sources: Sequence[Source],
+        against: Sequence[Source],
+        scoring: Scoring,
+        before: Sequence[Source] = (),
+    ) -> None:
         """What can be refused is refused before a model is asked: bad records, and what is not made alike.
 
         Raises UsageError and ItemsError as `audit` does.
@@ -254,6 +329,8 @@ class Annotating:
         whole = [source for source in sources if source.kind != "images"]
         load_generators(against, root=scoring.root, pair_by=scoring.pair_by, worst=0)
         made = provenances(load_generators(whole, root=scoring.root, pair_by=scoring.pair_by, worst=0))
+        earlier = load_generators(before, root=scoring.root, pair_by=scoring.pair_by, worst=0)
+        made |= {before_name(name): each for name, each in provenances(earlier).items()}
         planned = {source.name: self._planned(source, images) for source in images}
         check_alike({**made, **planned}, allow_mixed=scoring.allow_mixed)
 

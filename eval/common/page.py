@@ -111,8 +111,11 @@ def percent(rate: float | None) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """A name, escaped, that a narrow column breaks at its slashes and dashes instead of within words."""
-    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[/:_.-])(?=.)", name))
+    """A name, escaped, that a narrow column breaks at its slashes and dashes instead of within words.
+
+    Numbers of versions stay whole.
+    """
+    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[/:_-])(?=.)|(?<=\.)(?=\D)", name))
 
 
 def stamp(text: str) -> str:

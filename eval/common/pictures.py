@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
@@ -250,14 +250,14 @@ class PageViews:
             self._copies_room -= size
 
 
-def relative_link(page: Path, file: Path) -> str | None:
+def relative_link(page: Path, file: Path, suffixes: Collection[str] = _SHOWN_BY_BROWSERS) -> str | None:
     """The address of `file` for a page at `page`: relative, None for what browsers would not show, as a
-    picture in a table's row.
+    picture in a table's row, or a name with none of these `suffixes`, those of pictures unless given.
 
     On another drive of Windows no relative one exists, and it is absolute. Every byte of a name that means
     something in an address is escaped.
     """
-    if file.suffix.lower() not in _SHOWN_BY_BROWSERS or row_of(file) is not None:
+    if file.suffix.lower() not in suffixes or row_of(file) is not None:
         return None
     # By name, not by resolving links: a browser takes `..` off the address, too.
     target, start = os.path.abspath(file), os.path.abspath(page.parent)  # noqa: PTH100

@@ -25,12 +25,17 @@ def texts_notes(sets: Mapping[str, Collection[str]]) -> Iterator[str]:
     `sets` has by the name of a model, a file or a generator the ids of the texts in its records; none where
     they say nothing. Nothing is said where all are uncanny's, and the same.
     """
+    by_texts: dict[tuple[str, ...], list[str]] = {}
     for name, ids in sets.items():
         if others := other_texts(ids):
-            yield (
-                f"{name}: asked with other texts than uncanny's ({_listed(others)}); its figures do not "
-                "compare with uncanny's, and with published ones only where these are the authors' texts"
-            )
+            by_texts.setdefault(tuple(others), []).append(name)
+    for asked_with, names in by_texts.items():
+        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        yield (
+            f"{', '.join(names[:MOST_NAMED])}{more}: asked with other texts than uncanny's "
+            f"({_listed(asked_with)}); {'its' if len(names) == 1 else 'their'} figures do not "
+            "compare with uncanny's, and with published ones only where these are the authors' texts"
+        )
     told = {name: tuple(sorted(ids)) for name, ids in sets.items() if ids}
     if len(set(told.values())) > 1:
         each = "; ".join(f"{name}: {_listed(ids)}" for name, ids in list(told.items())[:MOST_NAMED])

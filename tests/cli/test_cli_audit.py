@@ -192,3 +192,67 @@ def test_nothing_measured_is_a_dash(tmp_path: Path) -> None:
     done = uncanny_here("audit", f"a={file}", *FAST)
     assert done.code == 1
     assert done.out.splitlines()[1].split() == ["1", "a", "0", "–", "–", "–"]
+
+
+def run_of(folder: Path, images: int = 12) -> Path:
+    return run_folder(folder, [record(f"{index}.png", [20] * (index % 3)) for index in range(images)])
+
+
+def test_a_folder_of_generators_and_no_page_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    all_of_them = tmp_path / "runs"
+    for name in ("ours", "theirs"):
+        run_of(all_of_them / name)
+    (all_of_them / "empty").mkdir()
+    (all_of_them / "notes.txt").write_text("words")
+    before = run_of(tmp_path / "v1")
+    done = uncanny_here(*("audit", "runs", "--own", "ours", "--before", f"ours={before}", "--resamples", 50))
+    assert (done.code, done.err) == (0, "")
+    text = " ".join(done.out.split())
+    assert "runs: 2 folders taken as generators: ours, theirs." in text
+    assert "Skipped: empty (holds no images and no annotations), notes.txt (no folder)." in text
+    assert "ours (ours) shows a visible fault in 67 % of images" in text
+    assert "ours, now and before, over 12 shared prompts" in text
+    assert "No page was written: name a file with --report, or a folder with -o." in done.out
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["runs", "v1"]
+    done = uncanny_here("audit", "runs", "-o", "runs", "--title", "Release 2 <b>", "--resamples", 50)
+    assert "Report   runs/audit.html" in done.out
+    page = (all_of_them / "audit.html").read_text()
+    assert "<title>Release 2 &lt;b&gt;" in page
+    assert "runs: 2 folders taken" in page
+    again = uncanny_here("audit", "runs", "--resamples", 50, "--json", "-").json()
+    assert again["order"] == ["ours", "theirs"]
+    assert "audit.html (no folder)" in again["notices"][0]
+
+
+def test_folders_that_hold_no_generators_are_refused(tmp_path: Path) -> None:
+    one_line(uncanny_here("audit", run_of(tmp_path / "a"), *FAST), "is a run, not a folder", "NAME=")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    one_line(uncanny_here("audit", empty, *FAST), "holds no generators")
+    (empty / "a.png").write_bytes(b"x")
+    one_line(uncanny_here("audit", empty, *FAST), "images and no folders", f"NAME={empty}")
+    good = generator(tmp_path, "good", 2.0)
+    one_line(uncanny_here("audit", good, "--own", "bad", *FAST), "--own names 'bad'", "Name one of good")
+
+
+def test_the_dry_run_has_one_total(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for name, images in (("a", 2), ("b", 3)):
+        for number in range(images):
+            (tmp_path / name).mkdir(exist_ok=True)
+            Image.new("RGB", (64, 64)).save(tmp_path / name / f"{number}.png")
+    command = ("audit", tmp_path, "--model", "openai/gpt-4o", "--dry-run")
+    done = uncanny_here(*command)
+    assert done.code == 0
+    parts = done.out.split("All 2 generators together\n")
+    assert len(parts) == 2
+    assert parts[1].startswith("Images   5")
+
+    def costs(text: str) -> list[float]:
+        return [float(line.split("$")[1].split(",")[0]) for line in text.splitlines() if "Cost" in line]
+
+    assert sum(costs(parts[0])) == pytest.approx(costs(parts[1])[0], abs=0.0002)

@@ -1,6 +1,7 @@
 """What is kept of a generator's annotations while they are read: counts, sums, and the worst few images.
 
-A hundred thousand records are read as a stream; memory grows by a few numbers and a key an image.
+A hundred thousand records are read as a stream; memory grows by a few numbers and a key an image, and a
+number an anomaly.
 """
 
 from __future__ import annotations
@@ -8,18 +9,29 @@ from __future__ import annotations
 import heapq
 from array import array
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
+from typing import Final, TypeAlias
 
 from uncanny.eval.common.alike import Origin
 from uncanny.eval.common.sources import LeftOut, left_out_by
-from uncanny.schema import Annotation, Anomaly, names_nothing
+from uncanny.schema import KINDS, Annotation, Anomaly, Kind, names_nothing
 
 SEVERITIES = 101
 MOST_NAMES = 20
 MOST_WORST = 12
+# Below it an anomaly is a visible fault: what cannot be or hardly ever is. Above are slight oddities
+# (the words of prompts/annotate/format.md).
+VISIBLE_BELOW: Final = 50
+
+# What an image shows, a bit each: a visible fault, an anomaly of each kind, one without a kind.
+VISIBLE_BIT: Final = 0
+KIND_BITS: Final[Mapping[Kind | None, int]] = {kind: 1 + place for place, kind in enumerate((*KINDS, None))}
+
+# What is wrong and what it is called, without regard to upper and lower case and spaces.
+NameKey: TypeAlias = tuple[Kind | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,8 @@ class Aggregate:
     `locate` says where a record's image file is. `prompt_of` gives what a record is paired by, None where
     nothing is paired. `from_run` says that these are a run's records, whose images have a digest.
     `counts` and `severity_sums` have an entry an image: its anomalies, and the sum of their severities.
+    `marks` has an entry an image too, with the bits of what it shows; `name_numbers` has one an anomaly,
+    image by image: the place of its name in `name_keys`.
     `without_objects` of the images name neither an object nor an anomaly. `row_keys` has a digest an image of
     what it shares with those of other generators, `places` where its record is: its line, or its number from
     0 of records in memory.
@@ -72,6 +86,8 @@ class Aggregate:
     from_run: bool = False
     counts: array[int] = field(default_factory=lambda: array("q"))
     severity_sums: array[int] = field(default_factory=lambda: array("q"))
+    marks: array[int] = field(default_factory=lambda: array("h"))
+    name_numbers: array[int] = field(default_factory=lambda: array("i"))
     prompt_keys: list[str] = field(default_factory=list)
     row_keys: array[int] = field(default_factory=lambda: array("q"))
     places: array[int] = field(default_factory=lambda: array("q"))
@@ -79,7 +95,7 @@ class Aggregate:
     origin: Origin = field(default_factory=Origin)
     without_objects: int = 0
     _left_out: Counter[str] = field(default_factory=Counter)
-    _names: dict[str, _Name] = field(default_factory=dict)
+    _names: dict[NameKey, _Name] = field(default_factory=dict)
     _worst: list[_Candidate] = field(default_factory=list)
 
     def add(self, record: Annotation, place: int = 0) -> None:
@@ -93,6 +109,7 @@ class Aggregate:
         severity_sum = sum(anomaly.severity for anomaly in record.anomalies)
         self.counts.append(len(record.anomalies))
         self.severity_sums.append(severity_sum)
+        self.marks.append(_marks(record))
         self.without_objects += names_nothing(record)
         if self.prompt_of is not None:
             self.prompt_keys.append(self.prompt_of(record))
@@ -121,9 +138,17 @@ class Aggregate:
 
     @property
     def names(self) -> tuple[NameCount, ...]:
-        """The most frequent names, most anomalies first."""
-        ranked = sorted(self._names.items(), key=lambda item: (-item[1].anomalies, item[0]))
+        """The most frequent names, most anomalies first; of several kinds one name is one."""
+        names: dict[str, _Name] = {}
+        for (_, folded), name in self._names.items():
+            names[folded] = name.joined(names[folded]) if folded in names else name
+        ranked = sorted(names.items(), key=lambda item: (-item[1].anomalies, item[0]))
         return tuple(name.counted() for _, name in ranked[:MOST_NAMES])
+
+    @property
+    def name_keys(self) -> dict[NameKey, NameCount]:
+        """All names by kind, in the order of their numbers."""
+        return {key: name.counted() for key, name in self._names.items()}
 
     @property
     def worst(self) -> tuple[AuditedImage, ...]:
@@ -135,7 +160,12 @@ class Aggregate:
         for anomaly in record.anomalies:
             self.severities[anomaly.severity] += 1
             folded = " ".join(anomaly.name.casefold().split())
-            name = self._names.setdefault(folded, _Name())
+            key = (anomaly.kind, folded)
+            name = self._names.get(key)
+            if name is None:
+                name = self._names[key] = _Name(len(self._names))
+            self.name_numbers.append(name.number)
+            # An image counts once a name, whatever kinds it is said to be of.
             name.add(anomaly.name, anomaly.severity, first_in_image=folded not in seen)
             seen.add(folded)
         candidate = _Candidate(unreal, record)
@@ -161,6 +191,7 @@ class Aggregate:
 class _Name:
     """An anomaly name and its ways of being written; most have one only, and there may be a million names."""
 
+    number: int
     anomalies: int = 0
     images: int = 0
     severity_sum: int = 0
@@ -177,6 +208,21 @@ class _Name:
             if self.spellings is None:
                 self.spellings = Counter({self.spelling: self.anomalies - 1})
             self.spellings[spelling] += 1
+
+    def joined(self, other: _Name) -> _Name:
+        """Both together, under the number of this one."""
+        spellings = Counter(self._spellings()) + Counter(other._spellings())
+        return _Name(
+            self.number,
+            self.anomalies + other.anomalies,
+            self.images + other.images,
+            self.severity_sum + other.severity_sum,
+            self.spelling,
+            spellings,
+        )
+
+    def _spellings(self) -> Mapping[str, int]:
+        return self.spellings or {self.spelling: self.anomalies}
 
     def counted(self) -> NameCount:
         spelling = self.spelling
@@ -214,6 +260,14 @@ def pairing(pair_by: str | None) -> Callable[[Annotation], str] | None:
 def stem(record: Annotation) -> str:
     """The image's file name without its extension."""
     return PurePosixPath(record.image).stem
+
+
+def _marks(record: Annotation) -> int:
+    bits = 0
+    for anomaly in record.anomalies:
+        bits |= 1 << KIND_BITS[anomaly.kind]
+        bits |= (anomaly.severity < VISIBLE_BELOW) << VISIBLE_BIT
+    return bits
 
 
 def _digest(key: str) -> int:

@@ -1,7 +1,8 @@
 """The HTML page of an audit: one file that needs nothing else and asks nothing of the network.
 
-It has the leaderboard, plots, differences of all pairs, names that generators share, the worst images of each
-generator with what is wrong with them, and, where asked for, a second assessor and the published rows.
+It has a headline, the leaderboard, plots, differences of all pairs, faults by kind and by what they are
+called, the worst images of each generator with what is wrong with them, and, where asked for, what changed
+since earlier releases, a second assessor and the published rows.
 """
 
 from __future__ import annotations
@@ -14,11 +15,24 @@ from typing import Any
 
 from jinja2 import Environment
 
-from uncanny.eval.audit.data.aggregate import AuditedImage
+from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW, AuditedImage
 from uncanny.eval.audit.data.prompts import PromptRow
 from uncanny.eval.audit.report.plots import plot_plane, plot_ranks, plot_severities
+from uncanny.eval.audit.report.reports import generator_pages
+from uncanny.eval.audit.score.releases import PromptChange, Release
 from uncanny.eval.audit.score.result import AuditResult, Difference, GeneratorScore, Leaderboard
-from uncanny.eval.audit.score.tables import amount, ends, level_words, signed, signed_ends
+from uncanny.eval.audit.score.tables import (
+    RELEASE_WORDS,
+    amount,
+    change_words,
+    ends,
+    headline,
+    level_words,
+    percent_words,
+    share_ends,
+    signed,
+    signed_ends,
+)
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.common.page import score_page, write_rendered
 from uncanny.eval.common.pictures import (
@@ -31,24 +45,33 @@ from uncanny.eval.common.pictures import (
     anomaly_marks,
 )
 from uncanny.eval.common.published import CAVEATS
+from uncanny.schema import KINDS, Kind
 
-MOST_SHARED_NAMES = 16
+# Groups of names that stand in the open; the rest is folded.
+MOST_GROUPS_OPEN = 20
 # So many images in the whole page, and so many of one generator.
 MOST_SHOWN, MOST_EACH = 64, 8
 LEAST_EACH = 3
 
 
 def write_audit_page(
-    result: AuditResult, path: Path, *, title: str | None = None, pictures: PicturesMode = "link"
+    result: AuditResult,
+    path: Path,
+    *,
+    title: str | None = None,
+    pictures: PicturesMode = "link",
+    reports: bool = False,
 ) -> Path:
     """Write the page to `path` and return it.
+
+    Names of generators lead to the pages of their runs; with `reports` missing ones are written beside it.
 
     The worst images are read from where the result says; one that cannot be read is left out.
     Full-size pictures are linked or embedded, as `pictures` says.
     The file appears whole or not at all. Raises `OSError` where it cannot be written.
     """
     leaderboard, against = result.leaderboard, result.against
-    shared = shared_names(leaderboard)
+    pages = generator_pages(leaderboard, path, missing=reports, pictures=pictures)
     views = PageViews(path, pictures)
     return write_rendered(
         _environment(),
@@ -62,14 +85,21 @@ def write_audit_page(
         rivals=leaderboard.rivals if leaderboard.order else [],
         left_out=_left_out(leaderboard),
         matrix=difference_matrix(leaderboard),
-        shared=shared,
-        shared_most=max((rate or 0 for _, rates in shared for rate in rates), default=0),
+        headline=headline(result),
+        pages=pages,
+        kinds=kinds_seen(leaderboard),
+        groups=leaderboard.faults.rows,
+        groups_most=max(
+            (share.value or 0 for row in leaderboard.faults.rows for share in row.shares.values()), default=0
+        ),
+        groups_open=MOST_GROUPS_OPEN,
+        releases=release_pictures(result, views),
         prompts=prompt_pictures(result, views),
         side_by_side=result.side_by_side,
         shots=worst_images(leaderboard, views),
         page_views=views,
         plots={
-            "plane": plot_plane(leaderboard),
+            "plane": plot_plane(leaderboard, result.own),
             "severities": plot_severities(leaderboard),
             "ranks": plot_ranks(leaderboard, against) if against else "",
         },
@@ -103,9 +133,20 @@ def _pairing(pair_by: str | None) -> str:
 
 @cache
 def _environment() -> Environment:
-    filters: dict[str, Callable[..., Any]] = {"amount": amount, "ends": ends, "signed": signed}
+    filters: dict[str, Callable[..., Any]] = {
+        "amount": amount,
+        "ends": ends,
+        "signed": signed,
+        "whole": percent_words,
+        "share_ends": share_ends,
+    }
     environment = score_page("uncanny.eval.audit", ("audit.css",), filters)
-    environment.globals |= {"signed_ends": signed_ends}
+    environment.globals |= {
+        "signed_ends": signed_ends,
+        "change_words": change_words,
+        "release_words": RELEASE_WORDS,
+        "visible_below": VISIBLE_BELOW,
+    }
     return environment
 
 
@@ -172,25 +213,13 @@ def difference_matrix(leaderboard: Leaderboard) -> list[tuple[str, list[Differen
     return [(row, [pairs.get((row, column)) for column in names]) for row in names]
 
 
-def shared_names(leaderboard: Leaderboard) -> list[tuple[str, list[float | None]]]:
-    """Names among the most frequent of at least two generators, by generator in the leaderboard's order.
-
-    In anomalies a hundred images; None where a name is not among a generator's most frequent. The most
-    frequent one over all comes first, at most `MOST_SHARED_NAMES`.
-    """
-    rates: dict[str, dict[str, float]] = {}
-    spellings: dict[str, str] = {}
-    for generator in leaderboard.order:
-        score = leaderboard.generators[generator]
-        for name in score.names:
-            key = name.name.casefold()
-            spellings.setdefault(key, name.name)
-            rates.setdefault(key, {})[generator] = 100 * name.anomalies / score.images
-    shared = [key for key, by_generator in rates.items() if len(by_generator) > 1]
-    shared.sort(key=lambda key: -sum(rates[key].values()))
+def kinds_seen(leaderboard: Leaderboard) -> list[Kind]:
+    """The kinds that any generator has an anomaly of, in the order of the schema."""
+    scores = leaderboard.generators.values()
     return [
-        (spellings[key], [rates[key].get(generator) for generator in leaderboard.order])
-        for key in shared[:MOST_SHARED_NAMES]
+        kind
+        for kind in KINDS
+        if any(score.faults.kinds[kind].anomalies for score in scores if kind in score.faults.kinds)
     ]
 
 
@@ -259,3 +288,47 @@ def prompt_pictures(result: AuditResult, views: PageViews) -> list[PromptPicture
         PromptPictures(row, {name: Pictured(row.images[name], next(shown)) for name in names})
         for row, names in zip(rows, order, strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePrompt:
+    """A prompt whose image changed: before, now."""
+
+    change: PromptChange
+    before: Pictured
+    now: Pictured
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePart:
+    """One generator now and before, with the pictures of the prompts that changed most."""
+
+    release: Release
+    worse: tuple[ReleasePrompt, ...]
+    better: tuple[ReleasePrompt, ...]
+
+
+def release_pictures(result: AuditResult, views: PageViews) -> list[ReleasePart]:
+    """What changed since earlier releases; next in the viewer leads from before to now."""
+    parts = []
+    for release in result.releases.values():
+        sides = []
+        for changes in (release.worse, release.better):
+            pictured = [(change, change.images) for change in changes if change.images is not None]
+            shown = iter(
+                views.add(
+                    [
+                        _view(image, f"{change.prompt}, {release.name} {when}")
+                        for change, images in pictured
+                        for image, when in zip(images, ("before", "now"), strict=True)
+                    ]
+                )
+            )
+            sides.append(
+                tuple(
+                    ReleasePrompt(change, Pictured(images[0], next(shown)), Pictured(images[1], next(shown)))
+                    for change, images in pictured
+                )
+            )
+        parts.append(ReleasePart(release, *sides))
+    return parts

@@ -5,7 +5,7 @@ Each is drawn for wide screens and for phones, and says in words what it shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -35,8 +35,11 @@ class Spot:
     mai: float
 
 
-def plot_plane(leaderboard: Leaderboard) -> Markup:
-    """AF across, MAI up, both with intervals, and lines of equal CAP; empty without any scores."""
+def plot_plane(leaderboard: Leaderboard, own: Collection[str] = ()) -> Markup:
+    """AF across, MAI up, both with intervals, and lines of equal CAP; empty without any scores.
+
+    Generators in `own` have another colour and their name in bold.
+    """
     spots = spots_of(leaderboard)
     if not spots:
         return Markup("")
@@ -46,7 +49,7 @@ def plot_plane(leaderboard: Leaderboard) -> Markup:
         for spot in spots
     )
     return plot_twice(
-        partial(_draw_plane, spots),
+        partial(_draw_plane, spots, own),
         # Taller where labels would else stand on each other.
         (WIDE, max(520.0, 90 + _LABEL * len(spots))),
         (NARROW, max(380.0, 90 + _LABEL * len(spots))),
@@ -65,7 +68,7 @@ def spots_of(leaderboard: Leaderboard) -> list[Spot]:
     ]
 
 
-def _draw_plane(spots: Sequence[Spot], figure: Figure) -> Mapping[str, str]:
+def _draw_plane(spots: Sequence[Spot], own: Collection[str], figure: Figure) -> Mapping[str, str]:
     width, height = figure.get_size_inches() * figure.dpi
     narrow = width < 600
     room = 34 if narrow else 40 + 7.2 * max(len(_shown(spot)) for spot in spots)
@@ -77,7 +80,7 @@ def _draw_plane(spots: Sequence[Spot], figure: Figure) -> Mapping[str, str]:
     axes.set_ylabel("implausibility an image (MAI)")
     _contours(axes)
     for place, spot in enumerate(spots):
-        ink = colour("accent")
+        ink = colour("a1" if spot.score.name in own else "accent")
         for across, interval in ((True, spot.score.af.interval), (False, spot.score.mai.interval)):
             if interval is not None:
                 xs, ys = (interval, (spot.mai,) * 2) if across else ((spot.af,) * 2, interval)
@@ -93,7 +96,7 @@ def _draw_plane(spots: Sequence[Spot], figure: Figure) -> Mapping[str, str]:
             clip_on=False,
             gid=f"spot-{place}",
         )
-    _label_at_the_side(axes, spots, narrow)
+    _label_at_the_side(axes, spots, own, narrow)
     return {
         f"spot-{place}": f"{spot.rank} {spot.score.name}: CAP {amount(spot.score.cap.value)} = "
         f"MAI {amount(spot.mai)} × AF {amount(spot.af)}"
@@ -148,7 +151,7 @@ def _contours(axes: Axes) -> None:
             )
 
 
-def _label_at_the_side(axes: Axes, spots: Sequence[Spot], narrow: bool) -> None:
+def _label_at_the_side(axes: Axes, spots: Sequence[Spot], own: Collection[str], narrow: bool) -> None:
     """Names in a column on the right in the order of the points' heights, a line from each to its point."""
     to_pixels, back = axes.transData, axes.transData.inverted()
     ordered = sorted(spots, key=lambda spot: (spot.mai, -spot.rank))
@@ -180,7 +183,8 @@ def _label_at_the_side(axes: Axes, spots: Sequence[Spot], narrow: bool) -> None:
             va="center",
             annotation_clip=False,
             fontsize=12 if not narrow else 11.5,
-            fontweight="bold" if spot.rank == 1 else "normal",
+            fontweight="bold" if spot.score.name in own or (not own and spot.rank == 1) else "normal",
+            color=colour("a1" if spot.score.name in own else "ink"),
         )
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uncanny.eval.audit.data.aggregate import AuditedImage, NameCount
 from uncanny.eval.audit.score import tables
+from uncanny.eval.audit.score.faults import NO_KIND, Faults, ImageFaults, share_json
+from uncanny.eval.audit.score.releases import Release
 from uncanny.eval.common.alike import Mismatch, Provenance
 from uncanny.eval.common.estimates import Estimate, interval_json
 from uncanny.eval.common.sources import LeftOut, SourceKind
@@ -32,6 +34,7 @@ COLUMNS = (
     *("failed", "partial", "unreadable", "unclear", "anomalies"),
     *(f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")),
     "like_the_one_before",
+    *("visible", "visible_low", "visible_high"),
 )
 
 
@@ -43,7 +46,7 @@ class GeneratorScore:
     `severities[s]` counts the anomalies of severity `s`, 0–100 (100 = realistic). `flawless` counts the
     images without anomalies. `names` and `worst` are the top ones, highest first. `prompts` counts the
     distinct keys of pairing, None where nothing is paired. `unfinished`: what its run has still to do.
-    `source` is None for annotations in memory.
+    `source` is None for annotations in memory. `faults` says how many images show what.
     """
 
     name: str
@@ -63,6 +66,7 @@ class GeneratorScore:
     provenance: Provenance
     prompts: int | None = None
     unfinished: Unfinished | None = None
+    faults: ImageFaults = field(default_factory=ImageFaults)
 
     def metric(self, name: Metric) -> Estimate:
         estimate: Estimate = getattr(self, name)
@@ -92,6 +96,8 @@ class GeneratorScore:
             "ci": {name: interval_json(self.metric(name)) for name in METRICS},
             "anomalies": self.anomalies,
             "flawless": self.flawless,
+            "visible": share_json(self.faults.visible),
+            "kinds": {kind or NO_KIND: each.to_json() for kind, each in self.faults.kinds.items()},
             "prompts": self.prompts,
             "severities": list(self.severities),
             "names": [asdict(name) for name in self.names],
@@ -156,7 +162,7 @@ class Leaderboard:
 
     `differences` has the pairs of generators with a CAP: all of up to 16 generators, the neighbours in the
     order of more. `mixed` is empty unless mixing was allowed. `notices` are sentences for people: what could
-    not be checked, what to know before believing.
+    not be checked, what to know before believing. `faults` are what is wrong, by kind and similar names.
     """
 
     generators: Mapping[str, GeneratorScore]
@@ -164,6 +170,7 @@ class Leaderboard:
     differences: tuple[Difference, ...]
     mixed: tuple[Mismatch, ...] = ()
     notices: tuple[str, ...] = ()
+    faults: Faults = field(default_factory=Faults)
 
     def difference(self, first: str, second: str) -> Difference | None:
         """The pair in this order, or None."""
@@ -207,6 +214,7 @@ class Leaderboard:
             "order": list(self.order),
             "alike": [[each.first, each.second] for each in self.alike],
             "differences": [each.to_json() for each in self.differences],
+            "faults": self.faults.to_json(),
             "mixed": [mismatch.to_json() for mismatch in self.mixed],
             "notices": list(self.notices),
         }
@@ -230,6 +238,8 @@ class Leaderboard:
                 estimate = score.metric(metric)
                 low, high = estimate.interval or (None, None)
                 row |= {metric: estimate.value, f"{metric}_low": low, f"{metric}_high": high}
+            low, high = score.faults.visible.interval or (None, None)
+            row |= {"visible": score.faults.visible.value, "visible_low": low, "visible_high": high}
             yield row
 
 
@@ -295,6 +305,8 @@ class AuditResult(RowsResult):
     `against` is the same generators by a second assessor, and `agreement` compares the two. `pair_by` is
     `stem`, the name of a column, or None. `published` is None unless asked for.
     `side_by_side` are the prompts where generators differ most, for the page; None where none is shared.
+    `own` are the generators to be marked as one's own, and `releases` those that were compared with an
+    earlier release, by name.
 
     It prints as a table, and shows as one in a notebook; `result[name]` is a generator's score.
     """
@@ -311,6 +323,8 @@ class AuditResult(RowsResult):
     agreement: tuple[Agreement, ...] = ()
     published: PublishedTable | None = None
     side_by_side: PromptRows | None = None
+    own: tuple[str, ...] = ()
+    releases: Mapping[str, Release] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> GeneratorScore:
         return self.leaderboard.generators[name]
@@ -323,10 +337,10 @@ class AuditResult(RowsResult):
     def to_json(self) -> dict[str, Any]:
         """What `uncanny audit --json` prints: all but the paths of images; what was not measured is None.
 
-        Beside the keys of the format: in a generator `unfinished`, `anomalies`, `flawless`, `prompts`,
-        `severities`, `names`, `worst` and how its annotations were made; `differences`, the neighbours that
-        are `alike`, `mixed`, `notices`, how intervals were computed, and, where asked for, `against`,
-        `agreement` and `published`.
+        Beside the keys of the format: in a generator `unfinished`, `anomalies`, `flawless`, `visible`,
+        `kinds`, `prompts`, `severities`, `names`, `worst` and how its annotations were made; also
+        `differences`, the neighbours that are `alike`, `faults`, `mixed`, `notices`, `headline`, how
+        intervals were made, and, where asked for, `before`, `against`, `agreement` and `published`.
         """
         content = {
             **self.leaderboard.to_json(),
@@ -335,7 +349,11 @@ class AuditResult(RowsResult):
             "level": self.level,
             "pair_by": self.pair_by,
             "allow_mixed": self.allow_mixed,
+            "own": list(self.own),
+            "headline": tables.headline(self),
         }
+        if self.releases:
+            content["before"] = {name: release.to_json() for name, release in self.releases.items()}
         if self.against is not None:
             content["against"] = self.against.to_json()
             content["agreement"] = _agreement_json(self.agreement)
@@ -353,17 +371,26 @@ class AuditResult(RowsResult):
     def tables(self) -> tuple[Table, ...]:
         return tables.audit_tables(self)
 
-    def report(self, out: Path | str, *, title: str | None = None, pictures: PicturesMode = "link") -> Path:
+    def report(
+        self,
+        out: Path | str,
+        *,
+        title: str | None = None,
+        pictures: PicturesMode = "link",
+        reports: bool = False,
+    ) -> Path:
         """Write the page to `out`, one file, and return its path.
 
-        Full-size `pictures` are linked from their files, or embedded in the page.
+        Full-size `pictures` are linked from their files, or embedded in the page. Each generator's name leads
+        to the page of its run, where there is one; with `reports` those that have none get one in the folder
+        `reports` beside `out`.
 
         Raises OSError where it cannot be written.
         """
         from uncanny.eval.audit.report.page import write_audit_page
 
         check_needed(out=out)
-        return write_audit_page(self, Path(out), title=title, pictures=pictures)
+        return write_audit_page(self, Path(out), title=title, pictures=pictures, reports=reports)
 
 
 def _agreement_json(agreements: tuple[Agreement, ...]) -> dict[str, Any]:

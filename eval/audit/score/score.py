@@ -9,13 +9,17 @@ and counted instead of passing for flawless images.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
 
 from uncanny.errors import UsageError
 from uncanny.eval.audit.data.load import Generator, provenances
+from uncanny.eval.audit.data.names import NameGroups, group_names
 from uncanny.eval.audit.data.prompts import prompt_rows
+from uncanny.eval.audit.score.faults import ImageFaults, find_faults
+from uncanny.eval.audit.score.releases import before_name, compare_releases
 from uncanny.eval.audit.score.resample import Pair, Resamples
 from uncanny.eval.audit.score.result import (
     ALL_PAIRS_UP_TO,
@@ -30,6 +34,7 @@ from uncanny.eval.audit.score.result import (
 from uncanny.eval.common.alike import check_alike, unchecked
 from uncanny.eval.common.estimates import Estimate, Interval
 from uncanny.eval.common.published import published as published_figures
+from uncanny.eval.common.similarity.base import MeasureOptions, Similarity, open_measure
 from uncanny.eval.metrics.audit import RANKED, AuditMetrics, audit_metrics
 from uncanny.eval.metrics.intervals import LEVEL, RESAMPLES
 from uncanny.eval.metrics.significance import rank_agreement
@@ -48,16 +53,33 @@ def score_audit(
     pair_by: str | None = None,
     allow_mixed: bool = False,
     published: bool = False,
+    before: Sequence[Generator] = (),
+    own: Sequence[str] = (),
+    measure: Similarity | None = None,
+    similar: float | None = None,
+    notices: Sequence[str] = (),
 ) -> AuditResult:
     """Score all generators, and the same ones by a second assessor where `against` is given.
+
+    `before` are earlier releases of some of the generators, under their names; `own` are names to be marked.
+    Names of anomalies are grouped by `measure`, chrF unless one is given, from a similarity of `similar` on.
+    `notices` are told before those of the leaderboard.
 
     Raises UsageError where the annotations were not made alike, unless `allow_mixed`, and where the second
     assessor has fewer than two of the generators.
     """
-    leaderboard = _leaderboard(generators, resamples, seed, pair_by, allow_mixed)
-    second = _leaderboard(against, resamples, seed, pair_by, allow_mixed) if against else None
+    measure = measure or open_measure("chrf", MeasureOptions())
+    earlier = {each.name: each for each in before}
+    grouped = {each.name: each.aggregate for each in generators}
+    grouped |= {before_name(name): each.aggregate for name, each in earlier.items()}
+    groups = group_names(grouped, measure, similar)
+    leaderboard = _leaderboard(generators, resamples, seed, pair_by, allow_mixed, groups, before)
+    second = None
+    if against:
+        names = group_names({each.name: each.aggregate for each in against}, measure, similar)
+        second = _leaderboard(against, resamples, seed, pair_by, allow_mixed, names)
     return AuditResult(
-        leaderboard=leaderboard,
+        leaderboard=replace(leaderboard, notices=(*notices, *leaderboard.notices)),
         resamples=resamples,
         seed=seed,
         level=LEVEL,
@@ -67,6 +89,12 @@ def score_audit(
         agreement=() if second is None else agreement(leaderboard, second),
         published=published_table() if published else None,
         side_by_side=prompt_rows(generators, pair_by),
+        own=tuple(own),
+        releases={
+            each.name: compare_releases(each, earlier[each.name], groups, resamples=resamples, seed=seed)
+            for each in generators
+            if each.name in earlier
+        },
     )
 
 
@@ -107,9 +135,16 @@ def published_table() -> PublishedTable:
 
 
 def _leaderboard(
-    generators: Sequence[Generator], resamples: int, seed: int, pair_by: str | None, allow_mixed: bool
+    generators: Sequence[Generator],
+    resamples: int,
+    seed: int,
+    pair_by: str | None,
+    allow_mixed: bool,
+    groups: NameGroups,
+    before: Sequence[Generator] = (),
 ) -> Leaderboard:
-    mixed = check_alike(provenances(generators), allow_mixed=allow_mixed)
+    made = {before_name(name): provenance for name, provenance in provenances(before).items()}
+    mixed = check_alike(provenances(generators) | made, allow_mixed=allow_mixed)
     aggregates = {generator.name: generator.aggregate for generator in generators}
     metrics = {
         name: audit_metrics(
@@ -120,18 +155,25 @@ def _leaderboard(
     order = sorted(metrics, key=lambda name: _rank(metrics[name]))
     pairs = _pairs([name for name in order if metrics[name].cap is not None])
     drawn = Resamples(aggregates, pairs, paired=pair_by is not None, resamples=resamples, seed=seed)
+    image_faults, faults = find_faults(aggregates, groups, resamples=resamples, seed=seed)
     scores = {
-        generator.name: _score(generator, metrics[generator.name], drawn.intervals(generator.name))
+        generator.name: _score(
+            generator,
+            metrics[generator.name],
+            drawn.intervals(generator.name),
+            image_faults[generator.name],
+        )
         for generator in generators
     }
     notices = [notice for generator in generators for notice in generator.notices]
+    notices += [f"Before: {notice}" for generator in before for notice in generator.notices]
     notices += [
         *unchecked({generator.name: generator.provenance for generator in generators}),
         *_left_out(scores),
         *_unpaired(generators, pair_by),
     ]
     differences = tuple(_difference(pair, drawn) for pair in pairs)
-    return Leaderboard(scores, tuple(order), differences, mixed, tuple(notices))
+    return Leaderboard(scores, tuple(order), differences, mixed, tuple(notices), faults)
 
 
 def _rank(metrics: AuditMetrics) -> tuple[bool, float]:
@@ -145,7 +187,10 @@ def _pairs(order: Sequence[str]) -> list[Pair]:
 
 
 def _score(
-    generator: Generator, metrics: AuditMetrics, intervals: Sequence[Interval | None]
+    generator: Generator,
+    metrics: AuditMetrics,
+    intervals: Sequence[Interval | None],
+    faults: ImageFaults,
 ) -> GeneratorScore:
     aggregate = generator.aggregate
     mai, af, cap, u_mean = (Estimate(*each) for each in zip(metrics, intervals, strict=True))
@@ -167,6 +212,7 @@ def _score(
         provenance=generator.provenance,
         prompts=None if aggregate.prompt_of is None else len(set(aggregate.prompt_keys)),
         unfinished=generator.unfinished,
+        faults=faults,
     )
 
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW
+from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.published import CAVEATS
 from uncanny.eval.common.tables import MISSING, Table
 from uncanny.eval.metrics.audit import RANKED
 
 if TYPE_CHECKING:
+    from uncanny.eval.audit.score.releases import Change, Release
     from uncanny.eval.audit.score.result import Agreement, AuditResult, Leaderboard, PublishedTable
 
 LIKE = "≈"
 MINUS = "−"
 _MOST_ALIKE = 4
+_MOST_KINDS_TOLD = 6
+RELEASE_WORDS = {
+    "visible": "images with a visible fault",
+    "af": "AF, anomalies an image",
+    "mai": "MAI, implausibility an image",
+    "cap": "CAP = MAI · AF",
+}
 
 
 def amount(value: float | None) -> str:
@@ -52,8 +61,76 @@ def level_words(level: float) -> str:
     return f"{100 * level:.10g} %"
 
 
+def percent_words(value: float | None) -> str:
+    """A share in whole percent; never 0 or 100 for what is only nearly so, a dash for none."""
+    if value is None:
+        return MISSING
+    whole = f"{100 * value:.0f}"
+    if (whole == "0" and value > 0) or (whole == "100" and value < 1):
+        return "<1 %" if value < 0.5 else ">99 %"
+    return f"{whole} %"
+
+
+def share_ends(share: Share) -> str:
+    """Its interval in whole percent, without the sign: `38–46`; empty where there is none."""
+    if share.interval is None:
+        return ""
+    low, high = share.interval
+    return f"{100 * low:.0f}–{100 * high:.0f}"
+
+
+def points(value: float | None) -> str:
+    """A difference of shares in percentage points, with its sign."""
+    if value is None:
+        return MISSING
+    return "0.0" if abs(value) < 0.0005 else f"{100 * value:+.1f}".replace("-", MINUS)
+
+
+def change_words(change: Change, *, of_shares: bool) -> tuple[str, str, str, str]:
+    """Before, now, the difference and its interval; of shares in percent and points."""
+    write: Callable[[float | None], str] = percent_words if of_shares else amount
+    gap: Callable[[float | None], str] = points if of_shares else signed
+    ends_of = change.difference.interval
+    between = "" if ends_of is None else f"{gap(ends_of[0])} to {gap(ends_of[1])}"
+    return write(change.before), write(change.now), gap(change.difference.value), between
+
+
+def headline(result: AuditResult) -> str:
+    """The audit in a sentence for whoever has time for one: how many images show a visible fault."""
+    board = result.leaderboard
+    shares = {name: board.generators[name].faults.visible for name in board.order}
+    measured = sorted(
+        (name for name in shares if shares[name].value is not None), key=lambda name: shares[name].value or 0
+    )
+    if not measured:
+        return "No generator has an image that counts."
+
+    def words(name: str) -> str:
+        ends_of = share_ends(shares[name])
+        return f"{percent_words(shares[name].value)} of images{f' [{ends_of}]' if ends_of else ''}"
+
+    own = next((name for name in result.own if name in measured), None)
+    others = [name for name in measured if name != own]
+    subject = own or measured[0]
+    sentence = f"{subject}{' (ours)' if own else ''} shows a visible fault in {words(subject)}"
+    if own and others and measured[0] != own:
+        sentence += f"; the best of {len(measured)}, {measured[0]}, in {words(measured[0])}"
+    elif own and others:
+        sentence += f", the fewest of {len(measured)}; next is {others[0]} with {words(others[0])}"
+    elif len(measured) > 1:
+        sentence += f", the fewest of {len(measured)}; {measured[-1]}, the most, in {words(measured[-1])}"
+    release = result.releases.get(subject)
+    if release is None:
+        return f"{sentence}."
+    before, _, gap, between = change_words(release.figures["visible"], of_shares=True)
+    verdict = release.figures["visible"].verdict
+    ends_of = f" [{between}]" if between else ""
+    return f"{sentence}. Before it was {before}: {gap} points{ends_of}, {verdict}."
+
+
 def audit_tables(result: AuditResult) -> tuple[Table, ...]:
-    """A leaderboard an assessor, how their ranks agree, the published rows where they were asked for."""
+    """A leaderboard an assessor, how many images show a fault, what changed since earlier releases, how ranks
+    agree, the published rows where they were asked for."""
     tables = []
     for leaderboard in result.leaderboards:
         several = len(result.leaderboards) > 1
@@ -61,6 +138,8 @@ def audit_tables(result: AuditResult) -> tuple[Table, ...]:
         last = leaderboard is result.leaderboards[-1]
         notes = [*_differences(leaderboard), *_notes(leaderboard), *(_legend(result) if last else ())]
         tables.append(_leaderboard_table(leaderboard, level_words(result.level), title, notes))
+    tables.append(_faults_table(result))
+    tables += [_release_table(release, level_words(result.level)) for release in result.releases.values()]
     if result.agreement:
         what = "Rank agreement of the two (1 the same order, 0 none in common, −1 the reverse)"
         tables.append(_agreement_table(result.agreement, what))
@@ -88,6 +167,54 @@ def _leaderboard_table(
             cells += [amount(estimate.value), *([ends(estimate) or ""] if with_intervals else [])]
         rows.append(tuple(cells))
     return Table(tuple(columns), tuple(rows), title, tuple(notes))
+
+
+def _faults_table(result: AuditResult) -> Table:
+    board = result.leaderboard
+    measured = [name for name in board.order if board.generators[name].images]
+    rows = []
+    for name in sorted(measured, key=lambda name: board.generators[name].faults.visible.value or 0):
+        share = board.generators[name].faults.visible
+        rows.append((name, percent_words(share.value), share_ends(share)))
+    notes = [
+        headline(result),
+        f"Visible: a fault of severity below {VISIBLE_BELOW} of 100, 100 being realistic.",
+    ]
+    for name in measured[:_MOST_KINDS_TOLD]:
+        kinds = board.generators[name].faults.kinds.items()
+        known = [(kind, each.share) for kind, each in kinds if kind is not None and each.anomalies]
+        known.sort(key=lambda item: -(item[1].value or 0))
+        if known:
+            told = ", ".join(f"{kind} {percent_words(share.value)}" for kind, share in known[:4])
+            notes.append(f"{name}, images with a fault by kind: {told}.")
+    columns = ("generator", "visible", level_words(result.level))
+    return Table(columns, tuple(rows), "Images with a visible fault", tuple(notes))
+
+
+def _release_table(release: Release, level: str) -> Table:
+    over = "" if release.paired is None else f", over {release.paired:,} shared prompts"
+    rows = [
+        (RELEASE_WORDS[name], *change_words(change, of_shares=name == "visible"), change.verdict)
+        for name, change in release.figures.items()
+    ]
+    for kind, change in release.kinds.items():
+        if kind is not None and change.verdict in ("better", "worse"):
+            rows.append((f"images with {kind}", *change_words(change, of_shares=True), change.verdict))
+    notes = []
+    for verdict in ("worse", "better"):
+        groups = [group.name for group, _ in release.changed_groups(verdict)[:_MOST_ALIKE]]
+        if groups:
+            notes.append(f"{verdict.capitalize()}: {', '.join(groups)}.")
+    if release.shared:
+        notes.append(
+            f"Of {release.shared:,} shared prompts {release.n_worse:,} got worse and {release.n_better:,} "
+            "better."
+        )
+    notes.append(
+        "Less than 0 is better. Each interval is for one figure: one in twenty leaves 0 out by chance."
+    )
+    columns = ("", "before", "now", "change", level, "")
+    return Table(columns, tuple(rows), f"{release.name}, now and before{over}", tuple(notes))
 
 
 def _differences(leaderboard: Leaderboard) -> Iterator[str]:

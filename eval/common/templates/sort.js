@@ -1,4 +1,5 @@
-// Tables sorted by a click on a column's head: numbers by value, the highest first, other cells by name.
+// Tables sorted by a press on a column's head: numbers by value, the highest first, other cells by name. The
+// third press brings back the order in which the page came.
 {
 const FIGURE = /^[<>+]?\s*[-−–]?[\d.,]+/;
 
@@ -13,7 +14,13 @@ function sortBy(table, column, head) {
   const names = column === 0, before = head.getAttribute("aria-sort");
   const down = before ? before === "ascending" : !names;
   for (const other of table.tHead.querySelectorAll("[aria-sort]")) other.removeAttribute("aria-sort");
+  if (before === (names ? "descending" : "ascending")) {
+    delete table.dataset.sorted;
+    for (const body of table.tBodies) body.append(...[...body.rows].sort((a, b) => a.dataset.came - b.dataset.came));
+    return;
+  }
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  table.dataset.sorted = column;
   for (const body of table.tBodies) {
     const rows = [...body.rows].map((row) => ({ row, key: sortKey(row.cells[column]) }));
     rows.sort((a, b) => {
@@ -32,9 +39,10 @@ function startSorting() {
     const heads = table.tHead ? [...table.tHead.rows].at(-1).cells : [];
     const simple = [...table.tBodies].every((body) => [...body.rows].every((row) => row.cells.length === heads.length));
     if (!simple || ![...table.tBodies].some((body) => body.rows.length > 1)) continue;
+    for (const body of table.tBodies) [...body.rows].forEach((row, place) => { row.dataset.came = place; });
     [...heads].forEach((head, column) => {
       const words = head.textContent.trim() || (column === 0 ? table.tHead.rows[0].cells[0].textContent.trim() : "");
-      if (!words) return;
+      if (!words || head.hasAttribute("data-unsorted")) return;
       const nodes = head.textContent.trim() ? [...head.childNodes] : ["⇅"];
       head.replaceChildren(el("button", { type: "button", class: "sort", title: `Sort by ${words.replace(/\s+/g, " ")}`, "aria-label": head.textContent.trim() ? null : `Sort by ${words}`, onclick: () => sortBy(table, column, head) }, nodes));
     });

@@ -7,6 +7,7 @@ scored is that of `eval.audit.run.audit`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -19,6 +20,7 @@ from uncanny.cli.options import (
     FOLDER,
     PATH,
     AnnotateKeywords,
+    Real,
     Whole,
     annotate_options,
     force_option,
@@ -40,13 +42,23 @@ if TYPE_CHECKING:
     from uncanny.eval.annotate.run import AnnotateOptions
     from uncanny.eval.audit.run import Annotating
     from uncanny.eval.common.pictures import PicturesMode
+    from uncanny.eval.common.similarity.base import SimilarityName
     from uncanny.eval.common.sources import AnnotationSource, Source
     from uncanny.records.run_folder import RunFolder
 
 
 @click.command("audit", cls=Command)
 @on_server("audit")
-@click.argument("generators", nargs=-1, required=True, metavar="NAME=RUN_OR_FILE_OR_FOLDER…")
+@click.argument("generators", nargs=-1, required=True, metavar="NAME=RUN_OR_FILE_OR_FOLDER…|FOLDER")
+@click.option(
+    "--own", multiple=True, metavar="NAME", help="A generator of your own, to be marked; repeatable."
+)
+@click.option(
+    "--before",
+    multiple=True,
+    metavar="NAME=RUN_OR_FILE",
+    help="An earlier release of one of the generators, on the same prompts; repeatable. Shows what changed.",
+)
 @click.option(
     "--against",
     multiple=True,
@@ -60,12 +72,28 @@ if TYPE_CHECKING:
     "They are resampled together. [default: images are independent]",
 )
 @click.option("--allow-mixed", is_flag=True, help="Compare annotations that were not made alike.")
+@click.option(
+    "--similarity",
+    type=click.Choice(["chrf", "bertscore"]),
+    default="chrf",
+    show_default=True,
+    help="How names of anomalies are compared to be grouped. bertscore needs weights.",
+)
+@click.option(
+    "--threshold",
+    type=Real(0, 1, above=True),
+    help="From which similarity on names are in one group. [default: 0.6 for chrf, 0.9 for bertscore]",
+)
 @click.option("--published", is_flag=True, help="Show the published generators beside yours.")
 @resamples_option("Bootstrap resamples for the intervals.")
 @seed_option
 @json_file_option
 @table_options
-@page_option("OUT/audit.html, without -o audit.html")
+@page_option("OUT/audit.html; without -o none is written")
+@click.option("--title", metavar="TEXT", help="What the page is called. [default: Generator audit]")
+@click.option(
+    "--reports", is_flag=True, help="Write a page for each generator that has none, linked from the page."
+)
 @no_page_option
 @pictures_option
 @force_option
@@ -76,15 +104,22 @@ if TYPE_CHECKING:
     "--root", type=FOLDER, help="Where image paths of annotation files start. [default: the file's folder]"
 )
 @click.option(
-    "-o", "--out", type=PATH, help="Folder for the runs of image folders. Needed where there are any."
+    "-o",
+    "--out",
+    type=PATH,
+    help="Folder for the page, and for the runs of image folders: needed where there are any.",
 )
 @options_where_asked("where a generator is a folder of images")
 @annotate_options
 def command(
     generators: tuple[str, ...],
+    own: tuple[str, ...],
+    before: tuple[str, ...],
     against: tuple[str, ...],
     pair_by: str | None,
     allow_mixed: bool,
+    similarity: SimilarityName,
+    threshold: float | None,
     published: bool,
     resamples: int,
     seed: int,
@@ -93,6 +128,8 @@ def command(
     markdown_file: Path | None,
     latex_file: Path | None,
     report: Path | None,
+    title: str | None,
+    reports: bool,
     no_report: bool,
     pictures: PicturesMode,
     force: bool,
@@ -105,24 +142,32 @@ def command(
     """How plausible is what a generator makes? A leaderboard with MAI, AF and CAP; lower is better.
 
     Each generator is a run of `uncanny annotate`, a file of annotations, or a folder of images, which is
-    annotated first, into OUT/NAME; the same command goes on where it stopped. `scenes:rendered` and
-    `scenes:drawn` are the bundled images by style. Exit code: 0 all audited, 1 some images failed and are
-    left out, 2 wrong use, 3 budget spent, 130 interrupted.
+    annotated first, into OUT/NAME; the same command goes on where it stopped. A FOLDER without a
+    name has a folder of images or a run for each generator. `scenes:rendered` and `scenes:drawn` are the
+    bundled images by style. Exit code: 0 all audited, 1 some images failed and are left out, 2 wrong use, 3
+    budget spent, 130 interrupted.
 
     \b
     Out of the box:
       uncanny audit rendered=scenes:rendered drawn=scenes:drawn --model demo -o runs/a
+
+    \b
+    For a release meeting, where runs/v2 has a run for each generator:
+      uncanny audit runs/v2 --own ours --before ours=runs/v1/ours --pair-by stem -o runs/v2
     """
     from uncanny.cli.session import RUN_CODES
-    from uncanny.eval.audit.run import Scoring, check_against, read_annotating
+    from uncanny.eval.audit.run import Scoring, check_annotated, check_named, read_annotating
     from uncanny.eval.audit.score.result import COLUMNS
     from uncanny.eval.common.sources import read_sources
 
     quiet = options["quiet"]
-    sources, second = read_sources(named_sources(generators)), read_sources(named_sources(against))
-    check_against(second)
+    named, notices = read_generators(generators)
+    sources, second = read_sources(named), read_sources(named_sources(against))
+    earlier = read_sources(named_sources(before))
+    check_annotated(second, earlier)
+    check_named(sources, earlier, own)
     files = ScoreFiles.chosen(
-        (out or Path()) / "audit.html",
+        None if out is None else out / "audit.html",
         json_file=json_file,
         csv_file=csv_file,
         markdown_file=markdown_file,
@@ -130,8 +175,11 @@ def command(
         report=report,
         no_report=no_report,
         quiet=quiet,
+        needs_place=True,
     )
     images = [source for source in sources if source.kind == "images"]
+    if notices and images and not quiet:
+        complain(layout(notices))
     asking: AnnotateOptions = {} if model is None else read_annotate_options(options, model)
     if options["dry_run"]:
         if not images:
@@ -139,7 +187,7 @@ def command(
             return
         annotating = read_annotating(images[0], model, out or Path("runs/unnamed"), asking)
         raise click.exceptions.Exit(forecast_images(images, annotating))
-    inputs = [source.path for source in (*sources, *second) if source.path is not None]
+    inputs = [source.path for source in (*sources, *second, *earlier) if source.path is not None]
     outputs = files.outputs(("generators", "order"), COLUMNS, makes_folder=out is not None)
     check_outputs(outputs, inputs, force=force)
     scoring = Scoring(
@@ -150,23 +198,46 @@ def command(
         seed=seed,
         worst=worst,
         root=root,
+        own=own,
+        similarity=similarity,
+        threshold=threshold,
+        notices=notices,
     )
     code = 0
     if images:
         annotating = read_annotating(images[0], model, out, asking)
         for source in images:
             check_run_folder(annotating.folder(source).path, report=False, force=force)
-        annotating.check(sources, second, scoring)
+        annotating.check(sources, second, scoring, earlier)
         code = annotate_images(images, annotating, quiet=quiet)
         if code > RUN_CODES["failures"]:
             raise click.exceptions.Exit(code)
         sources = annotating.annotated(sources)
-    result = scoring.score(sources, second)
-    write_page = partial(result.report, pictures=pictures)
+    result = scoring.score(sources, second, earlier)
+    write_page = partial(result.report, title=title, pictures=pictures, reports=reports)
     files.write(to_json=result.to_json, to_csv=result.to_csv, tables=result.tables, report=write_page)
     scores = (score for board in result.leaderboards for score in board.generators.values())
     has_failed = any(score.left_out.not_done for score in scores)
     raise click.exceptions.Exit(max(code, RUN_CODES["failures"] if has_failed else 0))
+
+
+def read_generators(arguments: Sequence[str]) -> tuple[dict[str, AnnotationSource], tuple[str, ...]]:
+    """Places by generator from NAME=PLACE and from folders of generators, and what was taken of these.
+
+    Raises UsageError as `named_sources` does, and for a folder that holds no generator.
+    """
+    from uncanny.eval.audit.data.folder import read_generator_folder
+
+    named: list[str] = []
+    notices: list[str] = []
+    for argument in arguments:
+        if "=" in argument or not Path(argument).is_dir():
+            named.append(argument)
+            continue
+        folder = read_generator_folder(argument)
+        named += [f"{name}={place}" for name, place in folder.generators.items()]
+        notices.append(folder.notice)
+    return named_sources(named), tuple(notices)
 
 
 def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:
@@ -178,7 +249,7 @@ def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:
         if not equals or not name or not place:
             raise UsageError(
                 f"{argument!r} does not name a generator and its annotations",
-                remedy="Write NAME=RUN, NAME=FILE.jsonl or NAME=FOLDER.",
+                remedy="Write NAME=RUN, NAME=FILE.jsonl or NAME=FOLDER, or a folder of generators' folders.",
             )
         if name in sources:
             raise UsageError(f"{name!r} names two generators", remedy="Give each a name of its own.")
@@ -217,9 +288,17 @@ def _warn_of_others(source: Source, run: RunFolder, images: int) -> None:
 
 
 def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:
-    """Print what annotating each would ask and roughly cost; leaves nothing behind. Returns the exit code."""
+    """Print what annotating each would ask and roughly cost, and all together; leaves nothing behind.
+
+    Returns the exit code.
+    """
     from uncanny.cli.session import show_forecast
-    from uncanny.eval.annotate.forecast import forecast_task
+    from uncanny.eval.annotate.forecast import forecast_task, total_forecast
 
     forecasts = {source.name: forecast_task(annotating.task(source, images, dry=True)) for source in images}
-    return max(show_forecast(forecast, name=name) for name, forecast in forecasts.items())
+    code = max(show_forecast(forecast, name=name) for name, forecast in forecasts.items())
+    if len(forecasts) > 1:
+        # What each warned of stands above.
+        total = replace(total_forecast(list(forecasts.values())), warnings=())
+        show_forecast(total, name=f"All {len(forecasts):,} generators together")
+    return code

@@ -108,11 +108,12 @@ def scores_json(path: Path, keys: Iterable[str]) -> Output:
 
 
 def table_csv(path: Path, columns: Sequence[str]) -> Output:
-    """A table with exactly this head line."""
+    """A table with this head line, or the beginning of it, as an earlier version writes it."""
 
     def ours(file: Path) -> bool:
         with file.open(encoding="utf-8", errors="replace", newline="") as lines:
-            return next(csv.reader(lines), []) == list(columns)
+            head = next(csv.reader(lines), [])
+            return bool(head) and head == list(columns)[: len(head)]
 
     return Output(path, "table of these scores", ours)
 
@@ -155,7 +156,7 @@ class ScoreFiles:
     """Where a command that scores writes JSON, CSV, tables and page; `-` is standard output, None is nowhere.
 
     `quiet` prints nothing about it. `left` is where a page of an earlier call may lie that this one does not
-    write over.
+    write over. `unplaced` says that a page was wanted and no place for it was named.
     """
 
     json: Path | None
@@ -164,6 +165,7 @@ class ScoreFiles:
     tables: dict[TableForm, Path] = field(default_factory=dict)
     quiet: bool = False
     left: Path | None = None
+    unplaced: bool = False
 
     @classmethod
     def chosen(
@@ -177,10 +179,12 @@ class ScoreFiles:
         report: Path | None = None,
         no_report: bool = False,
         quiet: bool = False,
+        needs_place: bool = False,
     ) -> ScoreFiles:
         """From the options of a command; one that writes no page has no `default_page`. Raises UsageError.
 
         Whoever pipes scores on gets a page only where one is named; `quiet` is about the terminal alone.
+        With `needs_place` a command that writes pages may have no `default_page`: then it says so.
         """
         named = {"--json": json_file, "--csv": csv_file, "--markdown": markdown_file, "--latex": latex_file}
         piped = [option for option, file in named.items() if file == STANDARD_OUTPUT]
@@ -191,7 +195,8 @@ class ScoreFiles:
         wanted = not no_report and (report is not None or not piped)
         if not wanted:
             return cls(json_file, None, csv_file, tables, quiet, left=default_page)
-        return cls(json_file, report or default_page, csv_file, tables, quiet)
+        place = report or default_page
+        return cls(json_file, place, csv_file, tables, quiet, unplaced=needs_place and place is None)
 
     @property
     def printed(self) -> bool:
@@ -245,6 +250,8 @@ class ScoreFiles:
             report(self.page)
             if self.printed:
                 say(harmless(f"Report   {self.page}"))
+        elif self.printed and self.unplaced:
+            say("No page was written: name a file with --report, or a folder with -o.")
         elif self.printed and self.left is not None and self.left.is_file() and _is_ours(page(self.left)):
             complain(harmless(f"No report written; {self.left} is that of an earlier call."))
 

@@ -219,8 +219,10 @@ class _ServerRun:
             return named
         if self._quiet or str(self._values.get("json_file")) == "-":
             return None
-        folder: Path = self._values.get("out") or Path() if self._command.kind == "audit" else Path()
-        return folder / Path(self._command.page).name
+        if self._command.kind != "audit":
+            return Path(Path(self._command.page).name)
+        folder: Path | None = self._values.get("out")
+        return None if folder is None else folder / Path(self._command.page).name
 
     # The job.
 

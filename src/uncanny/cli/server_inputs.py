@@ -272,11 +272,11 @@ def _named(name: str) -> Send:
 
 
 def _generators(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) -> None:
-    from uncanny.cli.audit import named_sources
+    from uncanny.cli.audit import read_generators
     from uncanny.eval.common.sources import read_sources
 
     references: dict[str, str] = {}
-    for name, place in named_sources(arguments).items():
+    for name, place in read_generators(arguments)[0].items():
         there = there_already(place)
         if there is None:
             source = read_sources({name: place})[0]
@@ -294,10 +294,16 @@ def _generators(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) ->
     params["generators"] = references
 
 
-def _against(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) -> None:
-    from uncanny.cli.audit import named_sources
+def _annotated(parameter: str) -> Send:
+    """Annotations by generator, in the parameter of this name."""
 
-    params["against"] = {name: _records(sent, str(place)) for name, place in named_sources(arguments).items()}
+    def send(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) -> None:
+        from uncanny.cli.audit import named_sources
+
+        named = named_sources(arguments)
+        params[parameter] = {name: _records(sent, str(place)) for name, place in named.items()}
+
+    return send
 
 
 def _file(name: str) -> Send:
@@ -343,7 +349,10 @@ COMMANDS: Final[Mapping[str, ServerCommand]] = {
             outputs={"per_image": "out/images.jsonl"},
         ),
         ServerCommand(
-            "audit", {"generators": _generators, "against": _against}, frozenset({"out"}), "out/audit.html"
+            "audit",
+            {"generators": _generators, "against": _annotated("against"), "before": _annotated("before")},
+            frozenset({"out"}),
+            "out/audit.html",
         ),
         ServerCommand("compare", {"runs": _named("runs"), "truth": _file("truth")}, page="out/compare.html"),
         ServerCommand(

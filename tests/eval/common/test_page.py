@@ -39,3 +39,4 @@ def test_names_break_at_slashes_and_dashes_and_stay_escaped() -> None:
     assert breakable("openai/gpt-4o<b>") == "openai/<wbr>gpt-<wbr>4o&lt;b&gt;"
     assert breakable("") == ""
     assert breakable("a-") == "a-"
+    assert breakable("diffusion 1.5.large") == "diffusion 1.5.<wbr>large"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -102,6 +102,11 @@ class AuditParams(AnnotateOptions):
 
     generators: NamedSources
     against: NamedReferences | None = None
+    before: NamedReferences | None = None
+    own: list[Annotated[str, Field(min_length=1, max_length=100)]] | None = Field(None, max_length=100)
+    title: str | None = Field(None, min_length=1, max_length=200)
+    similarity: Literal["chrf", "bertscore"] | None = None
+    threshold: PositiveShare | None = None
     model: Model | None = None
     pair_by: Column | None = None
     allow_mixed: bool | None = None

@@ -1,0 +1,88 @@
+"""A folder of generators: each folder in it is one, a run or images, and the rest is said to be skipped."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from uncanny.errors import UsageError
+from uncanny.images.discover import IMAGE_SUFFIXES
+
+_RUN_FILES = ("run.json", "annotations.jsonl")
+_MOST_TOLD = 12
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorFolder:
+    """What is in a folder: places by name, in order, and by name why other entries are no generators."""
+
+    folder: Path
+    generators: Mapping[str, Path]
+    skipped: Mapping[str, str]
+
+    @property
+    def notice(self) -> str:
+        """Which were taken and which skipped, as a sentence."""
+        taken = f"{self.folder}: {len(self.generators):,} folders taken as generators: "
+        taken += f"{', '.join(self.generators)}."
+        if not self.skipped:
+            return taken
+        told = [f"{name} ({why})" for name, why in list(self.skipped.items())[:_MOST_TOLD]]
+        more = len(self.skipped) - len(told)
+        return f"{taken} Skipped: {', '.join(told)}{f' and {more:,} more' if more else ''}."
+
+
+def read_generator_folder(folder: str | PathLike[str]) -> GeneratorFolder:
+    """What of `folder` is a generator: each folder in it that is a run, or holds an image at any depth.
+
+    Raises UsageError where it cannot be read, is a run itself, or holds no generator.
+    """
+    path = Path(folder)
+    if any((path / file).is_file() for file in _RUN_FILES):
+        raise UsageError(f"{path} is a run, not a folder of generators", remedy=f"Write NAME={path}.")
+    try:
+        entries = sorted(path.iterdir(), key=lambda entry: entry.name)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror or error}",
+            remedy="Name a folder of generators' folders.",
+        ) from error
+    reasons = {entry: _why_skipped(entry) for entry in entries}
+    generators = {entry.name: entry for entry, why in reasons.items() if why is None}
+    if not generators:
+        images = any(entry.suffix.lower() in IMAGE_SUFFIXES for entry in entries)
+        raise UsageError(
+            f"{path} holds images and no folders of generators" if images else f"{path} holds no generators",
+            remedy=f"Write NAME={path} for the images of one generator."
+            if images
+            else "Name a folder with a folder of images, or a run, for each generator.",
+        )
+    return GeneratorFolder(
+        path, generators, {entry.name: why for entry, why in reasons.items() if why is not None}
+    )
+
+
+def _why_skipped(entry: Path) -> str | None:
+    if entry.name.startswith("."):
+        return "hidden"
+    try:
+        if not entry.is_dir():
+            return "an image beside the folders" if entry.suffix.lower() in IMAGE_SUFFIXES else "no folder"
+        next(entry.iterdir(), None)
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    if any((entry / file).is_file() for file in _RUN_FILES) or _has_image(entry):
+        return None
+    return "holds no images and no annotations"
+
+
+def _has_image(folder: Path) -> bool:
+    return any(
+        Path(file).suffix.lower() in IMAGE_SUFFIXES
+        for _, _, files in os.walk(folder)
+        for file in files
+        if not file.startswith(".")
+    )
