@@ -78,6 +78,7 @@ def test_each_is_where_its_provider_says(monkeypatch: pytest.MonkeyPatch) -> Non
             "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1/",
             "its path is /openai/v1",
         ),
+        ("anthropic", "http://api.anthropic.com", "https://api.anthropic.com/", "over https"),
         ("openai", "https://api.openai.com", "https://api.openai.com/v1/", "its path is /v1"),
     ],
 )
@@ -121,6 +122,8 @@ def test_what_is_missing_is_named_before_a_run(monkeypatch: pytest.MonkeyPatch) 
     assert "OPENAI_COMPATIBLE_BASE_URL" in compatible
     assert azure.endswith("or set AZURE_RESOURCE_NAME or AZURE_OPENAI_ENDPOINT.")
     assert "AWS_REGION" in bedrock
+    old = "https://r.openai.azure.com/openai/deployments/other"
+    assert "Write https://r.openai.azure.com/openai/v1" in missing_addresses(models, {"azure": old})[1]
     with pytest.raises(ModelUnusableError) as caught:
         CompatibleProvider("m", preset=ALL["gemini"])
     assert str(caught.value) == (

@@ -124,7 +124,7 @@ async def test_errors_say_what_the_server_says_and_what_to_do(
         async with asking(name, monkeypatch, key="wrong-key") as model:
             with pytest.raises(ModelUnusableError, match=f"Set {PRESETS[name].key_variables[0]}") as wrong:
                 await model.generate(request())
-        assert "not valid" in wrong.value.message
+        assert "API key" in wrong.value.message
         assert "wrong-key" not in str(wrong.value)
 
 

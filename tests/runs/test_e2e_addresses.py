@@ -104,6 +104,7 @@ def test_a_dry_run_says_what_is_missing_and_what_is_not_known(
     assert (done.code, done.err) == (0, "")
     assert "give --base-url or set OPENAI_COMPATIBLE_BASE_URL" in done.out
     assert "How many tokens an image takes is not known for openai-compatible/x" in done.out
+    assert "Price unknown for openai-compatible/x: give one with --prices." in done.out
     assert "images on top" in done.out
     assert "?" not in done.out
     with_address = uncanny_here(*arguments, "--base-url", "http://gpu:8000", env=env)

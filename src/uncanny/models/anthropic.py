@@ -5,7 +5,6 @@ The key comes from `ANTHROPIC_API_KEY`.
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,6 @@ import httpx2
 import orjson
 from anthropic import AsyncAnthropic
 
-from uncanny.models.addresses import parse_address
 from uncanny.models.base import (
     Finish,
     ModelProvider,
@@ -28,6 +26,7 @@ from uncanny.models.error_body import one_line
 from uncanny.models.http import Exchange, environment_key, http_client
 from uncanny.models.http_errors import ErrorContext, Flagged, Rejection, bad_body, missing_key
 from uncanny.models.openai_chat import breakpoints, count
+from uncanny.models.preset_addresses import address_of
 from uncanny.models.presets import ANTHROPIC
 
 KEY_VARIABLE = ANTHROPIC.key_variables[0]
@@ -59,10 +58,7 @@ class AnthropicProvider(ModelProvider):
         key = api_key or environment_key(KEY_VARIABLE)
         if key is None:
             raise missing_key(name, KEY_VARIABLE, keys_from=ANTHROPIC.keys_from)
-        address = parse_address(
-            base_url or os.environ.get(ANTHROPIC.url_variable, "").strip() or ANTHROPIC.addresses[0],
-            without=OWN_PATHS,
-        )
+        address, self.notices = address_of(ANTHROPIC, model, base_url, calls=OWN_PATHS)
         self._client = AsyncAnthropic(
             api_key=key,
             base_url=address.url,

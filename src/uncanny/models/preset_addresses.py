@@ -24,11 +24,13 @@ _OLD_AZURE = re.compile(r"/openai/deployments(?:/(?P<deployment>[^/]+))?(?:/.*)?
 _TWICE = re.compile(r"(/v\d+[a-z\d]*)(?:/v\d+[a-z\d]*)+$")
 
 
-def address_of(preset: Preset, model: str, base_url: str | None = None) -> tuple[Address, list[str]]:
+def address_of(
+    preset: Preset, model: str, base_url: str | None = None, *, calls: tuple[str, ...] = _CALLS
+) -> tuple[Address, list[str]]:
     """The address of `preset` for calls to `model`, and a sentence for each thing that was put right in it.
 
-    `base_url` comes first, then the preset's variable, then its own address. Raises `UsageError` where there
-    is none, and for one that no call can go to.
+    `base_url` comes first, then the preset's variable, then its own address. `calls` are paths that calls add
+    themselves. Raises `UsageError` where there is none, and for one that no call can go to.
     """
     name = f"{preset.name}/{model}"
     variable = os.environ.get(preset.url_variable, "").strip()
@@ -37,7 +39,7 @@ def address_of(preset: Preset, model: str, base_url: str | None = None) -> tuple
         return parse_address(_own_address(preset, name)), []
     if "://" not in text and preset.place_variables and _PLACE_NAME.fullmatch(text):
         return parse_address(preset.addresses[0].replace(_PLACE, text)), []  # the resource's name alone
-    address = parse_address(text, without=_CALLS)  # says what is wrong with it, if something is
+    address = parse_address(text, without=calls)  # says what is wrong with it, if something is
     parts = urlsplit(text)
     path = parts.path.rstrip("/")
     right = _right_form(preset, parts)
@@ -62,23 +64,24 @@ def address_of(preset: Preset, model: str, base_url: str | None = None) -> tuple
         short = urlsplit(address.url).path.rstrip("/")[: twice.start()] + twice[1]
         fixed = parse_address(_with(parts, path=short))
         return fixed, [_changed(name, address, fixed, "the version stood in it twice")]
-    if any(path.endswith(call) for call in _CALLS[1:]):
-        return address, [_changed(name, text_without_secrets(text), address, "calls add their path")]
+    if any(path.endswith(call) for call in calls):
+        return address, [_changed(name, parse_address(text), address, "calls add their path")]
     return address, []
 
 
-def text_without_secrets(text: str) -> str:
-    return parse_address(text).shown
-
-
-def missing_address(preset: Preset, name: str, base_url: str | None) -> UsageError | None:
-    """The error of a run without an address; None where there is one."""
+def missing_address(preset: Preset, model: str, base_url: str | None) -> str | None:
+    """Why a run could not start for want of an address, or for what is wrong with it; None where it could."""
     if base_url or os.environ.get(preset.url_variable, "").strip():
+        try:
+            address_of(preset, model, base_url)
+        except UsageError as error:
+            return str(error)
         return None
     try:
-        _own_address(preset, name)
+        _own_address(preset, preset.name)
     except UsageError as error:
-        return error
+        remedy = error.remedy or ""
+        return f"{error.message} before a run: {remedy[:1].lower()}{remedy[1:]}"
     return None
 
 
@@ -134,7 +137,7 @@ def _put_right(
     why = []
     if parts.scheme.lower() != "https":
         why.append(f"{preset.title} is asked over https")
-    if path != wanted.path and not bare:
+    if path != wanted.path and wanted.path and not bare:
         why.append(f"its path is {wanted.path}")
     if len(query) < len(parse_qsl(parts.query, keep_blank_values=True)):
         why.append("it takes no api-version")

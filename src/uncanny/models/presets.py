@@ -20,6 +20,8 @@ LimitName = Literal["max_tokens", "max_completion_tokens"]
 NESTED: Final = "prompt_tokens_details.cached_tokens"
 _PNG_JPEG: Final = frozenset({"image/png", "image/jpeg"})
 _NO_GIF: Final = _PNG_JPEG | {"image/webp"}
+# Of a wrong key some say so with status 400, as of a wrong request.
+_WRONG_KEY: Final = r"(?i)\bapi key (?:is )?(?:not valid|expired)|\bincorrect api key"
 # Models that fix temperature and top-p: OpenAI's reasoning models, wherever they are served.
 _OPENAI_REASONING: Final = r"(?:^|[/.])(?:o\d|gpt-(?:[5-9]|\d\d))(?!.*-chat)"
 
@@ -189,6 +191,7 @@ _HOSTED: Final = (
         keys_from="https://aistudio.google.com/apikey",
         variant=ApiVariant("max_tokens", None, shared_schema=False, max_request_bytes=20_000_000),
         takes=_takes(_NO_GIF, 14_000_000),
+        hints=(Hint(_WRONG_KEY, "Set GEMINI_API_KEY to a key of https://aistudio.google.com/apikey."),),
         prices="google",
         refuses="200 without `choices`",
         notes="A field that it does not know is a 400, so none is sent; its wait (`RetryInfo`) is kept to.",
@@ -285,6 +288,7 @@ _HOSTED: Final = (
         keys_from="https://console.x.ai",
         variant=ApiVariant("max_tokens", "high", shared_schema=False),
         takes=_takes(_PNG_JPEG, 15_000_000),
+        hints=(Hint(_WRONG_KEY, "Set XAI_API_KEY to a key of https://console.x.ai."),),
         prices="x-ai",
         refuses="403 «Content violates usage guidelines», `error` a string",
         notes="Other formats than JPEG and PNG are converted.",

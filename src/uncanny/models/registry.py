@@ -154,12 +154,11 @@ def _factory(provider: str) -> ProviderFactory:
 
 
 def missing_addresses(models: Iterable[ModelId], base_urls: Mapping[str, str]) -> list[str]:
-    """Addresses that a run could not start without, a sentence each; empty where none is missing."""
-    sentences = []
-    for provider in dict.fromkeys(model.provider for model in models):
-        preset = SERVERS.get(provider)
-        error = missing_address(preset, provider, base_urls.get(provider)) if preset else None
-        if error is not None:
-            remedy = (error.remedy or "").rstrip(".")
-            sentences.append(f"{error.message} before a run: {remedy[:1].lower()}{remedy[1:]}.")
-    return sentences
+    """Addresses that a run could not start without or with, a sentence each; empty where all are there."""
+    sentences: dict[str, str] = {}
+    for model in models:
+        preset = SERVERS.get(model.provider)
+        why = missing_address(preset, model.name, base_urls.get(model.provider)) if preset else None
+        if why is not None:
+            sentences.setdefault(model.provider, why)
+    return list(sentences.values())

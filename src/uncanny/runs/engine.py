@@ -23,6 +23,7 @@ from uncanny.client.prices import PriceTable
 from uncanny.errors import ModelUnusableError, UsageError
 from uncanny.images import SendLimits
 from uncanny.models.base import Capabilities, ModelProvider, ModelRequest, Sampling, Tokens
+from uncanny.models.presets import SERVERS
 from uncanny.models.registry import Access, ModelId, open_model
 from uncanny.records.answer_cache import AnswerCache
 from uncanny.runs.config import ModelOptions, RunOptions
@@ -32,7 +33,7 @@ from uncanny.wording import option
 
 log = logging.getLogger("uncanny")
 
-SELF_HOSTED = frozenset({"vllm", "openai-compatible", "demo", "noop"})
+SELF_HOSTED = frozenset({"demo", "noop", *(name for name, preset in SERVERS.items() if preset.local)})
 
 
 @dataclass(frozen=True, slots=True)

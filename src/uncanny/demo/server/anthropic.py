@@ -11,6 +11,7 @@ from pydantic import Discriminator, Field
 from uncanny.demo.model import DemoRequest, text_tokens
 from uncanny.demo.recognition import Turn
 from uncanny.demo.server.api import (
+    WRONG_KEY,
     ApiAnswer,
     ApiRequest,
     Body,
@@ -120,6 +121,9 @@ class AnthropicApi:
 
     def key(self, headers: Mapping[str, str]) -> str | None:
         return headers.get("x-api-key") or headers.get("Authorization", "").removeprefix("Bearer ")
+
+    def wrong_key(self) -> tuple[int, str]:
+        return 401, f"The API key {WRONG_KEY!r} is not valid; the fake server takes any other"
 
     def models(self) -> bytes:
         return orjson.dumps({"data": [_model(MODEL)], "has_more": False, "first_id": MODEL, "last_id": MODEL})

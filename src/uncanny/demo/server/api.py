@@ -10,7 +10,7 @@ import hashlib
 import io
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
 import orjson
 from PIL import Image
@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from uncanny.demo.model import DemoAnswer, DemoRequest, SchemaForm, image_tokens, text_tokens
 from uncanny.models.tokens import image_tokens as model_image_tokens
+
+WRONG_KEY: Final = "wrong-key"
 
 
 class BadRequestError(Exception):
@@ -143,6 +145,10 @@ class ProviderApi(Protocol):
 
     def key(self, headers: Mapping[str, str]) -> str | None:
         """The key in a request's headers; None where one is needed and there is none."""
+        ...
+
+    def wrong_key(self) -> tuple[int, str]:
+        """Status and message for the key `WRONG_KEY`."""
         ...
 
     def models(self) -> bytes:

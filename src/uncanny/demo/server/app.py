@@ -17,7 +17,14 @@ from aiohttp import web
 
 from uncanny.demo.model import answer, warm_up
 from uncanny.demo.server.anthropic import AnthropicApi
-from uncanny.demo.server.api import ApiAnswer, ApiRequest, BadRequestError, ImageDigests, ProviderApi
+from uncanny.demo.server.api import (
+    WRONG_KEY,
+    ApiAnswer,
+    ApiRequest,
+    BadRequestError,
+    ImageDigests,
+    ProviderApi,
+)
 from uncanny.demo.server.dialects import DIALECTS, DialectApi
 from uncanny.demo.server.faults import (
     MESSAGES,
@@ -34,7 +41,6 @@ from uncanny.errors import RequestRejectedError, UsageError
 __all__ = ["FakeServerOptions", "FaultName", "application", "parse_faults", "running", "serve"]
 
 MAX_BODY: Final = 128 * 1024 * 1024
-WRONG_KEY: Final = "wrong-key"
 UNKNOWN_MODEL: Final = "unknown-model"
 _HANG_SECONDS: Final = 600.0
 _HOST: Final = "127.0.0.1"
@@ -231,7 +237,7 @@ def _rejection(request: web.Request, api: ProviderApi, model: str) -> tuple[int,
     if key is None:
         return 401, "There is no API key in the header that it belongs in"
     if key == WRONG_KEY:
-        return 401, f"The API key {WRONG_KEY!r} is not valid; the fake server takes any other"
+        return api.wrong_key()
     if model == UNKNOWN_MODEL:
         return 404, f"The model {UNKNOWN_MODEL!r} does not exist; the fake server takes any other name"
     return None

@@ -38,7 +38,8 @@ class Dialect:
     `path` comes before `/chat/completions`. `key` is the header that must carry a key, None where none is
     asked for. `fields` and `part_fields` are those of a request and of one part of a message that it takes;
     any other is an error of `unknown_status`. `detail`: an image may say how closely it is looked at.
-    `strict`: a schema may be marked so. `usage` changes the usage that is reported. `error` is the body of an
+    `strict`: a schema may be marked so. `usage` changes the usage that is reported. `wrong_key` is status and
+    message for a wrong key, None for those of most. `error` is the body of an
     error, by status, code and message. `blocked` and `overloaded` are its answers to a question that its
     moderation turns down, and when there is too much to do.
     """
@@ -56,6 +57,7 @@ class Dialect:
     fixed_sampling: str | None = None
     unknown_status: int = 400
     usage: Callable[[Usage], Usage] = dict
+    wrong_key: tuple[int, str] | None = None
     error: Callable[[int, str, str], Any]
     blocked: Reply
     overloaded: Reply
@@ -132,6 +134,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         fields=_BOTH,
         formats=_FOUR - {"gif"},
         most_bytes=20_000_000,
+        wrong_key=(400, "API key not valid. Please pass a valid API key."),
         error=_google_error,
         blocked=Reply(200, orjson.dumps(_NOT_ANSWERED)),
         overloaded=Reply(429, orjson.dumps([{"error": _QUOTA | {"details": [_RETRY]}}])),
@@ -186,6 +189,10 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         fields=_BOTH,
         detail=True,
         formats=frozenset({"png", "jpeg"}),
+        wrong_key=(
+            400,
+            "Incorrect API key provided: wr***ey. You can obtain a key from https://console.x.ai.",
+        ),
         error=_xai_error,
         blocked=Reply(
             403,
@@ -319,6 +326,9 @@ class DialectApi(OpenAIApi):
         code = {401: "invalid_api_key", 404: "model_not_found"}.get(status, "invalid_argument")
         del number
         return orjson.dumps(self._dialect.error(status, code, message))
+
+    def wrong_key(self) -> tuple[int, str]:
+        return self._dialect.wrong_key or super().wrong_key()
 
     def blocked(self) -> Reply:
         return self._dialect.blocked
