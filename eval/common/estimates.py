@@ -60,6 +60,11 @@ def interval_words(figure: Estimate | Share) -> str | None:
     return f"{100 * low:.1f}–{100 * high:.1f}"
 
 
+def p_cell(p_value: float | None) -> str | None:
+    """A p-value for a column of them; never 0."""
+    return None if p_value is None else "< 0.0001" if p_value < 0.0001 else f"{p_value:.2g}"
+
+
 def p_words(p_value: float | None) -> str:
     """A p-value for people; never 0, and words where the two have nothing in common to test."""
     if p_value is None:

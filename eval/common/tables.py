@@ -42,7 +42,7 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of figures. `unit` is what they are in; of `%` they are shares in 0–1, shown times 100.
+    """A column of figures. `unit` is what they are in; of `%` and `points` shares in 0–1, shown times 100.
 
     `digits` stand behind the point. `better` says which end is good, where one is; the best of what competes
     is marked. `signed` figures are differences and have a plus.
@@ -65,7 +65,7 @@ class Column:
         return Shown(self._number(cell) if isinstance(cell, float) else f"{cell:,}")
 
     def _number(self, value: float) -> str:
-        shown = 100 * value if self.unit == "%" else value
+        shown = 100 * value if self.unit in ("%", "points") else value
         number = f"{shown:{'+' if self.signed else ''},.{self.digits}f}"
         return number.lstrip("+-") if not float(number.replace(",", "")) else number
 

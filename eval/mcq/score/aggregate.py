@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import TypedDict
 
 import numpy as np
 
-from uncanny.eval.common.estimates import Share
+from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Question
+from uncanny.eval.mcq.score.controls import options_of
 from uncanny.eval.mcq.score.matrix import (
     CODES,
     HUMAN,
@@ -24,9 +26,11 @@ from uncanny.eval.mcq.score.matrix import (
     is_rater,
 )
 from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore, SplitScores
+from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.intervals import Ratio, percentile_intervals, ratio, replicates, share_intervals
 from uncanny.eval.metrics.mcq import (
     ARTIFACT,
+    PATTERNS,
     SPLITS,
     detection_ratios,
     disagreement_ratios,
@@ -36,6 +40,7 @@ from uncanny.eval.metrics.mcq import (
     type_ratios,
     within,
 )
+from uncanny.eval.metrics.paired import cohens_g, odds_ratio, paired_interval
 from uncanny.eval.metrics.significance import mcnemar_exact
 
 # Where a share stands in the result, as ("splits", "artifact", "q1").
@@ -51,12 +56,8 @@ def aggregate(name: str, matrices: Sequence[ResponseMatrix], *, resamples: int, 
         model=name,
         raters=len(matrices),
         n_images=_sizes(key),
-        splits={split: SplitScores(of_split) for split, of_split in _two_deep(shares, "splits").items()},
-        q1_detection=_one_deep(shares, "q1_detection"),
+        **_nested(shares),
         patterns=_patterns(matrices),
-        hierarchy=_one_deep(shares, "hierarchy"),
-        by_type=_one_deep(shares, "by_type"),
-        disagreement=_two_deep(shares, "disagreement"),
         answer_bias={question: _bias(matrices, column) for column, question in enumerate(QUESTIONS)},
         invalid=_per_question(matrix.invalid for matrix in matrices),
         refused=_per_question(matrix.refused for matrix in matrices),
@@ -151,6 +152,26 @@ def _per_question(marks: Iterable[Bools]) -> dict[Question, int]:
     return {question: int(total[column]) for column, question in enumerate(QUESTIONS)}
 
 
+class _Nested(TypedDict):
+    """The shares of a model as its result has them."""
+
+    splits: dict[str, SplitScores]
+    q1_detection: dict[str, Share]
+    hierarchy: dict[str, Share]
+    by_type: dict[str, Share]
+    disagreement: dict[str, dict[str, Share]]
+
+
+def _nested(shares: Mapping[Place, Share]) -> _Nested:
+    return {
+        "splits": {split: SplitScores(of_split) for split, of_split in _two_deep(shares, "splits").items()},
+        "q1_detection": _one_deep(shares, "q1_detection"),
+        "hierarchy": _one_deep(shares, "hierarchy"),
+        "by_type": _one_deep(shares, "by_type"),
+        "disagreement": _two_deep(shares, "disagreement"),
+    }
+
+
 def _one_deep(shares: Mapping[Place, Share], head: str) -> dict[str, Share]:
     return {place[1]: share for place, share in shares.items() if place[0] == head}
 
@@ -161,6 +182,69 @@ def _two_deep(shares: Mapping[Place, Share], head: str) -> dict[str, dict[str, S
         if place[0] == head:
             nested.setdefault(place[1], {})[place[2]] = share
     return nested
+
+
+def expected_score(name: str, key: AnswerKey) -> ModelScore:
+    """What `random` scores on average, choosing among the options of each question with equal chances.
+
+    Every share is its expected count over its expected total, which is exact but for precision and F1, whose
+    totals are random too. Counts are rounded. There are no intervals: nothing was drawn.
+    """
+    sizes = [[len(options_of(item, question)) for question in QUESTIONS] for item in key.items]
+    options = np.array(sizes, dtype=np.float64).reshape(-1, len(QUESTIONS))
+    chances = np.where(key.asked, 1 / np.maximum(options, 1), 0.0)
+    sums: dict[Place, tuple[float, float]] = {}
+    patterns: dict[str, float] = {}
+    full = within(key.split, *ARTIFACT) & key.asked.all(axis=1)
+    for pattern in PATTERNS:
+        right = np.array([digit == "1" for digit in pattern])
+        weights = np.where(right, chances, 1 - chances).prod(axis=1)
+        # Another answer than the right one: which one makes no difference to any share.
+        wrong = np.where([True, False, False, False], 1 - key.codes, (key.codes + 1) % 5)
+        codes = np.where(key.asked, np.where(right, key.codes, wrong), key.codes).astype(np.int8)
+        matrix = ResponseMatrix(name, key, codes, np.zeros(codes.shape, dtype=np.bool_))
+        for place, each in ratios_of(matrix).items():
+            before = sums.get(place, (0.0, 0.0))
+            sums[place] = (before[0] + weights @ each.counts, before[1] + weights @ each.out_of)
+        patterns[pattern] = float(weights[full].sum())
+    shares = {
+        place: Share(
+            # What sums of products lose in the last places stays out of it.
+            round(float(counts / out_of), 12) if out_of else None,
+            round(counts),
+            round(out_of),
+        )
+        for place, (counts, out_of) in sums.items()
+    }
+    return ModelScore(
+        model=name,
+        raters=1,
+        n_images=_sizes(key),
+        **_nested(shares),
+        patterns={pattern: round(count) for pattern, count in patterns.items()},
+        answer_bias={question: _guessed(key, question) for question in QUESTIONS},
+        invalid=dict.fromkeys(QUESTIONS, 0),
+        refused=dict.fromkeys(QUESTIONS, 0),
+        missing={},
+        unused=0,
+        asked=int(key.asked.sum()),
+    )
+
+
+def _guessed(key: AnswerKey, question: Question) -> dict[str, Bias]:
+    options = [options_of(item, question) for item in key.items]
+    right = [item.right(question) for item in key.items]
+    asked = [(each, of) for each, of in zip(right, options, strict=True) if each is not None]
+    names = ("yes", "no") if question == "q1" else ("A", "B", "C", "D", "E")
+    if not asked:
+        return {name: Bias(None, None) for name in names}
+    return {
+        name: Bias(
+            sum(1 / len(of) for _, of in asked if name in of) / len(asked),
+            sum(each == name for each, _ in asked) / len(asked),
+        )
+        for name in names
+    }
 
 
 def as_rater(answers: Iterable[Answer], name: str) -> list[Answer]:
@@ -194,7 +278,7 @@ def oracle(matrices: Sequence[ResponseMatrix], *, resamples: int, seed: int) -> 
 def mcnemar(matrices: Sequence[ResponseMatrix]) -> tuple[McNemar, ...]:
     """Every two models, for each question and for all four, on the items both answer.
 
-    The p-values are not corrected for the number of tests.
+    Corrected p-values are so for all pairs of models with one question: each question is a family of tests.
     """
     if len(matrices) < 2:
         return ()
@@ -211,17 +295,33 @@ def mcnemar(matrices: Sequence[ResponseMatrix]) -> tuple[McNemar, ...]:
         # Entry (i, j): items that i gets right and j answers, but wrongly.
         only = right @ (answered * (1 - right)).T
         first_only, second_only = only[first, second].astype(int), only[second, first].astype(int)
-        p_values = mcnemar_exact(first_only, second_only)
+        both_right = (right @ right.T)[first, second].astype(int)
+        p_values = [
+            float(p) if n else None
+            for p, n in zip(mcnemar_exact(first_only, second_only), common, strict=True)
+        ]
+        adjusted = holm(p_values)
         tests += [
             McNemar(
                 matrices[i].model,
                 matrices[j].model,
                 question,
-                int(common[at]),
-                int(first_only[at]),
-                int(second_only[at]),
-                float(p_values[at]) if common[at] else None,
+                *(n, one, other),
+                p_values[at],
+                adjusted[at],
+                Estimate(
+                    (one - other) / n if n else None,
+                    paired_interval(both, one, other, n - both - one - other),
+                ),
+                odds_ratio(one, other),
+                cohens_g(one, other),
             )
-            for at, (i, j) in enumerate(pairs)
+            for at, ((i, j), n, one, other, both) in enumerate(
+                zip(
+                    pairs,
+                    *(counts.tolist() for counts in (common, first_only, second_only, both_right)),
+                    strict=True,
+                )
+            )
         ]
     return tuple(tests)

@@ -25,6 +25,7 @@ from uncanny.parameters import check_parameters
 BASELINE_PREFIX = "baseline/"
 Baseline = Literal["random", "always-E/no"]
 BASELINES: tuple[Baseline, ...] = ("random", "always-E/no")
+RANDOM = BASELINE_PREFIX + "random"
 
 
 def is_baseline(model: str) -> bool:

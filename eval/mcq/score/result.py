@@ -17,13 +17,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.estimates import Estimate, Share, interval_json
 from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.mcq.data.items import Answer, AskedQuestion, ItemSet, Question
 from uncanny.eval.mcq.score.controls import NoImageScore
 from uncanny.eval.mcq.score.matrix import ResponseMatrix
 from uncanny.eval.mcq.score.parser import PARSER_VERSION, Parser
-from uncanny.eval.mcq.score.tables import score_table
+from uncanny.eval.mcq.score.tables import pair_tables, score_table
 from uncanny.eval.metrics.intervals import LEVEL, METHOD
 from uncanny.parameters import check_needed
 
@@ -128,7 +128,13 @@ class ModelScore:
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """Two models on the `n` items both answer, for one question or `all_q1_4`; no `p_value` where n is 0."""
+    """Two models on the `n` items both answer, for one question or `all_q1_4`; no figures where n is 0.
+
+    `difference` is the share that `first` gets right minus that of `second`, −1 to 1, with its paired 95 %
+    interval (Newcombe). `p_value` is that of the exact test, `adjusted_p` the same corrected by Holm for all
+    pairs of models with this question. `odds_ratio` and `cohens_g` are of the items that only one gets right;
+    the one is None where the second has none, the other where there are none at all.
+    """
 
     first: str
     second: str
@@ -137,6 +143,10 @@ class McNemar:
     first_only: int
     second_only: int
     p_value: float | None
+    adjusted_p: float | None
+    difference: Estimate
+    odds_ratio: float | None
+    cohens_g: float | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -146,8 +156,8 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
     A mapping from model to `ModelScore`; people who answered are averaged under `human`. `lenient` holds the
     second reading where it was asked for, `controls` the models that were asked Q4 without the image.
     `oracle` is the share of artifact images that at least one model gets all right, None for a single model;
-    `mcnemar` compares each two. `item_set`, `answers` and `responses` are what was scored; the page needs
-    them.
+    `mcnemar` compares each two, people and baselines left out. `item_set`, `answers` and `responses` are what
+    was scored; the page needs them.
 
     Printed, it is the table of `mcq score`.
     """
@@ -180,8 +190,8 @@ class McqScores(RowsResult, Mapping[str, ModelScore]):
         return score_table(self, published=published)
 
     def tables(self, *, published: bool = False) -> tuple[Table, ...]:
-        """The table of main figures."""
-        return (self.table(published=published),)
+        """The table of main figures; of several models each two on all Q1–4, or those next to each other."""
+        return (self.table(published=published), *pair_tables(self))
 
     def to_json(self) -> dict[str, Any]:
         """What `mcq score --json` prints: one model's object, or `models`, `oracle` and `mcnemar` of several.
@@ -314,5 +324,10 @@ def _tests_json(tests: tuple[McNemar, ...]) -> list[dict[str, Any]]:
             "first_only": test.first_only,
             "second_only": test.second_only,
             "p_value": test.p_value,
+            "adjusted_p": test.adjusted_p,
+            "difference": test.difference.value,
+            "ci": interval_json(test.difference),
+            "odds_ratio": test.odds_ratio,
+            "cohens_g": test.cohens_g,
         }
     return list(pairs.values())

@@ -16,8 +16,14 @@ from uncanny.errors import UsageError
 from uncanny.eval.mcq.data.answers import read_answers
 from uncanny.eval.mcq.data.items import Answer
 from uncanny.eval.mcq.data.load import ItemSource, load
-from uncanny.eval.mcq.score.aggregate import aggregate, as_rater, grouped, mcnemar, oracle
-from uncanny.eval.mcq.score.controls import BASELINES, baseline_answers, control_scores, is_baseline
+from uncanny.eval.mcq.score.aggregate import aggregate, as_rater, expected_score, grouped, mcnemar, oracle
+from uncanny.eval.mcq.score.controls import (
+    BASELINES,
+    RANDOM,
+    baseline_answers,
+    control_scores,
+    is_baseline,
+)
 from uncanny.eval.mcq.score.matrix import AnswerKey, ResponseMatrix, is_rater, response_matrices
 from uncanny.eval.mcq.score.parser import Parser
 from uncanny.eval.mcq.score.result import McqScores, ModelScore
@@ -64,8 +70,8 @@ def score(
     `items` and `root` are as in `load`. `answers` are run folders, record files or prediction files, one or
     several; a folder that holds runs of several models; answers; or any of these by model, whose name then
     stands for the one in the records. Each of `human` holds the answers of one person, named after the file:
-    all are averaged into `human`. `baselines` adds `baseline/random`, drawn with `seed`, and
-    `baseline/always-E/no`. Neither people nor baselines are part of the oracle.
+    all are averaged into `human`. `baselines` adds `baseline/random`, what guessing gives on average, without
+    intervals, and `baseline/always-E/no`. Neither people nor baselines are part of the oracle or of tests.
 
     `parser="lenient"` adds a second reading beside the exact one. `resamples` is the number of bootstrap
     resamples over images, for figures that are no plain shares; 0 leaves all intervals out.
@@ -100,14 +106,14 @@ def score(
     if require_complete:
         _require_all(responses.values())
     lenient = response_matrices(key, with_image, "lenient") if parser == "lenient" else {}
-    models = [matrix for model, matrix in responses.items() if not is_rater(model)]
+    # What guessing gives on average, in place of the one draw of it that is among the answers.
+    guessing = {RANDOM: expected_score(RANDOM, key)} if baselines else {}
+    models = [matrix for model, matrix in responses.items() if not is_rater(model) and not is_baseline(model)]
     return McqScores(
-        models=_aggregated(responses, resamples, seed),
-        lenient=_aggregated(lenient, resamples, seed),
+        models=_aggregated(responses, resamples, seed) | guessing,
+        lenient=_aggregated(lenient, resamples, seed) | (guessing if lenient else {}),
         controls=control_scores(item_set, everything, parser=parser),
-        oracle=oracle(
-            [matrix for matrix in models if not is_baseline(matrix.model)], resamples=resamples, seed=seed
-        ),
+        oracle=oracle(models, resamples=resamples, seed=seed),
         mcnemar=mcnemar(models),
         parser=parser,
         resamples=resamples,

@@ -145,11 +145,11 @@ def test_rates_are_given_for_each_question(tmp_path: Path) -> None:
     assert shown == [zero] * 4 + [zero, "4 (100%)", zero, "1 (25%)"] + [zero] * 3 + ["1 (25%)", "0"]
 
 
-def test_p_values_are_said_to_be_uncorrected(tmp_path: Path) -> None:
+def test_p_values_are_said_to_be_corrected(tmp_path: Path) -> None:
     items = made_set({"art_dg": 20})
     answers = answered(items, ["1111"] * 20, "a") + answered(items, ["0111"] * 20, "b")
     page = report(tmp_path, items, answers)
-    assert "5 p-values, not corrected for their number" in page.text
+    assert "p-values are corrected by Holm for the 1 pair of models" in page.text
     assert "20 / 0 of 20" in page.text
     assert "p < 0.0001" in page.text
     assert "p = 1" in page.text

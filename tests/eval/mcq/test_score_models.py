@@ -11,6 +11,8 @@ from uncanny.eval.mcq.score.aggregate import as_rater
 from uncanny.eval.mcq.score.controls import BASELINES, baseline_answers, random_expectation
 from uncanny.eval.mcq.score.score import score
 from uncanny.eval.mcq.score.tables import published_scores
+from uncanny.eval.metrics.association import holm
+from uncanny.eval.metrics.paired import paired_interval
 
 ITEMS = made_set({"art_dg": 6, "art_pg": 2, "ref_real": 4, "ref_pg": 2})
 REFERENCES = ["1111"] * 4 + ["-111"] * 2
@@ -30,16 +32,56 @@ def test_oracle_and_mcnemar_by_hand() -> None:
     assert 0 <= low < 3 / 8 < high <= 1
     (test,) = scores["mcnemar"]
     assert test["models"] == ["one", "two"]
-    assert test["q1"] == {"n": 12, "first_only": 2, "second_only": 1, "p_value": 1.0}
-    assert test["q2"] == {"n": 14, "first_only": 2, "second_only": 0, "p_value": 0.5}
-    assert test["all_q1_4"] == {"n": 12, "first_only": 1, "second_only": 1, "p_value": 1.0}
+    counts = ("n", "first_only", "second_only", "p_value", "adjusted_p", "cohens_g", "odds_ratio")
+    q1, q2, all_four = (tuple(test[question][key] for key in counts) for question in ("q1", "q2", "all_q1_4"))
+    assert q1 == (12, 2, 1, 1.0, 1.0, pytest.approx(1 / 6), 2.0)
+    assert q2 == (14, 2, 0, 0.5, 0.5, 0.5, None)
+    assert all_four == (12, 1, 1, 1.0, 1.0, 0.0, 1.0)
+    assert test["q2"]["difference"] == 2 / 14
+    assert tuple(test["q2"]["ci"]) == paired_interval(*_table(RIGHT_TWICE, RIGHT_ONCE, 1))
+
+
+def _table(first: list[str], second: list[str], question: int) -> tuple[int, int, int, int]:
+    """Both right, only the first, only the second, neither."""
+    pairs = [(one[question], other[question]) for one, other in zip(first, second, strict=True)]
+    both, one, other, neither = (
+        pairs.count((a, b)) for a, b in (("1", "1"), ("1", "0"), ("0", "1"), ("0", "0"))
+    )
+    return both, one, other, neither
+
+
+def test_p_values_of_several_models_are_corrected_by_holm_question_by_question() -> None:
+    patterns = {"one": ["1111"] * 8 + REFERENCES, "two": ["0111"] * 8 + REFERENCES, "three": RIGHT_TWICE}
+    answers = [answer for name, given in patterns.items() for answer in answered(ITEMS, given, name)]
+    tests = score(ITEMS, answers, baselines=True, resamples=0).mcnemar
+    assert {name for test in tests for name in (test.first, test.second)} == set(patterns)
+    for question in ("q1", "all_q1_4"):
+        family = [test for test in tests if test.question == question]
+        assert [test.adjusted_p for test in family] == holm([test.p_value for test in family])
+    first = next(test for test in tests if test.question == "q1")
+    assert (first.p_value, first.adjusted_p) == (2 / 2**8, 3 * 2 / 2**8)
+
+
+def test_the_table_of_pairs_has_the_better_one_first() -> None:
+    answers = answered(ITEMS, RIGHT_ONCE, "worse") + answered(ITEMS, ["1111"] * 8 + REFERENCES, "better")
+    main, pairs = score(ITEMS, answers, resamples=0).tables()
+    assert [row[0].text for row in main.shown] == ["better", "worse"]
+    (row,) = pairs.shown
+    assert row[0].text == "better − worse"
+    assert (row[2].text, row[3].text, row[4].text, row[7].text) == ("+50.0", "6", "0", "0.50")
+    assert score(ITEMS, answered(ITEMS, RIGHT_ONCE, "alone"), resamples=0).tables()[1:] == ()
+    six = [answer for name in "abcdef" for answer in answered(ITEMS, RIGHT_ONCE, name)]
+    _, pairs = score(ITEMS, six, resamples=0).tables()
+    assert [row[0] for row in pairs.rows] == ["a − b", "b − c", "c − d", "d − e", "e − f"]
+    assert "all 15" in pairs.notes[0]
 
 
 def test_comparisons_keep_to_items_that_both_answer() -> None:
     half = answered(ITEMS[:1], ["0111"], "two")
     scores = scored(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + half, resamples=0)
     assert scores["oracle_counts"] == {"solved": 1, "n": 1, "ci": None}
-    assert scores["mcnemar"][0]["q1"] == {"n": 1, "first_only": 1, "second_only": 0, "p_value": 1.0}
+    test = scores["mcnemar"][0]["q1"]
+    assert (test["n"], test["first_only"], test["second_only"], test["p_value"]) == (1, 1, 0, 1.0)
     only_q1 = [answer for answer in half if answer.question == "q1"]
     scores = scored(ITEMS, answered(ITEMS, RIGHT_TWICE, "one") + only_q1, resamples=0)
     assert scores["oracle"] is None
@@ -108,6 +150,26 @@ def test_baselines() -> None:
     assert always["q1_detection"] == {"precision": None, "recall": 0.0, "specificity": 1.0, "f1": 0.0}
     drawn = scores["models"]["baseline/random"]["splits"]["overall"]["q1"]
     assert drawn == pytest.approx(0.5, abs=0.06)
+
+
+def test_the_score_of_guessing_is_its_expectation_and_no_draw() -> None:
+    items = made_set(RELEASE)[:60] + made_set(RELEASE)[-60:]
+    scores = score(items, answered(items[:1], ["1111"], "m"), baselines=True, resamples=200)
+    expected, guessing = random_expectation(items)["splits"], scores["baseline/random"]
+    for split, figures in expected.items():
+        for name, value in figures.items():
+            share = guessing.share(split, name)
+            assert share is not None
+            assert share.value == (None if value is None else pytest.approx(value)), (split, name)
+            assert share.interval is None
+    failures = {name: share.value for name, share in guessing.hierarchy.items()}
+    assert failures == pytest.approx(
+        {"q1_miss": 0.5, "evidence_failure": 0.4, "localization_failure": 0.096, "full_success": 0.004}
+    )
+    assert guessing.answer_bias["q2"]["E"].given == pytest.approx(0.2)
+    assert guessing.disagreement["q4_vs_q3"]["q4_only"].value == pytest.approx(0.2 * 0.8)
+    again = score(items, answered(items[:1], ["1111"], "m"), baselines=True, resamples=0, seed=9)
+    assert again["baseline/random"] == guessing
 
 
 def test_random_answers_depend_on_seed_and_item_alone() -> None:

@@ -1,0 +1,163 @@
+"""Two models on the same items: how far apart they are, how sure that is, and how many items it takes.
+
+What counts is the items that only one of the two gets right, the discordant ones: McNemar's test
+(`significance.mcnemar_exact`) asks whether they favour one model. Its p-value says nothing of size; the
+difference in shares right with its interval does, and Cohen's g and the odds ratio say how one-sided the
+discordant items are.
+
+Sources: R. G. Newcombe, *Improved confidence intervals for the difference between binomial proportions based
+on paired data*, Statistics in Medicine 17, 1998, method 10; J. Cohen, *Statistical power analysis for the
+behavioral sciences*, 1988, chapter 5 (g); R. J. Connor, *Sample size for testing differences in proportions
+for the paired-sample design*, Biometrics 43, 1987, after O. S. Miettinen, *The matched pairs design in the
+case of all-or-none responses*, Biometrics 24, 1968 (both for the asymptotic test).
+"""
+
+from __future__ import annotations
+
+from math import ceil, sqrt
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+
+from uncanny.eval.metrics.intervals import LEVEL, Interval, wilson_interval
+
+# What lies further from the mean than this many standard deviations is left out of an exact power: < 1e-14.
+_TAILS: Final = 8.0
+# Where items are found for a difference, this many are tried at most; larger numbers in steps.
+_MOST_TRIED: Final = 400
+MOST_ITEMS: Final = 10_000_000
+
+
+def paired_interval(
+    both: int, first_only: int, second_only: int, neither: int, *, level: float = LEVEL
+) -> Interval | None:
+    """Of the share that the first gets right minus that of the second, −1 to 1; None of no items.
+
+    It has width where the two never differ, and stays within −1 and 1.
+    """
+    n = both + first_only + second_only + neither
+    first, second = both + first_only, both + second_only
+    ends, other = wilson_interval(first, n, level=level), wilson_interval(second, n, level=level)
+    if ends is None or other is None:
+        return None
+    # How far the two go together, with Newcombe's correction for continuity.
+    cross = both * neither - first_only * second_only
+    corrected = max(cross - n / 2, 0.0) if cross > 0 else float(cross)
+    margins = first * (n - first) * second * (n - second)
+    together = corrected / sqrt(margins) if margins else 0.0
+    p, q = first / n, second / n
+    below, above = p - ends[0], ends[1] - p
+    other_below, other_above = q - other[0], other[1] - q
+    low = sqrt(max(below**2 - 2 * together * below * other_above + other_above**2, 0.0))
+    high = sqrt(max(above**2 - 2 * together * above * other_below + other_below**2, 0.0))
+    return (max(p - q - low, -1.0), min(p - q + high, 1.0))
+
+
+def cohens_g(first_only: int, second_only: int) -> float | None:
+    """The first model's share of the discordant items minus one half, −0.5 to 0.5; None where there are none.
+
+    By Cohen's words 0.05 is small, 0.15 medium and 0.25 large.
+    """
+    discordant = first_only + second_only
+    return first_only / discordant - 0.5 if discordant else None
+
+
+def odds_ratio(first_only: int, second_only: int) -> float | None:
+    """Items that only the first gets right for each that only the second does; None where that has no end."""
+    return first_only / second_only if second_only else None
+
+
+def mcnemar_power(items: int, difference: float, discordant: float, *, alpha: float = 0.05) -> float:
+    """How likely the exact two-sided McNemar test finds two models apart, 0–1, computed without simulation.
+
+    `difference` is between their shares right, `discordant` the share of items that only one gets right, both
+    0–1; `alpha` is the level that the p-value has to reach. Raises ValueError where the two contradict each
+    other.
+    """
+    from scipy.special import bdtr  # type: ignore[import-untyped]  # slow to import
+    from scipy.stats import binom  # type: ignore[import-untyped]
+
+    check_apart(difference, discordant)
+    spread = _TAILS * sqrt(items * discordant * (1 - discordant)) + _TAILS
+    low, high = max(int(items * discordant - spread), 0), min(int(items * discordant + spread), items)
+    numbers = np.arange(low, high + 1)
+    # The largest count of the rarer kind that is significant among so many discordant items; −1 is none.
+    edges = binom.ppf(alpha / 2, numbers, 0.5)
+    edges = np.where(bdtr(edges, numbers, 0.5) <= alpha / 2, edges, edges - 1)
+    first = (1 + abs(difference) / discordant) / 2
+    kept = np.maximum(edges, 0)
+    found = np.where(edges < 0, 0.0, bdtr(kept, numbers, first) + bdtr(kept, numbers, 1 - first))
+    return float(min((binom.pmf(numbers, items, discordant) * found).sum(), 1.0))
+
+
+def connor_items(difference: float, discordant: float, *, power: float = 0.8, alpha: float = 0.05) -> int:
+    """Items for the asymptotic test, in closed form: Connor's equation 3.
+
+    The exact test needs some more, see `items_needed`. Raises ValueError as `mcnemar_power` does.
+    """
+    check_apart(difference, discordant)
+    normal = NormalDist()
+    alone, other = normal.inv_cdf(1 - alpha / 2), normal.inv_cdf(power)
+    return ceil((alone * sqrt(discordant) + other * sqrt(discordant - difference**2)) ** 2 / difference**2)
+
+
+def items_needed(
+    difference: float, discordant: float, *, power: float = 0.8, alpha: float = 0.05
+) -> int | None:
+    """Items from which on the exact test has this power, 0–1; the others are as in `mcnemar_power`.
+
+    The power of an exact test goes up and down by a little from one number of items to the next: from this
+    number on it stays where it is to be, of large numbers to within 0.3 %. None for more than `MOST_ITEMS`.
+    Raises ValueError as `mcnemar_power` does.
+    """
+    enough = connor_items(difference, discordant, power=power, alpha=alpha)
+    if enough > MOST_ITEMS:
+        return None
+    step = max(1, enough // _MOST_TRIED)
+    items = ceil(1.25 * enough) + 10
+    while mcnemar_power(items, difference, discordant, alpha=alpha) < power:
+        items += step + items // 8
+    while items > step and mcnemar_power(items - step, difference, discordant, alpha=alpha) >= power:
+        items -= step
+    return items
+
+
+def smallest_difference(
+    items: int, discordant: float | None, *, accuracy: float = 0.5, power: float = 0.8, alpha: float = 0.05
+) -> float | None:
+    """The smallest difference in shares right, 0–1, that so many items show with this power, to 0.0001.
+
+    `discordant` is as in `mcnemar_power`; where it is None, that of models which err independently, the worse
+    of which is right on the share `accuracy`. None where even the largest difference is not found.
+    """
+    most = 1 - accuracy if discordant is None else discordant
+    low, high = 0, int(10_000 * most)
+
+    def found(step: int) -> bool:
+        difference = step / 10_000
+        share = independent_discordance(accuracy, difference) if discordant is None else discordant
+        return mcnemar_power(items, difference, share, alpha=alpha) >= power
+
+    if high < 1 or not found(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if found(middle) else (middle, high)
+    return high / 10_000
+
+
+def independent_discordance(accuracy: float, difference: float) -> float:
+    """The share of items that only one of two models gets right which err independently, 0–1.
+
+    The worse one is right on the share `accuracy`, the better one on `difference` more. Models that find the
+    same items hard agree more, so that fewer items tell them apart.
+    """
+    better = accuracy + difference
+    return better * (1 - accuracy) + accuracy * (1 - better)
+
+
+def check_apart(difference: float, discordant: float) -> None:
+    """Raises ValueError where models cannot differ that much on so few items."""
+    if not 0 < abs(difference) <= discordant <= 1:
+        raise ValueError(f"models {difference:g} apart cannot differ on {discordant:g} of the items alone")
