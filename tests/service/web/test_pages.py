@@ -316,9 +316,17 @@ def test_a_review_is_the_run_s_own_under_the_name_of_whoever_is_signed_in(servic
         assert finding is not None
         verdict = {"finding": finding[1], "text": finding[2], "decision": "reject"}
         assert client.post(f"/jobs/{job.id}/review/verdict", json=verdict).status_code == 200
+        assert (
+            client.post(f"/jobs/{job.id}/review/verdict", json=verdict | {"text": "0" * 64}).status_code
+            == 409
+        )
+        assert client.post(f"/jobs/{job.id}/review/undo", json={"finding": finding[1]}).status_code == 200
         assert client.post(f"/jobs/{job.id}/review/reviewer", json={"name": "eve"}).status_code == 422
-    (line,) = (service.job_folder(job.id) / "run" / "reviews.jsonl").read_text().splitlines()
+    line, _ = (service.job_folder(job.id) / "run" / "reviews.jsonl").read_text().splitlines()
     assert '"reviewer":"reviewer"' in line
+    noted = [(each.action, each.who, each.subject) for each in service.audit.page()[0]]
+    assert noted[:2] == [("undo_verdict", "reviewer", job.id), ("judge", "reviewer", job.id)]
+    assert [action for action, *_ in noted].count("judge") == 1
 
 
 def test_folders_are_looked_through_below_the_roots_only(tmp_path: Path) -> None:

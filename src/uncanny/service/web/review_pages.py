@@ -10,9 +10,9 @@ from typing import Final
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from uncanny.service.api.auth import who_of
+from uncanny.service.api.auth import Who, address_of, who_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.api.verdicts import runs_of
 from uncanny.service.assets import base_of
@@ -25,6 +25,14 @@ from uncanny.service.web.site import Site
 from uncanny.service.web.views import JobView
 
 _KEPT: Final = MOST_RUNS
+# What the steps of a review are called in the audit log: those of the HTTP interface are `judge`, all.
+_STEPS: Final = {
+    "verdict": "judge",
+    "edit": "edit_finding",
+    "box": "move_box",
+    "add": "add_finding",
+    "undo": "undo_verdict",
+}
 
 
 def add_review_pages(app: FastAPI, site: Site) -> None:
@@ -41,7 +49,7 @@ class Reviews:
     """An ASGI application that hands requests to the review application of their job.
 
     The runs are those of the HTTP interface, so that a verdict given there is on the page at once, and no run
-    is read twice.
+    is read twice. What is done goes into the audit log, as what is done there.
     """
 
     def __init__(self, site: Site) -> None:
@@ -50,11 +58,23 @@ class Reviews:
         self._lock = Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = await run_in_threadpool(self._app, Request(scope))
-        await app(scope, receive, send)
+        request = Request(scope)
+        who, app = await run_in_threadpool(self._app, request)
+        job_id, address = request.path_params["job_id"], address_of(request)
+        action = _STEPS.get(scope["path"].rpartition("/")[2]) if scope["method"] == "POST" else None
 
-    def _app(self, request: Request) -> ASGIApp:
-        self._site.known(request, "reviewer")
+        def note(step: str) -> None:
+            self._site.service.audit.write(who.name, who.role, step, subject=job_id, address=address)
+
+        async def send_noted(message: Message) -> None:
+            if action and message["type"] == "http.response.start" and message["status"] < 400:
+                await run_in_threadpool(note, action)
+            await send(message)
+
+        await app(scope, receive, send_noted if action else send)
+
+    def _app(self, request: Request) -> tuple[Who, ASGIApp]:
+        who = self._site.known(request, "reviewer")
         job = self._site.service.jobs.get(request.path_params["job_id"])
         if not has_findings(self._site, job):
             raise ApiError(404, "There is nothing to review in this job, or not yet.")
@@ -67,7 +87,7 @@ class Reviews:
             self._apps.move_to_end(folder)
             while len(self._apps) > _KEPT:
                 self._apps.popitem(last=False)
-        return known[1]
+        return who, known[1]
 
 
 def _made(job: Job, run: ReviewRun) -> ASGIApp:
