@@ -7,8 +7,10 @@ import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import orjson
 import pytest
@@ -320,6 +322,34 @@ def test_files_are_listed_and_saved(site: Site, client: TestClient) -> None:
         client.get(f"{API}/jobs/{job.id}/files/result.json", headers={"Range": "bytes=999-"}).status_code
         == 416
     )
+
+
+def test_all_files_come_as_one_zip(site: Site, client: TestClient) -> None:
+    job = site.ended_job()
+    folder = site.service.job_folder(job.id)
+    (folder / "out" / "pictures").mkdir(parents=True)
+    (folder / "out" / "data.jsonl").write_text("{}\n" * 1000)
+    (folder / "out" / "pictures" / "ä b.png").write_bytes(b"\x89PNG" * 1000)
+    os.utime(folder / "out" / "data.jsonl", (0, 0))
+    (folder / "out" / "link").symlink_to(site.service.data / "service.id")
+    (folder / "out" / ".hidden").write_text("")
+    (folder / "run" / "answers").mkdir()
+    (folder / "run" / "answers" / "cache.db").write_text("")
+    answer = client.get(f"{API}/jobs/{job.id}/archive?under=out")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/zip"
+    assert answer.headers["content-disposition"] == f'attachment; filename="{job.id}.zip"'
+    with ZipFile(BytesIO(answer.content)) as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == ["data.jsonl", "pictures/ä b.png"]
+        assert archive.read("data.jsonl") == b"{}\n" * 1000
+    assert len(answer.content) < 6000
+    with ZipFile(BytesIO(client.get(f"{API}/jobs/{job.id}/archive").content)) as archive:
+        assert {"result.json", "run/annotations.jsonl", "out/data.jsonl"} <= set(archive.namelist())
+        assert "run/answers/cache.db" not in archive.namelist()
+    assert client.get(f"{API}/jobs/{job.id}/archive?under=..").status_code == 422
+    waiting = site.service.submit("detect", {"images": ["scenes"], "model": "demo"}, by="ann")
+    assert client.get(f"{API}/jobs/{waiting.id}/archive").json()["error"]["code"] == "no_files"
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ TABLE: dict[tuple[str, str], Role | None] = {
     ("GET", f"{API}/jobs/{{job_id}}/files"): "reader",
     ("GET", f"{API}/jobs/{{job_id}}/files/{{path:path}}"): "reader",
     ("GET", f"{API}/jobs/{{job_id}}/log"): "reader",
+    ("GET", f"{API}/jobs/{{job_id}}/archive"): "reader",
     ("GET", f"{API}/jobs/{{job_id}}/findings"): "reader",
     ("POST", f"{API}/jobs/{{job_id}}/verdicts"): "reviewer",
     ("GET", f"{API}/jobs/{{job_id}}/reviews"): "reader",

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import orjson
 from fastapi import APIRouter, Query
 from fastapi import Path as PathPart
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import FileResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from uncanny.errors import NotFoundError
 from uncanny.service.api.auth import for_readers
 from uncanny.service.api.errors import ApiError, answers
 from uncanny.service.api.routes import PLAIN, JobId, Kept
-from uncanny.service.jobs.folder import RESULT, Digests, end_of_log, list_files, open_within, resolve_within
+from uncanny.service.jobs.archive import zipped
+from uncanny.service.jobs.folder import (
+    ANSWERS,
+    RESULT,
+    Digests,
+    end_of_log,
+    list_files,
+    open_within,
+    paths_within,
+    resolve_within,
+)
 from uncanny.service.jobs.kinds import records_file
 from uncanny.service.jobs.records import Place, Tail
 from uncanny.service.store.jobs import ENDED
@@ -135,6 +145,40 @@ def add_result_routes(api: APIRouter) -> None:
         service.jobs.get(job_id)
         page, following = list_files(service.job_folder(job_id), digests, after=after, limit=limit)
         return {"files": page, "next": following}
+
+    @api.get(
+        "/jobs/{job_id}/archive",
+        tags=["results"],
+        summary="Its files as one zip file",
+        dependencies=for_readers,
+        response_class=StreamingResponse,
+        responses={
+            200: {
+                "description": "The zip file, to be saved.",
+                "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
+            },
+            **answers(*_READ),
+        },
+    )
+    def archive(
+        service: Kept,
+        job_id: JobId,
+        under: Annotated[
+            Literal["run", "out"] | None,
+            Query(description="Only what lies in this folder of the job, named from there."),
+        ] = None,
+    ) -> Response:
+        """All its files but the answers that are kept to go on with; made while it is sent.
+
+        404 where there is none yet.
+        """
+        service.jobs.get(job_id)
+        folder, below = service.job_folder(job_id), "" if under is None else f"{under}/"
+        paths = [path for path in paths_within(folder, without=ANSWERS) if path.startswith(below)]
+        if not paths:
+            raise ApiError(404, "The job has written no files yet.", code="no_files")
+        headers = _INERT | {"Content-Disposition": f'attachment; filename="{job_id}.zip"'}
+        return StreamingResponse(zipped(folder, paths, below=below), 200, headers, "application/zip")
 
     @api.get(
         "/jobs/{job_id}/files/{path:path}",

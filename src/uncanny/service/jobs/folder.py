@@ -20,6 +20,8 @@ from uncanny.service.folders import real_below
 # The run, where the command has one, and what it writes besides; what it prints, and what it says.
 RUN: Final = "run"
 OUT: Final = "out"
+# In a run, what was answered so far: it goes on with that, and people have no use for it.
+ANSWERS: Final = "answers"
 RESULT: Final = "result.json"
 LOG: Final = "stderr.log"
 MOST_FILES: Final = 20_000

@@ -15,7 +15,7 @@ from uncanny.eval.common.runs import open_run
 from uncanny.images import thumbnail
 from uncanny.service.api.errors import ApiError
 from uncanny.service.assets import base_of
-from uncanny.service.jobs.folder import RUN, end_of_log, paths_within
+from uncanny.service.jobs.folder import ANSWERS, RUN, end_of_log, paths_within
 from uncanny.service.jobs.kinds import KINDS, REVIEWED_KINDS, records_file
 from uncanny.service.jobs.references import job_of, texts
 from uncanny.service.pictures import Picture
@@ -128,7 +128,11 @@ def add_job_pages(router: APIRouter, site: Site) -> None:
         address = f"{base_of(request)}/api/v1/jobs/{job.id}/files"
         views = _files(site.service.job_folder(job.id), address)
         return site.page(
-            request, "files.html.j2", files=views[:_FILES_SHOWN], more=max(0, len(views) - _FILES_SHOWN)
+            request,
+            "files.html.j2",
+            files=views[:_FILES_SHOWN],
+            more=max(0, len(views) - _FILES_SHOWN),
+            archive=f"{base_of(request)}/api/v1/jobs/{job.id}/archive{'?under=out' * (job.kind == 'export')}",
         )
 
     @router.get("/jobs/{job_id}/log")
@@ -197,7 +201,7 @@ def _inputs(site: Site, job: Job) -> list[InputView]:
 def _files(folder: Path, address: str) -> list[FileView]:
     """Files that people have a use for: locks and journals are none."""
     views = []
-    for path in paths_within(folder, without="answers"):
+    for path in paths_within(folder, without=ANSWERS):
         with contextlib.suppress(OSError):  # it was there a moment ago
             views.append(FileView(path, size((folder / path).stat().st_size), f"{address}/{quote(path)}"))
     return views
