@@ -140,6 +140,26 @@ def test_a_job_from_its_start_to_its_records(client: Client, finished: ClientJob
     assert str(job.url).endswith(f"/jobs/{job.id}")
 
 
+def test_a_download_goes_into_no_folder_of_something_else(finished: ClientJob, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    finished.download(home)
+    assert finished.download(home)
+    (home / ".uncanny-job").write_text(f"job_{'a' * 20}\n")
+    with pytest.raises(UsageError, match=r"has the files of another job, 'job_a+'"):
+        finished.download(home)
+    with pytest.raises(UsageError, match=r"run is the folder of another run\. Name another folder"):
+        finished.download(home / "run")
+    with pytest.raises(UsageError, match=r"result\.json is a file\. Name a folder"):
+        finished.download(home / "result.json")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "result.json").write_text("mine")
+    with pytest.raises(UsageError, match=r"result\.json is there already and is another file"):
+        finished.download(other)
+    assert [each.name for each in other.iterdir()] == ["result.json"]
+    assert (other / "result.json").read_text() == "mine"
+
+
 @pytest.mark.slow
 def test_events_tell_what_happens(client: Client) -> None:
     job = client.detect("scenes", model="demo", limit=5)

@@ -146,7 +146,7 @@ def bring_home(job: ClientJob, run: Path, state: ServerState, names: LocalNames,
 
     if staging.is_symlink():
         raise UsageError(f"{staging} is a link; nothing is written through it", remedy="Remove it.")
-    job.download(staging, under=under, only=wanted, on_file=take)
+    job.download(staging, under=under, only=wanted, on_file=take, passing=True)
     _remove_empty(staging)
     return warnings
 

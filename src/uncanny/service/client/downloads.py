@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -20,6 +21,9 @@ from uncanny.service.client.connection import Connection
 from uncanny.wording import shown
 
 PARTIAL: Final = ".part"
+MARK: Final = ".uncanny-job"
+# What a folder has that a run was made in, here or with `--server`.
+_RUN_FILES: Final = ("run.json", "server.json")
 _CHUNK: Final = 1024 * 1024
 _MOST_DEPTH: Final = 20
 _MOST_ATTEMPTS: Final = 5
@@ -57,6 +61,39 @@ def safe_path(folder: Path, name: str) -> Path:
     if place.is_symlink() or (place.exists() and not place.is_file()):
         raise UsageError(f"{place} is there already and is no file", remedy="Name another folder.")
     return place
+
+
+def take_folder(folder: Path, job_id: str, places: Iterable[tuple[RemoteFile, Path]]) -> None:
+    """Make `folder` the one of this job's files, which it says in itself from now on.
+
+    Raises UsageError where it is a file, another job's folder or a run's own, or has other files in the way;
+    StorageError where it cannot be made.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file", remedy="Name a folder; it is made where it is not there.")
+    mark = folder / MARK
+    try:
+        if mark.is_file():
+            other = mark.read_text(encoding="utf-8", errors="replace").strip()
+            if other != job_id:
+                raise UsageError(
+                    f"{folder} has the files of another job, {shown(other)}", remedy="Name another folder."
+                )
+            return
+        if any((folder / name).exists() for name in _RUN_FILES):
+            raise UsageError(f"{folder} is the folder of another run", remedy="Name another folder.")
+        for file, place in places:
+            if place.exists() and not has(place, file):
+                raise UsageError(
+                    f"{place} is there already and is another file", remedy="Name another folder."
+                )
+        folder.mkdir(parents=True, exist_ok=True)
+        mark.write_text(f"{job_id}\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"{folder} cannot be written to: {error.strerror or error}",
+            remedy="Free some space or name another folder, and download again.",
+        ) from error
 
 
 def has(file: Path, remote: RemoteFile) -> bool:

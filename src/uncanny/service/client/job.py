@@ -27,7 +27,7 @@ from uncanny.service.client.answers import (
     State,
 )
 from uncanny.service.client.connection import Connection, part
-from uncanny.service.client.downloads import fetch, has, safe_path
+from uncanny.service.client.downloads import fetch, has, safe_path, take_folder
 from uncanny.service.client.watching import shown_progress
 
 if TYPE_CHECKING:
@@ -270,18 +270,24 @@ class ClientJob:
         under: str = "",
         only: Callable[[RemoteFile], bool] = lambda _: True,
         on_file: Callable[[RemoteFile, Path], object] = lambda _file, _path: None,
+        passing: bool = False,
     ) -> list[Path]:
         """Bring its files into `folder`, which is made. Returns where they are.
 
         `under` is a folder of the job, such as `run/`, whose files alone are wanted, named from there; `only`
         picks some. Files that are here already, by size and digest, are not asked for again, one that broke
         off goes on, and none is ever half there under its name. `on_file` hears of each when it is whole.
-        Raises ServiceError for names that lead out of the folder, and for what does not arrive as the
-        server has it; StorageError where the disk does not take it.
+        The folder is this job's from then on, and says so in `.uncanny-job`; not so where it is `passing`,
+        and `on_file` takes each file out of it.
+        Raises UsageError for a folder of another job or run, a file, and other files in the way;
+        ServiceError for names that lead out of the folder, and for what does not arrive as the server has
+        it; StorageError where the disk does not take it.
         """
         target = Path(folder)
         wanted = [file for file in self.files() if file.path.startswith(under) and only(file)]
         places = [(file, safe_path(target, file.path.removeprefix(under))) for file in wanted]
+        if not passing:
+            take_folder(target, self.id, places)
         for file, place in places:
             if not has(place, file):
                 fetch(self._connection, f"jobs/{self.id}/files/{part(file.path)}", file, place)
