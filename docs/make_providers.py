@@ -5,6 +5,7 @@ A test fails when the page does not have what this writes.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from uncanny.models.presets import PRESETS, Preset
@@ -12,6 +13,7 @@ from uncanny.models.presets import PRESETS, Preset
 TARGET = Path(__file__).with_name("providers.md")
 BEGIN = "<!-- Written by docs/make_providers.py from the presets; do not edit. -->\n"
 END = "<!-- End of what is written. -->\n"
+_ADDRESS = re.compile(r"https://[^\s,]+")
 
 
 def presets_section() -> str:
@@ -74,9 +76,10 @@ def _takes_row(preset: Preset) -> str:
 
 
 def _note(preset: Preset) -> str:
+    keys_from = _ADDRESS.sub(r"<\g<0>>", preset.keys_from or "")
     parts = [
         f"**{preset.name}.** {preset.title}.",
-        f"Keys come from {preset.keys_from}." if preset.keys_from else "",
+        f"Keys come from {keys_from}." if keys_from else "",
         f"A refusal is {preset.refuses}." if preset.refuses else "",
         preset.notes,
         f"Not verified: {preset.unverified}." if preset.unverified else "",

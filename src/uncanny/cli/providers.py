@@ -37,40 +37,44 @@ def command(name: str | None, as_json: bool) -> None:
     if as_json:
         say_json([_facts(each) for each in chosen] if name is None else _facts(chosen[0]))
     else:
-        say(layout(_table(chosen) if name is None else _details(chosen[0])))
+        say(layout(_list(chosen) if name is None else _details(chosen[0])))
 
 
-def _table(presets: list[Preset]) -> list[str]:
-    rows = [
-        (f"{each.name}/", _key_words(each), "known" if each.prices else "–", _address(each)[0])
-        for each in presets
-    ]
-    head = ("MODELS", "KEY", "PRICES", "ADDRESS")
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(3)]
-    lines = [
-        "  ".join([*(f"{text:<{width}}" for text, width in zip(row, widths, strict=False)), row[3]])
-        for row in (head, *rows)
-    ]
+def _list(presets: list[Preset]) -> list[str]:
+    """Two lines each: key and prices, address and pictures."""
+    lines = []
+    for each in presets:
+        prices = "prices known" if each.prices else "prices not known"
+        lines.append(f"{each.name + '/':<20}{_key_words(each)}; {prices}")
+        lines.append(f"{'':<20}{_address(each)[0]} ({_pictures(each, briefly=True)})")
     dates = sorted({each.as_of for each in presets})
     return [
         *lines,
-        "",
-        f"As of {' to '.join(dates)}. `uncanny providers PROVIDER` tells more about one; prices that are "
-        "not known are given with --prices.",
+        f"As of {' to '.join(dates)}. `uncanny providers PROVIDER` tells more about one. Prices that are not",
+        "known are given with --prices.",
     ]
+
+
+def _pictures(preset: Preset, *, briefly: bool = False) -> str:
+    """Formats and limits, in a few words; `briefly` without those of a whole request."""
+    takes, variant = preset.takes, preset.variant
+    formats = [
+        kind.removeprefix("image/").upper().replace("WEBP", "WebP") for kind in sorted(takes.media_types)
+    ]
+    limits = [f"{takes.max_image_bytes / 1e6:.3g} MB" if takes.max_image_bytes else ""]
+    if not briefly:
+        limits += [
+            f"{takes.max_image_side:,} px" if takes.max_image_side else "",
+            f"{variant.max_images} images a request" if variant.max_images else "",
+            f"{variant.max_request_bytes / 1e6:.3g} MB a request" if variant.max_request_bytes else "",
+        ]
+    return "; ".join(filter(None, (" ".join(formats), *limits)))
 
 
 def _details(preset: Preset) -> list[str]:
     facts = _facts(preset)
     takes = facts["takes"]
     address, known = _address(preset)
-    size = [
-        f"{takes['max_image_bytes']:,} bytes each" if takes["max_image_bytes"] else "",
-        f"{takes['max_image_side']:,} px" if takes["max_image_side"] else "",
-        f"{takes['max_images']} a request" if takes["max_images"] else "",
-        f"{takes['max_request_bytes']:,} bytes a request" if takes["max_request_bytes"] else "",
-    ]
-    formats = ", ".join(kind.removeprefix("image/") for kind in takes["media_types"])
     pairs = [
         ("Models", f"{preset.name}/NAME, of {preset.title}"),
         ("Address", address if known else f"not known: {address}"),
@@ -78,7 +82,7 @@ def _details(preset: Preset) -> list[str]:
         ("Key", _key_words(preset)),
         ("", f"from {preset.keys_from}" if preset.keys_from else ""),
         ("Prices", f"known by genai-prices as {preset.prices}" if preset.prices else "not known: --prices"),
-        ("Images", "; ".join(filter(None, (formats, *size)))),
+        ("Images", _pictures(preset)),
         ("Sent", f"{takes['output_limit']}, {takes['constrained']}"),
         ("Refuses", preset.refuses),
         ("Notes", preset.notes),

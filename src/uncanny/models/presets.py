@@ -196,6 +196,7 @@ _HOSTED: Final = (
         refuses="200 without `choices`",
         notes="A field that it does not know is a 400, so none is sent; its wait (`RetryInfo`) is kept to.",
         unverified="that limits and formats of images are those of its own API",
+        sources=("https://github.com/leookun/cursor-byok/issues/112",),
     ),
     Preset(
         name="openrouter",
@@ -395,8 +396,11 @@ _LOCAL: Final = (
         takes=_takes(_PNG_JPEG),
         lists_models=True,
         notes="Long prompts are cut without a word: set OLLAMA_CONTEXT_LENGTH to 16384 or more.",
-        unverified="which formats it takes besides JPEG and PNG",
-        sources=("https://docs.ollama.com/api/openai-compatibility",),
+        unverified="which versions take more than JPEG and PNG",
+        sources=(
+            "https://docs.ollama.com/api/openai-compatibility",
+            "https://github.com/ollama/ollama/pull/17755",
+        ),
     ),
     Preset(
         name="lmstudio",
@@ -406,9 +410,12 @@ _LOCAL: Final = (
         key_variables=("LMSTUDIO_API_KEY",),
         other_paths=("/api/v0", "/api/v1"),
         variant=_LOCAL_VARIANT,
-        takes=_takes(_NO_GIF),
+        takes=_takes(_PNG_JPEG),
+        hints=(Hint(r"(?i)model does not support images", "Load a model that does, one marked as vision."),),
         lists_models=True,
-        unverified="which formats it takes",
+        notes="WebP fails in its interface, so it is converted.",
+        unverified="that it constrains answers of every model",
+        sources=("https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/1839",),
     ),
     Preset(
         name="llamacpp",
@@ -426,9 +433,11 @@ _LOCAL: Final = (
             ),
         ),
         lists_models=True,
-        notes="Wants --mmproj for images.",
-        unverified="which formats it takes besides JPEG and PNG",
-        sources=("https://github.com/ggml-org/llama.cpp/issues/13566",),
+        notes="Wants --mmproj for images, and takes no WebP.",
+        sources=(
+            "https://github.com/ggml-org/llama.cpp/issues/13566",
+            "https://github.com/ollama/ollama/pull/17755",
+        ),
     ),
     Preset(
         name="sglang",
