@@ -220,6 +220,17 @@ def test_a_model_is_a_provider_and_a_name(opened: Service, model: object) -> Non
     assert "model" in wrong(opened, "annotate", images="in", model=model)
 
 
+def test_models_of_presets_are_asked_by_name(opened: Service) -> None:
+    for model in (
+        "gemini/gemini-2.5-pro",
+        "openrouter/qwen/qwen3-vl-8b-instruct:free",
+        "bedrock/openai.gpt-oss-120b-1:0",
+        "fireworks/accounts/fireworks/models/qwen2p5-vl-32b-instruct",
+        "ollama/qwen3-vl:8b",
+    ):
+        assert f"--model={model}" in command(opened, "mcq", items="scenes", model=model)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
