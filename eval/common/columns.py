@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -21,6 +22,7 @@ from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.image_files import read_bytes
 from uncanny.eval.metrics.intervals import Floats
 from uncanny.extras import pyarrow
+from uncanny.images.row_files import column_paths
 from uncanny.wording import shown
 
 _KINDS = "a CSV, Parquet or JSON Lines file, a data frame, or a sequence of mappings"
@@ -259,10 +261,14 @@ def _of_csv(path: Path, root: Path) -> Columns:
 def _of_parquet(path: Path, root: Path) -> Columns:
     arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
     try:
-        table = parquet.read_table(path)
+        pictures = column_paths(path)
+        names = [name for name in parquet.read_schema(path).names if name not in pictures]
+        table = parquet.read_table(path, columns=names)
     except (arrow.ArrowException, OSError) as error:
         raise UsageError(f"{path} cannot be read as Parquet: {error}") from error
     values = {name: table.column(name).to_pylist() for name in table.column_names}
+    where = Path(os.path.relpath(path, root)).as_posix()
+    values |= {column: [f"{where}/{row}" for row in rows] for column, rows in pictures.items()}
     return Columns(str(path), root, {n: _without_nan(v) for n, v in values.items()}, table.num_rows)
 
 

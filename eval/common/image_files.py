@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from uncanny.errors import Problem, UsageError
+from uncanny.eval.common.table_records import open_lines
 from uncanny.wording import shown
 
 # The words for a model's answer as plain text, in place of a list of anomalies.
@@ -37,9 +38,13 @@ class Entry(NamedTuple):
 
 
 def read_bytes(path: Path) -> bytes:
-    """The file without a byte order mark. Raises UsageError where it cannot be read or is empty."""
+    """The file without a byte order mark, a table as JSON Lines, see `table_records`.
+
+    Raises UsageError where it cannot be read or is empty.
+    """
     try:
-        data = path.read_bytes().removeprefix(_UTF8_MARK)
+        with open_lines(path) as file:
+            data = file.read().removeprefix(_UTF8_MARK)
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror or error}",

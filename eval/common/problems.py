@@ -14,6 +14,7 @@ from pydantic import BaseModel, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
 from uncanny.errors import Problem, UsageError
+from uncanny.eval.common.table_records import open_lines
 from uncanny.wording import shown
 
 T = TypeVar("T", bound=BaseModel)
@@ -49,15 +50,19 @@ def _message(details: ErrorDetails) -> str:
     return f"{details['msg']}, not {shown(value)}"
 
 
-def parse_records(path: Path, model: type[T]) -> tuple[list[tuple[int, T]], list[Problem]]:
+def parse_records(
+    path: Path, model: type[T], *, root: Path | None = None
+) -> tuple[list[tuple[int, T]], list[Problem]]:
     """The valid lines of a JSON Lines file with their numbers, and everything wrong with the others.
 
-    Raises UsageError for a file that cannot be read.
+    Rows of a table are lines, too, see `table_records`; their pictures are paths from `root`. Raises
+    UsageError for a file that cannot be read.
     """
     records: list[tuple[int, T]] = []
     problems: list[Problem] = []
+    needed = {name for name, field in model.model_fields.items() if field.is_required()}
     try:
-        with path.open("rb") as file:
+        with open_lines(path, root, needed=needed) as file:
             for number, raw in enumerate(file, start=1):
                 line = raw.removeprefix(_UTF8_MARK) if number == 1 else raw
                 if not line.strip():
@@ -68,7 +73,7 @@ def parse_records(path: Path, model: type[T]) -> tuple[list[tuple[int, T]], list
                     problems += of_validation(error, item=_id_of(line), line=number)
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror or error}", remedy="Give a JSON Lines file."
+            f"{path} cannot be read: {error.strerror or error}", remedy="Give a JSON Lines or Parquet file."
         ) from error
     return records, problems
 

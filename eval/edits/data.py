@@ -31,6 +31,7 @@ from uncanny.eval.common.pair_folders import (
 )
 from uncanny.eval.common.problems import NonEmpty, by_line, of_validation, parse_records, repeated_ids
 from uncanny.eval.common.table_files import rows
+from uncanny.eval.common.table_records import record_tables
 from uncanny.eval.metrics.edits import Pixels
 from uncanny.images import SkippedInputs, display_path, read_rgb
 from uncanny.parameters import check_parameters, check_records
@@ -40,7 +41,6 @@ from uncanny.wording import counted, option, shown
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-TABLE_SUFFIXES = (".csv", ".parquet")
 _PAIRS = "Pairs are a file, a folder, the word `scenes`, a data frame or uncanny.edits.EditPair records"
 
 
@@ -202,14 +202,14 @@ def load(
 
 
 def _of_path(path: Path, root: Path | None) -> EditSet:
-    if path.is_dir():
+    if path.is_dir() and ((path / "original").is_dir() or not record_tables(path)):
         masks = next((path / name for name in ("masks", "mask") if (path / name).is_dir()), None)
         return _of_folders(path / "original", path / "edited", masks)
-    if path.suffix.lower() in TABLE_SUFFIXES:
+    if path.suffix.lower() == ".csv":
         # The head of a CSV file is its first line.
         lines, problems = _validated(enumerate(_cells(rows(path)), start=2))
     else:
-        lines, problems = parse_records(path, EditPair)
+        lines, problems = parse_records(path, EditPair, root=root)
     return _checked(lines, problems, root if root is not None else path.parent, path)
 
 

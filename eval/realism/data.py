@@ -23,6 +23,7 @@ from uncanny.eval.common.pair_folders import (
     paired_files,
 )
 from uncanny.eval.common.problems import NonEmpty, by_line, parse_records, repeated_ids
+from uncanny.eval.common.table_records import record_tables
 from uncanny.images import SkippedInputs
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically
@@ -124,15 +125,15 @@ def load(
 
 
 def load_pairs(path: Path, root: Path | None = None) -> PairSet:
-    """The pairs of a JSON Lines file, or of a folder that holds the folders `original` and `edited`.
+    """The pairs of a file or a data set, or of a folder that holds the folders `original` and `edited`.
 
     Raises what `load` raises.
     """
-    if path.is_dir():
+    if path.is_dir() and ((path / "original").is_dir() or not record_tables(path)):
         return folder_pairs(path / "original", path / "edited")
     if root is not None and not root.is_dir():
         raise UsageError(f"{root} is no folder", remedy="Give the folder that the pairs' paths start from.")
-    lines, problems = parse_records(path, Pair)
+    lines, problems = parse_records(path, Pair, root=root)
     problems += repeated_ids(lines, "give every pair its own")
     if problems:
         ordered = sorted(problems, key=by_line)

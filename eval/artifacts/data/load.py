@@ -38,6 +38,7 @@ from uncanny.eval.common.image_files import Entry, read_bytes, repeated_images
 from uncanny.eval.common.masks import HEAT_MAP_THRESHOLD
 from uncanny.eval.common.problems import by_line, of_validation, parse_records
 from uncanny.eval.common.table_files import rows
+from uncanny.eval.common.table_records import data_set_files, record_tables
 from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.wording import option, shown
@@ -51,7 +52,6 @@ T = TypeVar("T", bound=BaseModel)
 
 _ANNOTATIONS = "annotations.jsonl"
 _MASK_SUFFIXES = frozenset({".png", ".npy", ".bmp", ".tif", ".tiff", ".webp", ".jpg", ".jpeg"})
-_TABLES = (".csv", ".parquet")
 _REMEDY = "Correct these; nothing was scored."
 
 
@@ -161,9 +161,13 @@ class _Reader:
             if (path / name).is_file():
                 RunFolder(path).check_links()
                 return self._file(path / name)
+        if data_set_files(path):
+            return self._file(path)
         if documents := sorted(file for file in path.rglob("*.json") if not file.is_dir()):
             return [image for file in documents if (image := self._labelme(file, path)) is not None]
         masks = sorted(file for file in path.rglob("*") if file.suffix.lower() in _MASK_SUFFIXES)
+        if not masks and record_tables(path):
+            return self._file(path)
         if not masks:
             raise UsageError(
                 f"{path} holds neither records nor masks",
@@ -172,10 +176,11 @@ class _Reader:
         return of_masks(masks, path, self.heat)
 
     def _file(self, path: Path) -> list[ArtifactImage]:
-        if path.suffix.lower() in _TABLES:
+        if path.suffix.lower() == ".csv":
             return self._table(path)
         data = read_bytes(path)
-        if path.suffix.lower() != ".jsonl" and (document := _document(data)) is not None:
+        in_lines = path.suffix.lower() == ".jsonl" or record_tables(path)
+        if not in_lines and (document := _document(data)) is not None:
             return self._document(document, path)
         # What a line holds says the first one: its keys are those of one format or the other.
         first = _document(data.splitlines()[0])
@@ -193,7 +198,7 @@ class _Reader:
     def _lines(self, path: Path, data: bytes, model: type[T]) -> list[tuple[int, T]]:
         """The records of JSON Lines; of a run that goes on without the line being written, and of an image
         that was asked about again the last one."""
-        records, problems = parse_records(path, model)
+        records, problems = parse_records(path, model, root=self.root)
         if (path.parent / "run.json").is_file():
             if not data.endswith(b"\n"):
                 unfinished = data.count(b"\n") + 1

@@ -20,6 +20,7 @@ from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.anomalies.read import EntryReader, Role
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
 from uncanny.eval.common.image_files import Entry, from_records, read_bytes, repeated_images, take_apart
+from uncanny.eval.common.table_records import record_tables
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.wording import shown
 
@@ -109,7 +110,7 @@ def _opener(name: str, source: Anomalies) -> Callable[[], AnomalySet]:
 def _load_file(path: Path, role: Role) -> AnomalySet:
     if path.is_dir():
         RunFolder(path).check_links()
-    file = path / RECORDS if path.is_dir() else path
+    file = path / RECORDS if path.is_dir() and not _is_table(path) else path
     data = read_bytes(file)
     of_run = file.name == RECORDS and (file.parent / "run.json").is_file()
     if of_run and not data.endswith(b"\n"):
@@ -121,6 +122,10 @@ def _load_file(path: Path, role: Role) -> AnomalySet:
         problems += repeated_images(entries)
     left = partial(unfinished, file.parent, "images") if of_run else None
     return _read(entries, problems, role, str(path), str(file), left)
+
+
+def _is_table(folder: Path) -> bool:
+    return not (folder / RECORDS).is_file() and bool(record_tables(folder))
 
 
 def _load_records(records: Records, role: Role, origin: str) -> AnomalySet:

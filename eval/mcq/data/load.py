@@ -16,6 +16,7 @@ import orjson
 from uncanny.demo.scenes import SCENES, Scene, scenes
 from uncanny.errors import ItemsError, Problem, UsageError
 from uncanny.eval.common.problems import parse_records
+from uncanny.eval.common.table_records import record_tables
 from uncanny.eval.mcq.data.items import Item, ItemSet
 from uncanny.parameters import check_parameters, check_records
 from uncanny.records.jsonl import write_atomically
@@ -76,7 +77,7 @@ def load_run_items(run: Path) -> ItemSet:
     """
     manifest = RunFolder(run).read_manifest() or RunManifest()
     file = run / (manifest.items or "")
-    if not file.is_file():
+    if not file.is_file() and not record_tables(file):
         raise UsageError(
             f"{run} is a run of questions, and its items are not where it has them from",
             remedy=f"Name them: {_score_call(run)}",
@@ -145,9 +146,9 @@ def scene_item(scene: Scene) -> Item:
     return Item.model_validate(fields)
 
 
-def parse_items(file: Path) -> tuple[list[tuple[int, Item]], list[Problem]]:
+def parse_items(file: Path, root: Path | None = None) -> tuple[list[tuple[int, Item]], list[Problem]]:
     """The valid lines with their numbers, and what is wrong with the others. Raises UsageError."""
-    return parse_records(file, Item)
+    return parse_records(file, Item, root=root)
 
 
 def write_items(items: Iterable[Item], target: Path) -> None:
@@ -164,7 +165,7 @@ def item_lines(items: Iterable[Item]) -> Iterator[bytes]:
 def _read(file: Path, root: Path | None) -> tuple[Item, ...]:
     if root is not None and not root.is_dir():
         raise UsageError(f"{root} is no folder", remedy="Give the folder that the items' paths start from.")
-    numbered, invalid = parse_items(file)
+    numbered, invalid = parse_items(file, root)
     problems = [*invalid, *_repeated_ids(numbered)]
     if problems:
         problems.sort(key=lambda problem: problem.line or 0)

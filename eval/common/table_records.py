@@ -1,0 +1,113 @@
+"""Records in Parquet files and in data sets of Hugging Face: keys of JSON Lines are columns, a line is a row.
+
+A column of pictures becomes the paths of its rows, as `images.row_files` has them, so that whatever takes a
+path of an image takes the picture. Their bytes are not read here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Set
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from uncanny.errors import UsageError
+from uncanny.images.row_files import ROW_SUFFIXES, RowFile, features, opened, saved_files
+
+_ROWS_AT_ONCE = 1_000
+_SPLITS = "dataset_dict.json"
+
+
+def record_tables(path: Path) -> tuple[Path, ...]:
+    """The files of a table of records, in their order: a Parquet or Arrow file, or those of a data set.
+
+    A folder is a data set where `datasets` saved it, or where there are Parquet files, itself or in `data/`.
+    Empty for everything else, and for the folder of a run, which has its records under names of their own.
+    """
+    if not path.is_dir():
+        return (path,) if path.suffix.lower() in ROW_SUFFIXES and path.is_file() else ()
+    if (path / "run.json").is_file():
+        return ()
+    return data_set_files(path) or tuple(sorted(path.glob("*.parquet")))
+
+
+def data_set_files(folder: Path) -> tuple[Path, ...]:
+    """The same of what is laid out as a data set: as `datasets` saves it, or with Parquet in `data/`."""
+    if (saved := saved_files(folder)) is not None:
+        return tuple(saved)
+    if (folder / _SPLITS).is_file():
+        return tuple(file for split in _splits(folder) for file in saved_files(folder / split) or ())
+    return tuple(sorted(folder.glob("data/*.parquet")))
+
+
+def _splits(folder: Path) -> list[str]:
+    try:
+        return [Path(str(name)).name for name in orjson.loads((folder / _SPLITS).read_bytes())["splits"]]
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{folder / _SPLITS} does not say which splits the data set has",
+            remedy="Save it again with `save_to_disk`, or name the folder of a split.",
+        ) from error
+
+
+def open_lines(path: Path, root: Path | None = None, *, needed: Set[str] = frozenset()) -> BinaryIO:
+    """A file of records to be read line by line, a table as the JSON Lines that it stands for.
+
+    Line N is row N, counted from 1 over all files of a data set. Paths of pictures start at `root`, else at
+    the folder that `path` lies in. Cells without a value are left out, but for the `needed` columns, where
+    they are null. Raises UsageError for a table that cannot be read, OSError.
+    """
+    if not record_tables(path):
+        return path.open("rb")
+    lines = (orjson.dumps(row, default=str) for row in _rows(path, root, needed))
+    return BytesIO(b"".join(line + b"\n" for line in lines))
+
+
+def _rows(path: Path, root: Path | None, needed: Set[str]) -> Iterator[dict[str, Any]]:
+    base = path.parent if root is None else root
+    for table in record_tables(path):
+        with opened(table) as rows:
+            where = Path(os.path.relpath(table, base)).as_posix()
+            pictures = {column: rows.names_of(column) for column in rows.columns}
+            for number, row in enumerate(_cells(rows)):
+                for column, names in pictures.items():
+                    row[column] = f"{where}/{names[number]}"
+                yield {
+                    key: _without_nulls(value)
+                    for key, value in row.items()
+                    if key in needed or not _is_missing(value)
+                }
+
+
+def _cells(rows: RowFile) -> Iterator[dict[str, Any]]:
+    if not rows.others:
+        yield from ({} for _ in range(rows.length))
+        return
+    words = _class_names(rows.schema)
+    for batch in rows.batches(rows.others, _ROWS_AT_ONCE):
+        for row in batch.to_pylist():
+            for column, names in words.items():
+                if isinstance(row[column], int) and 0 <= row[column] < len(names):
+                    row[column] = names[row[column]]
+            yield row
+
+
+def _class_names(schema: Any) -> Mapping[str, list[str]]:
+    """What the numbers of a column stand for, where `datasets` has names for them; -1 is none."""
+    named = {name: each.get("names") for name, each in features(schema).items()}
+    return {name: names for name, names in named.items() if isinstance(names, list) and name in schema.names}
+
+
+def _without_nulls(value: Any) -> Any:
+    """Structures have all keys in every row: one without a value is one that is not there."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if not _is_missing(each)}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+def _is_missing(value: object) -> bool:
+    """None, and NaN, which data frames write where there is nothing."""
+    return value is None or value != value
