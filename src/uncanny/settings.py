@@ -32,8 +32,9 @@ class Settings(BaseSettings):
     shared by all runs, None for one in each run. `prices`: a price file. `vllm_args`: more options for a
     vLLM server that a run starts itself, as on a command line. `embeddings_dir`: where embeddings of texts
     stay between runs, None for the user's cache folder. `embeddings_gb`: how much of them, in 10⁹ bytes,
-    0 for none. `progress`: `jsonl` has runs say how far they are as JSON. `folders`: where images and
-    masks may lie, links followed, None for anywhere; a file of records may name any file.
+    0 for none. `run_name`: what a run is called on its page, None for the name of its folder. `progress`:
+    `jsonl` has runs say how far they are as JSON. `folders`: where images and masks may lie, links
+    followed, None for anywhere; a file of records may name any file.
     """
 
     model_config = SettingsConfigDict(env_prefix="UNCANNY_", frozen=True, extra="ignore")
@@ -47,6 +48,7 @@ class Settings(BaseSettings):
     embeddings_dir: Path | None = None
     embeddings_gb: Annotated[float, Field(ge=0, le=1e9)] = 10.0
     progress: Literal["jsonl"] | None = None
+    run_name: str | None = None
     folders: Annotated[tuple[Path, ...] | None, NoDecode, BeforeValidator(_real_folders)] = None
 
     @model_validator(mode="before")

@@ -37,6 +37,7 @@ from uncanny.eval.common.runs import open_annotations, page_of_run, stream_annot
 from uncanny.eval.common.tables import Table
 from uncanny.eval.common.texts import other_texts
 from uncanny.schema import STATUSES, Annotation
+from uncanny.settings import settings
 
 PICTURE_BYTES = 15_000_000
 CALL_BYTES = 15_000_000
@@ -91,7 +92,7 @@ def write_report(
         "run.html.j2",
         target,
         run=read,
-        name=read.folder.path.resolve().name if read.is_run else read.file.name,
+        name=(settings().run_name or read.folder.path.resolve().name) if read.is_run else read.file.name,
         info=read.info,
         counts=counts,
         other_texts=other_texts(counts.texts if read.info.prompts.id is None else {read.info.prompts.id}),

@@ -314,6 +314,17 @@ def arguments(kind: Kind, params: Mapping[str, Any]) -> tuple[list[str], list[st
     return inputs, options
 
 
+def title_of(job: Job) -> str:
+    """What a job is called: by its name, or else by what it does, and with which model."""
+    if job.name:
+        return job.name
+    if job.kind == "export" and isinstance(job.params.get("to"), list):
+        return f"export {', '.join(map(str, job.params['to']))}"
+    model = job.params.get("model")
+    named = model[0] if isinstance(model, list) and model else model
+    return f"{job.kind.replace('_', ' ')} {named}" if isinstance(named, str) else job.kind.replace("_", " ")
+
+
 def _read(kind: str, params: Mapping[str, Any]) -> Params:
     if kind not in KINDS:
         raise NotFoundError(f"There is no kind of job {kind!r}", remedy=f"There are {', '.join(KINDS)}.")

@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from uncanny.errors import UncannyError, text_of
 from uncanny.records.run_folder import LOCK, LOCKED
-from uncanny.service.jobs.kinds import KINDS, command_of
+from uncanny.service.jobs.kinds import KINDS, command_of, title_of
 from uncanny.service.jobs.run import ChildRun
 from uncanny.service.service import Service
 from uncanny.service.store.arrivals import Listener
@@ -128,7 +128,7 @@ class _Attempt:
             if _is_locked(self._folder / "run" / LOCK):
                 self._requeue(self._pace.again_s)
                 return
-            self._child = ChildRun(arguments, self._folder, self._service.child_settings())
+            self._child = ChildRun(arguments, self._folder, self._settings())
             self._attend(self._child)
             code = self._child.wait()
             if code in (_FINISHED, _FAILURES, _BUDGET):
@@ -144,10 +144,13 @@ class _Attempt:
                 self._child.kill()
                 self._child.wait()
 
+    def _settings(self) -> dict[str, str]:
+        return self._service.child_settings() | {"UNCANNY_RUN_NAME": title_of(self._job)}
+
     def _follow(self, command: Sequence[str]) -> None:
         """Have the page made; a job stays what it is where there is none."""
         if command and self._lease == "held" and not self._stopping.is_set():
-            child = ChildRun(command, self._folder, self._service.child_settings(), result=None)
+            child = ChildRun(command, self._folder, self._settings(), result=None)
             self._attend(child)
             child.wait()
 

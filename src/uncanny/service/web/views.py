@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from uncanny.eval.common.page import stamp
+from uncanny.service.jobs.kinds import title_of
 from uncanny.service.store.jobs import Job, Progress, State
 from uncanny.wording import NOT_PRICED, cost, count, duration
 
@@ -71,7 +72,7 @@ class JobView:
         progress = job.progress or Progress()
         self.id, self.kind, self.state, self.error = job.id, job.kind, job.state, job.error
         self.by, self.attempt = job.created_by, job.attempt
-        self.title = job.name or _title(job)
+        self.title = title_of(job)
         self.moving = job.state in _MOVING
         self.created_iso = job.created_at.isoformat()
         self.created = stamp(self.created_iso)
@@ -107,15 +108,6 @@ def size(number: int) -> str:
         if number >= least:
             return f"{number / least:.1f} {unit}" if number < 10 * least else f"{number / least:.0f} {unit}"
     return f"{number} B"
-
-
-def _title(job: Job) -> str:
-    """What a job without a name is called: what it does, and with which model."""
-    if job.kind == "export" and isinstance(job.params.get("to"), list):
-        return f"export {', '.join(map(str, job.params['to']))}"
-    model = job.params.get("model")
-    named = model[0] if isinstance(model, list) and model else model
-    return f"{job.kind.replace('_', ' ')} {named}" if isinstance(named, str) else job.kind.replace("_", " ")
 
 
 def _spent(progress: Progress) -> str:
