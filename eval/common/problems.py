@@ -40,6 +40,8 @@ def _message(details: ErrorDetails) -> str:
         return "is missing"
     if details["type"] == "json_invalid":
         return f"not valid JSON ({details['ctx']['error']})"
+    if details["type"] == "string_too_short" and not value:
+        return "is empty"
     if "[key]" in place:
         advice = (
             "E is added when the question is asked; leave it out" if value == "E" else "use A, B, C and D"

@@ -31,7 +31,9 @@ from uncanny.errors import (
 )
 from uncanny.service.client import Client, ClientJob
 from uncanny.service.client import downloads as downloads_module
+from uncanny.service.client.answers import JobProgress
 from uncanny.service.client.uploads import batches, collect
+from uncanny.service.client.watching import facts
 
 IMAGES = [scene.image_path for scene in scenes()[:4]]
 
@@ -138,6 +140,12 @@ def test_a_job_from_its_start_to_its_records(client: Client, finished: ClientJob
         assert hashlib.sha256((tmp_path / "home" / file.path).read_bytes()).hexdigest() == file.sha256
     assert job.id in {each.id for each in client.jobs(kind="annotate", state="finished")}
     assert str(job.url).endswith(f"/jobs/{job.id}")
+
+
+def test_nobody_is_told_to_wait_for_no_time() -> None:
+    assert facts(JobProgress(calls=8, rate=2.0, eta_s=75.2)) == "8 calls · 2.0/s · 1 min 15 s to go"
+    for eta in (0.0, 0.4, None):
+        assert facts(JobProgress(calls=8, eta_s=eta)) == "8 calls"
 
 
 def test_a_download_goes_into_no_folder_of_something_else(finished: ClientJob, tmp_path: Path) -> None:

@@ -134,6 +134,12 @@ def test_checks_are_those_of_the_command(file: Path, items: ItemsFile) -> None:
         assert {field for field, _ in live} == {field for field, _ in said}, (wrong, live, said)
 
 
+def test_an_empty_id_is_called_so(items: ItemsFile) -> None:
+    entry = items.entries()[0]
+    found = items.check(entry.key, _as_fields(entry.data or {}) | {"id": ""})
+    assert [(each.field, each.message) for each in found if each.severity == "error"] == [("id", "is empty")]
+
+
 def test_an_item_and_its_partner_are_made_from_nothing_but_images(tmp_path: Path) -> None:
     scenes = copy_scenes(tmp_path / "scenes").parent / "images"
     items = ItemsFile(tmp_path / "mine.jsonl", images=scenes)

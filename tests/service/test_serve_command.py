@@ -121,7 +121,7 @@ def test_wrong_use_is_refused_in_a_line(tmp_path: Path) -> None:
     cases = {
         "Is a variable unset": ("--data", ""),
         "is not a folder": ("--root", str(tmp_path / "nothing")),
-        "there is no token yet": ("--host", "203.0.113.1"),
+        f"--role operator --data {tmp_path / 'data'}": ("--host", "203.0.113.1"),
         "cannot be used": ("--database", "postgresql://u:hunter2@127.0.0.1:1/d"),
     }
     for words, arguments in cases.items():

@@ -59,6 +59,12 @@ class Service:
         for folder in (data, *roots):
             if os.pathsep in str(folder.resolve()):
                 raise UsageError(f"{folder} has {os.pathsep!r} in its path", remedy="Give it another name.")
+        if (data / "run.json").exists() or (data / "annotations.jsonl").exists():
+            raise UsageError(
+                f"{data} is the folder of a run",
+                remedy=f"Name a folder of the service's own ({option('data')}); to review the run: uncanny "
+                f"review {data}.",
+            )
         try:
             for name in _FOLDERS:
                 (data / name).mkdir(parents=True, exist_ok=True)

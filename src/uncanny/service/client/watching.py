@@ -81,6 +81,7 @@ def facts(progress: JobProgress) -> str:
         None if None in tokens else f"{count(sum(each or 0 for each in tokens))} tokens",
         None if progress.cost_usd is None else cost(progress.cost_usd),
         None if progress.failed is None else f"{progress.failed:,} failed",
-        None if not progress.eta_s else f"{duration(progress.eta_s)} to go",
+        # What rounds to nothing is no time to wait for.
+        None if round(progress.eta_s or 0) < 1 else f"{duration(progress.eta_s or 0)} to go",
     ]
     return " · ".join(part for part in parts if part is not None)
