@@ -56,7 +56,7 @@ def _signs(anomaly: Anomaly, fates: Sequence[str] | None, partial: frozenset[str
     if anomaly.found_by is not None:
         signs["found by one agent only"] = float(len(anomaly.found_by) == 1)
     if anomaly.objects:
-        signs["object partial"] = float(any(name in partial for name in anomaly.objects))
+        signs["object partial"] = float(not partial.isdisjoint(anomaly.objects))
     return signs
 
 

@@ -105,6 +105,7 @@ class ReviewQueue:
         self._rows: dict[Order, npt.NDArray[np.intp]] = {}
         # Where a row is in an order; empty where rows came since it was made.
         self._places: dict[Order, npt.NDArray[np.intp]] = {}
+        self._ordered("file")  # now, so that the first page need not wait for it
 
     def __len__(self) -> int:
         return len(self.image)

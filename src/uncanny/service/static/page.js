@@ -250,14 +250,20 @@ const uncanny = (() => {
 
   let annotorious = null;
   function loadAnnotorious() {
-    annotorious ??= new Promise((done, failed) => {
-      const script = document.createElement("script");
-      script.src = document.body.dataset.annotorious;
-      script.onload = done;
-      // The next one who needs it tries again.
-      script.onerror = () => { annotorious = null; failed(new Error(AWAY)); };
-      document.head.append(script);
+    const style = Object.assign(document.createElement("link"), {rel: "stylesheet", href: document.body.dataset.annotoriousStyle});
+    const script = Object.assign(document.createElement("script"), {src: document.body.dataset.annotorious});
+    const loaded = element => new Promise((done, failed) => {
+      element.onload = done;
+      element.onerror = () => failed(new Error(AWAY));
     });
+    if (!annotorious) {
+      annotorious = Promise.all([loaded(style), loaded(script)]);
+      // Whoever needs it next tries again.
+      annotorious.catch(() => { annotorious = null; });
+      // Before our own styles, which have the last word.
+      one("link[rel=stylesheet]").before(style);
+      document.head.append(script);
+    }
     return annotorious;
   }
   // It is wanted soon, but not before the picture is there.
