@@ -102,7 +102,7 @@ def questions_of(items_file: Path) -> list[dict[str, str]]:
 
 def ours(url: str, items_file: Path, run: Path) -> Measured:
     """A whole run: images checked, answer cache, calls and answers on disk."""
-    from uncanny.cli.session import run_here
+    from uncanny.cli.common.session import run_here
     from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.run import McqTask
     from uncanny.models.registry import parse_model

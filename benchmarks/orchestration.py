@@ -25,7 +25,7 @@ WANTED: Final = {False: 6, True: 12}
 def run(folder: Path, run: Path, schedule: ScheduleName, *, cache: bool) -> float:
     """CPU milliseconds an image."""
     from uncanny.agents import AnnotateConfig
-    from uncanny.cli.session import run_here
+    from uncanny.cli.common.session import run_here
     from uncanny.eval.annotate.run import AnnotateTask
     from uncanny.models.registry import parse_model
     from uncanny.records.run_folder import RunFolder

@@ -14,7 +14,7 @@ import pytest
 from uncanny import __version__
 from uncanny.agents import ROLES, AnnotateConfig
 from uncanny.agents.context import FailureKind
-from uncanny.cli.session import RUN_CODES
+from uncanny.cli.common.session import RUN_CODES
 from uncanny.client.calls import CallRecord
 from uncanny.client.prices import Price, PriceTable
 from uncanny.errors import ImageFault

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from uncanny.cli.session import TerminalStop
+from uncanny.cli.common.session import TerminalStop
 from uncanny.errors import BudgetError, ModelUnusableError
 from uncanny.runs.stop import Ending, Stop
 

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from uncanny import __version__
-from uncanny.cli.command import Group
-from uncanny.cli.terminal import close_output, complain, layout, open_streams
+from uncanny.cli.common.command import Group
+from uncanny.cli.common.terminal import close_output, complain, layout, open_streams
 from uncanny.errors import UncannyError
 from uncanny.wording import on_command_line
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.files import check_outputs, check_run_folder, page
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.files import check_outputs, check_run_folder, page
+from uncanny.cli.common.options import (
     PATH,
     AnnotateKeywords,
     Whole,
@@ -24,8 +24,7 @@ from uncanny.cli.options import (
     run_option,
     run_page_option,
 )
-from uncanny.cli.server import on_server
-from uncanny.cli.summary import (
+from uncanny.cli.common.summary import (
     MOST_FAILURES,
     anomalies_line,
     failure_line,
@@ -35,7 +34,8 @@ from uncanny.cli.summary import (
     status_line,
     texts_lines,
 )
-from uncanny.cli.terminal import harmless, layout, say
+from uncanny.cli.common.terminal import harmless, layout, say
+from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def command(
     """
     import asyncio
 
-    from uncanny.cli.session import TerminalStop, show_end, show_forecast
+    from uncanny.cli.common.session import TerminalStop, show_end, show_forecast
     from uncanny.eval.annotate.forecast import annotate_forecast
     from uncanny.eval.annotate.run import annotate_async
 

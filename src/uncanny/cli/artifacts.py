@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 import click
 
 from uncanny.cli.annotate import place_of
-from uncanny.cli.command import Group
-from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, check_run_folder, name_and_path
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Group
+from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, check_run_folder, name_and_path
+from uncanny.cli.common.options import (
     FOLDER,
     PATH,
     ImageKeywords,
@@ -37,8 +37,7 @@ from uncanny.cli.options import (
     seed_option,
     table_options,
 )
-from uncanny.cli.server import on_server
-from uncanny.cli.summary import (
+from uncanny.cli.common.summary import (
     failure_line,
     failure_lines,
     skipped_lines,
@@ -46,11 +45,12 @@ from uncanny.cli.summary import (
     status_line,
     texts_lines,
 )
-from uncanny.cli.terminal import layout, on_terminal
+from uncanny.cli.common.terminal import layout, on_terminal
+from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
     from uncanny.answers.boxes import BoxFormatName
-    from uncanny.cli.several import Scores
+    from uncanny.cli.common.several import Scores
     from uncanny.eval.artifacts.forecast import ArtifactsForecast
     from uncanny.eval.artifacts.run import ArtifactsOptions, ArtifactsRun, LocatedArtifacts
     from uncanny.eval.artifacts.score.tally import OnImage
@@ -123,7 +123,7 @@ def run_command(
 
     Role: locator.
     """
-    from uncanny.cli.several import Asking, ask_models
+    from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.artifacts.forecast import forecast
     from uncanny.eval.artifacts.run import run_async
 
@@ -204,7 +204,7 @@ def _named(record: LocatedArtifacts) -> str:
 
 def regions_of_runs(runs: Mapping[str, ArtifactsRun]) -> Scores:
     """How many artifacts of each category every model found; what is right of it only a truth tells."""
-    from uncanny.cli.several import Scores
+    from uncanny.cli.common.several import Scores
 
     width = max(len("model"), *map(len, runs))
     lines = [f"{'model':<{width}}" + "".join(f"  {each:>12}" for each in CATEGORIES)]
@@ -315,7 +315,7 @@ def score_command(
     Exit code 1 if there are predictions that failed; they are in no figure.
     """
     from uncanny.artifacts import score
-    from uncanny.cli.session import RUN_CODES
+    from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.artifacts.score.result import COLUMNS, PAGE
     from uncanny.eval.common.anomalies.load import name_paths
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.files import ScoreFiles, check_outputs, check_run_folder
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.files import ScoreFiles, check_outputs, check_run_folder
+from uncanny.cli.common.options import (
     FOLDER,
     PATH,
     AnnotateKeywords,
@@ -34,8 +34,8 @@ from uncanny.cli.options import (
     seed_option,
     table_options,
 )
-from uncanny.cli.server import on_server
-from uncanny.cli.terminal import complain, layout, say
+from uncanny.cli.common.terminal import complain, layout, say
+from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def command(
     For a release meeting, where runs/v2 has a run for each generator:
       uncanny audit runs/v2 --own ours --before ours=runs/v1/ours --pair-by stem -o runs/v2
     """
-    from uncanny.cli.session import RUN_CODES
+    from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.audit.run import Scoring, check_annotated, check_named, read_annotating
     from uncanny.eval.audit.score.result import COLUMNS
     from uncanny.eval.common.sources import read_sources
@@ -259,7 +259,7 @@ def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:
 
 def annotate_images(images: Sequence[Source], annotating: Annotating, *, quiet: bool) -> int:
     """An exit code: past 1 the audit has to wait for a next time."""
-    from uncanny.cli.session import RUN_CODES, complain_all, exit_code, run_here
+    from uncanny.cli.common.session import RUN_CODES, complain_all, exit_code, run_here
 
     code = 0
     for source in images:
@@ -292,7 +292,7 @@ def forecast_images(images: Sequence[Source], annotating: Annotating) -> int:
 
     Returns the exit code.
     """
-    from uncanny.cli.session import show_forecast
+    from uncanny.cli.common.session import show_forecast
     from uncanny.eval.annotate.forecast import forecast_task, total_forecast
 
     forecasts = {source.name: forecast_task(annotating.task(source, images, dry=True)) for source in images}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, name_and_path
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, name_and_path
+from uncanny.cli.common.options import (
     FOLDER,
     Real,
     backbone_options,
@@ -21,7 +21,7 @@ from uncanny.cli.options import (
     seed_option,
     table_options,
 )
-from uncanny.cli.server import on_server
+from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
     from uncanny.eval.common.sources import AnnotationSource
@@ -121,7 +121,7 @@ def command(
 
     Exit code 1 if there are records that failed; they are in no figure but cost.
     """
-    from uncanny.cli.session import RUN_CODES
+    from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.common.anomalies.load import name_paths
     from uncanny.eval.compare.score.result import COLUMNS
     from uncanny.eval.compare.score.score import compare

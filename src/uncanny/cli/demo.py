@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.files import check_run_folder
-from uncanny.cli.options import PATH, Real, Whole, force_option, json_option, port_option, quiet_option
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.files import check_run_folder
+from uncanny.cli.common.options import PATH, Real, Whole, force_option, json_option, port_option, quiet_option
 
 
 @click.command("demo", cls=Command)
@@ -25,7 +25,7 @@ def command(run: Path, force: bool, as_json: bool, quiet: bool) -> None:
     import asyncio
 
     from uncanny.cli.annotate import AnnotateSummary
-    from uncanny.cli.session import TerminalStop, show_end
+    from uncanny.cli.common.session import TerminalStop, show_end
     from uncanny.demo.scenes import scenes
     from uncanny.eval.annotate.run import annotate_async
     from uncanny.records.run_folder import copy_into

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from uncanny.cli.annotate import place_of, write_page
-from uncanny.cli.command import Command
-from uncanny.cli.files import check_run_folder
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.files import check_run_folder
+from uncanny.cli.common.options import (
     PATH,
     ImageKeywords,
     force_option,
@@ -27,8 +27,7 @@ from uncanny.cli.options import (
     run_page_option,
     sampling_options,
 )
-from uncanny.cli.server import on_server
-from uncanny.cli.summary import (
+from uncanny.cli.common.summary import (
     anomalies_line,
     failure_line,
     failure_lines,
@@ -37,11 +36,12 @@ from uncanny.cli.summary import (
     status_line,
     texts_lines,
 )
-from uncanny.cli.terminal import layout
+from uncanny.cli.common.terminal import layout
+from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
     from uncanny.agents.config import DetectProtocol
-    from uncanny.cli.several import Scores
+    from uncanny.cli.common.several import Scores
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.detect.forecast import DetectForecast
     from uncanny.eval.detect.run import DetectOptions, DetectRun
@@ -102,7 +102,7 @@ def command(
     Keys: OPENAI_API_KEY and so on; `uncanny providers` lists them.
     Role: detector.
     """
-    from uncanny.cli.several import Asking, ask_models
+    from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.detect.forecast import detect_forecast
     from uncanny.eval.detect.run import detect_async
 
@@ -175,7 +175,7 @@ class DetectSummary:
 
 def scores_of_runs(runs: Mapping[str, DetectRun]) -> Scores:
     """The table and the JSON of several runs over the same images; accuracy where the truth is known."""
-    from uncanny.cli.several import Scores
+    from uncanny.cli.common.several import Scores
     from uncanny.eval.metrics.detection import JUDGED, SOURCES
 
     width = max(len("model"), *map(len, runs))

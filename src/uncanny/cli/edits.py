@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import click
 import orjson
 
-from uncanny.cli.command import Group
-from uncanny.cli.edits_stress import compress_command, stress_command
-from uncanny.cli.edits_writing import perturb_command, prompts_command
-from uncanny.cli.files import Output, ScoreFiles, at_rest, check_outputs
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Group
+from uncanny.cli.common.files import Output, ScoreFiles, at_rest, check_outputs
+from uncanny.cli.common.options import (
     FOLDER,
     PATH,
     Real,
@@ -30,9 +28,11 @@ from uncanny.cli.options import (
     table_options,
     together,
 )
+from uncanny.cli.common.terminal import harmless, on_terminal
+from uncanny.cli.edits_stress import compress_command, stress_command
+from uncanny.cli.edits_writing import perturb_command, prompts_command
 from uncanny.cli.people import edits_people_command, people_score_command
-from uncanny.cli.server import on_server
-from uncanny.cli.terminal import harmless, on_terminal
+from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
@@ -172,7 +172,7 @@ def measure_command(
 
     Exit code 1 if there are edits that could not be measured, or in part only; FILE says why.
     """
-    from uncanny.cli.session import RUN_CODES
+    from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.edits.columns import check_suffix
     from uncanny.eval.edits.data import load
     from uncanny.eval.edits.perceptual import open_perceptual
@@ -295,7 +295,7 @@ def gate_command(
 
     Exit code 1 if there are undecided edits.
     """
-    from uncanny.cli.session import RUN_CODES
+    from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.edits.columns import check_suffix
     from uncanny.eval.edits.data import load
     from uncanny.eval.edits.gate import gate

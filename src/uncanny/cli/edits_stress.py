@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, name_and_path
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, name_and_path
+from uncanny.cli.common.options import (
     FOLDER,
     PATH,
     Real,
@@ -26,7 +26,7 @@ from uncanny.cli.options import (
     seed_option,
     table_options,
 )
-from uncanny.cli.terminal import harmless, on_terminal, say, say_json
+from uncanny.cli.common.terminal import harmless, on_terminal, say, say_json
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def compress_command(
 
     Exit code 1 if there are images that could not be read.
     """
-    from uncanny.cli.session import RUN_CODES
+    from uncanny.cli.common.session import RUN_CODES
     from uncanny.edits import compress
 
     if out.exists() and not out.is_dir():

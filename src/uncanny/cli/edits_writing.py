@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.files import check_run_folder
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.files import check_run_folder
+from uncanny.cli.common.options import (
     FOLDER,
     SampledKeywords,
     force_option,
@@ -20,12 +20,12 @@ from uncanny.cli.options import (
     run_option,
     sampling_options,
 )
-from uncanny.cli.summary import failure_lines, spending_lines, status_line, texts_lines
-from uncanny.cli.terminal import layout
+from uncanny.cli.common.summary import failure_lines, spending_lines, status_line, texts_lines
+from uncanny.cli.common.terminal import layout
 
 if TYPE_CHECKING:
     from uncanny.answers.captions import Magnitude, TextKind
-    from uncanny.cli.several import Scores
+    from uncanny.cli.common.several import Scores
     from uncanny.eval.edits.run.perturb import PerturbOptions, PerturbRun
     from uncanny.eval.edits.run.prompts import Mode, PromptsOptions, PromptsRun
     from uncanny.runs.run import RunEnd
@@ -89,7 +89,7 @@ def perturb_command(
 
     Role: perturber.
     """
-    from uncanny.cli.several import Asking, ask_models
+    from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.edits.run.forecast import perturb_forecast
     from uncanny.eval.edits.run.perturb import perturb_async
 
@@ -145,7 +145,7 @@ def prompts_command(
 
     Role: writer.
     """
-    from uncanny.cli.several import Asking, ask_models
+    from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.edits.run.forecast import prompts_forecast
     from uncanny.eval.edits.run.prompts import prompts_async
 
@@ -205,6 +205,6 @@ def _why(record: Any) -> str | None:
 
 def no_scores(runs: Mapping[str, Any]) -> Scores:  # noqa: ARG001
     """What a model writes has no score of its own."""
-    from uncanny.cli.several import Scores
+    from uncanny.cli.common.several import Scores
 
     return Scores((), None)

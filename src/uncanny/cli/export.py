@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.options import PATH, Real, Whole, force_option, json_option, quiet_option
-from uncanny.cli.server import on_server
-from uncanny.cli.terminal import say, say_json
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.options import PATH, Real, Whole, force_option, json_option, quiet_option
+from uncanny.cli.common.terminal import say, say_json
+from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:

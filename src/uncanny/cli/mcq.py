@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import click
 
-from uncanny.cli.command import Group
-from uncanny.cli.files import Output, ScoreFiles, at_rest, check_outputs, check_run_folder
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Group
+from uncanny.cli.common.files import Output, ScoreFiles, at_rest, check_outputs, check_run_folder
+from uncanny.cli.common.options import (
     FOLDER,
     PATH,
     SampledKeywords,
@@ -30,13 +30,13 @@ from uncanny.cli.options import (
     seed_option,
     table_options,
 )
+from uncanny.cli.common.summary import failure_lines, spending_lines, status_line, texts_lines
+from uncanny.cli.common.terminal import complain, harmless, layout, say
 from uncanny.cli.people import mcq_author_command, mcq_people_command
-from uncanny.cli.server import on_server
-from uncanny.cli.summary import failure_lines, spending_lines, status_line, texts_lines
-from uncanny.cli.terminal import complain, harmless, layout, say
+from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
-    from uncanny.cli.several import Scores
+    from uncanny.cli.common.several import Scores
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.mcq.data.items import ItemSet
     from uncanny.eval.mcq.run import McqOptions, McqRun
@@ -85,7 +85,7 @@ def run_command(
 
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
     """
-    from uncanny.cli.several import Asking, ask_models
+    from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.forecast import forecast
     from uncanny.eval.mcq.run import run_async
@@ -324,7 +324,7 @@ def scores_of_runs(items: ItemSet, named: str, runs: Sequence[McqRun]) -> Scores
 
     Nothing where no run has an answer.
     """
-    from uncanny.cli.several import Scores
+    from uncanny.cli.common.several import Scores
     from uncanny.eval.mcq.score.score import score
 
     files = [run.path / run.record_file for run in runs]

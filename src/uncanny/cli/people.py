@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, name_and_path
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, name_and_path
+from uncanny.cli.common.options import (
     FOLDER,
     PATH,
     Real,
@@ -24,7 +24,7 @@ from uncanny.cli.options import (
     seed_option,
     table_options,
 )
-from uncanny.cli.pages import check_name, needs_extra, page_server_options, serve_page
+from uncanny.cli.common.pages import check_name, needs_extra, page_server_options, serve_page
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode

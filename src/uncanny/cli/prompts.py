@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.options import PATH, force_option
-from uncanny.cli.terminal import layout, say
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.options import PATH, force_option
+from uncanny.cli.common.terminal import layout, say
 
 if TYPE_CHECKING:
     from uncanny.prompts.folders import Protocol

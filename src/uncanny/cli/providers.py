@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.terminal import layout, say, say_json
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.terminal import layout, say, say_json
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:

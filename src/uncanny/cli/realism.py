@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from uncanny.cli.command import Group
-from uncanny.cli.files import ScoreFiles, check_outputs, check_run_folder
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Group
+from uncanny.cli.common.files import ScoreFiles, check_outputs, check_run_folder
+from uncanny.cli.common.options import (
     FOLDER,
     PATH,
     SampledKeywords,
@@ -29,12 +29,12 @@ from uncanny.cli.options import (
     seed_option,
     table_options,
 )
-from uncanny.cli.server import on_server
-from uncanny.cli.summary import failure_lines, skipped_lines, spending_lines, status_line, texts_lines
-from uncanny.cli.terminal import layout
+from uncanny.cli.common.summary import failure_lines, skipped_lines, spending_lines, status_line, texts_lines
+from uncanny.cli.common.terminal import layout
+from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
-    from uncanny.cli.several import Scores
+    from uncanny.cli.common.several import Scores
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.realism.data import PairSource
     from uncanny.eval.realism.run import RealismOptions, RealismRun
@@ -81,7 +81,7 @@ def run_command(
 
     With several models each has a run in a folder of its own in RUN, and a table of all scores follows.
     """
-    from uncanny.cli.several import Asking, ask_models
+    from uncanny.cli.common.several import Asking, ask_models
     from uncanny.eval.realism.data import load
     from uncanny.eval.realism.forecast import forecast
     from uncanny.eval.realism.run import run_async
@@ -208,7 +208,7 @@ def _why(verdict: Verdict) -> str:
 
 def scores_of_runs(runs: Mapping[str, RealismRun]) -> Scores:
     """The table and the JSON of several runs; nothing where none has a verdict."""
-    from uncanny.cli.several import Scores
+    from uncanny.cli.common.several import Scores
     from uncanny.eval.realism.score import score
 
     files = [run.path / run.record_file for run in runs.values()]

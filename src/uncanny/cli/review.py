@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.options import PATH, Whole
-from uncanny.cli.pages import check_name, needs_extra, page_server_options, serve_page
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.options import PATH, Whole
+from uncanny.cli.common.pages import check_name, needs_extra, page_server_options, serve_page
 
 if TYPE_CHECKING:
     from uncanny.service.review.queue import Order

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 import click
 import orjson
 
-from uncanny.cli.command import Command
-from uncanny.cli.files import ScoreFiles, at_rest, check_outputs, name_and_path, rows_jsonl
-from uncanny.cli.options import (
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, name_and_path, rows_jsonl
+from uncanny.cli.common.options import (
     PATH,
     Real,
     backbone_options,
@@ -26,8 +26,8 @@ from uncanny.cli.options import (
     seed_option,
     table_options,
 )
-from uncanny.cli.server import on_server
-from uncanny.cli.terminal import harmless, on_terminal
+from uncanny.cli.common.terminal import harmless, on_terminal
+from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
     from uncanny.eval.common.anomalies.image import MatchedImage
@@ -131,7 +131,7 @@ def command(
 
     Exit code 1 if there are records that failed; they are in no score.
     """
-    from uncanny.cli.session import RUN_CODES
+    from uncanny.cli.common.session import RUN_CODES
     from uncanny.eval.common.anomalies.load import name_paths
     from uncanny.eval.semantic.score.result import COLUMNS, page_beside
     from uncanny.semantic import score

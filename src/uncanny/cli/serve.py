@@ -7,9 +7,9 @@ from shlex import quote
 
 import click
 
-from uncanny.cli.command import Command
-from uncanny.cli.option_help import option_help
-from uncanny.cli.options import PATH, Whole
+from uncanny.cli.common.command import Command
+from uncanny.cli.common.option_help import option_help
+from uncanny.cli.common.options import PATH, Whole
 from uncanny.errors import UsageError
 
 DATA = Path("uncanny-data")

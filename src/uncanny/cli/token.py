@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uncanny.cli.command import Group
-from uncanny.cli.options import json_option
+from uncanny.cli.common.command import Group
+from uncanny.cli.common.options import json_option
+from uncanny.cli.common.terminal import complain, harmless, say, say_json
 from uncanny.cli.serve import data_options
-from uncanny.cli.terminal import complain, harmless, say, say_json
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:

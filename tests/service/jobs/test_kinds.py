@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.bundled_runs import BundledRuns
 from tests.runs.e2e import pictures
 from tests.service.jobs.working import ended, records, working
-from uncanny.cli.options import Real, Whole
+from uncanny.cli.common.options import Real, Whole
 from uncanny.errors import NotFoundError, ParamsError
 from uncanny.service.jobs.kinds import KINDS, Kind, command_of
 from uncanny.service.jobs.params import written

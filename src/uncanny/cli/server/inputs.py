@@ -229,7 +229,7 @@ def _digest(path: Path) -> str:
 
 def _records(sent: Sent, place: str | Path) -> str:
     """A run or a file of records: the job it came from, where that is one of this service, else the file."""
-    from uncanny.cli.server_folder import job_of
+    from uncanny.cli.server.folder import job_of
 
     reference = there_already(place)
     if reference is not None:
@@ -251,7 +251,7 @@ def _named(name: str) -> Send:
     """Arguments of the form [NAME=]PATH, as a mapping in the parameter `name`."""
 
     def send(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) -> None:
-        from uncanny.cli.files import name_and_path
+        from uncanny.cli.common.files import name_and_path
         from uncanny.eval.common.anomalies.load import name_paths
 
         named: dict[str, str] = {}
@@ -316,7 +316,7 @@ def _file(name: str) -> Send:
 
 
 def _run_to_export(sent: Sent, run: Path, params: dict[str, Any]) -> None:
-    from uncanny.cli.server_folder import job_of
+    from uncanny.cli.server.folder import job_of
 
     if there_already(run) is None and (
         (run / "reviews.jsonl").is_file() or job_of(run, sent.client.url) is None

@@ -1,6 +1,6 @@
 """What all runs say of themselves in the end: how far they are, what failed, what they took.
 
-A protocol's command puts these lines together with what is its own; `uncanny.cli.session` prints them.
+A protocol's command puts these lines together with what is its own; `uncanny.cli.common.session` prints them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from uncanny.cli.terminal import cost, count, duration, share
+from uncanny.cli.common.terminal import cost, count, duration, share
 
 if TYPE_CHECKING:
     from uncanny.runs.run import RunEnd

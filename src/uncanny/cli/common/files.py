@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import orjson
 
-from uncanny.cli.terminal import complain, harmless, say, say_json, width
+from uncanny.cli.common.terminal import complain, harmless, say, say_json, width
 from uncanny.errors import UncannyError, UsageError
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, Unpack
 
-from uncanny.cli.options import AskKeywords, read_ask_options
-from uncanny.cli.session import INTERRUPTED, RUN_CODES, Summary, TerminalStop, show_end, show_forecast
-from uncanny.cli.terminal import complain, cost, harmless, layout, say, say_json
+from uncanny.cli.common.options import AskKeywords, read_ask_options
+from uncanny.cli.common.session import INTERRUPTED, RUN_CODES, Summary, TerminalStop, show_end, show_forecast
+from uncanny.cli.common.terminal import complain, cost, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
 from uncanny.eval.common.run_result import RunResult
 from uncanny.records.run_folder import RunFolder

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from uncanny.cli.terminal import complain, harmless, layout, say, say_json
+from uncanny.cli.common.terminal import complain, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError
 from uncanny.runs.run import RunEnd, run_with
 from uncanny.runs.stop import Stop

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 from click.core import ParameterSource
 
-from uncanny.cli.terminal import complain, harmless, layout, on_terminal, say, say_json
+from uncanny.cli.common.terminal import complain, harmless, layout, on_terminal, say, say_json
 from uncanny.errors import NotFoundError, ServiceError, UncannyError, UsageError
 from uncanny.wording import counted
 
 if TYPE_CHECKING:
-    from uncanny.cli.server_folder import ServerState
-    from uncanny.cli.server_inputs import Sent, ServerCommand
+    from uncanny.cli.server.folder import ServerState
+    from uncanny.cli.server.inputs import Sent, ServerCommand
     from uncanny.service.client.client import Client
     from uncanny.service.client.job import ClientJob
     from uncanny.service.client.local_names import LocalNames
@@ -59,7 +59,7 @@ def on_server(kind: str) -> Callable[[F], F]:
 
 def _run(kind: str, context: click.Context, values: dict[str, Any], url: str, *, detach: bool) -> int:
     """Returns the exit code."""
-    from uncanny.cli.server_inputs import COMMANDS
+    from uncanny.cli.server.inputs import COMMANDS
     from uncanny.service.client.client import Client
 
     with Client(url) as client:
@@ -131,7 +131,7 @@ class _ServerRun:
 
     def _params(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options as parameters of the job, but for inputs."""
-        from uncanny.cli.options import _roles
+        from uncanny.cli.common.options import _roles
 
         params: dict[str, Any] = {}
         for name, value in options.items():
@@ -194,7 +194,7 @@ class _ServerRun:
         return target
 
     def _check_outputs(self) -> None:
-        from uncanny.cli.files import check_outputs, page, rows_jsonl, scores_json
+        from uncanny.cli.common.files import check_outputs, page, rows_jsonl, scores_json
 
         outputs = []
         json_file, per_image = self._values.get("json_file"), self._values.get("per_image")
@@ -227,7 +227,7 @@ class _ServerRun:
     # The job.
 
     def _folder(self, target: Path, params: Mapping[str, Any]) -> _Folder:
-        from uncanny.cli.server_folder import ServerState, check_new, differing_options, read_state
+        from uncanny.cli.server.folder import ServerState, check_new, differing_options, read_state
         from uncanny.service.client.connection import new_key
 
         options = {
@@ -260,8 +260,8 @@ class _ServerRun:
         return _Folder(target, state, limits)
 
     def _send(self, folder: _Folder | None, options: dict[str, Any]) -> tuple[Sent, dict[str, Any]]:
-        from uncanny.cli.server_folder import write_state
-        from uncanny.cli.server_inputs import Sent, there_already
+        from uncanny.cli.server.folder import write_state
+        from uncanny.cli.server.inputs import Sent, there_already
 
         def on_set(set_id: str) -> None:
             if folder is not None:
@@ -309,7 +309,7 @@ class _ServerRun:
 
     def _start(self, folder: _Folder | None, params: dict[str, Any], *, new: bool) -> ClientJob:
         """The job of the folder, begun again where something is left to do, as `new` images; or a new one."""
-        from uncanny.cli.server_folder import write_state
+        from uncanny.cli.server.folder import write_state
         from uncanny.service.client.connection import new_key
 
         if folder is None:
@@ -383,7 +383,7 @@ class _ServerRun:
     # The results.
 
     def _bring_home(self, job: ClientJob, folder: _Folder | None, sent: Sent) -> int:
-        from uncanny.cli.server_folder import bring_home
+        from uncanny.cli.server.folder import bring_home
         from uncanny.service.client.answers import EXIT_CODES
         from uncanny.service.client.local_names import LocalNames
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from uncanny.cli.options import port_option
+from uncanny.cli.common.options import port_option
 from uncanny.errors import UsageError, writable
 
 if TYPE_CHECKING:

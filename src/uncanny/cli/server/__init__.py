@@ -1,0 +1,1 @@
+"""`--server`: commands that a service runs, and what comes home of them."""
