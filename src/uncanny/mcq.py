@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from uncanny.eval.mcq.data.released import import_table as import_table
     from uncanny.eval.mcq.forecast import McqForecast as McqForecast
     from uncanny.eval.mcq.forecast import forecast as forecast
+    from uncanny.eval.mcq.plan import McqPlan as McqPlan
+    from uncanny.eval.mcq.plan import plan as plan
     from uncanny.eval.mcq.run import McqRun as McqRun
     from uncanny.eval.mcq.run import run as run
     from uncanny.eval.mcq.run import run_async as run_async
@@ -58,6 +60,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         "uncanny.eval.mcq.data.overlay": "overlay",
         "uncanny.eval.mcq.data.released": "import_table",
         "uncanny.eval.mcq.forecast": "McqForecast forecast",
+        "uncanny.eval.mcq.plan": "McqPlan plan",
         "uncanny.eval.mcq.run": "McqRun run run_async",
         "uncanny.eval.mcq.score.box_models": "BoxScores box_answers choose_box read_mask score_boxes",
         "uncanny.eval.mcq.score.controls": "NoImageScore baseline_answers random_expectation",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import click
 
@@ -16,6 +16,7 @@ from uncanny.cli.common.files import Output, ScoreFiles, at_rest, check_outputs,
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
+    Real,
     SampledKeywords,
     Whole,
     force_option,
@@ -39,8 +40,24 @@ if TYPE_CHECKING:
     from uncanny.cli.common.several import Scores
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.mcq.data.items import ItemSet
+    from uncanny.eval.mcq.plan import PlannedScore
     from uncanny.eval.mcq.run import McqOptions, McqRun
     from uncanny.runs.run import RunEnd
+
+
+class PlanKeywords(TypedDict):
+    """The options that are those of `uncanny.mcq.plan`."""
+
+    difference: float
+    accuracy: float
+    discordant: float | None
+    scores: Path | None
+    question: PlannedScore
+    power: float
+    alpha: float
+    models: int
+    items: int | None
+
 
 _ROOT = click.option("--root", type=FOLDER, help="Where image paths start. [default: the item file's folder]")
 
@@ -196,6 +213,83 @@ def score_command(
         tables=lambda: scores.tables(published=published),
         report=partial(scores.report, overlays=drawn if drawn.is_dir() else None, pictures=pictures),
     )
+
+
+def _percent(name: str, default: float | None, meaning: str) -> Callable[[Any], Any]:
+    kind = Real(0, 100, above=True)
+    return click.option(
+        f"--{name}", type=kind, default=default, show_default=default is not None, help=meaning
+    )
+
+
+@command.command("plan")
+@_percent("difference", 3.0, "Points that the two models are apart.")
+@_percent("accuracy", 60.0, "Percent of items that the worse one gets right.")
+@_percent(
+    "discordant",
+    None,
+    "Percent of items that only one of the two gets right. [default: as of models that err independently]",
+)
+@click.option(
+    "--scores",
+    type=PATH,
+    metavar="FILE",
+    help="Take --discordant from the JSON of `mcq score` on several models.",
+)
+@click.option(
+    "--question",
+    type=click.Choice(["q1", "q2", "q3", "q4", "all_q1_4"]),
+    default="all_q1_4",
+    show_default=True,
+    help="Of which score in --scores.",
+)
+@_percent("power", 80.0, "Percent of cases in which the difference is to be found.")
+@_percent("alpha", 5.0, "Level of the test in percent.")
+@click.option(
+    "--models",
+    type=Whole(2, 1_000),
+    default=2,
+    show_default=True,
+    help="How many models are compared, each with each: the level is divided by the number of pairs.",
+)
+@click.option("--items", type=Whole(1, 10_000_000), help="Say what so many items can tell.")
+@json_file_option
+@table_options
+@force_option
+def plan_command(
+    json_file: Path | None,
+    csv_file: Path | None,
+    markdown_file: Path | None,
+    latex_file: Path | None,
+    force: bool,
+    **options: Unpack[PlanKeywords],
+) -> None:
+    """Say how many items it takes to tell two models apart, and what the items you have can tell.
+
+    The power is that of the exact McNemar test that `mcq score` makes. It depends most on the items that only
+    one of the two models gets right: --scores takes them from models that you have scored before.
+
+    \b
+    Out of the box:
+      uncanny mcq plan --difference 3 --accuracy 60
+      uncanny mcq plan --items 950 --models 5
+    """
+    from uncanny.eval.mcq.plan import plan
+
+    files = ScoreFiles.chosen(
+        None,
+        json_file=json_file,
+        csv_file=csv_file,
+        markdown_file=markdown_file,
+        latex_file=latex_file,
+    )
+    items = options["items"]
+    heads = ("difference", "differ on", "items", *([] if items is None else [f"power of {items:,}"]))
+    scores = options["scores"]
+    keys = ("needed", "differences", "discordant")
+    check_outputs(files.outputs(keys, heads), [] if scores is None else [scores], force=force)
+    planned = plan(**options)
+    files.write(to_json=planned.to_json, to_csv=planned.tables()[0].to_csv, tables=planned.tables)
 
 
 @command.command("check")

@@ -1,0 +1,271 @@
+"""How many items it takes to tell two models apart, and what a number of items can tell.
+
+Of two models on the same items only those count that just one of them gets right: how many there are, the
+discordance, decides over the number of items, beside the difference itself. Without better knowledge it is
+that of models which err independently, which asks for more items than models that find the same items hard;
+an earlier score has the real one. Power is that of the exact McNemar test, see `metrics/paired.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import orjson
+
+from uncanny.errors import UsageError
+from uncanny.eval.common.tables import Cell, Column, Table, TableResult
+from uncanny.eval.mcq.data.items import Question
+from uncanny.eval.mcq.score.controls import is_baseline
+from uncanny.eval.metrics.paired import (
+    MOST_ITEMS,
+    independent_discordance,
+    items_needed,
+    mcnemar_power,
+    smallest_difference,
+)
+from uncanny.wording import counted, option
+
+PlannedScore = Question | Literal["all_q1_4"]
+PLANNED: Final[tuple[PlannedScore, ...]] = (*get_args(Question), "all_q1_4")
+# In points, beside the one that is asked for.
+DIFFERENCES: Final = (1.0, 2.0, 3.0, 5.0, 10.0)
+HEADS: Final = ("difference", "differ on", "items")
+MOST_MODELS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDifference:
+    """Two models `difference` apart; shares in 0–1.
+
+    `discordant` is the share of items that only one of them gets right, `needed` the items that show it with
+    the power wanted, None for more than ten million. `power` is what the items at hand have, None where their
+    number is not given.
+    """
+
+    difference: float
+    discordant: float
+    needed: int | None
+    power: float | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class McqPlan(TableResult):
+    """What it takes: `needed` items for the difference that was asked for. Shares in 0–1.
+
+    `differences` are that one and some more, smallest first, without those that the discordance rules out.
+    `alpha` is the level of each of the `pairs` of models. `source` says where the discordance is from;
+    `discordant` is None where it is that of independent models, which differs by difference. `smallest` is
+    the smallest difference that `items` at hand show, None where none is, or their number is not given.
+    """
+
+    difference: float
+    accuracy: float
+    discordant: float | None
+    source: str
+    power: float
+    alpha: float
+    models: int
+    items: int | None
+    differences: tuple[PlannedDifference, ...]
+    smallest: float | None
+
+    @property
+    def pairs(self) -> int:
+        return self.models * (self.models - 1) // 2
+
+    @property
+    def needed(self) -> int | None:
+        """Items for `difference`; None for more than ten million."""
+        return next(each.needed for each in self.differences if each.difference == self.difference)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `uncanny mcq plan --json` writes; shares in 0–1."""
+        return {
+            "difference": self.difference,
+            "needed": self.needed,
+            "accuracy": self.accuracy,
+            "discordant": self.discordant,
+            "source": self.source,
+            "power": self.power,
+            "alpha": self.alpha,
+            "models": self.models,
+            "items": self.items,
+            "smallest_difference": self.smallest,
+            "differences": [
+                {
+                    "difference": each.difference,
+                    "discordant": each.discordant,
+                    "needed": each.needed,
+                    "power": each.power,
+                }
+                for each in self.differences
+            ],
+        }
+
+    def tables(self) -> tuple[Table, ...]:
+        """A line a difference, and what was taken for granted."""
+        items = [] if self.items is None else [Column(f"power of {self.items:,}", unit="%", digits=0)]
+        columns = (
+            Column(HEADS[0], unit="points"),
+            Column(HEADS[1], unit="%"),
+            Column(HEADS[2]),
+            *items,
+        )
+        rows: tuple[tuple[Cell, ...], ...] = tuple(
+            (
+                each.difference,
+                each.discordant,
+                f"> {MOST_ITEMS:,}" if each.needed is None else each.needed,
+                *(() if self.items is None else (each.power,)),
+            )
+            for each in self.differences
+        )
+        return (Table(columns, rows, self._headline(), tuple(self._notes())),)
+
+    def _headline(self) -> str:
+        needed = f"more than {MOST_ITEMS:,}" if self.needed is None else f"{self.needed:,}"
+        return (
+            f"Two models {_percent(self.difference)} points apart take {needed} items: found in "
+            f"{_percent(self.power)} % of cases, at a level of {_percent(self.alpha)} %."
+        )
+
+    def _notes(self) -> Iterator[str]:
+        yield (
+            "Differences are in points; differ on: percent of items that only one of the two gets right. "
+            "Items are those that the score counts, as images with all of Q1–4."
+        )
+        yield f"{self.source}."
+        if self.items is not None:
+            found = "no difference" if self.smallest is None else f"{_percent(self.smallest)} points and more"
+            yield f"{counted(self.items, 'item')} can tell: {found}, with that power."
+        if self.models > 2:
+            yield (
+                f"{self.models} models are {self.pairs:,} pairs: each is tested at the level divided by "
+                "their number (Bonferroni), the hardest that Holm's correction asks."
+            )
+        yield "Exact McNemar test, two-sided, its power computed exactly."
+
+
+def plan(
+    *,
+    difference: float = 3.0,
+    accuracy: float = 60.0,
+    discordant: float | None = None,
+    scores: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    question: PlannedScore = "all_q1_4",
+    power: float = 80.0,
+    alpha: float = 5.0,
+    models: int = 2,
+    items: int | None = None,
+) -> McqPlan:
+    """How many items tell two models apart that are `difference` points apart, the worse right on `accuracy`.
+
+    `difference`, `accuracy`, `discordant`, `power` and `alpha` are in points and percent. `discordant` is the
+    share of items that only one of the two gets right; else it is taken from `scores`, the JSON of `score` on
+    several models or its file, for one `question`; else it is that of models which err independently. With
+    more than two `models` all pairs are compared, each at a level divided by their number. `items` are what
+    is at hand. Raises UsageError for numbers that cannot be, and for scores without a comparison.
+
+    >>> uncanny.mcq.plan(difference=10, discordant=30).needed
+    249
+    """
+    numbers = {
+        "difference": (difference, 0, 100),
+        "accuracy": (accuracy, 0, 100),
+        "power": (power, 0, 100),
+        "alpha": (alpha, 0, 100),
+        **({} if discordant is None else {"discordant": (discordant, 0, 100)}),
+    }
+    for name, (value, low, high) in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, Real) or not low < value < high:
+            raise UsageError(f"{option(name)} must be a number between {low} and {high}, not {value!r}")
+    counts = {
+        "models": (models, 2, MOST_MODELS),
+        **({} if items is None else {"items": (items, 1, MOST_ITEMS)}),
+    }
+    for name, (value, low, high) in counts.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or not low <= value <= high:
+            raise UsageError(f"{option(name)} must be a whole number from {low} to {high:,}, not {value!r}")
+    if question not in PLANNED:
+        raise UsageError(
+            f"There is no score {question!r} to plan for", remedy=f"Choose {', '.join(PLANNED)}."
+        )
+    share = None
+    source = (
+        f"Discordance is that of models which err independently, the worse one right on {accuracy:g} %: "
+        f"models that find the same items hard need fewer. {option('scores')} takes it from an earlier score"
+    )
+    if discordant is not None:
+        share, source = discordant / 100, f"Discordance is as given, {discordant:g} %"
+    elif scores is not None:
+        share, n = _discordance(scores, question)
+        source = (
+            f"Discordance is that of {counted(n, 'pair')} of models in earlier scores, {_percent(share)} %"
+        )
+    d, worse, level = difference / 100, accuracy / 100, alpha / 100 / (models * (models - 1) // 2)
+    if share is None and d > 1 - worse:
+        raise UsageError(
+            f"A model cannot be {difference:g} points better than one that is right on {accuracy:g} %",
+            remedy=f"Give a smaller {option('difference')} or {option('accuracy')}.",
+        )
+    if share is not None and d > share:
+        raise UsageError(
+            f"Models that differ on {_percent(share)} % of items cannot be {difference:g} points apart",
+            remedy=f"Give a smaller {option('difference')}, or a larger {option('discordant')}.",
+        )
+    most = 1 - worse if share is None else share
+    wanted = sorted({d, *(each / 100 for each in DIFFERENCES if each / 100 <= most)})
+    planned = []
+    for each in wanted:
+        apart = independent_discordance(worse, each) if share is None else share
+        needed = items_needed(each, apart, power=power / 100, alpha=level)
+        has = None if items is None else mcnemar_power(items, each, apart, alpha=level)
+        planned.append(PlannedDifference(each, apart, needed, has))
+    smallest = None
+    if items is not None:
+        smallest = smallest_difference(items, share, accuracy=worse, power=power / 100, alpha=level)
+    return McqPlan(d, worse, share, source, power / 100, level, models, items, tuple(planned), smallest)
+
+
+def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: str) -> tuple[float, int]:
+    """The share of items that only one model of a pair gets right, over all pairs, and how many pairs."""
+    place = "These scores"
+    content: Any = scores
+    if isinstance(scores, str | os.PathLike):
+        place = os.fspath(scores)
+        try:
+            content = orjson.loads(Path(scores).read_bytes())
+        except OSError as error:
+            raise UsageError(f"{place} cannot be read: {error.strerror or error}") from error
+        except orjson.JSONDecodeError as error:
+            raise UsageError(
+                f"{place} is no JSON: {error}", remedy="Name a file of `mcq score --json`."
+            ) from error
+    tests = content.get("mcnemar") if isinstance(content, Mapping) else None
+    pairs: list[tuple[int, int]] = []
+    for each in tests if isinstance(tests, list) else ():
+        try:
+            test, names = each[question], each["models"]
+            found = int(test["first_only"]) + int(test["second_only"])
+            n = int(test["n"])
+        except (KeyError, TypeError, ValueError):
+            continue
+        if n > 0 and 0 <= found <= n and not any(map(is_baseline, map(str, names))):
+            pairs.append((found, n))
+    apart, total = map(sum, zip(*pairs, strict=True)) if pairs else (0, 0)
+    if not apart:
+        why = "no two models are compared" if not pairs else "no item is right for only one of two models"
+        raise UsageError(
+            f"{place}: {why} on {question}",
+            remedy=f"Name a file of `mcq score --json` of several models, or give {option('discordant')}.",
+        )
+    return apart / total, len(pairs)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}".rstrip("0").rstrip(".")
