@@ -77,6 +77,7 @@ RIGHT: Mapping[str, Arguments] = {
     "mcq.run": lambda out: {"items": "scenes", "model": "noop", "out": out, "limit": 1},
     "mcq.forecast": lambda _: {"items": "scenes", "model": "noop"},
     "mcq.score": lambda out: {"items": "scenes", "answers": out.parent / "answered", "resamples": 10},
+    "mcq.plan": lambda _: {"difference": 20, "discordant": 30},
     "mcq.check": lambda _: {"source": "scenes", "images": False},
     "mcq.build": lambda out: {"run": out.parent / "annotated", "out": out.with_suffix(".jsonl")},
     "mcq.overlay": lambda out: {"source": _items(), "out": out},
