@@ -155,6 +155,10 @@ def test_prices_and_image_tokens_follow_the_names_of_makers() -> None:
     claude = image_tokens("anthropic/claude-sonnet-4-5", *size)
     assert image_tokens("openrouter/anthropic/claude-sonnet-4.5", *size) == claude
     assert image_tokens("azure/my-deployment", *size) is None
+    # By hand: a tile of 540 / 1.5 = 360 pixels, three across and two down.
+    assert image_tokens("gemini/gemini-2.5-flash", 960, 540) == 6 * 258
+    assert image_tokens("openrouter/google/gemini-2.5-pro", 384, 300) == 258
+    assert image_tokens("gemini/gemini-3-pro", 4000, 3000) == 1120
 
 
 def test_the_list_shows_which_keys_are_set_and_never_a_key() -> None:

@@ -1,7 +1,7 @@
 """How many input tokens an image and a text take, for budgets and for `--dry-run`: estimates.
 
-OpenAI's and Anthropic's formulas are those of their vision guides; where measurements on the API published by
-users disagree with the guide (gpt-5-mini and -nano), the measurement is taken. Bills count what the API
+OpenAI's, Anthropic's and Google's formulas are those of their guides; where measurements on the API published
+by users disagree with the guide (gpt-5-mini and -nano), the measurement is taken. Bills count what the API
 reports, never this.
 """
 
@@ -86,6 +86,19 @@ def _claude_3(width: int, height: int, _detail: Detail) -> int:
     return min(math.ceil(width * height * scale * scale / 750), 1600)
 
 
+def _gemini_2(width: int, height: int, _detail: Detail) -> int:
+    """258 for a small image, and for each tile of a larger one: its shorter side over 1.5, of 256 to 768."""
+    if max(width, height) <= 384:
+        return 258
+    tile = min(max(math.floor(min(width, height) / 1.5), 256), 768)
+    return 258 * math.ceil(width / tile) * math.ceil(height / tile)
+
+
+def _gemini_3(_width: int, _height: int, _detail: Detail) -> int:
+    """The most that the default resolution takes; there is no size that takes more."""
+    return 1_120
+
+
 def _qwen(cell: int) -> _Formula:
     """Cells of `cell` pixels, both sides rounded to whole cells; 4 to 16,384 of them."""
 
@@ -119,6 +132,8 @@ _FAMILIES: tuple[tuple[re.Pattern[str], _Formula], ...] = tuple(
         (r"^anthropic/claude-3", _claude_3),
         (r"^anthropic/claude-(opus-4[-.][78]|[a-z]+-5)", _claude(2000, 4784)),
         (r"^anthropic/claude-[a-z]+-4", _claude(1568, 1568)),
+        (r"gemini-(1\.5|2)", _gemini_2),
+        (r"gemini-[3-9]", _gemini_3),
         (r"qwen2(\.5)?-?vl", _qwen(28)),
         (r"qwen3-?vl", _qwen(32)),
     )
