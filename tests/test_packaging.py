@@ -131,3 +131,31 @@ def test_no_help_loads_what_only_a_run_or_a_score_needs() -> None:
         loaded[path] = heavy & {module.partition(".")[0] for module in modules}
     assert {"", "annotate", "mcq run", "mcq score", "realism run", "realism score"} <= loaded.keys()
     assert {path: modules for path, modules in loaded.items() if modules} == {}
+
+
+def test_the_citation_names_this_version() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {uncanny.__version__}\n" in citation
+
+
+def test_the_source_distribution_has_what_the_wheel_is_built_of_and_nothing_else() -> None:
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    targets = config["tool"]["hatch"]["build"]["targets"]
+    included = set(targets["sdist"]["only-include"])
+    files = {"CHANGELOG.md", "CITATION.cff", "LICENSE", "README.md", "SECURITY.md", "pyproject.toml"}
+    assert included == {"src", *TOP_LEVEL} | files
+    assert all((ROOT / name).exists() for name in included)
+
+
+@pytest.mark.parametrize("name", ["bug", "feature", "wrong-figure"])
+def test_a_form_for_issues_asks_each_thing_once(name: str) -> None:
+    import yaml
+
+    form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8"))
+    assert {"name", "description", "body"} <= set(form)
+    asked = [part for part in form["body"] if part["type"] != "markdown"]
+    assert {part["type"] for part in asked} <= {"input", "textarea", "dropdown", "checkboxes"}
+    assert all(part["attributes"]["label"] for part in asked)
+    ids = [part["id"] for part in asked]
+    assert len(ids) == len(set(ids))
+    assert any(part.get("validations", {}).get("required") for part in asked)

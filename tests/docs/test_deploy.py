@@ -94,13 +94,23 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
-def test_the_image_installs_extras_that_exist_and_runs_as_nobody_special() -> None:
-    text = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["Dockerfile", "Dockerfile.vllm"])
+def test_the_image_installs_extras_that_exist_and_runs_as_nobody_special(name: str) -> None:
+    text = (DEPLOY / name).read_text(encoding="utf-8")
     extras = re.search(r"\$\{wheel\}\[([\w,]+)\]", text)
     assert extras is not None
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert set(extras[1].split(",")) <= set(project["optional-dependencies"])
-    assert text.index("USER uncanny") < text.index("ENTRYPOINT")
+    assert text.index("USER 10001") < text.index("ENTRYPOINT")
     entry, arguments = re.findall(r"^(?:ENTRYPOINT|CMD) (\[.*\])$", text, re.MULTILINE)
     assert entry == '["uncanny"]'
-    _serve_options(yaml.safe_load(arguments))
+    words = yaml.safe_load(arguments)
+    if name == "Dockerfile":
+        _serve_options(words)
+    else:
+        assert words == ["--help"]
+
+
+def test_both_start_the_same_vllm(compose: dict[str, Any]) -> None:
+    image = compose["services"]["vllm"]["image"]
+    assert f"\nFROM {image}\n" in (DEPLOY / "Dockerfile.vllm").read_text(encoding="utf-8")
