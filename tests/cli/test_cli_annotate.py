@@ -13,7 +13,7 @@ from tests.cli.complaints import one_line
 from tests.runs.e2e import Run, Server, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.agents.steps import ScheduleName
 from uncanny.answers.boxes import BoxFormatName
-from uncanny.cli.common.options import BOX_FORMAT_NAMES, SCHEDULE_NAMES
+from uncanny.cli.common.asking import BOX_FORMAT_NAMES, SCHEDULE_NAMES
 
 AN_IMAGE = 1 + 1 + 2 + 2
 

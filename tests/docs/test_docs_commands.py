@@ -15,7 +15,7 @@ import pytest
 
 from tests.runs.e2e import uncanny_here
 from uncanny.cli import uncanny
-from uncanny.cli.common.options import AnnotateKeywords, read_annotate_options
+from uncanny.cli.common.asking import AnnotateKeywords, read_annotate_options
 from uncanny.runs.config import read_limits, read_models
 
 ROOT = Path(__file__).parents[2]

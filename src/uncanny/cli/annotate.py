@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import click
 
+from uncanny.cli.common.asking import AnnotateKeywords, annotate_options, model_options, read_annotate_options
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import check_outputs, check_run_folder, page
 from uncanny.cli.common.options import (
     PATH,
-    AnnotateKeywords,
     Whole,
-    annotate_options,
     force_option,
     images_root_option,
-    model_options,
     pictures_option,
-    read_annotate_options,
     run_option,
     run_page_option,
 )

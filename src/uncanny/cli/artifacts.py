@@ -12,28 +12,30 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 import click
 
 from uncanny.cli.annotate import place_of
+from uncanny.cli.common.asking import (
+    ImageKeywords,
+    box_format_option,
+    models_options,
+    pixel_options,
+    read_image_options,
+    sampling_options,
+)
 from uncanny.cli.common.command import Group
 from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, check_run_folder, name_and_path
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
-    ImageKeywords,
     Real,
     Whole,
-    box_format_option,
     force_option,
     images_root_option,
     json_file_option,
-    models_options,
     no_page_option,
     page_option,
     pictures_option,
-    pixel_options,
     quiet_option,
-    read_image_options,
     resamples_option,
     run_option,
-    sampling_options,
     seed_option,
     table_options,
 )

@@ -14,22 +14,24 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from uncanny.cli.common.asking import (
+    AnnotateKeywords,
+    annotate_options,
+    options_where_asked,
+    read_annotate_options,
+)
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import ScoreFiles, check_outputs, check_run_folder
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
-    AnnotateKeywords,
     Real,
     Whole,
-    annotate_options,
     force_option,
     json_file_option,
     no_page_option,
-    options_where_asked,
     page_option,
     pictures_option,
-    read_annotate_options,
     resamples_option,
     seed_option,
     table_options,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 import click
 
+from uncanny.cli.common.asking import backbone_options
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, name_and_path
 from uncanny.cli.common.options import (
     FOLDER,
     Real,
-    backbone_options,
     force_option,
     json_file_option,
     no_page_option,

@@ -12,20 +12,22 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from uncanny.cli.annotate import place_of, write_page
+from uncanny.cli.common.asking import (
+    ImageKeywords,
+    models_options,
+    pixel_options,
+    read_image_options,
+    sampling_options,
+)
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import check_run_folder
 from uncanny.cli.common.options import (
     PATH,
-    ImageKeywords,
     force_option,
     images_root_option,
-    models_options,
     pictures_option,
-    pixel_options,
-    read_image_options,
     run_option,
     run_page_option,
-    sampling_options,
 )
 from uncanny.cli.common.summary import (
     anomalies_line,

@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
+from uncanny.cli.common.asking import SampledKeywords, models_options, sampling_options
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import check_run_folder
-from uncanny.cli.common.options import (
-    FOLDER,
-    SampledKeywords,
-    force_option,
-    models_options,
-    run_option,
-    sampling_options,
-)
+from uncanny.cli.common.options import FOLDER, force_option, run_option
 from uncanny.cli.common.summary import failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import layout
 

@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
+from uncanny.cli.common.asking import SampledKeywords, models_options, sampling_options
 from uncanny.cli.common.command import Group
 from uncanny.cli.common.files import ScoreFiles, check_outputs, check_run_folder
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
-    SampledKeywords,
     force_option,
     json_file_option,
-    models_options,
     no_page_option,
     page_option,
     pictures_option,
     resamples_option,
     run_option,
-    sampling_options,
     seed_option,
     table_options,
 )

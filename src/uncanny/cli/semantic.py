@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 import click
 import orjson
 
+from uncanny.cli.common.asking import backbone_options
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, name_and_path, rows_jsonl
 from uncanny.cli.common.options import (
     PATH,
     Real,
-    backbone_options,
     force_option,
     json_file_option,
     no_page_option,

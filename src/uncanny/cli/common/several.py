@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, Unpack
 
-from uncanny.cli.common.options import AskKeywords, read_ask_options
+from uncanny.cli.common.asking import AskKeywords, read_ask_options
 from uncanny.cli.common.session import INTERRUPTED, RUN_CODES, Summary, TerminalStop, show_end, show_forecast
 from uncanny.cli.common.terminal import complain, cost, harmless, layout, say, say_json
 from uncanny.errors import UncannyError, UsageError

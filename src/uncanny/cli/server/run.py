@@ -131,7 +131,7 @@ class _ServerRun:
 
     def _params(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options as parameters of the job, but for inputs."""
-        from uncanny.cli.common.options import _roles
+        from uncanny.cli.common.asking import role_models
 
         params: dict[str, Any] = {}
         for name, value in options.items():
@@ -143,7 +143,7 @@ class _ServerRun:
                     )
                 params["model"] = value[0]
             elif name == "roles":
-                params["roles"] = _roles(value)
+                params["roles"] = role_models(value)
             elif name == "to":
                 params["to"] = [each for names in value for each in names]
             else:
