@@ -7,8 +7,7 @@ from shlex import quote
 
 import click
 
-from uncanny.cli.common.command import Command
-from uncanny.cli.common.option_help import option_help
+from uncanny.cli.common.command import Command, option_help
 from uncanny.cli.common.options import PATH, Whole
 from uncanny.errors import UsageError
 

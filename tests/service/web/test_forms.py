@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from uncanny.cli.common.option_help import option_help
+from uncanny.cli.common.command import option_help
 from uncanny.service.jobs.kinds import KINDS, check_params
 from uncanny.service.service import Service
 from uncanny.service.web.command import command_line
