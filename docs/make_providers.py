@@ -22,12 +22,12 @@ def presets_section() -> str:
     return "\n".join(
         [
             BEGIN,
-            "| Model | Where | Address | Key |",
+            "| Model | Where | Key | Prices |",
             "| --- | --- | --- | --- |",
             *map(_place_row, presets),
             "",
-            "| Provider | Output limit | Constrained answers | Pictures | Most | Prices |",
-            "| --- | --- | --- | --- | --- | --- |",
+            "| Provider | Pictures | Most |",
+            "| --- | --- | --- |",
             *map(_takes_row, presets),
             "",
             *(line for each in presets for line in (_note(each), "")),
@@ -43,16 +43,12 @@ def providers_page(page: str) -> str:
 
 
 def _place_row(preset: Preset) -> str:
-    places = " or ".join(f"`{name}`" for name in preset.place_variables)
-    # The first variable stands where its value goes.
-    address = f"`{preset.addresses[0].replace('{place}', '$' + ''.join(preset.place_variables[:1]))}`"
-    address += f", {places}" if places else ""
     keys = " or ".join(f"`{name}`" for name in preset.key_variables)
     return _row(
         f"`{preset.name}/NAME`",
         preset.title,
-        f"{address}; `{preset.url_variable}`",
         keys + (", if it wants one" if preset.local else ""),
+        "listed" if preset.prices else "yours only",
     )
 
 
@@ -67,18 +63,15 @@ def _takes_row(preset: Preset) -> str:
     formats = {kind.removeprefix("image/").upper().replace("WEBP", "WebP") for kind in takes.media_types}
     return _row(
         f"`{preset.name}`",
-        f"`{variant.limit}`",
-        "asked for, strict" if variant.strict else "asked for",
         ", ".join(sorted(formats)),
         ", ".join(filter(None, most)) or "no limit known",
-        "listed" if preset.prices else "yours only",
     )
 
 
 def _note(preset: Preset) -> str:
     keys_from = _ADDRESS.sub(r"<\g<0>>", preset.keys_from or "")
     parts = [
-        f"**{preset.name}.** {preset.title}.",
+        f"**{preset.name}.** {_address(preset)}.",
         f"Keys come from {keys_from}." if keys_from else "",
         f"A refusal is {preset.refuses}." if preset.refuses else "",
         preset.notes,
@@ -86,6 +79,17 @@ def _note(preset: Preset) -> str:
         f"See {', '.join(f'<{source}>' for source in preset.sources)}." if preset.sources else "",
     ]
     return " ".join(filter(None, parts))
+
+
+def _address(preset: Preset) -> str:
+    # The first variable stands where its value goes.
+    place = "$" + "".join(preset.place_variables[:1])
+    address = f"At `{preset.addresses[0].replace('{place}', place)}`"
+    if preset.place_variables:
+        address += f" with {' or '.join(f'`{name}`' for name in preset.place_variables)} set"
+    return (
+        f"{address}; `{preset.url_variable}` is another address. The output limit is `{preset.variant.limit}`"
+    )
 
 
 def _row(*cells: str) -> str:
