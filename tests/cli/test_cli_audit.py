@@ -143,7 +143,7 @@ def test_refusals(tmp_path: Path) -> None:
     folder.mkdir()
     one_line(uncanny_here("audit", "nothing", *FAST), "'nothing' does not name", "NAME=RUN")
     for argument in ("=a", "a=", " =a"):
-        one_line(uncanny_here("audit", argument, *FAST), "does not name a generator")
+        one_line(uncanny_here("audit", argument, *FAST), "has no name or no path", "NAME=PATH")
     one_line(uncanny_here("audit", "a=missing", *FAST), "missing does not exist")
     one_line(uncanny_here("audit", good, good, *FAST), "two generators")
     one_line(uncanny_here("audit", good, f"b={folder}", *FAST), "no model is named", "--model")

@@ -25,6 +25,8 @@ from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.wording import shown
 
 RECORDS = "annotations.jsonl"
+# What other runs call theirs: a file of such a name says nothing, its folder does.
+_OTHER_RECORDS = ("answers.jsonl", "verdicts.jsonl")
 
 PathLike = str | os.PathLike[str]
 # `Annotation`s, or records of the same keys as the files have.
@@ -212,7 +214,7 @@ def name_paths(paths: Sequence[tuple[str | None, Path]], *, what: str = "predict
 
 
 def _derived_name(path: Path) -> str:
-    if not path.is_dir() and path.name != RECORDS:
+    if not path.is_dir() and path.name not in (RECORDS, *_OTHER_RECORDS):
         return path.stem
     folder = _folder(path)
     manifest = RunFolder(folder).read_manifest()

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "semantic": ("semantic:command", "Score predicted anomalies against the true ones: SemAP, SemF1."),
     "audit": ("audit:command", "Rank generators by how plausible their images are."),
     "providers": ("providers:command", "List where models can be asked, and which keys are set."),
+    "init": ("init:command", "Write a file of options, for --config; also from a run."),
     "prompts": ("prompts:command", "Show the texts that models are asked with, or write them out."),
     "compare": ("compare:command", "What changed between runs, models, prompts or schedules."),
     "review": ("review:command", "Judge the findings of a run on a page, one key a verdict."),

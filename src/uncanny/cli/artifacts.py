@@ -21,7 +21,7 @@ from uncanny.cli.common.asking import (
     sampling_options,
 )
 from uncanny.cli.common.command import Group
-from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, check_run_folder, name_and_path
+from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, check_run_folder
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
@@ -39,6 +39,7 @@ from uncanny.cli.common.options import (
     seed_option,
     table_options,
 )
+from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.summary import (
     failure_line,
     failure_lines,
@@ -236,8 +237,14 @@ class ScoreKeywords(TypedDict):
 
 
 @command.command("score")
-@click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PRED…")
-@click.option("--truth", required=True, metavar="TRUTH", help="The truth; `scenes` is the bundled set's.")
+@click.argument("predictions", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]PRED…")
+@click.option(
+    "--truth",
+    required=True,
+    type=Place("scenes"),
+    metavar="TRUTH",
+    help="The truth; `scenes` is the bundled set's.",
+)
 @json_file_option
 @table_options
 @click.option(
@@ -321,7 +328,7 @@ def score_command(
     from uncanny.eval.artifacts.score.result import COLUMNS, PAGE
     from uncanny.eval.common.anomalies.load import name_paths
 
-    named = name_paths([name_and_path(argument) for argument in predictions])
+    named = name_paths(names_and_paths(predictions))
     paths = {name: at_rest(path) for name, path in named.items()}
     first = next(iter(paths.values()))
     files = ScoreFiles.chosen(

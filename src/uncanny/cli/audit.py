@@ -36,6 +36,7 @@ from uncanny.cli.common.options import (
     seed_option,
     table_options,
 )
+from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.terminal import complain, layout, say
 from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
@@ -51,18 +52,26 @@ if TYPE_CHECKING:
 
 @click.command("audit", cls=Command)
 @on_server("audit")
-@click.argument("generators", nargs=-1, required=True, metavar="NAME=RUN_OR_FILE_OR_FOLDER…|FOLDER")
+@click.argument(
+    "generators",
+    nargs=-1,
+    required=True,
+    type=Place(named=True),
+    metavar="NAME=RUN_OR_FILE_OR_FOLDER…|FOLDER",
+)
 @click.option(
     "--own", multiple=True, metavar="NAME", help="A generator of your own, to be marked; repeatable."
 )
 @click.option(
     "--before",
+    type=Place(named=True),
     multiple=True,
     metavar="NAME=RUN_OR_FILE",
     help="An earlier release of one of the generators, on the same prompts; repeatable. Shows what changed.",
 )
 @click.option(
     "--against",
+    type=Place(named=True),
     multiple=True,
     metavar="NAME=RUN_OR_FILE",
     help="The same generators as a second assessor sees them; repeatable. Shows how far the ranks agree.",
@@ -232,12 +241,12 @@ def read_generators(arguments: Sequence[str]) -> tuple[dict[str, AnnotationSourc
 
     named: list[str] = []
     notices: list[str] = []
-    for argument in arguments:
-        if "=" in argument or not Path(argument).is_dir():
+    for argument, (name, place) in zip(arguments, names_and_paths(arguments), strict=True):
+        if name is not None or not place.is_dir():
             named.append(argument)
             continue
         folder = read_generator_folder(argument)
-        named += [f"{name}={place}" for name, place in folder.generators.items()]
+        named += [f"{generator}={source}" for generator, source in folder.generators.items()]
         notices.append(folder.notice)
     return named_sources(named), tuple(notices)
 
@@ -245,17 +254,16 @@ def read_generators(arguments: Sequence[str]) -> tuple[dict[str, AnnotationSourc
 def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:
     """Places by generator from NAME=PLACE. Raises UsageError for no such form and a name used twice."""
     sources: dict[str, AnnotationSource] = {}
-    for argument in arguments:
-        name, equals, place = argument.partition("=")
-        name = name.strip()
-        if not equals or not name or not place:
+    for argument, (name, place) in zip(arguments, names_and_paths(arguments), strict=True):
+        if name is None:
+            written = f"NAME={argument}" if place.exists() else "NAME=RUN, NAME=FILE.jsonl or NAME=FOLDER"
             raise UsageError(
                 f"{argument!r} does not name a generator and its annotations",
-                remedy="Write NAME=RUN, NAME=FILE.jsonl or NAME=FOLDER, or a folder of generators' folders.",
+                remedy=f"Write {written}, or a folder of generators' folders.",
             )
         if name in sources:
             raise UsageError(f"{name!r} names two generators", remedy="Give each a name of its own.")
-        sources[name] = place
+        sources[name] = str(place)
     return sources
 
 

@@ -9,7 +9,7 @@ import click
 
 from uncanny.cli.common.asking import backbone_options
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, name_and_path
+from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs
 from uncanny.cli.common.options import (
     FOLDER,
     Real,
@@ -21,6 +21,7 @@ from uncanny.cli.common.options import (
     seed_option,
     table_options,
 )
+from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
@@ -47,8 +48,13 @@ class CompareKeywords(TypedDict):
 
 @click.command("compare", cls=Command)
 @on_server("compare")
-@click.argument("runs", nargs=-1, required=True, metavar="[NAME=]RUN_OR_FILE…")
-@click.option("--truth", metavar="TRUTH", help="What is really wrong; `scenes` is the bundled set's.")
+@click.argument("runs", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]RUN_OR_FILE…")
+@click.option(
+    "--truth",
+    type=Place("scenes"),
+    metavar="TRUTH",
+    help="What is really wrong; `scenes` is the bundled set's.",
+)
 @click.option(
     "--by",
     type=click.Choice(["image", "prompt"]),
@@ -126,7 +132,7 @@ def command(
     from uncanny.eval.compare.score.result import COLUMNS
     from uncanny.eval.compare.score.score import compare
 
-    named = name_paths([name_and_path(each) for each in runs], what="runs")
+    named = name_paths(names_and_paths(runs), what="runs")
     sources: dict[str, AnnotationSource] = {name: at_rest(path) for name, path in named.items()}
     files = ScoreFiles.chosen(
         Path("compare.html"),

@@ -11,7 +11,7 @@ from uncanny.cli.common.files import check_run_folder
 from uncanny.cli.common.options import PATH, Real, Whole, force_option, json_option, port_option, quiet_option
 
 
-@click.command("demo", cls=Command)
+@click.command("demo", cls=Command, config=False)
 @click.option("-o", "--run", default=Path("runs/demo"), show_default=True, type=PATH, help="The run folder.")
 @force_option
 @json_option

@@ -29,6 +29,7 @@ from uncanny.cli.common.options import (
     run_option,
     run_page_option,
 )
+from uncanny.cli.common.places import Place
 from uncanny.cli.common.summary import (
     anomalies_line,
     failure_line,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 @images_root_option
 @click.option(
     "--truth",
+    type=Place("scenes"),
     metavar="FILE",
     help="Score against this: a line an image, or `scenes`. [default: by folders called real, generated, …]",
 )

@@ -28,6 +28,7 @@ from uncanny.cli.common.options import (
     table_options,
     together,
 )
+from uncanny.cli.common.places import Place
 from uncanny.cli.common.terminal import harmless, on_terminal
 from uncanny.cli.edits_stress import compress_command, stress_command
 from uncanny.cli.edits_writing import perturb_command, prompts_command
@@ -111,7 +112,7 @@ parameter_options = together(
 
 @command.command("measure")
 @on_server("edits_measure")
-@click.argument("pairs", required=False)
+@click.argument("pairs", required=False, type=Place("scenes"))
 @click.option(
     "-o", "--out", type=PATH, metavar="FILE", help="Write a line an edit: .jsonl, .parquet or .csv."
 )
@@ -253,7 +254,7 @@ gate_parameter_options = together(
 
 
 @command.command("gate")
-@click.argument("pairs", required=False)
+@click.argument("pairs", required=False, type=Place("scenes"))
 @click.option(
     "-o", "--out", type=PATH, metavar="FILE", help="Write a line an edit: .jsonl, .parquet or .csv."
 )

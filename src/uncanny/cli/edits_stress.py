@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, name_and_path
+from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
@@ -26,6 +26,7 @@ from uncanny.cli.common.options import (
     seed_option,
     table_options,
 )
+from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.terminal import harmless, on_terminal, say, say_json
 from uncanny.errors import UsageError
 
@@ -63,7 +64,7 @@ class StressKeywords(TypedDict):
 
 
 @click.command("stress", cls=Command)
-@click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PREDICTIONS…")
+@click.argument("predictions", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]PREDICTIONS…")
 @click.option(
     "--meta",
     type=PATH,
@@ -151,7 +152,7 @@ def stress_command(
     from uncanny.eval.common.anomalies.load import name_paths
     from uncanny.eval.edits.stress.result import COLUMNS, KEYS, PAGE
 
-    named = name_paths([name_and_path(argument) for argument in predictions])
+    named = name_paths(names_and_paths(predictions))
     paths = {name: at_rest(path) for name, path in named.items()}
     tables = [at_rest(path) for path in meta]
     first = next(iter(named.values()))
@@ -176,7 +177,7 @@ def stress_command(
 
 
 @click.command("compress", cls=Command)
-@click.argument("images", nargs=-1, required=True)
+@click.argument("images", nargs=-1, required=True, type=Place("scenes"))
 @click.option("-o", "--out", type=PATH, required=True, metavar="DIR", help="The folder of the copies.")
 @click.option(
     "--condition",

@@ -14,6 +14,7 @@ from uncanny.cli.common.asking import SampledKeywords, models_options, sampling_
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import check_run_folder
 from uncanny.cli.common.options import FOLDER, force_option, run_option
+from uncanny.cli.common.places import Place
 from uncanny.cli.common.summary import failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import layout
 
@@ -35,7 +36,7 @@ _root_option = click.option(
 
 
 @click.command("perturb", cls=Command)
-@click.argument("texts")
+@click.argument("texts", type=Place("scenes"))
 @run_option
 @models_options
 @click.option(
@@ -107,7 +108,7 @@ def perturb_command(
 
 
 @click.command("prompts", cls=Command)
-@click.argument("texts")
+@click.argument("texts", type=Place("scenes"))
 @run_option
 @models_options
 @click.option(

@@ -9,6 +9,7 @@ import click
 
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.options import PATH, Real, Whole, force_option, json_option, quiet_option
+from uncanny.cli.common.places import Place
 from uncanny.cli.common.terminal import say, say_json
 from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
@@ -71,6 +72,7 @@ class FormatList(click.ParamType[list[str]]):
 @click.option("--rejected", is_flag=True, help="Also what reviewers rejected.")
 @click.option(
     "--source",
+    type=Place("generated", "real"),
     metavar="generated|real|FILE",
     help="What images are, for sft-detect: one word for all, or a file with `image` and `source`. "
     "[default: what the records say]",

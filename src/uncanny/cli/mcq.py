@@ -29,6 +29,7 @@ from uncanny.cli.common.options import (
     seed_option,
     table_options,
 )
+from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import failure_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import complain, harmless, layout, say
 from uncanny.cli.people import mcq_author_command, mcq_people_command
@@ -79,7 +80,7 @@ command.add_command(mcq_author_command)
 
 @command.command("run")
 @on_server("mcq")
-@click.argument("items")
+@click.argument("items", type=Place("scenes"))
 @run_option
 @models_options
 @_ROOT
@@ -128,8 +129,8 @@ def run_command(
 
 
 @command.command("score")
-@click.argument("items")
-@click.argument("answers", nargs=-1, required=True, type=PATH)
+@click.argument("items", type=Place("scenes"))
+@click.argument("answers", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]ANSWERS…")
 @json_file_option
 @table_options
 @click.option(
@@ -154,7 +155,7 @@ def run_command(
 @_ROOT
 def score_command(
     items: str,
-    answers: tuple[Path, ...],
+    answers: tuple[str, ...],
     json_file: Path | None,
     csv_file: Path | None,
     markdown_file: Path | None,
@@ -174,7 +175,8 @@ def score_command(
 ) -> None:
     """Score answers of any number of models against ITEMS, offline.
 
-    ANSWERS are answers.jsonl files, predictions with one line an image, or run folders.
+    ANSWERS are answers.jsonl files, predictions with one line an image, or run folders. NAME stands for the
+    model in them, everywhere: one run a name.
     """
     from uncanny.eval.mcq.data.load import load
     from uncanny.eval.mcq.data.overlay import OVERLAYS
@@ -182,7 +184,9 @@ def score_command(
     from uncanny.eval.mcq.score.score import score
 
     item_set = load(items, root=root)
-    beside = answers[0] if answers[0].is_dir() else answers[0].parent
+    named = named_files(answers, what="sets of answers")
+    paths = [*named.values()] if isinstance(named, dict) else named
+    beside = paths[0] if paths[0].is_dir() else paths[0].parent
     files = ScoreFiles.chosen(
         beside / "mcq.html",
         json_file=json_file,
@@ -193,10 +197,12 @@ def score_command(
         no_report=no_report,
     )
     keys = ("n_images", "splits", "patterns")
-    check_outputs(files.outputs(keys, COLUMNS), [item_set.file, *answers, *human], force=force)
+    check_outputs(files.outputs(keys, COLUMNS), [item_set.file, *paths, *human], force=force)
     scores = score(
         item_set,
-        [*map(at_rest, answers)],
+        {name: at_rest(path) for name, path in named.items()}
+        if isinstance(named, dict)
+        else [*map(at_rest, named)],
         human=[*map(at_rest, human)],
         parser=parser,
         resamples=resamples,
@@ -291,7 +297,7 @@ def plan_command(
 
 
 @command.command("check")
-@click.argument("items")
+@click.argument("items", type=Place("scenes"))
 @_ROOT
 @click.option("--images/--no-images", default=True, help="Open every image too. [default: images]")
 def check_command(items: str, root: Path | None, images: bool) -> None:
@@ -307,7 +313,7 @@ def check_command(items: str, root: Path | None, images: bool) -> None:
 
 
 @command.command("overlay")
-@click.argument("items")
+@click.argument("items", type=Place("scenes"))
 @click.option("-o", "--out", "out", type=PATH, required=True, help="Folder for the images.")
 @_ROOT
 @force_option
@@ -340,7 +346,7 @@ def import_command(source: Path, out: Path) -> None:
 
 
 @command.command("export")
-@click.argument("items")
+@click.argument("items", type=Place("scenes"))
 @click.option("-o", "--out", "out", type=PATH, required=True, help="The table, .parquet or .csv.")
 @_ROOT
 @force_option

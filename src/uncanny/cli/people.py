@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, name_and_path
+from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
@@ -25,6 +25,7 @@ from uncanny.cli.common.options import (
     table_options,
 )
 from uncanny.cli.common.pages import check_name, needs_extra, page_server_options, serve_page
+from uncanny.cli.common.places import Place, names_and_paths
 
 if TYPE_CHECKING:
     from uncanny.eval.common.pictures import PicturesMode
@@ -39,7 +40,7 @@ _RUN = click.option(
 
 
 @click.command("people", cls=Command)
-@click.argument("items")
+@click.argument("items", type=Place("scenes"))
 @_RUN
 @_PERSON
 @click.option(
@@ -111,7 +112,7 @@ def mcq_author_command(items: Path, images: Path | None, root: Path | None, port
 
 
 @click.command("people", cls=Command)
-@click.argument("pairs")
+@click.argument("pairs", type=Place("scenes"))
 @_RUN
 @_PERSON
 @click.option(
@@ -164,10 +165,11 @@ def edits_people_command(
 
 
 @click.command("people-score", cls=Command)
-@click.argument("pairs")
+@click.argument("pairs", type=Place("scenes"))
 @click.argument("people", nargs=-1, required=True, type=PATH, metavar="RUN…")
 @click.option(
     "--predictions",
+    type=Place(named=True),
     multiple=True,
     metavar="[NAME=]FILE",
     help="Show a detector beside people, on the images that they judged. Repeatable.",
@@ -224,7 +226,7 @@ def people_score_command(
     from uncanny.eval.edits.people.result import COLUMNS, KEYS, PAGE
     from uncanny.eval.edits.people.score import score_people
 
-    named = name_paths([name_and_path(argument) for argument in predictions])
+    named = name_paths(names_and_paths(predictions))
     first = people[0]
     files = ScoreFiles.chosen(
         (first if first.is_dir() else first.parent) / PAGE,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PROTOCOLS = ("packed", "annotate", "single", "detect", "mcq", "realism", "artifacts", "edits")
 
 
-@click.command("prompts", cls=Command)
+@click.command("prompts", cls=Command, config=False)
 @click.argument("protocol", required=False, type=click.Choice(_PROTOCOLS))
 @click.option("-o", "--out", "out", type=PATH, metavar="DIR", help="Write the texts here, as .md files.")
 @force_option

@@ -27,6 +27,7 @@ from uncanny.cli.common.options import (
     seed_option,
     table_options,
 )
+from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import failure_lines, skipped_lines, spending_lines, status_line, texts_lines
 from uncanny.cli.common.terminal import layout
 from uncanny.cli.server.run import on_server
@@ -56,7 +57,7 @@ def command() -> None:
 
 @command.command("run")
 @on_server("realism")
-@click.argument("pairs", required=False)
+@click.argument("pairs", required=False, type=Place("scenes"))
 @run_option
 @models_options
 @click.option("--original", type=PATH, help="In place of PAIRS: the folder of originals.")
@@ -106,7 +107,7 @@ def run_command(
 
 
 @command.command("score")
-@click.argument("verdicts", nargs=-1, required=True, type=PATH)
+@click.argument("verdicts", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]VERDICTS…")
 @json_file_option
 @table_options
 @click.option(
@@ -125,7 +126,7 @@ def run_command(
 @resamples_option("Bootstrap resamples over pairs.")
 @seed_option
 def score_command(
-    verdicts: tuple[Path, ...],
+    verdicts: tuple[str, ...],
     json_file: Path | None,
     csv_file: Path | None,
     markdown_file: Path | None,
@@ -142,12 +143,15 @@ def score_command(
 ) -> None:
     """Score VERDICTS offline, several side by side: labels, cases, groups, position bias, calls saved.
 
-    VERDICTS are verdicts.jsonl files or run folders. Labels are derived again from the answers.
+    VERDICTS are verdicts.jsonl files or run folders; NAME is what each is shown as. Labels are derived again
+    from the answers.
     """
     from uncanny.eval.realism.result import COLUMNS, PAGE
     from uncanny.eval.realism.score import score
 
-    first = verdicts[0] if verdicts[0].is_dir() else verdicts[0].parent
+    named = named_files(verdicts, what="sets of verdicts")
+    paths = [*named.values()] if isinstance(named, dict) else named
+    first = paths[0] if paths[0].is_dir() else paths[0].parent
     files = ScoreFiles.chosen(
         first / PAGE,
         json_file=json_file,
@@ -158,8 +162,8 @@ def score_command(
         no_report=no_report,
     )
     outputs = files.outputs(("labels", "cases", "position_bias"), COLUMNS)
-    check_outputs(outputs, [*verdicts, *human], force=force)
-    scores = score(verdicts, humans=human or None, published=published, resamples=resamples, seed=seed)
+    check_outputs(outputs, [*paths, *human], force=force)
+    scores = score(named, humans=human or None, published=published, resamples=resamples, seed=seed)
     files.write(
         to_json=scores.to_json,
         to_csv=scores.to_csv,

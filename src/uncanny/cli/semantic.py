@@ -13,7 +13,7 @@ import orjson
 
 from uncanny.cli.common.asking import backbone_options
 from uncanny.cli.common.command import Command
-from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, name_and_path, rows_jsonl
+from uncanny.cli.common.files import ScoreFiles, at_rest, check_outputs, rows_jsonl
 from uncanny.cli.common.options import (
     PATH,
     Real,
@@ -26,6 +26,7 @@ from uncanny.cli.common.options import (
     seed_option,
     table_options,
 )
+from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.terminal import harmless, on_terminal
 from uncanny.cli.server.run import on_server
 
@@ -63,9 +64,13 @@ class ScoreKeywords(TypedDict):
 
 @click.command("semantic", cls=Command)
 @on_server("semantic")
-@click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PRED…")
+@click.argument("predictions", nargs=-1, required=True, type=Place(named=True), metavar="[NAME=]PRED…")
 @click.option(
-    "--truth", required=True, metavar="TRUTH", help="The true anomalies; `scenes` is the bundled set's."
+    "--truth",
+    required=True,
+    type=Place("scenes"),
+    metavar="TRUTH",
+    help="The true anomalies; `scenes` is the bundled set's.",
 )
 @json_file_option
 @table_options
@@ -136,7 +141,7 @@ def command(
     from uncanny.eval.semantic.score.result import COLUMNS, page_beside
     from uncanny.semantic import score
 
-    named = name_paths([name_and_path(argument) for argument in predictions])
+    named = name_paths(names_and_paths(predictions))
     paths = {name: at_rest(path) for name, path in named.items()}
     default_page = page_beside(next(iter(paths.values())))
     files = ScoreFiles.chosen(

@@ -30,7 +30,7 @@ def command() -> None:
     """
 
 
-@command.command("add")
+@command.command("add", config=False)
 @click.argument("name")
 @click.option("--role", type=click.Choice(ROLES), required=True, help="What its holder may do.")
 @data_options
@@ -45,7 +45,7 @@ def add(name: str, role: Role, data: Path, database: str | None) -> None:
     complain("Keep it, it is not shown again. Programs take it as UNCANNY_SERVER_TOKEN, the page at /login.")
 
 
-@command.command("list")
+@command.command("list", config=False)
 @json_option
 @data_options
 def list_command(as_json: bool, data: Path, database: str | None) -> None:
@@ -76,7 +76,7 @@ def list_command(as_json: bool, data: Path, database: str | None) -> None:
         say(f"{harmless(token.name):<{width}}  {token.role:<8}  made {token.created_at:%Y-%m-%d}  {used}")
 
 
-@command.command("revoke")
+@command.command("revoke", config=False)
 @click.argument("name")
 @data_options
 def revoke(name: str, data: Path, database: str | None) -> None:

@@ -6,11 +6,13 @@ options of the public functions. Heavy imports stay inside: `--help` reads this 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 import click
+from click.core import ParameterSource
 
 from uncanny.cli.common.options import (
     OUTPUT_TOKENS,
@@ -23,6 +25,7 @@ from uncanny.cli.common.options import (
     quiet_option,
     together,
 )
+from uncanny.cli.common.places import Place, complete_model
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,22 +69,38 @@ def sampling_options(*, temperature: float, top_p: float | None, max_output_toke
     )
 
 
-_MODEL = click.option("--model", "-m", required=True, metavar="PROVIDER/NAME", help="The model to ask.")
+_MODEL = click.option(
+    "--model",
+    "-m",
+    required=True,
+    shell_complete=complete_model,
+    metavar="PROVIDER/NAME",
+    help="The model to ask.",
+)
 _MODELS = click.option(
     "--model",
     "-m",
     "models",
     multiple=True,
     required=True,
+    shell_complete=complete_model,
     metavar="PROVIDER/NAME",
     help="The model to ask. Repeatable: a run of each, in folders of their own in RUN.",
 )
 _ASKING = together(
     click.option(
-        "--role", "roles", multiple=True, metavar="ROLE=MODEL", help="Another model for one role; repeatable."
+        "--role",
+        "roles",
+        multiple=True,
+        shell_complete=complete_model,
+        metavar="ROLE=MODEL",
+        help="Another model for one role; repeatable.",
     ),
     click.option(
-        "--fallback", metavar="MODEL", help="Takes over when a model is out of budget or quota, or is down."
+        "--fallback",
+        shell_complete=complete_model,
+        metavar="MODEL",
+        help="Takes over when a model is out of budget or quota, or is down.",
     ),
     click.option(
         "--base-url",
@@ -141,7 +160,9 @@ models_options = together(_MODELS, _ASKING, json_option, quiet_option)
 # Of the model that BERTScore compares texts with.
 backbone_options = together(
     click.option(
-        "--backbone", help="Name or folder of BERTScore's model. [default: distilbert-base-uncased]"
+        "--backbone",
+        type=Place(free=True),
+        help="Name or folder of BERTScore's model. [default: distilbert-base-uncased]",
     ),
     click.option(
         "--num-layers", type=Whole(1, 1_000), help="Layer of the backbone. [default: the usual one]"
@@ -153,7 +174,13 @@ backbone_options = together(
 
 def options_where_asked(when: str) -> Callable[[F], F]:
     """The same for a command that asks a model only at times, and whose `--json` is another one."""
-    model = click.option("--model", "-m", metavar="PROVIDER/NAME", help=f"The model to ask, {when}.")
+    model = click.option(
+        "--model",
+        "-m",
+        shell_complete=complete_model,
+        metavar="PROVIDER/NAME",
+        help=f"The model to ask, {when}.",
+    )
     return together(model, _ASKING, quiet_option)
 
 
@@ -385,10 +412,13 @@ def role_models(roles: Sequence[str]) -> dict[str, str]:
 
 def _base_urls(base_urls: Sequence[str], models: Sequence[str]) -> dict[str, str]:
     """Servers by provider; an address without one is that of the only provider of `models`."""
+    from uncanny.cli.common.config import address_variable
     from uncanny.models.addresses import parse_address
     from uncanny.models.registry import is_provider, parse_model
 
     providers = sorted({parse_model(model).provider for model in models})
+    ctx = click.get_current_context(silent=True)
+    from_file = ctx is not None and ctx.get_parameter_source("base_urls") is ParameterSource.DEFAULT_MAP
     urls: dict[str, str] = {}
     for each in base_urls:
         provider, equals, url = each.partition("=")
@@ -399,6 +429,8 @@ def _base_urls(base_urls: Sequence[str], models: Sequence[str]) -> dict[str, str
                     remedy="Write --base-url PROVIDER=URL.",
                 )
             provider, url = providers[0], each
+        if from_file and os.environ.get(address_variable(provider), "").strip():
+            continue  # the environment goes before a file
         parse_address(url)
         if urls.setdefault(provider, url) != url:
             raise UsageError(f"--base-url gives {provider} two addresses", remedy="Leave one of them out.")

@@ -1,6 +1,7 @@
 """Commands as this program wants them, and what their help says.
 
-Of two values none is dropped, and a mistyped word gets a suggestion.
+Of two values none is dropped, and a mistyped word gets a suggestion. Each takes `--config FILE`, a file of
+options (`config.py`), unless it says `config=False`.
 """
 
 from __future__ import annotations
@@ -9,36 +10,101 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from uncanny.cli.common.terminal import Origin, note_origins
 from uncanny.errors import UsageError
+
+if TYPE_CHECKING:
+    from uncanny.cli.common.config import Setting
 
 _REQUIRED = re.compile(r"\s*\[required\]")
 _DEFAULT = re.compile(r"\s*\[default: ([^\]]*)\]")
 _ADVICE = {"model": "This command asks one model; make a run for each."}
+# Names that people give such files: they are not read by themselves.
+_USUAL_FILES = ("run.toml", "uncanny.toml")
 
 
 class Command(click.Command):
     """Refuses an option that is given twice and takes one value: nobody would know which one holds.
 
-    And a path that is empty: it would be the current folder.
+    And a path that is empty: it would be the current folder. `config` says whether it has `--config`.
     """
 
+    def __init__(self, name: str | None, *, config: bool = True, **attributes: Any) -> None:
+        super().__init__(name, **attributes)
+        if config:
+            option = click.Option(
+                ["--config"],
+                type=click.Path(path_type=Path),
+                metavar="FILE",
+                is_eager=True,
+                expose_value=False,
+                help="Take options from this TOML file, which `uncanny init` writes.",
+            )
+            self.params.append(option)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:
-            values, _, parameters = self.make_parser(ctx).parse_args(list(args))
-            for parameter in self.get_params(ctx):
-                if isinstance(parameter.type, click.Path) and _is_empty(values.get(parameter.name or "")):
-                    raise UsageError(
-                        f"{_shown(parameter)} is empty",
-                        remedy="Is a variable unset? The folder here is called `.`.",
-                    )
-            for parameter, times in Counter(parameters).items():
-                if times > 1 and isinstance(parameter, click.Option) and _takes_one_value(parameter):
-                    advice = _ADVICE.get(parameter.name or "", "Give it once.")
-                    raise UsageError(f"{parameter.opts[0]} is given {times} times", remedy=advice)
-        return super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        note_origins(())
+        values, _, parameters = self.make_parser(ctx).parse_args(list(args))
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter.type, click.Path) and _is_empty(values.get(parameter.name or "")):
+                raise UsageError(
+                    f"{_shown(parameter)} is empty",
+                    remedy="Is a variable unset? The folder here is called `.`.",
+                )
+        for parameter, times in Counter(parameters).items():
+            if times > 1 and isinstance(parameter, click.Option) and _takes_one_value(parameter):
+                advice = _ADVICE.get(parameter.name or "", "Give it once.")
+                raise UsageError(f"{parameter.opts[0]} is given {times} times", remedy=advice)
+        file = values.get("config")
+        if isinstance(file, str) and values.get("help") is not True:
+            args = [*args, *self._take_settings(ctx, Path(file), values, args)]
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            there = next((name for name in _USUAL_FILES if Path(name).is_file()), None)
+            if (
+                there is None
+                or isinstance(file, str)
+                or not any(each.name == "config" for each in self.params)
+            ):
+                raise
+            hint = f"{there} is here; it is read with --config {there}."
+            raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
+
+    def _take_settings(
+        self, ctx: click.Context, file: Path, values: Mapping[str, Any], args: Sequence[str]
+    ) -> list[str]:
+        """Make options of a file defaults of this call; returns its arguments that are not given."""
+        from uncanny.cli.common.config import is_set, settings_of
+
+        settings = {
+            name: setting
+            for name, setting in settings_of(ctx, file).items()
+            if not (isinstance(setting.param, click.Option) and is_set(setting.param))
+        }
+        ctx.default_map = {
+            name: setting.value
+            for name, setting in settings.items()
+            if isinstance(setting.param, click.Option)
+        }
+        note_origins(
+            _origin(setting) for name, setting in settings.items() if not _is_given(values.get(name))
+        )
+        arguments: list[str] = []
+        for parameter in self.params:
+            if isinstance(parameter, click.Argument) and not _is_given(values.get(parameter.name or "")):
+                if parameter.name not in settings:
+                    break  # what comes behind it would be taken for it
+                value = settings[parameter.name].value
+                arguments += value if isinstance(value, list) else [value]
+        return ["--", *arguments] if arguments and "--" not in args else arguments
 
 
 class Group(click.Group):
@@ -56,6 +122,22 @@ class Group(click.Group):
             advice = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(known)}."
             raise click.UsageError(f"No such command {name!r}. {advice}", ctx)
         return super().resolve_command(ctx, args)
+
+
+def _is_given(value: object) -> bool:
+    # What is not given is a mark of click's own, of several values none.
+    return isinstance(value, str | bool) or (isinstance(value, list | tuple) and bool(value))
+
+
+def _origin(setting: Setting) -> Origin:
+    from uncanny.cli.common.config import key_of
+
+    parameter = setting.param
+    flags: tuple[str, ...] = (_shown(parameter),)
+    if isinstance(parameter, click.Option):
+        flags = (f"--{key_of(parameter)}", *parameter.opts, *parameter.secondary_opts)
+    texts = setting.value if isinstance(setting.value, list) else [setting.value]
+    return Origin(flags, tuple(repr(each) for each in texts if isinstance(each, str)), setting.where)
 
 
 def option_help(words: Sequence[str]) -> Mapping[str, str]:

@@ -56,16 +56,6 @@ def at_rest(path: Path) -> Path:
     return copy
 
 
-def name_and_path(argument: str) -> tuple[str | None, Path]:
-    """From NAME=PATH, or a path alone, also one with an equals sign. Raises UsageError."""
-    name, equals, path = argument.partition("=")
-    if not equals or Path(argument).exists():
-        return None, Path(argument)
-    if not name.strip() or not path:
-        raise UsageError(f"{argument!r} has no name or no path", remedy="Write NAME=PATH.")
-    return name.strip(), Path(path)
-
-
 @dataclass(frozen=True, slots=True)
 class Output:
     """A file to be written. `what` it is for people; `ours` tells from a file whether it is an earlier one.

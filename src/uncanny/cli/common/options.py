@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from uncanny.cli.common.places import complete_folder
 from uncanny.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,7 +79,14 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-run_option = click.option("-o", "--run", "run", type=PATH, help="The run folder. Needed to run.")
+run_option = click.option(
+    "-o",
+    "--run",
+    "run",
+    type=PATH,
+    shell_complete=complete_folder,
+    help="The run folder. Needed to run.",
+)
 run_page_option = click.option(
     "--report/--no-report", default=True, help="Write RUN/report.html in the end. [default: report]"
 )

@@ -11,8 +11,11 @@ import codecs
 import contextlib
 import logging
 import os
+import re
 import shutil
 import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TextIO
 
 import orjson
@@ -20,6 +23,7 @@ import orjson
 from uncanny.wording import cost, count, duration, escaped, harmless, layout, share
 
 __all__ = [
+    "Origin",
     "close_output",
     "complain",
     "cost",
@@ -27,6 +31,7 @@ __all__ = [
     "duration",
     "harmless",
     "layout",
+    "note_origins",
     "on_terminal",
     "open_streams",
     "say",
@@ -42,6 +47,24 @@ _WITHOUT_UNICODE = {
     **{"…": "...", "·": "|", "≈": "~", "≤": "<=", "≥": ">=", "→": "->", "×": "x", "─": "-", "━": "-"},
 }
 _ERRORS = "uncanny.nearest"
+_FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """An option whose value is from a file: how it and its value stand in messages, and where in the file."""
+
+    flags: tuple[str, ...]
+    quoted: tuple[str, ...]
+    where: str
+
+    def is_meant(self, text: str) -> bool:
+        named = _FLAG.findall(text)
+        return any(flag in named for flag in self.flags) or any(value in text for value in self.quoted)
+
+
+# Of the command that this process runs.
+_origins: list[Origin] = []
 
 
 def say(text: str) -> None:
@@ -50,9 +73,18 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Print to standard error, at once. One that takes nothing any more changes nothing else."""
+    """Print to standard error, at once. One that takes nothing any more changes nothing else.
+
+    Of options that are named in it, and whose values are from a file, it says so.
+    """
+    origins = [f"{each.flags[0]} is set in {each.where}." for each in _origins if each.is_meant(text)]
     with contextlib.suppress(OSError):
-        _print(text, sys.stderr)
+        _print("\n".join([text, *map(harmless, origins)]), sys.stderr)
+
+
+def note_origins(origins: Iterable[Origin]) -> None:
+    """Which options of this command have their values from a file; in place of those of an earlier one."""
+    _origins[:] = origins
 
 
 def say_json(content: object) -> None:

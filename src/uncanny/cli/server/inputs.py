@@ -251,7 +251,7 @@ def _named(name: str) -> Send:
     """Arguments of the form [NAME=]PATH, as a mapping in the parameter `name`."""
 
     def send(sent: Sent, arguments: Sequence[str], params: dict[str, Any]) -> None:
-        from uncanny.cli.common.files import name_and_path
+        from uncanny.cli.common.places import name_and_path
         from uncanny.eval.common.anomalies.load import name_paths
 
         named: dict[str, str] = {}

@@ -28,7 +28,7 @@ INTERRUPTED: Final = 130
 BROKEN: Final = 1
 _MOST_REFUSED: Final = 10
 _LIMITS: Final = frozenset({"max_cost_usd", "max_tokens_total", "limit", "concurrency"})
-_GIVEN: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+_GIVEN: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP)
 
 
 def on_server(kind: str) -> Callable[[F], F]:

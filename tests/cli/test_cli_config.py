@@ -1,0 +1,142 @@
+"""`--config`: what a file of options says, what goes before it, and how wrong ones are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import orjson
+import pytest
+
+from tests.bundled_runs import BundledRuns
+from tests.cli.complaints import one_line
+from tests.runs.e2e import uncanny_here
+from uncanny.cli import uncanny
+from uncanny.cli.common.config import commands, key_of, parameters
+from uncanny.demo.scenes import scenes
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_gives_options_and_arguments_and_its_paths_start_from_it(
+    tmp_path: Path, bundled_run: BundledRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bundled_run("mcq").copy(tmp_path / "runs" / "m")
+    file = write(
+        tmp_path / "conf" / "mcq.toml",
+        'resamples = 7\n[mcq]\nitems = "scenes"\nseed = 1\n[mcq.score]\nseed = 2\n'
+        'answers = { ours = "../runs/m" }\njson = "../scores.json"\nno-report = true\n'
+        "[realism.run]\nmodel = []\n",
+    )
+    done = uncanny_here("mcq", "score", "--config", file)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[1].startswith("ours ")
+    assert (tmp_path / "scores.json").is_file()
+    # What is on the command line goes first, a list as a whole.
+    again = uncanny_here("mcq", "score", "scenes", "b=runs/m", "--config", file, "--json", "-")
+    assert again.code == 0, again.err
+    assert "b" in again.out
+    assert "ours" not in again.out
+
+
+def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
+    image = scenes()[0].image_path
+    file = write(tmp_path / "run.toml", 'model = "openai/x"\nbase-url = "nonsense"\nconcurrency = 3\n')
+    # A server's address from the file is not even looked at where the variable has one, nor is the number.
+    variables = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "UNCANNY_CONCURRENCY": "5"}
+    refused = uncanny_here("annotate", image, "--dry-run", "--config", file)
+    assert (refused.code, refused.err.splitlines()[-1]) == (
+        2,
+        f"--base-url is set in {file}, line 2.",
+    ), refused.err
+    assert uncanny_here("annotate", image, "--dry-run", "--config", file, env=variables).code == 0
+
+
+def test_a_message_says_which_options_are_from_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path / "run.toml", 'model = "demo"\n\n[annotate]\nlimit = 0\n')
+    done = uncanny_here("annotate", "photos", "--dry-run", "--config", file)
+    assert done.code == 2
+    assert done.err.splitlines()[1] == f"--limit is set in {file}, line 4."
+    given = uncanny_here("annotate", "photos", "--dry-run", "--config", file, "--limit", "0")
+    one_line(given, "--limit 0")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "[annotate]\nlimt = 3",
+            ("line 2", "`uncanny annotate` has no option 'limt'", "Did you mean limit?"),
+        ),
+        ("max_cost_usd = 3", ("line 1", "Write max-cost-usd")),
+        ("timeout_s = 3", ("Write timeout",)),
+        ("[annotate]\nno-cache = true", ("Write cache = false",)),
+        ("[anotate]\nlimit = 3", ("line 1", "[anotate] is no command", "Did you mean annotate?")),
+        ("[mcq.score]\nlimit = 3", ("`uncanny mcq score` has no option 'limit'",)),
+        ('limit = "3"', ("line 1", "limit must be a whole number, not '3'")),
+        ("limit = true", ("limit must be a whole number, not True")),
+        ("cache = 1", ("cache must be true or false, not 1",)),
+        ('schedule = "papre"', ('one of "packed", "paper", "single"',)),
+        ("[token.add]\nname = 1", ("`uncanny token` takes no file of options",)),
+        ("model = demo", ("is no TOML", "line 1")),
+        ('openai-api-key = "x"', ("no file", "OPENAI_API_KEY", "line 1")),
+        ('model = "anthropic/x"\napi_key = "abc"', ("ANTHROPIC_API_KEY",)),
+        ('language = "sk-abcdefghijklmnop0123"', ("no file",)),
+        ('base-url = "openai=http://ann:pass@h/v1"', ("OPENAI_BASE_URL",)),
+        ('[serve]\ndatabase = "postgresql://ann:pass@h/db"', ("UNCANNY_DATABASE",)),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, text: str, words: tuple[str, ...]) -> None:
+    file = write(tmp_path / "run.toml", text + "\n")
+    done = uncanny_here("annotate", "photos", "--model", "demo", "--dry-run", "--config", file)
+    one_line(done, str(file), *words)
+    assert not any(secret in done.err for secret in ("abc", "ann:pass"))
+
+
+def test_no_file_is_read_that_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "uncanny.toml", 'model = "demo"\nlimit = 0\n')
+    image = scenes()[0].image_path
+    variables = {"UNCANNY_CONFIG": "uncanny.toml", "UNCANNY_ANNOTATE_CONFIG": "uncanny.toml"}
+    done = uncanny_here("annotate", image, "--model", "demo", "--dry-run", "--json", env=variables)
+    assert done.code == 0, done.err
+    missing = uncanny_here("annotate", image, "--dry-run")
+    assert "uncanny.toml is here; it is read with --config uncanny.toml." in missing.err
+
+
+def test_an_option_of_every_command_has_a_key_of_its_own() -> None:
+    found = dict(commands(uncanny))
+    assert ("annotate",) in found
+    assert ("mcq", "run") in found
+    assert not {("init",), ("prompts",), ("demo",)} & found.keys()
+    for words, command in found.items():
+        keys = [
+            key_of(each)
+            for each in command.params
+            if isinstance(each, click.Argument) or (each.expose_value and not each.is_eager)
+        ]
+        assert len(keys) == len(set(keys)) == len(parameters(command)), words
+
+
+def test_a_service_is_sent_what_the_file_says(tmp_path: Path) -> None:
+    """As if it had been given: nothing listens there, so it is the address that fails."""
+    file = write(tmp_path / "run.toml", 'server = "http://127.0.0.1:9"\nmodel = "demo"\nrun = "r"\n')
+    done = uncanny_here("annotate", scenes()[0].image_path, "--config", file)
+    assert done.code == 2, done
+    assert "http://127.0.0.1:9" in done.err
+
+
+def test_a_forecast_is_that_of_the_same_options(tmp_path: Path) -> None:
+    file = write(tmp_path / "run.toml", 'model = "demo"\n[annotate]\nschedule = "paper"\nrepeats = 2\n')
+    image = scenes()[0].image_path
+    by_file = uncanny_here("annotate", image, "--dry-run", "--json", "--config", file)
+    by_hand = uncanny_here(
+        "annotate", image, "--dry-run", "--json", "--model", "demo", "--schedule", "paper", "--repeats", "2"
+    )
+    assert by_file.code == by_hand.code == 0
+    assert orjson.loads(by_file.out) == orjson.loads(by_hand.out)
