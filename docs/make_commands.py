@@ -21,7 +21,7 @@ _HEAD = """\
 
 `uncanny COMMAND --help` prints the same. [Runs](runs.md) tells what a run leaves on disk and what exit codes
 mean, [Providers](providers.md) what can stand after `--model`, and which `UNCANNY_…` variables replace
-defaults.
+defaults, [Options from a file](configuration.md) what `--config` takes.
 """
 _AS_IT_IS = "\b\n"
 _DEFAULT = re.compile(r"\s*\[default: (.+)\]$")

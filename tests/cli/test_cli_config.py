@@ -140,3 +140,11 @@ def test_a_forecast_is_that_of_the_same_options(tmp_path: Path) -> None:
     )
     assert by_file.code == by_hand.code == 0
     assert orjson.loads(by_file.out) == orjson.loads(by_hand.out)
+
+
+def test_the_example_of_the_page_is_taken(tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "configuration.md"
+    example = page.read_text(encoding="utf-8").partition("```toml\n")[2].partition("```")[0]
+    file = write(tmp_path / "run.toml", example)
+    done = uncanny_here("annotate", scenes()[0].image_path, "--dry-run", "--json", "--config", file)
+    assert done.code == 0, done.err

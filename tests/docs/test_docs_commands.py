@@ -50,8 +50,14 @@ def test_command_lines_are_found() -> None:
 @pytest.mark.parametrize(
     ("page", "words"), COMMANDS, ids=lambda value: value if isinstance(value, str) else None
 )
-def test_every_command_line_is_one(page: str, words: list[str]) -> None:
+def test_every_command_line_is_one(
+    page: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name, *arguments = words[1:]
+    if "--config" in arguments:
+        monkeypatch.chdir(tmp_path)
+        file = Path(arguments[arguments.index("--config") + 1])
+        file.write_text('model = "demo"\nrun = "runs/a"\nitems = "scenes"\n', encoding="utf-8")
     parent = click.Context(uncanny, info_name="uncanny", **uncanny.context_settings)
     command = uncanny.get_command(parent, name)
     assert command is not None, f"{page}: {' '.join(words)}"

@@ -48,8 +48,19 @@ _INSIDE: Final = ("items/items.jsonl", "pairs/pairs.jsonl")
 """Copies of the bundled sets that runs keep in their folders."""
 
 
+def _complete_words(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Commands, or those of the one that is there already."""
+    from uncanny.cli import uncanny
+
+    group: click.Command | None = uncanny
+    for word in ctx.params.get("words") or ():
+        group = group.get_command(ctx, word) if isinstance(group, click.Group) else None
+    names = group.list_commands(ctx) if isinstance(group, click.Group) else []
+    return [name for name in names if name.startswith(incomplete)]
+
+
 @click.command("init", cls=Command, config=False)
-@click.argument("words", nargs=-1, metavar="[COMMAND]")
+@click.argument("words", nargs=-1, metavar="[COMMAND]", shell_complete=_complete_words)
 @click.option(
     "--from",
     "source",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uncanny.cli.common.command import Command
+from uncanny.cli.common.places import complete_model
 from uncanny.cli.common.terminal import layout, say, say_json
 from uncanny.errors import UsageError
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from uncanny.models.presets import Preset
 
 
-@click.command("providers", cls=Command)
-@click.argument("name", required=False, metavar="[PROVIDER]")
+@click.command("providers", cls=Command, config=False)
+@click.argument("name", required=False, metavar="[PROVIDER]", shell_complete=complete_model)
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def command(name: str | None, as_json: bool) -> None:
     """List where models can be asked: key variable and whether it is set, prices known or not, address.

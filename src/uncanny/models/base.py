@@ -16,7 +16,6 @@ from typing import Any, Literal, Protocol
 import orjson
 
 from uncanny.errors import writable
-from uncanny.schema import as_count
 
 Finish = Literal["stop", "length", "refusal"]
 Outcome = Literal["answered", "unparseable", "refused", "error"]
@@ -123,6 +122,9 @@ def credible(tokens: Tokens) -> Tokens:
     figures = (tokens.input, tokens.output, tokens.cached, tokens.cache_written)
     for figure in figures:
         if figure is not None and not (type(figure) is int and 0 <= figure <= MOST_TOKENS):
+            # Rare, and it takes long to import, which a shell that completes names would wait for.
+            from uncanny.schema import as_count
+
             return Tokens(*(as_count(figure, MOST_TOKENS) for figure in figures))
     return tokens
 

@@ -269,12 +269,16 @@ def _secret(where: str, what: str, variable: str) -> UsageError:
 
 
 def _key_variable(file: ConfigFile, key: str) -> str:
+    from uncanny.models.presets import ALL
+
     name = key.upper().replace("-", "_").replace(".", "_")
-    if name.endswith("_API_KEY"):
+    variables = {variable for preset in ALL.values() for variable in preset.key_variables}
+    if name in variables:
         return name
     if "TOKEN" in name:
         return "UNCANNY_SERVER_TOKEN"
-    return f"{_upper(_provider(file))}_API_KEY"
+    named = next((each for each in ALL if _upper(each) in name), _provider(file))
+    return ALL[named].key_variables[0] if named in ALL else f"{_upper(named)}_API_KEY"
 
 
 def _provider(file: ConfigFile) -> str:
@@ -289,8 +293,10 @@ def _provider(file: ConfigFile) -> str:
 
 
 def address_variable(provider: str) -> str:
-    """The variable that says where a provider's server is."""
-    return f"{_upper(provider)}_BASE_URL"
+    """The variable that says where a provider's server is; of others than uncanny's, what it might be."""
+    from uncanny.models.presets import ALL
+
+    return ALL[provider].url_variable if provider in ALL else f"{_upper(provider)}_BASE_URL"
 
 
 def _upper(provider: str) -> str:

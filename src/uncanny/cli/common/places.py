@@ -123,10 +123,10 @@ def complete_model(_ctx: click.Context, _param: click.Parameter, incomplete: str
     """Providers, as they begin the name of a model; also behind ROLE=."""
     from click.shell_completion import CompletionItem
 
-    from uncanny.models.registry import PROVIDERS, WITHOUT_NAME
+    from uncanny.models.presets import ALL
 
     role, equals, model = incomplete.rpartition("=")
-    names = [name if name in WITHOUT_NAME else f"{name}/" for name in PROVIDERS]
+    names = [*(f"{name}/" for name in ALL), "demo"]
     return [CompletionItem(f"{role}{equals}{name}") for name in names if name.startswith(model)]
 
 
