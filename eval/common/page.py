@@ -26,15 +26,22 @@ from uncanny.records.jsonl import write_atomically
 _SHARED = "uncanny.eval.common"
 
 
-def score_page(package: str, styles: Sequence[str], filters: Mapping[str, Callable[..., Any]]) -> Environment:
+def score_page(
+    package: str,
+    styles: Sequence[str],
+    filters: Mapping[str, Callable[..., Any]],
+    *,
+    scripts: Sequence[str] = (),
+) -> Environment:
     """What a page of scores is rendered with: templates of `package`, then the shared ones.
 
-    `styles` come after the shared ones. Without scripts everything but the viewer still works.
+    `styles` and `scripts` come after the shared ones. Without scripts all that is in the page can be read,
+    but nothing opens and no table is sorted.
     """
     return page_environment(
         ("run.css", "viewer.css", "scores.css", *styles),
         filters,
-        scripts=("dom.js", "viewer.js", "sort.js"),
+        scripts=("dom.js", "viewer.js", "sort.js", *scripts),
         package=package,
     )
 

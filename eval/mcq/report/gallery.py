@@ -89,9 +89,7 @@ def gallery(scores: McqScores, views: PageViews, *, overlays: Path | None) -> Ga
     Baselines and people do not decide, unless there is nobody else. Overlays are drawn into `overlays` where
     that is given.
     """
-    matrices = scores.responses
-    judges = [matrix for name, matrix in matrices.items() if not (is_baseline(name) or is_rater(name))]
-    judges = judges or list(matrices.values())
+    judges = judges_of(scores)
     key = judges[0].key
     complete = np.all([(matrix.answered | ~key.asked).all(axis=1) for matrix in judges], axis=0)
     solved = np.array([(matrix.right | ~key.asked).all(axis=1) for matrix in judges])
@@ -119,6 +117,13 @@ def gallery(scores: McqScores, views: PageViews, *, overlays: Path | None) -> Ga
     )
 
 
+def judges_of(scores: McqScores) -> list[ResponseMatrix]:
+    """The models that decide what is hard: no baselines and no people, unless there is nobody else."""
+    matrices = scores.responses
+    judges = [matrix for name, matrix in matrices.items() if not (is_baseline(name) or is_rater(name))]
+    return judges or list(matrices.values())
+
+
 def _cards(items: Sequence[Item], scores: McqScores, views: PageViews, overlays: Path | None) -> list[Card]:
     item_set, wanted = scores.item_set, {item.id for item in items}
     raw: Raw = {
@@ -139,8 +144,8 @@ def _cards(items: Sequence[Item], scores: McqScores, views: PageViews, overlays:
         Card(
             item,
             view,
-            tuple(_question(item, question) for question in item.questions()),
-            tuple((name, _answers(matrix, item, raw)) for name, matrix in scores.responses.items()),
+            shown_questions(item),
+            tuple((name, answers_of(matrix, item, raw)) for name, matrix in scores.responses.items()),
         )
         for item, view in zip(items, shown, strict=True)
     ]
@@ -171,6 +176,11 @@ def _overlay(item: Item, item_set: ItemSet, folder: Path) -> Path | None:
         return None
 
 
+def shown_questions(item: Item) -> tuple[ShownQuestion, ...]:
+    """All questions of an item, with their options."""
+    return tuple(_question(item, question) for question in item.questions())
+
+
 def _question(item: Item, question: Question) -> ShownQuestion:
     right = item.right(question)
     options: dict[str, str]
@@ -190,7 +200,8 @@ def _question(item: Item, question: Question) -> ShownQuestion:
     )
 
 
-def _answers(matrix: ResponseMatrix, item: Item, raw: Raw) -> tuple[ShownAnswer, ...]:
+def answers_of(matrix: ResponseMatrix, item: Item, raw: Raw) -> tuple[ShownAnswer, ...]:
+    """What a model answered to the four questions of an item."""
     row = matrix.key.rows[item.id]
     return tuple(
         _answer(matrix, row, column, raw.get((matrix.model, item.id, question)) or "")

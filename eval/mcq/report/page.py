@@ -16,6 +16,7 @@ from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.mcq.data.items import QUESTIONS
 from uncanny.eval.mcq.data.texts import carries_texts, whose_texts
 from uncanny.eval.mcq.report import plots
+from uncanny.eval.mcq.report.browse import browse
 from uncanny.eval.mcq.report.gallery import gallery
 from uncanny.eval.mcq.report.tables import (
     GROUPS,
@@ -31,6 +32,10 @@ from uncanny.eval.mcq.score.parser import PARSER_VERSION
 from uncanny.eval.mcq.score.result import McqScores
 from uncanny.eval.mcq.score.tables import published_caveat, published_scores, texts_by_model
 
+# Of more models charts are tables, and what each answered to a shown item is folded.
+MANY_MODELS = 6
+# So many models have their charts in the open.
+CHARTS_OPEN = 6
 SPLIT_NAMES: Mapping[str, str] = {
     "art_dg": "artifact, made directly",
     "art_pg": "artifact, inpainted, paired",
@@ -73,6 +78,9 @@ def write_page(
         types=plots.types_of(scores.models.values()),
         tests=mcnemar_rows(scores.mcnemar),
         gallery=gallery(scores, views, overlays=overlays),
+        browser=browse(scores, out, pictures),
+        many=len(scores.models) > MANY_MODELS,
+        charts_open=CHARTS_OPEN,
         page_views=views,
     )
 
@@ -102,7 +110,9 @@ def _about(scores: McqScores) -> dict[str, Any]:
 
 @cache
 def _environment() -> Environment:
-    environment = score_page("uncanny.eval.mcq", ("mcq.css",), {"p": p_words, "ends": interval_words})
+    environment = score_page(
+        "uncanny.eval.mcq", ("mcq.css",), {"p": p_words, "ends": interval_words}, scripts=("items.js",)
+    )
     environment.globals |= {
         "groups": GROUPS,
         "cell": cell,

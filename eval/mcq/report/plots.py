@@ -139,7 +139,9 @@ WIDTH, HEIGHT = 420.0, 400.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 14.0, 12.0, 42.0
 TICKS = (0, 25, 50, 75, 100)
 _LETTER, _SMALL, _LINE, _MOST_LETTERS = 6.9, 5.2, 12.0, 24
-_NEAR, _FAR = (6.0, 11.0), (18.0, 27.0, 38.0, 50.0, 64.0, 80.0, 98.0)
+# Names of more models would hide the points.
+MOST_NAMED = 6
+_NEAR, _FAR = (6.0, 11.0), (18.0, 27.0, 38.0, 50.0, 64.0, 80.0, 98.0, 120.0, 145.0, 175.0)
 _AIR = 1.5
 
 Kind = Literal["own", "baseline", "published"]
@@ -150,7 +152,8 @@ Rect = tuple[float, float, float, float]
 class Point:
     """A model at `x`, `y` in SVG units. `across` and `up` are its intervals, None without.
 
-    `leader` is where a line from the point to a label that stands far off ends.
+    `leader` is where a line from the point to a label that stands far off ends. `lettered` says that `label`
+    is a letter, which the names beside the plot explain.
     """
 
     name: str
@@ -166,6 +169,7 @@ class Point:
     label_x: float = 0.0
     label_y: float = 0.0
     leader: tuple[float, float] | None = None
+    lettered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,10 +197,13 @@ def at_y(recall: float) -> float:
 
 
 def scatter(models: Mapping[str, ModelScore], published: Sequence[Mapping[str, Any]]) -> Scatter:
-    """Own models by name and with their intervals, published ones (percentages) by number."""
+    """Own models with their intervals, published ones (percentages) by number.
+
+    Of up to `MOST_NAMED` own models the names stand in the plot, of more letters, with the names beside it.
+    """
     points, left_out = [], []
-    for name, score in models.items():
-        point = _own(name, score)
+    for place, (name, score) in enumerate(models.items()):
+        point = _own(name, score, letters(place) if len(models) > MOST_NAMED else None)
         if point is None:
             left_out.append(name)
         else:
@@ -206,7 +213,16 @@ def scatter(models: Mapping[str, ModelScore], published: Sequence[Mapping[str, A
     return Scatter(tuple(_labelled(points)), tuple(left_out))
 
 
-def _own(name: str, score: ModelScore) -> Point | None:
+def letters(place: int) -> str:
+    """A, B, … Z, AA, AB, … for places from 0."""
+    text = ""
+    while place >= 0:
+        text = chr(65 + place % 26) + text
+        place = place // 26 - 1
+    return text
+
+
+def _own(name: str, score: ModelScore, letter: str | None) -> Point | None:
     recall, specificity = (score.share(split, "q1") for split in ("artifact", "ref_real"))
     if recall is None or recall.value is None or specificity is None or specificity.value is None:
         return None
@@ -220,7 +236,8 @@ def _own(name: str, score: ModelScore) -> Point | None:
         at_y(recall.value),
         (at_x(across[0]), at_x(across[1])) if across else None,
         (at_y(up[0]), at_y(up[1])) if up else None,
-        label=name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "…",
+        label=letter or (name if len(name) <= _MOST_LETTERS else name[: _MOST_LETTERS - 1] + "…"),
+        lettered=letter is not None,
     )
 
 
@@ -264,7 +281,13 @@ def _labelled(points: Sequence[Point]) -> Iterator[Point]:
         else:
             free = None
         spots = [spot for spot in _spots(point, _LETTER * len(text), _NEAR + _FAR) if _inside(spot)]
-        best = free or min(spots, key=hidden)
+        clear = (spot for spot in spots if not hidden(spot)[0])
+        best = free or min(clear, key=hidden, default=None)
+        if best is None and point.kind == "published":
+            # Its name and figures are beside the plot.
+            yield replace(point, label="")
+            continue
+        best = best or min(spots, key=hidden)
         taken.append((best[0] - _AIR, best[1] - _AIR, best[2] + _AIR, best[3] + _AIR))
         yield _with_label(point, text, best)
 

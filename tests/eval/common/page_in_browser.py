@@ -150,6 +150,15 @@ CUT_OFF = """[...document.querySelectorAll('.drawn svg')].flatMap(svg => {
   return [...svg.querySelectorAll('text')].filter(text => { const one = text.getBoundingClientRect();
     return one.width && (one.left < all.left - 1 || one.right > all.right + 1 || one.top < all.top - 1
       || one.bottom > all.bottom + 1); }).map(text => text.textContent); })"""
+# Labels of plots that stand on each other, as pairs of their words.
+COLLIDING = """[...document.querySelectorAll('.drawn svg, .plot svg')].flatMap(svg => {
+  const texts = [...svg.querySelectorAll('text')]
+    .map(text => [text.textContent.trim(), text.getBoundingClientRect()])
+    .filter(([words, box]) => words && box.width);
+  const common = (one, two, low, high) => Math.min(one[high], two[high]) - Math.max(one[low], two[low]);
+  return texts.flatMap(([words, one], n) => texts.slice(n + 1)
+    .filter(([, two]) => common(one, two, 'left', 'right') > 2 && common(one, two, 'top', 'bottom') > 4)
+    .map(([other]) => [words, other])); })"""
 ROOT = "document.documentElement"
 # Pictures further down load only when somebody gets there.
 IMAGES_SHOWN = """[...document.images].every(image => { image.loading = 'eager';
@@ -183,6 +192,7 @@ async def check_page(address: str, profile: Path) -> None:
                 least, words = await tab.js(LEAST_CONTRAST)
                 assert least >= 4.5, (case, words, least)
                 assert await tab.js(CUT_OFF) == [], case
+                assert await tab.js(COLLIDING) == [], case
                 seen = "[...document.querySelectorAll('.drawn')].some(plot => plot.getClientRects().length)"
                 assert await tab.js(seen), case
         assert [event for event in tab.events if event["method"] in LOUD] == []

@@ -72,6 +72,6 @@ def _check_nesting(html: str) -> None:
     for slash, tag, rest in re.findall(r"<(/?)([a-zA-Z]\w*)\b([^>]*)>", html):
         if slash:
             assert open_tags.pop() == tag
-        elif not rest.endswith("/") and tag not in ("meta", "img", "wbr"):
+        elif not rest.endswith("/") and tag not in ("meta", "img", "input", "wbr"):
             open_tags.append(tag)
     assert open_tags == []

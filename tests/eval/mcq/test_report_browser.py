@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.eval.common.page_in_browser import IMAGES_SHOWN, browser, needs_browser
+from tests.eval.common.page_in_browser import COLLIDING, IMAGES_SHOWN, browser, needs_browser
 from tests.eval.mcq.made_sets import answers_to
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.score.controls import baseline_answers
@@ -54,6 +54,7 @@ async def test_page_fits_and_keeps_to_itself(page: str, tmp_path: Path, scheme: 
             " return one.left >= all.left - 1 && one.right <= all.right + 1; })"
         )
         assert await tab.js(inside)
+        assert await tab.js(COLLIDING) == []
         loud = ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
         assert [event for event in tab.events if event["method"] in loud] == []
         asked = {
@@ -62,3 +63,50 @@ async def test_page_fits_and_keeps_to_itself(page: str, tmp_path: Path, scheme: 
             if event["method"] == "Network.requestWillBeSent"
         }
         assert asked <= {"file", "data", "about"}
+
+
+async def test_every_item_opens_and_many_models_do_not_collide(tmp_path: Path) -> None:
+    items = load(copy_scenes(tmp_path))
+    patterns = ("1111", "1110", "1101", "0111", "1011", "0000")
+    answers = [
+        answer
+        for n in range(12)
+        for place, item in enumerate(items)
+        for answer in answers_to(item, patterns[(n * place) % 6], f"{LONG}{n}")
+    ]
+    page = score(items, answers, resamples=100).report(tmp_path / "mcq.html").resolve().as_uri()
+    async with browser(tmp_path / "profile") as tab:
+        for width in (390, 1280):
+            await tab.send(
+                "Emulation.setDeviceMetricsOverride",
+                width=width,
+                height=900,
+                deviceScaleFactor=1,
+                mobile=False,
+            )
+            await tab.send("Page.navigate", url=page)
+            await tab.until("document.readyState === 'complete' && document.querySelector('footer') !== null")
+            assert await tab.js(COLLIDING) == []
+            assert await tab.js("document.querySelectorAll('#all-items [data-open]').length") == len(items)
+        await tab.js("document.querySelectorAll('#all-items [data-open]')[3].click()")
+        name = await tab.js("document.querySelectorAll('#all-items [data-open]')[3].dataset.open")
+        assert await tab.js("document.querySelector('#item-title bdi').textContent") == name
+        assert await tab.js("document.querySelectorAll('#item tbody tr').length") == 12
+        await tab.until("document.querySelector('#item img').naturalWidth > 0")
+        await tab.js("document.querySelector('#item .shot').click()")
+        await tab.until("document.querySelector('#viewer').open")
+        await tab.js("document.querySelector('#viewer').close()")
+        await tab.js("document.querySelector('#item').close()")
+        # By keyboard: the head of a column is a button, and says how the table is sorted.
+        await tab.js("document.querySelector('#all-items thead button').focus()")
+        await tab.key("Enter")
+        sorted_by = "document.querySelector('#all-items th').getAttribute('aria-sort')"
+        assert await tab.js(sorted_by) == "ascending"
+        await tab.key("Enter")
+        assert await tab.js(sorted_by) == "descending"
+        await tab.key("Enter")
+        assert await tab.js(sorted_by) is None
+        find = "document.querySelector('#find-item')"
+        await tab.js(f"{find}.value = 'art_dg'; {find}.dispatchEvent(new Event('input'))")
+        kept = "[...document.querySelectorAll('#all-items tbody tr')].filter(row => !row.hidden).length"
+        assert await tab.js(kept) == sum(item.split == "art_dg" for item in items)

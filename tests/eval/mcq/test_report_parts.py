@@ -81,10 +81,19 @@ def test_scatter_places_the_ends_of_the_scale_and_names_who_is_left_out() -> Non
         assert 0 <= point.label_y <= plots.HEIGHT
 
 
-def test_crowded_points_all_get_a_label() -> None:
+def test_crowded_points_get_a_label_or_are_named_beside_the_plot() -> None:
     rows = [{"model": f"m{n}", "artifact_q1": 0.0, "ref_real_q1": 100.0} for n in range(40)]
-    scatter = plots.scatter({}, rows)
-    assert len({(point.label_x, point.label_y) for point in scatter.points}) > 20
+    labelled = [point for point in plots.scatter({}, rows).points if point.label]
+    assert len({(point.label_x, point.label_y) for point in labelled}) == len(labelled) > 10
+
+
+def test_many_models_stand_in_the_plot_as_letters() -> None:
+    items = made_set({"art_dg": 4, "ref_real": 4})
+    answers = [each for n in range(28) for each in answered(items, ["1111"] * 8, f"model {n}")]
+    points = plots.scatter(score(items, answers, resamples=0).models, []).points
+    assert [point.label for point in points][:2] == ["A", "B"]
+    assert points[27].label == "AB"
+    assert all(point.lettered for point in points)
 
 
 def test_hardest_items_come_first_and_the_rest_is_counted() -> None:
