@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment
 
 from uncanny.eval.common.estimates import interval_words, p_words
-from uncanny.eval.common.page import score_page, write_rendered
+from uncanny.eval.common.page import percent, score_page, write_rendered
 from uncanny.eval.common.pictures import PageViews, PicturesMode
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.mcq.data.items import QUESTIONS
@@ -28,6 +28,8 @@ from uncanny.eval.mcq.report.tables import (
     question_rates,
 )
 from uncanny.eval.mcq.score.aggregate import grouped
+from uncanny.eval.mcq.score.controls import is_baseline
+from uncanny.eval.mcq.score.matrix import is_rater
 from uncanny.eval.mcq.score.parser import PARSER_VERSION
 from uncanny.eval.mcq.score.result import McqScores
 from uncanny.eval.mcq.score.tables import published_caveat, published_scores, texts_by_model
@@ -67,6 +69,7 @@ def write_page(
         "mcq.html.j2",
         out,
         about=_about(scores),
+        headline=headline(scores),
         models=scores.models,
         result=scores,
         items=items,
@@ -83,6 +86,26 @@ def write_page(
         charts_open=CHARTS_OPEN,
         page_views=views,
     )
+
+
+def headline(scores: McqScores) -> str:
+    """The scores in a sentence; empty where no model has all answers to an image with an artifact."""
+    names = [name for name in scores.models if not (is_baseline(name) or is_rater(name))]
+    shares = {name: scores.models[name].share("artifact", "all_q1_4") for name in names or scores.models}
+    known = {name: share for name, share in shares.items() if share is not None and share.value is not None}
+    if not known:
+        return ""
+    ordered = sorted(known, key=lambda name: -(known[name].value or 0))
+
+    def words(name: str) -> str:
+        ends = interval_words(known[name])
+        return f"{percent(known[name].value)}{f' [{ends}]' if ends else ''}"
+
+    first, last = ordered[0], ordered[-1]
+    sentence = f"{first} gets all four questions right on {words(first)} of the images with an artifact"
+    if len(ordered) < 2:
+        return f"{sentence}."
+    return f"{sentence}, the most of {len(ordered)} models; {last} on {words(last)}, the fewest."
 
 
 def _about(scores: McqScores) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import orjson
 import pytest
 
 from tests.eval.common.page_text import Page, check_script, check_static_page
@@ -13,6 +14,7 @@ from tests.eval.mcq.made_sets import answered, answers_to, made_item, made_set
 from uncanny.eval.mcq.data.items import Answer, Item, ItemSet
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.report.gallery import MOST_SHOWN
+from uncanny.eval.mcq.report.page import headline
 from uncanny.eval.mcq.score.controls import baseline_answers
 from uncanny.eval.mcq.score.score import score
 
@@ -163,3 +165,22 @@ def test_the_control_has_its_own_table(tmp_path: Path) -> None:
     page = report(tmp_path, items, [*answered(items, ["1111"] * 4), *blind])
     row = page.html.split('id="h-control"')[1].split("<tbody>")[1].split("</tr>")[0]
     assert re.findall(r"<td[^>]*>([^<]*)", row) == ["100%", "0%", "0", "0%", "0%", "0%", "1"]
+
+
+def test_the_page_begins_with_a_sentence_and_lists_every_item(tmp_path: Path) -> None:
+    items = made_set({"art_dg": 8, "ref_real": 4})
+    answers = answered(items, ["1111"] * 6 + ["0111"] * 6, "good") + answered(items, ["0111"] * 12, "bad")
+    scores = score(items, answers, resamples=0)
+    assert headline(scores) == (
+        "good gets all four questions right on 75% of the images with an artifact, the most of 2 models; "
+        "bad on 0%, the fewest."
+    )
+    page = scores.report(tmp_path / "mcq.html").read_text(encoding="utf-8")
+    opened = orjson.loads(re.findall(r'id="items">(.*?)</script>', page, re.DOTALL)[0])
+    assert set(opened["items"]) == {item.id for item in items}
+    assert opened["models"] == ["good", "bad"]
+    first = opened["items"][items[0].id]
+    assert [codes[0] for codes in first["answers"][0]] == ["r"] * 4
+    assert [codes[0] for codes in first["answers"][1]] == ["w", "r", "r", "r"]
+    for item in items:
+        assert f'data-open="{item.id}"' in page
