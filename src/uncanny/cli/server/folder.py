@@ -7,6 +7,7 @@ and fetches only what is missing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,6 +53,16 @@ class ServerState(BaseModel):
     options: dict[str, Any] = {}
     sets: list[str] = []
     fetched: dict[str, FetchedFile] = {}
+
+
+@dataclass(frozen=True)
+class ServerFolder:
+    """Where the results of a run go, and what is known of its job."""
+
+    path: Path
+    state: ServerState
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Those that differ from what the job was asked with."""
 
 
 def read_state(run: Path) -> ServerState | None:

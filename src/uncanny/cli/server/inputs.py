@@ -86,7 +86,9 @@ Send = Callable[[Sent, Any, dict[str, Any]], None]
 class ServerCommand:
     """A command as a job. `send` are its inputs; `here` are options besides the usual that stay here.
 
-    `outputs` are files that the job leaves, by the option that says where they go.
+    `page` is that of figures in the job's folder, `outputs` are other files there, by the option that says
+    where they go. `folder` is the option that names the folder of the results, None where they are single
+    files, and `brings` what of the job's folder comes there.
     """
 
     kind: str
@@ -94,7 +96,8 @@ class ServerCommand:
     here: frozenset[str] = frozenset()
     page: str | None = None
     outputs: Mapping[str, str] = field(default_factory=dict)
-    folder: str = "run"
+    folder: str | None = "run"
+    brings: str = "run/"
 
     def stays(self, name: str) -> bool:
         return name in _HERE or name in self.here or name in self.outputs
@@ -347,20 +350,28 @@ COMMANDS: Final[Mapping[str, ServerCommand]] = {
             {"predictions": _named("predictions"), "truth": _file("truth")},
             page="out/semantic.html",
             outputs={"per_image": "out/images.jsonl"},
+            folder=None,
         ),
         ServerCommand(
             "audit",
             {"generators": _generators, "against": _annotated("against"), "before": _annotated("before")},
             frozenset({"out"}),
-            "out/audit.html",
+            page="out/audit.html",
+            folder="out",
         ),
-        ServerCommand("compare", {"runs": _named("runs"), "truth": _file("truth")}, page="out/compare.html"),
+        ServerCommand(
+            "compare",
+            {"runs": _named("runs"), "truth": _file("truth")},
+            page="out/compare.html",
+            folder=None,
+        ),
         ServerCommand(
             "edits_measure",
             {"pairs": _edit_pairs, "cutoffs": _file("cutoffs")},
             page="out/edits.html",
             outputs={"out": "out/edits.jsonl"},
+            folder=None,
         ),
-        ServerCommand("export", {"run": _run_to_export}, frozenset({"out"})),
+        ServerCommand("export", {"run": _run_to_export}, frozenset({"out"}), folder="out", brings="out/"),
     )
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -13,19 +12,17 @@ import click
 from click.core import ParameterSource
 
 from uncanny.cli.common.terminal import complain, harmless, layout, on_terminal, say, say_json
-from uncanny.errors import NotFoundError, ServiceError, UncannyError, UsageError
+from uncanny.cli.server.results import BROKEN, INTERRUPTED, Results
+from uncanny.errors import NotFoundError, ServiceError, UsageError
 from uncanny.wording import counted
 
 if TYPE_CHECKING:
-    from uncanny.cli.server.folder import ServerState
+    from uncanny.cli.server.folder import ServerFolder
     from uncanny.cli.server.inputs import Sent, ServerCommand
     from uncanny.service.client.client import Client
     from uncanny.service.client.job import ClientJob
-    from uncanny.service.client.local_names import LocalNames
 
 F = TypeVar("F", bound=Callable[..., Any])
-INTERRUPTED: Final = 130
-BROKEN: Final = 1
 _MOST_REFUSED: Final = 10
 _LIMITS: Final = frozenset({"max_cost_usd", "max_tokens_total", "limit", "concurrency"})
 _GIVEN: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP)
@@ -72,16 +69,6 @@ def _run(kind: str, context: click.Context, values: dict[str, Any], url: str, *,
             return BROKEN
 
 
-@dataclass(frozen=True)
-class _Folder:
-    """Where the results of a run go, and what is known of its job."""
-
-    path: Path
-    state: ServerState
-    limits: Mapping[str, Any] = field(default_factory=dict)
-    """Those that differ from what the job was asked with."""
-
-
 class _ServerRun:
     """One command on a service, from its options to its exit code."""
 
@@ -97,6 +84,7 @@ class _ServerRun:
         }
         self._flags = {each.name or "": each.opts[-1] for each in context.command.params}
         self._usage = context.command_path
+        self._results = Results(client.url, command, values)
 
     def run(self, *, detach: bool) -> int:
         options = {
@@ -114,7 +102,7 @@ class _ServerRun:
             if detach:
                 return self._leave(job)
             code = self._attend(job)
-            return self._bring_home(job, folder, sent) if code is None else code
+            return self._results.bring_home(job, folder, sent) if code is None else code
 
     @contextmanager
     def _locked(self, target: Path | None) -> Iterator[None]:
@@ -181,53 +169,26 @@ class _ServerRun:
 
     def _target(self, *, detach: bool) -> Path | None:
         """The folder that results go to; None where they are single files, or stay on the service."""
-        name = "out" if self._command.kind in ("audit", "export") else "run"
-        if self._command.kind in ("semantic", "compare", "edits_measure"):
-            self._check_outputs()
+        if self._command.page is not None:
+            self._results.check()
+        if self._command.folder is None:
             return None
-        target: Path | None = self._values.get(name)
-        if self._command.kind == "audit":
-            self._check_outputs()
-            return target
-        if target is None and not detach:
+        target: Path | None = self._values.get(self._command.folder)
+        # A page of figures needs no folder.
+        if target is None and not detach and self._command.page is None:
             raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
         return target
 
-    def _check_outputs(self) -> None:
-        from uncanny.cli.common.files import check_outputs, page, rows_jsonl, scores_json
-
-        outputs = []
-        json_file, per_image = self._values.get("json_file"), self._values.get("per_image")
-        if json_file is not None and str(json_file) != "-":
-            outputs.append(scores_json(json_file, ()))
-        if per_image is not None:
-            outputs.append(rows_jsonl(per_image, ("predictions", "n_pred", "n_true")))
-        place = self._page_place()
-        if place is not None:
-            outputs.append(page(place, makes_folder=True))
-        check_outputs(outputs, (), force=bool(self._values.get("force")))
-        measured: Path | None = self._values.get("out") if self._command.kind == "edits_measure" else None
-        if measured is not None and measured.suffix != ".jsonl":
-            raise UsageError(f"A service writes {measured.stem}.jsonl, not {measured.name}")
-
-    def _page_place(self) -> Path | None:
-        """Where the page of scores goes; None where none is wanted."""
-        named: Path | None = self._values.get("report")
-        if self._command.page is None or self._values.get("no_report"):
-            return None
-        if named is not None:
-            return named
-        if self._quiet or str(self._values.get("json_file")) == "-":
-            return None
-        if self._command.kind != "audit":
-            return Path(Path(self._command.page).name)
-        folder: Path | None = self._values.get("out")
-        return None if folder is None else folder / Path(self._command.page).name
-
     # The job.
 
-    def _folder(self, target: Path, params: Mapping[str, Any]) -> _Folder:
-        from uncanny.cli.server.folder import ServerState, check_new, differing_options, read_state
+    def _folder(self, target: Path, params: Mapping[str, Any]) -> ServerFolder:
+        from uncanny.cli.server.folder import (
+            ServerFolder,
+            ServerState,
+            check_new,
+            differing_options,
+            read_state,
+        )
         from uncanny.service.client.connection import new_key
 
         options = {
@@ -241,7 +202,7 @@ class _ServerRun:
             state = ServerState(
                 server=self._client.url, kind=self._command.kind, key=new_key(), options=options
             )
-            return _Folder(target, state)
+            return ServerFolder(target, state)
         if (state.server, state.kind) != (self._client.url, self._command.kind):
             raise UsageError(
                 f"{target} is the run of {state.job or 'a job'}, {state.kind}, on {state.server}",
@@ -257,9 +218,9 @@ class _ServerRun:
         if state.job is None:
             state.options = options
         limits = {name: params.get(name) for name in differing} if state.job is not None else {}
-        return _Folder(target, state, limits)
+        return ServerFolder(target, state, limits)
 
-    def _send(self, folder: _Folder | None, options: dict[str, Any]) -> tuple[Sent, dict[str, Any]]:
+    def _send(self, folder: ServerFolder | None, options: dict[str, Any]) -> tuple[Sent, dict[str, Any]]:
         from uncanny.cli.server.folder import write_state
         from uncanny.cli.server.inputs import Sent, there_already
 
@@ -307,7 +268,7 @@ class _ServerRun:
                 send(sent, value, params)
         return params
 
-    def _start(self, folder: _Folder | None, params: dict[str, Any], *, new: bool) -> ClientJob:
+    def _start(self, folder: ServerFolder | None, params: dict[str, Any], *, new: bool) -> ClientJob:
         """The job of the folder, begun again where something is left to do, as `new` images; or a new one."""
         from uncanny.cli.server.folder import write_state
         from uncanny.service.client.connection import new_key
@@ -345,7 +306,7 @@ class _ServerRun:
         if self._values.get("as_json"):
             say_json({"job": job.id, "state": job.state, "url": job.url})
         elif not self._quiet:
-            say(layout([f"Job      {job.id}", f"Page     {job.url}", f"Results  {self._way_back()}"]))
+            say(layout([f"Job      {job.id}", f"Page     {job.url}", f"Results  {self._results.way_back()}"]))
         return 0
 
     def _attend(self, job: ClientJob) -> int | None:
@@ -355,10 +316,12 @@ class _ServerRun:
             return None
         except KeyboardInterrupt:
             if not self._wants_cancel(job):
-                complain(layout([f"{job.id} goes on: {job.url}", f"Results: {self._way_back()}"]))
+                complain(layout([f"{job.id} goes on: {job.url}", f"Results: {self._results.way_back()}"]))
                 return INTERRUPTED
         except ServiceError as error:
-            complain(layout([f"Error: {error}", f"{job.id} goes on there. Results: {self._way_back()}"]))
+            complain(
+                layout([f"Error: {error}", f"{job.id} goes on there. Results: {self._results.way_back()}"])
+            )
             return BROKEN
         job.cancel().wait(progress=not self._quiet)
         return None
@@ -374,118 +337,6 @@ class _ServerRun:
         except (click.Abort, KeyboardInterrupt):
             complain("")  # ends the line of the question
             return False
-
-    def _way_back(self) -> str:
-        if self._values.get("run") is not None or self._values.get("out") is not None:
-            return "the same command brings them"
-        return f"on its page, or `uncanny.Client({self._client.url!r})`"
-
-    # The results.
-
-    def _bring_home(self, job: ClientJob, folder: _Folder | None, sent: Sent) -> int:
-        from uncanny.cli.server.folder import bring_home
-        from uncanny.service.client.answers import EXIT_CODES
-        from uncanny.service.client.local_names import LocalNames
-
-        names = LocalNames.of_images(
-            sent.images,
-            folders=sent.folders,
-            files=sent.files,
-            runs={} if folder is None else {job.id: folder.path},
-            root=self._values.get("root") if "root" in self._command.here else None,
-        )
-        warnings: list[str] = []
-        try:
-            if folder is not None:
-                under = "out/" if self._command.kind == "export" else "run/"
-                warnings = bring_home(job, folder.path, folder.state, names, under=under)
-            result = self._result(job, names, folder)
-            written = self._write_files(job, result)
-            written += self._write_page(job, folder)
-        except KeyboardInterrupt:
-            complain(layout([f"{job.id} has ended: {job.url}", f"Results: {self._way_back()}"]))
-            return INTERRUPTED
-        except (UncannyError, OSError) as error:
-            complain(
-                layout([f"Error: {error}", f"{job.id} has ended: {job.url}. Results: {self._way_back()}"])
-            )
-            return BROKEN
-        for warning in warnings:
-            complain(harmless(f"Warning: {warning}"))
-        self._show(job, folder, result, written)
-        code = EXIT_CODES[job.state] if job.exit_code is None else job.exit_code
-        return max(code, BROKEN) if sent.refused else code
-
-    def _result(self, job: ClientJob, names: LocalNames, folder: _Folder | None) -> Any:
-        """What the command prints as JSON; None where it came to none."""
-        try:
-            return _from_here(names.of(job.result, Path()), folder)
-        except NotFoundError:
-            return None
-
-    def _write_files(self, job: ClientJob, result: Any) -> list[str]:
-        import orjson
-
-        from uncanny.records.jsonl import write_atomically
-
-        written: list[str] = []
-        file = self._values.get("json_file")
-        if file is not None and result is not None:
-            if str(file) == "-":
-                say_json(result)
-            else:
-                write_atomically(file, [orjson.dumps(result, option=orjson.OPT_INDENT_2)])
-                written.append(f"JSON     {file}")
-        for option, source in self._command.outputs.items():
-            target: Path | None = self._values.get(option)
-            if target is not None and job.fetch(source, target):
-                written.append(f"Records  {target}")
-        return written
-
-    def _write_page(self, job: ClientJob, folder: _Folder | None) -> list[str]:
-        """The page: of scores the service's, of a run one written here, with the pictures that are here."""
-        if self._command.page is not None:
-            place = self._page_place()
-            return [f"Report   {place}"] if place is not None and job.fetch(self._command.page, place) else []
-        if folder is None or self._values.get("report") is not True:
-            return []
-        from uncanny.eval.report import report
-
-        records = folder.path / "annotations.jsonl"
-        if not records.is_file() or not records.stat().st_size:
-            return []
-        return [f"Report   {report(folder.path, pictures=self._values['pictures'])}"]
-
-    def _show(self, job: ClientJob, folder: _Folder | None, result: Any, written: list[str]) -> None:
-        from uncanny.service.client.watching import facts
-
-        if job.state == "failed":
-            complain(layout([f"Error: {job.id} failed", *f"{job.error or ''}".splitlines()]))
-        elif job.error:
-            complain(layout(job.error.splitlines()))
-        if self._values.get("as_json"):
-            if result is not None:
-                say_json(result)
-            return
-        if self._quiet or str(self._values.get("json_file")) == "-" or job.state == "failed":
-            return
-        progress = job.progress
-        lines = [f"Job      {job.id}, {job.state.replace('_', ' ')}: {job.url}"]
-        if progress.total is not None:
-            lines.append(f"Done     {progress.done or 0:,} of {progress.total:,} · {facts(progress)}")
-        if folder is not None:
-            lines.append(f"Run      {folder.path}")
-        say(layout([*lines, *written]))
-
-
-def _from_here(result: Any, folder: _Folder | None) -> Any:
-    """A result whose paths, which the command has from the job's folder, are those of this machine."""
-    if isinstance(result, dict):
-        return {key: _from_here(value, folder) for key, value in result.items()}
-    if isinstance(result, str) and folder is not None:
-        top, _, rest = result.partition("/")
-        return str(folder.path / rest) if top in ("run", "out") and result.isprintable() else result
-    return result
 
 
 def _shown_input(value: object) -> Any:
