@@ -329,6 +329,17 @@ def test_a_review_is_the_run_s_own_under_the_name_of_whoever_is_signed_in(servic
     assert [action for action, *_ in noted].count("judge") == 1
 
 
+def test_a_review_names_images_as_they_were_sent(service: Service) -> None:
+    sent = f"../../../images/set_{'a' * 20}/cats/one.png"
+    job = ended_job(service, images=[[anomaly("one")]], names=["a.png"])
+    records = service.job_folder(job.id) / "run" / "annotations.jsonl"
+    records.write_bytes(records.read_bytes().replace(b'"images/a.png"', f'"{sent}"'.encode()))
+    with client_of(service, "reviewer") as client:
+        page = client.get(f"/jobs/{job.id}/review/").text
+    assert re.sub("<wbr>", "", page).count("cats/one.png") >= 1
+    assert sent not in re.sub("<wbr>", "", page)
+
+
 def test_folders_are_looked_through_below_the_roots_only(tmp_path: Path) -> None:
     root, secret = tmp_path / "root", tmp_path / "secret"
     (root / "photos").mkdir(parents=True)

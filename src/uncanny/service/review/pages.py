@@ -143,6 +143,7 @@ class Site(NamedTuple):
     `reviewer` says whose verdicts a request's are; None where that is not known yet. With `may_choose` the
     page asks for a name and keeps it in a cookie; a service that knows its users does not. `name` is what the
     run is called on the page, `home` where a link leads back to, None where there is nothing to go back to.
+    `image_name` makes what people call an image of the path that its record has.
     """
 
     run: ReviewRun
@@ -151,6 +152,7 @@ class Site(NamedTuple):
     order: Order
     name: str
     home: str | None
+    image_name: Callable[[str], str]
 
 
 def review_app(
@@ -160,11 +162,13 @@ def review_app(
     order: Order = "uncertain",
     name: str | None = None,
     home: str | None = None,
+    image_name: Callable[[str], str] = str,
 ) -> FastAPI:
     """The application for one run. `reviewer` is who judges, or how to tell that from a request; without it
     the page asks. `name` is what the page calls the run in place of its folder's name, `home` an address that
-    it links back to. What guards it (`safety.Guard`) is around it, once for all that is served."""
-    site = Site(run, who_asks(reviewer), reviewer is None, order, name or run.name, home)
+    it links back to, `image_name` what it calls the image of a record. What guards it (`safety.Guard`) is
+    around it, once for all that is served."""
+    site = Site(run, who_asks(reviewer), reviewer is None, order, name or run.name, home, image_name)
     app = page_app(_ASSETS)
     _pages(app, site)
     _steps(app, site)
@@ -332,6 +336,7 @@ def _content(
         "filters": filters,
         "progress": site.run.progress(filters, name),
         "view": view,
+        "image_name": None if view is None else site.image_name(view.record.image),
         "notice": notice,
         "decided": DECIDED,
         "show_word": SHOW_WORDS[filters.show],
@@ -371,7 +376,7 @@ def _stage(request: Request, site: Site, view: FindingView) -> dict[str, Any]:
         "next": None if following is None else address("preview", following),
         "width": view.record.width,
         "height": view.record.height,
-        "alt": view.record.image,
+        "alt": site.image_name(view.record.image),
         "box": view.finding.anomaly.box,
         "name": view.finding.anomaly.name,
         "others": boxes,

@@ -65,6 +65,11 @@ const uncanny = (() => {
     return status;
   }
 
+  // The interface of the service answers in JSON, the page's own application in plain words.
+  function wordsOf(text) {
+    try { return JSON.parse(text)?.error?.message ?? text; } catch { return text; }
+  }
+
   // `present` is called with each new panel; `refused` may take what the server says in place of the line.
   function listen(present, refused = () => false) {
     document.body.addEventListener("htmx:afterSwap", event => {
@@ -74,7 +79,7 @@ const uncanny = (() => {
       if (innerWidth < 760) scrollTo(0, 0);
     });
     document.body.addEventListener("htmx:responseError", event => {
-      const text = event.detail.xhr.responseText.slice(0, 400);
+      const text = wordsOf(event.detail.xhr.responseText).slice(0, 400);
       if (!refused(text)) say(`Not kept: ${text}`);
     });
     for (const name of ["htmx:sendError", "htmx:timeout"])

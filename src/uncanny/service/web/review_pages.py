@@ -16,13 +16,14 @@ from uncanny.service.api.auth import Who, address_of, who_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.api.verdicts import runs_of
 from uncanny.service.assets import base_of
+from uncanny.service.jobs.kinds import title_of
 from uncanny.service.review.pages import review_app
 from uncanny.service.review.run import ReviewRun
 from uncanny.service.review.runs import MOST_RUNS
 from uncanny.service.store.jobs import Job
+from uncanny.service.web.cards import image_name
 from uncanny.service.web.job_page import has_findings
 from uncanny.service.web.site import Site
-from uncanny.service.web.views import JobView
 
 _KEPT: Final = MOST_RUNS
 # What the steps of a review are called in the audit log: those of the HTTP interface are `judge`, all.
@@ -95,4 +96,6 @@ def _made(job: Job, run: ReviewRun) -> ASGIApp:
         who = who_of(request)
         return None if who is None else who.name
 
-    return review_app(run, reviewer=reviewer, name=JobView(job).title, home=f"../../{job.id}")
+    return review_app(
+        run, reviewer=reviewer, name=title_of(job), home=f"../../{job.id}", image_name=image_name
+    )
