@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, FilePayload, Page, Route, ViewportSize,
 
 from tests.eval.common.page_in_browser import LEAST_CONTRAST, needs_browser
 from tests.service.made_review import anomaly
+from tests.service.running import running as running_service
 from tests.service.web.made_jobs import ended_job, running_job, served_pages
 from uncanny.demo.scenes import DATA
 from uncanny.service.service import Service
@@ -59,6 +60,21 @@ class Person:
         self.page.wait_for_url(re.compile("/jobs/job_[a-z2-7]{20}$"))
         assert self.page.url != before
         return self.page.url
+
+    def drop(self, place: str, *files: Path) -> None:
+        """Drag files and folders to a place of the page, and let them go there."""
+        box = self.page.locator(place).bounding_box()
+        assert box is not None
+        session = self.page.context.new_cdp_session(self.page)
+        for kind in ("dragEnter", "dragOver", "drop"):
+            event = {
+                "type": kind,
+                "x": box["x"] + box["width"] / 2,
+                "y": box["y"] + 8,
+                "data": {"items": [], "files": [str(file) for file in files], "dragOperationsMask": 1},
+            }
+            session.send("Input.dispatchDragEvent", event)
+        session.detach()
 
     def ends(self, state: str) -> None:
         expect(self.page.locator("#live")).to_have_attribute("data-state", state, timeout=WAIT_MS)
@@ -294,6 +310,40 @@ def test_a_job_at_its_budget_goes_on_with_a_higher_one(browser: Browser, tmp_pat
         expect(page.locator("#live")).to_contain_text("of 3")
         expect(page.locator("#command")).to_contain_text("--max-cost-usd=5.0")
         assert [each for each in ann.complaints if "422" not in each] == []
+
+
+def test_images_are_dropped_added_to_and_sent_again_where_the_server_was_away(
+    browser: Browser, tmp_path: Path
+) -> None:
+    for name, images in (("one", pictures(IMAGES, 4)), ("two", pictures(IMAGES, 6)[2:])):
+        (tmp_path / name).mkdir()
+        for image in images:
+            (tmp_path / name / image.name).write_bytes(image.read_bytes())
+    (tmp_path / "one" / "again.png").write_bytes(pictures(IMAGES, 1)[0].read_bytes())
+    (tmp_path / "one" / "notes.txt").write_text("not an image")
+    with running_service(tmp_path / "data") as service:
+        ann = Person(browser, service.address)
+        page = ann.page
+        ann.new("Find anomalies")
+        status = page.locator("#f-images [data-uploaded]")
+        ann.drop("#f-images [data-drop]", tmp_path / "one")
+        expect(status).to_contain_text("4 uploaded, 1 more the same as others, 1 not taken")
+        # Beside its place nothing is opened instead of the page.
+        ann.drop("main h1", tmp_path / "one" / "again.png")
+        service.kill()
+        ann.drop("#f-images [data-drop]", tmp_path / "two")
+        expect(status).to_contain_text("The server does not answer. Trying again…")
+        service.start()
+        expect(status).to_contain_text("6 uploaded, 2 more the same as others")
+        expect(page.locator("#v-images")).to_have_value(re.compile("^upload:set_[a-z2-7]{20}$"))
+        assert len(page.context.pages) == 1
+
+        page.goto(f"{service.address}/new/mcq")
+        items = tmp_path / "items.jsonl"
+        items.write_text("{}\n")
+        ann.drop("#f-items", items)
+        expect(page.locator("#v-items")).to_have_value(re.compile("^upload:file_[a-z2-7]{20}$"))
+        assert [each for each in ann.complaints if "ERR_" not in each] == []
 
 
 def test_signing_in_gives_what_the_role_may(browser: Browser, tmp_path: Path) -> None:

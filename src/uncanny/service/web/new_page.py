@@ -20,7 +20,7 @@ from uncanny.errors import NotFoundError, ParamsError
 from uncanny.service.api.auth import gate_of
 from uncanny.service.api.errors import ApiError
 from uncanny.service.folders import listing
-from uncanny.service.jobs.kinds import KINDS, Kind, check_params, command_of
+from uncanny.service.jobs.kinds import KINDS, Kind, check_params, command_of, records_file
 from uncanny.service.jobs.run import child_environment
 from uncanny.service.safety import Body, json_body
 from uncanny.service.store.jobs import ENDED, Job
@@ -124,7 +124,7 @@ def _form(
 ) -> Response:
     words = help_of(kind.command)
     recent = site.service.jobs.page(limit=_RESULTS)[0]
-    results = [JobView(job) for job in recent if job.state in ENDED and KINDS[job.kind].records]
+    results = [JobView(job) for job in recent if job.state in ENDED and _has_records(site, job)]
     return site.page(
         request,
         "form.html.j2",
@@ -139,6 +139,12 @@ def _form(
         source=None if source is None else JobView(source),
         exports=[JobView(job) for job in exports],
     )
+
+
+def _has_records(site: Site, job: Job) -> bool:
+    """Whether another job can work on what it brought."""
+    records = records_file(site.service, job)
+    return records is not None and records.is_file() and records.stat().st_size > 0
 
 
 def _kind(name: str) -> Kind:

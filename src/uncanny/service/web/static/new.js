@@ -4,7 +4,8 @@
   const {one, all, base, say, send, api, keys} = service;
   const form = one("#job"), start = one("#start"), wrong = one("#wrong");
   // A repeated click, or a connection that broke, starts nothing twice.
-  const key = [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, "0")).join("");
+  const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, "0")).join("");
+  const key = newKey();
   let uploading = 0, tried = false;
 
   const values = () => [...new FormData(form)].filter(([name, value]) => typeof value === "string" && !name.startsWith("-"));
@@ -76,6 +77,8 @@
       start.disabled = false;
     }
   });
+  // A file that is dropped beside its place would be opened instead of the page.
+  for (const kind of ["dragover", "drop"]) document.addEventListener(kind, event => event.preventDefault());
   // From wherever the focus is: a button that was pressed and is at work has none.
   document.addEventListener("keydown", event => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || one("dialog[open]")) return;
@@ -112,6 +115,7 @@
     const name = picker.dataset.picker, many = picker.dataset.widget !== "input", named = picker.dataset.named !== undefined, images = picker.dataset.widget === "images";
     const field = one(`#v-${CSS.escape(name)}`, picker), status = one("[data-uploaded]", picker);
     let set = null;
+    const inSet = new Set();
 
     function take(reference, called) {
       const lines = many ? field.value.split("\n").map(line => line.trim()).filter(Boolean) : [];
@@ -161,13 +165,14 @@
         input.value = "";
         if (images) uploadImages(chosen); else uploadFile(chosen[0]);
       });
-    const drop = one("[data-drop]", picker);
+    const drop = one("[data-drop]", picker) ?? picker;
     if (drop) {
       for (const kind of ["dragenter", "dragover"]) drop.addEventListener(kind, event => { event.preventDefault(); drop.classList.add("over"); });
       for (const kind of ["dragleave", "drop"]) drop.addEventListener(kind, () => drop.classList.remove("over"));
       drop.addEventListener("drop", async event => {
         event.preventDefault();
-        uploadImages(await dropped(event.dataTransfer));
+        const chosen = await dropped(event.dataTransfer);
+        if (images) uploadImages(chosen); else if (chosen.length > 1) say("One file at a time."); else uploadFile(chosen[0]);
       });
     }
 
@@ -213,24 +218,27 @@
       one(".refused", status)?.previousElementSibling.remove();
       one(".refused", status)?.remove();
       const total = chosen.reduce((sum, each) => sum + each.file.size, 0) || 1;
-      let sent = 0, kept = 0, refused = 0;
-      const words = () => `${kept.toLocaleString("en")} uploaded${refused ? `, ${refused.toLocaleString("en")} not taken` : ""}`;
+      let sent = 0, same = 0, refused = 0;
+      const counted = (number, what) => number ? `, ${number.toLocaleString("en")} ${what}` : "";
+      const words = () => `${inSet.size.toLocaleString("en")} uploaded${counted(same, "more the same as others")}${counted(refused, "not taken")}`;
       try {
         for (const batch of batches(chosen)) {
           const size = batch.reduce((sum, each) => sum + each.file.size, 0);
-          const answer = await post(set ? `/images/${set}` : "/images", batch, loaded => progress(words(), Math.min(1, (sent + Math.min(loaded, size)) / total)));
+          const share = loaded => Math.min(1, (sent + Math.min(loaded, size)) / total);
+          const answer = await postPatiently(set ? `/images/${set}` : "/images", batch, loaded => progress(words(), share(loaded)), text => progress(text, share(0)));
           sent += size;
           set = answer.id;
           const outcome = outcomes(answer);
-          kept += outcome.kept;
+          for (const name of outcome.kept) { if (inSet.has(name)) same += 1; else inSet.add(name); }
           refused += outcome.refused.length;
           progress(words(), sent / total);
           refuse(outcome.refused);
         }
-        if (kept) take(`upload:${set}`, "images");
+        if (inSet.size) take(`upload:${set}`, "images");
         else say("None of these is an image that can be used.");
       } catch (error) {
-        say(error.message);
+        if (inSet.size) progress(`${words()}, and not the rest`, sent / total);
+        say(`${error.message} Choose the same again: what is there is not kept twice.`);
       } finally {
         uploading -= 1;
       }
@@ -240,7 +248,7 @@
       if (!chosen) return;
       uploading += 1;
       try {
-        const answer = await post("/files", [chosen], loaded => progress(chosen.name, loaded / (chosen.file.size || 1)), "file");
+        const answer = await postPatiently("/files", [chosen], loaded => progress(chosen.name, loaded / (chosen.file.size || 1)), text => progress(text, 0), "file");
         progress(`${chosen.name} uploaded`, 1);
         take(`upload:${answer.id}`, chosen.name.replace(/\.[^.]*$/, ""));
       } catch (error) {
@@ -294,11 +302,26 @@
   }
 
   const outcomes = answer => ({
-    kept: answer.images.length,
+    kept: answer.images.map(each => each.name),
     refused: answer.refused.map(each => ({name: each.name, reason: each.message})),
   });
 
-  function post(path, batch, loaded, name = "files") {
+  // A server that is away for a moment, as for a new version, is waited for.
+  const PATIENCE_MS = 60_000, AGAIN_MS = 1000;
+  async function postPatiently(path, batch, loaded, waiting, part) {
+    const until = performance.now() + PATIENCE_MS, key = newKey();
+    for (;;) {
+      try {
+        return await post(path, batch, loaded, key, part);
+      } catch (error) {
+        if (!error.lost || performance.now() > until) throw error;
+        waiting("The server does not answer. Trying again…");
+        await new Promise(done => setTimeout(done, AGAIN_MS));
+      }
+    }
+  }
+
+  function post(path, batch, loaded, key, name = "files") {
     const body = new FormData();
     for (const each of batch) body.append(name, each.file, each.name);
     const request = new XMLHttpRequest();
@@ -308,10 +331,11 @@
         let content = null;
         try { content = JSON.parse(request.responseText); } catch { /* said below */ }
         if (request.status < 300 && content) done(content);
-        else failed(new Error(content?.error?.message ?? `The server answered ${request.status}.`));
+        else failed(Object.assign(new Error(content?.error?.message ?? `The server answered ${request.status}.`), {lost: request.status === 502 || request.status === 503}));
       });
-      request.addEventListener("error", () => failed(new Error("The upload broke off: the server does not answer.")));
+      request.addEventListener("error", () => failed(Object.assign(new Error("The upload broke off: the server does not answer."), {lost: true})));
       request.open("POST", `${base}/api/v1${path}`);
+      request.setRequestHeader("Idempotency-Key", key);
       request.send(body);
     });
   }
