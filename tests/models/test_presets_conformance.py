@@ -20,7 +20,7 @@ from pytest_httpserver import HTTPServer
 
 from tests.runs.e2e import Run, check_no_traceback, pictures, serving, uncanny_here
 from uncanny.demo.server.app import FakeServerOptions, parse_faults, running
-from uncanny.demo.server.dialects import DIALECTS
+from uncanny.demo.server.dialects import DIALECTS, REASONING
 from uncanny.errors import ModelUnusableError, RequestRejectedError, TransientError
 from uncanny.models.base import AnswerSchema, Message, ModelProvider, ModelRequest, Sampling, encode_image
 from uncanny.models.openai_chat import ChatModel, chat_body
@@ -87,6 +87,7 @@ async def test_the_first_request_is_one_that_the_provider_takes(
     assert first.text
     assert first.tokens.input
     assert first.tokens.output
+    assert (first.tokens.output > REASONING) == (name in {"gemini", "xai"}), "reasoning is billed as output"
     if name in UNREPORTED:
         assert (first.tokens.cached, second.tokens.cached) == (None, None)
     else:

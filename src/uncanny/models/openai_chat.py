@@ -149,7 +149,7 @@ def read_chat(
     request so.
     """
     usage = content.get("usage")
-    tokens = _tokens(usage, variant.cached)
+    tokens = _tokens(usage, variant)
     cost_usd = as_dollars(usage.get("cost")) if variant.reports_cost and isinstance(usage, dict) else None
     model = _string(content.get("model"))
     request_id = request_id or _string(content.get("id"))
@@ -210,19 +210,22 @@ def _text(content: object) -> str:
     return "".join(part["text"] for part in content if isinstance(part, dict) and _string(part.get("text")))
 
 
-def _tokens(usage: object, cached: str) -> Tokens:
-    """Usage of a call; `cached` is the place of the tokens read from the cache, names with dots between."""
+def _tokens(usage: object, variant: ApiVariant) -> Tokens:
     if not isinstance(usage, dict):
         return Tokens()
     details = usage.get("prompt_tokens_details")
     if not isinstance(details, dict):
         details = {}
     read: object = usage
-    for name in cached.split("."):
+    for name in variant.cached.split("."):
         read = read.get(name) if isinstance(read, dict) else None
+    prompt, output = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
+    total = count(usage.get("total_tokens"))
+    if variant.reasoning_beside and None not in (prompt, output, total):
+        output = max(output or 0, (total or 0) - (prompt or 0))
     return Tokens(
-        input=count(usage.get("prompt_tokens")),
-        output=count(usage.get("completion_tokens")),
+        input=prompt,
+        output=output,
         cached=count(read),
         cache_written=count(details.get("cache_write_tokens")),
     )

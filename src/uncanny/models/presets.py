@@ -35,7 +35,8 @@ class ApiVariant:
     `strict`: the schema is marked so. `image_uuid`: the image's digest goes beside its bytes. `cache_key`:
     requests about one image are routed to one cache. `cache_control`: a pattern of models that keep only such
     prefixes as are marked. `one_system`: all system texts in one message. `cached` is where usage has the
-    tokens read from the cache; `reports_cost`: usage has what the call cost. `max_images` and
+    tokens read from the cache; `reasoning_beside`: tokens of reasoning, which are billed as output, are only
+    in the total; `reports_cost`: usage has what the call cost. `max_images` and
     `max_request_bytes` are limits of a request, None where there is none.
     """
 
@@ -48,6 +49,7 @@ class ApiVariant:
     cache_control: str | None = None
     one_system: bool = False
     cached: str = NESTED
+    reasoning_beside: bool = False
     reports_cost: bool = False
     max_images: int | None = None
     max_request_bytes: int | None = None
@@ -189,12 +191,15 @@ _HOSTED: Final = (
         url_variable="GEMINI_BASE_URL",
         key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         keys_from="https://aistudio.google.com/apikey",
-        variant=ApiVariant("max_tokens", None, shared_schema=False, max_request_bytes=20_000_000),
+        variant=ApiVariant(
+            "max_tokens", None, shared_schema=False, reasoning_beside=True, max_request_bytes=20_000_000
+        ),
         takes=_takes(_NO_GIF, 14_000_000),
         hints=(Hint(_WRONG_KEY, "Set GEMINI_API_KEY to a key of https://aistudio.google.com/apikey."),),
         prices="google",
         refuses="200 without `choices`",
-        notes="A field that it does not know is a 400, so none is sent; its wait (`RetryInfo`) is kept to.",
+        notes="A field that it does not know is a 400, so none is sent; its wait (`RetryInfo`) is kept to. "
+        "Where its total has more tokens than prompt and answer, they are counted as output.",
         unverified="that limits and formats of images are those of its own API",
         sources=("https://github.com/leookun/cursor-byok/issues/112",),
     ),
@@ -287,13 +292,17 @@ _HOSTED: Final = (
         url_variable="XAI_BASE_URL",
         key_variables=("XAI_API_KEY",),
         keys_from="https://console.x.ai",
-        variant=ApiVariant("max_tokens", "high", shared_schema=False),
+        variant=ApiVariant("max_tokens", "high", shared_schema=False, reasoning_beside=True),
         takes=_takes(_PNG_JPEG, 15_000_000),
         hints=(Hint(_WRONG_KEY, "Set XAI_API_KEY to a key of https://console.x.ai."),),
         prices="x-ai",
         refuses="403 «Content violates usage guidelines», `error` a string",
-        notes="Other formats than JPEG and PNG are converted.",
-        sources=("https://docs.x.ai/developers/model-capabilities/images/understanding",),
+        notes="Other formats than JPEG and PNG are converted. Reasoning stands beside the answer's tokens in "
+        "its usage, and is counted with them.",
+        sources=(
+            "https://docs.x.ai/developers/model-capabilities/images/understanding",
+            "https://github.com/vercel/ai/pull/12425",
+        ),
     ),
     Preset(
         name="together",

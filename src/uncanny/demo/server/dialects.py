@@ -115,6 +115,15 @@ def _beside(usage: Usage) -> Usage:
     }
 
 
+REASONING: Final = 40
+
+
+def _with_reasoning(usage: Usage) -> Usage:
+    """Tokens of reasoning in the total only, as Gemini and xAI have them."""
+    details = {"completion_tokens_details": {"reasoning_tokens": REASONING}}
+    return usage | details | {"total_tokens": usage["total_tokens"] + REASONING}
+
+
 def _unreported(usage: Usage) -> Usage:
     return usage | {"prompt_tokens_details": None}
 
@@ -134,6 +143,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
         fields=_BOTH,
         formats=_FOUR - {"gif"},
         most_bytes=20_000_000,
+        usage=_with_reasoning,
         wrong_key=(400, "API key not valid. Please pass a valid API key."),
         error=_google_error,
         blocked=Reply(200, orjson.dumps(_NOT_ANSWERED)),
@@ -193,6 +203,7 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
             400,
             "Incorrect API key provided: wr***ey. You can obtain a key from https://console.x.ai.",
         ),
+        usage=_with_reasoning,
         error=_xai_error,
         blocked=Reply(
             403,
