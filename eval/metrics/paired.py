@@ -7,9 +7,9 @@ discordant items are.
 
 Sources: R. G. Newcombe, *Improved confidence intervals for the difference between binomial proportions based
 on paired data*, Statistics in Medicine 17, 1998, method 10; J. Cohen, *Statistical power analysis for the
-behavioral sciences*, 1988, chapter 5 (g); R. J. Connor, *Sample size for testing differences in proportions
-for the paired-sample design*, Biometrics 43, 1987, after O. S. Miettinen, *The matched pairs design in the
-case of all-or-none responses*, Biometrics 24, 1968 (both for the asymptotic test).
+behavioral sciences*, 1988, chapters 2 (d) and 5 (g); R. J. Connor, *Sample size for testing differences in
+proportions for the paired-sample design*, Biometrics 43, 1987, after O. S. Miettinen, *The matched pairs
+design in the case of all-or-none responses*, Biometrics 24, 1968 (both for the asymptotic test).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from uncanny.eval.metrics.intervals import LEVEL, Interval, wilson_interval
+from uncanny.eval.metrics.intervals import LEVEL, Floats, Interval, wilson_interval
 
 # What lies further from the mean than this many standard deviations is left out of an exact power: < 1e-14.
 _TAILS: Final = 8.0
@@ -61,6 +61,15 @@ def cohens_g(first_only: int, second_only: int) -> float | None:
     """
     discordant = first_only + second_only
     return first_only / discordant - 0.5 if discordant else None
+
+
+def cohens_d(differences: Floats) -> float | None:
+    """The mean of paired differences over their standard deviation; None of fewer than two, or all equal.
+
+    By Cohen's words 0.2 is small, 0.5 medium and 0.8 large.
+    """
+    spread = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
+    return float(differences.mean()) / spread if spread > 0 else None
 
 
 def odds_ratio(first_only: int, second_only: int) -> float | None:

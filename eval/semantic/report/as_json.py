@@ -51,6 +51,9 @@ def score_json(score: SemanticScore) -> dict[str, Any]:
                 "images": difference.images,
                 "difference": difference.estimate.value,
                 "ci": interval_json(difference.estimate),
+                "p_value": difference.p_value,
+                "adjusted_p": difference.adjusted_p,
+                "cohens_d": difference.cohens_d,
             }
             for difference in score.differences
         ],

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.common.estimates import Estimate, p_cell
 from uncanny.eval.common.published import CAVEATS
-from uncanny.eval.common.tables import MISSING, Table
+from uncanny.eval.common.tables import MISSING, Cell, Column, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, ProtocolName
 from uncanny.eval.semantic.report.rows import (
@@ -51,13 +51,13 @@ def score_tables(score: SemanticScore) -> tuple[Table, ...]:
 
 def _protocol(score: SemanticScore, protocol: ProtocolName) -> Table:
     """Models below one another for each metric, so that a column compares them."""
-    by_metric: dict[Metric, list[tuple[str, ...]]] = {}
+    by_metric: dict[Metric, list[tuple[Cell, ...]]] = {}
     for name, prediction in score.predictions.items():
         for metric, images, views in prediction.protocols[protocol].by_metric():
-            cells = [_number(views[view].value) for view in VIEWS]
-            by_metric.setdefault(metric, []).append(
-                (name, METRICS[metric], f"{images:,}", *cells, _interval(views["full"]))
-            )
+            cells = [views[view] if view == "full" else views[view].value for view in VIEWS]
+            by_metric.setdefault(metric, []).append((name, METRICS[metric], images, *cells))
+    for rows in by_metric.values():
+        rows.sort(key=lambda row: _best_first(row[-1]))
     if score.published and protocol == "release":
         _add_published(by_metric, ("semap", "semf1"), published_semantic(score))
         _add_published(by_metric, ("csemap", "csemf1"), published_detection(score))
@@ -66,7 +66,7 @@ def _protocol(score: SemanticScore, protocol: ProtocolName) -> Table:
         over = "generated images" if protocol == "release" else "all images whose source is known"
         notes.append(f"cSemAP and cSemF1 count where the source is recognised, over {over}.")
     return Table(
-        ("", "score", "images", *VIEWS, "95 % of full"),
+        ("", "score", "images", *(Column(view, digits=4) for view in VIEWS)),
         tuple(row for metric in METRICS for row in by_metric.get(metric, ())),
         TITLES[protocol],
         tuple(notes),
@@ -74,7 +74,7 @@ def _protocol(score: SemanticScore, protocol: ProtocolName) -> Table:
 
 
 def _add_published(
-    by_metric: dict[Metric, list[tuple[str, ...]]],
+    by_metric: dict[Metric, list[tuple[Cell, ...]]],
     metrics: Sequence[Metric],
     published: Iterable[PublishedRow],
 ) -> None:
@@ -83,8 +83,8 @@ def _add_published(
         for number, metric in enumerate(metrics):
             if metric in by_metric:
                 values = row.scores[number * len(VIEWS) : (number + 1) * len(VIEWS)]
-                cells = [_number(each.value) for each in values]
-                by_metric[metric].append((row.model, METRICS[metric], MISSING, *cells, MISSING))
+                cells = [each.value for each in values]
+                by_metric[metric].append((row.model, METRICS[metric], MISSING, *cells))
 
 
 def _thresholds(score: SemanticScore, protocol: ProtocolName) -> Table:
@@ -107,23 +107,14 @@ def _thresholds(score: SemanticScore, protocol: ProtocolName) -> Table:
 
 
 def _accuracy(score: SemanticScore) -> Table:
-    rows = [
-        (
-            name,
-            f"{accuracy.images:,}",
-            _number(accuracy.estimate.value),
-            _interval(accuracy.estimate),
-            f"{accuracy.unclear:,}",
-        )
+    rows: list[tuple[Cell, ...]] = [
+        (name, accuracy.images, accuracy.estimate, accuracy.unclear)
         for name, prediction in score.predictions.items()
         if (accuracy := prediction.accuracy) is not None
     ]
     if score.published:
-        rows += [
-            (row.model, MISSING, _number(row.scores[-1].value), MISSING, MISSING)
-            for row in published_detection(score)
-        ]
-    columns = ("", "images", "accuracy", "95 %", "unclear")
+        rows += [(row.model, MISSING, row.scores[-1].value, MISSING) for row in published_detection(score)]
+    columns = ("", "images", Column("accuracy", digits=4), "unclear")
     return Table(columns, tuple(rows), "source: generated or real, unclear counts as wrong")
 
 
@@ -135,15 +126,20 @@ def _differences(score: SemanticScore) -> Iterator[Table]:
                 each.protocol,
                 METRICS[each.metric],
                 f"{each.images:,}",
-                MISSING if each.estimate.value is None else f"{each.estimate.value:+.4f}",
-                _signed_interval(each.estimate),
+                each.estimate,
+                p_cell(each.p_value),
+                p_cell(each.adjusted_p),
+                each.cohens_d,
             )
             for each in differences.values()
             if each.view == "full"
         ]
         left = len(pairs) - MOST_PAIRS if number == MOST_PAIRS else 0
         yield Table(
-            ("", "score", "images", "full", "95 %, paired"),
+            (
+                *("", "score", "images", Column("full, paired", digits=4, signed=True)),
+                *("p", "p, Holm", Column("d", digits=2)),
+            ),
             tuple(rows),
             f"{first} − {second}, image by image",
             (f"And {left} more pairs: all are in the JSON.",) if left > 0 else (),
@@ -154,12 +150,8 @@ def _number(value: float | None) -> str:
     return MISSING if value is None else f"{value:.4f}"
 
 
-def _interval(estimate: Estimate) -> str:
-    return f"{estimate.interval[0]:.4f} to {estimate.interval[1]:.4f}" if estimate.interval else MISSING
-
-
-def _signed_interval(estimate: Estimate) -> str:
-    return f"{estimate.interval[0]:+.4f} to {estimate.interval[1]:+.4f}" if estimate.interval else MISSING
+def _best_first(cell: Cell) -> float:
+    return -cell.value if isinstance(cell, Estimate) and cell.value is not None else 1.0
 
 
 def _notes(score: SemanticScore) -> Iterator[str]:
@@ -182,6 +174,10 @@ def _notes(score: SemanticScore) -> Iterator[str]:
             yield f"{name}: {note}"
     if not score.resamples:
         yield "Without resamples there are no intervals."
+    else:
+        yield "In brackets 95 % intervals over images, of the accuracy Wilson's."
+    if len(score.predictions) > 1:
+        yield "p: paired bootstrap, corrected by Holm for all pairs of files; d: Cohen's, of the differences."
 
 
 def _prediction_notes(prediction: PredictionScore) -> Iterator[str]:

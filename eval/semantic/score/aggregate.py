@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from uncanny.eval.common.anomalies.image import ImagePair, MatchedImage
 from uncanny.eval.common.anomalies.records import ScoredImage
 from uncanny.eval.common.estimates import Estimate
+from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.detection import SOURCES, conditioned, counted, recognised
-from uncanny.eval.metrics.intervals import Bools, Mean, mean_intervals, wilson_interval
+from uncanny.eval.metrics.intervals import Bools, Mean, mean_intervals, mean_tests, wilson_interval
+from uncanny.eval.metrics.paired import cohens_d
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, Match, ProtocolName, View, f1, unmatched
 from uncanny.eval.semantic.score.result import (
     BINS,
@@ -232,11 +234,28 @@ def differences(
     models: Mapping[str, Mapping[Key, Mean]], *, resamples: int, seed: int
 ) -> Iterator[Difference]:
     """Every two files, every mean that both have, over the images that count for both; paired bootstrap."""
-    pairs, for_intervals = tee(_mean_differences(models))
-    intervals = mean_intervals((mean for *_, mean in for_intervals), resamples=resamples, seed=seed)
-    for (first, second, (protocol, metric, view), mean), interval in zip(pairs, intervals, strict=True):
-        images = int(mean.counted.sum())
-        yield Difference(first, second, protocol, metric, view, images, Estimate(mean.value, interval))
+    pairs, for_tests = tee(_mean_differences(models))
+    tests = mean_tests((mean for *_, mean in for_tests), resamples=resamples, seed=seed)
+    found = [
+        Difference(
+            first,
+            second,
+            *key,
+            int(mean.counted.sum()),
+            Estimate(mean.value, test.interval),
+            test.p_value,
+            None,
+            cohens_d(mean.values[mean.counted]),
+        )
+        for (first, second, key, mean), test in zip(pairs, tests, strict=True)
+    ]
+    families: dict[Key, list[int]] = {}
+    for place, each in enumerate(found):
+        families.setdefault((each.protocol, each.metric, each.view), []).append(place)
+    adjusted: dict[int, float | None] = {}
+    for places in families.values():
+        adjusted |= zip(places, holm([found[place].p_value for place in places]), strict=True)
+    return (replace(each, adjusted_p=adjusted[place]) for place, each in enumerate(found))
 
 
 def _mean_differences(models: Mapping[str, Mapping[Key, Mean]]) -> Iterable[tuple[str, str, Key, Mean]]:

@@ -262,7 +262,12 @@ class PredictionScore:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`first` minus `second` over the `images` that both are scored on, image by image."""
+    """`first` minus `second` over the `images` that both are scored on, image by image.
+
+    `p_value` is that of the paired bootstrap, `adjusted_p` the same corrected by Holm for all pairs of files
+    with this protocol, metric and view; `cohens_d` is the mean difference over its standard deviation. All
+    are None where there is nothing to measure, the p-values without resamples too.
+    """
 
     first: str
     second: str
@@ -271,6 +276,9 @@ class Difference:
     view: View
     images: int
     estimate: Estimate
+    p_value: float | None
+    adjusted_p: float | None
+    cohens_d: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,12 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_1samp  # type: ignore[import-untyped]
 
 from uncanny.eval.metrics.association import holm
-from uncanny.eval.metrics.intervals import wilson_interval
+from uncanny.eval.metrics.intervals import Mean, mean_tests, wilson_interval
 from uncanny.eval.metrics.paired import (
+    cohens_d,
     cohens_g,
     connor_items,
     independent_discordance,
@@ -108,9 +110,28 @@ def test_the_smallest_difference_is_found_and_a_smaller_one_is_not() -> None:
     assert independent_discordance(0.6, 0.1) == pytest.approx(0.7 * 0.4 + 0.6 * 0.3)
 
 
+def test_a_paired_bootstrap_tests_what_its_interval_says() -> None:
+    rng = np.random.default_rng(2)
+    everywhere = np.ones(60, dtype=np.bool_)
+    values = [rng.normal(shift, 1, 60) for shift in (0.0, 0.15, 0.3, 0.6)] + [np.zeros(60)]
+    tests = list(mean_tests([Mean(each, everywhere) for each in values], resamples=2_000))
+    for each, test in zip(values[:4], tests[:4], strict=True):
+        assert test.interval is not None
+        assert test.p_value is not None
+        assert (test.p_value < 0.05) == (not test.interval[0] <= 0 <= test.interval[1])
+        assert test.p_value == pytest.approx(ttest_1samp(each, 0).pvalue, abs=0.03)
+        assert cohens_d(each) == pytest.approx(ttest_1samp(each, 0).statistic / 60**0.5)
+    assert tests[4].p_value == 1.0
+    assert cohens_d(np.zeros(60)) is None
+    assert list(mean_tests([Mean(values[0], ~everywhere)], resamples=50)) == [(None, None)]
+    assert list(mean_tests([Mean(values[0], everywhere)], resamples=0)) == [(None, None)]
+    smallest = list(mean_tests([Mean(everywhere.astype(np.float64), everywhere)], resamples=999))
+    assert smallest[0].p_value == 2 / 1_000
+
+
 @pytest.mark.slow
 def test_tests_and_corrections_are_those_of_statsmodels_and_scipy() -> None:
-    from scipy.stats import binomtest  # type: ignore[import-untyped]
+    from scipy.stats import binomtest
     from statsmodels.stats.contingency_tables import mcnemar
     from statsmodels.stats.multitest import multipletests
     from statsmodels.stats.proportion import proportion_confint

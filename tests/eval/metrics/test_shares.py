@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest  # type: ignore[import-untyped]
 
+from benchmarks.coverage import SHARES, bootstrap, of_share, wilson
 from uncanny.eval.metrics.intervals import Ratio, is_plain, ratio_intervals, share_intervals, wilson_interval
 
 
@@ -29,6 +30,12 @@ def test_all_and_none_have_a_width() -> None:
     assert wilson_interval(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
     assert wilson_interval(10, 10) == pytest.approx((0.7225, 1.0), abs=1e-4)
     assert wilson_interval(1, 1) == pytest.approx((0.2065, 1.0), abs=1e-4)
+
+
+def test_intervals_of_shares_hold_what_they_promise_where_a_bootstrap_does_not() -> None:
+    assert all(0.92 < of_share(n, share, wilson) < 0.97 for n in (20, 100, 475) for share in SHARES)
+    assert of_share(20, 0.02, bootstrap) < 0.35
+    assert 0.93 < of_share(20, 0.5, bootstrap) < 0.97
 
 
 def test_plain_shares_get_wilson_and_others_a_bootstrap() -> None:

@@ -1,0 +1,125 @@
+"""How often 95 % intervals hold the truth: of shares, paired differences, means and F1; few and many images.
+
+Of a share the coverage is a sum over all counts that can come, without simulation. The others are simulated,
+seeded: images are drawn from a population whose figures are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom  # type: ignore[import-untyped]
+
+from uncanny.eval.metrics.intervals import (
+    Interval,
+    Mean,
+    mean_intervals,
+    ratio,
+    ratio_intervals,
+    wilson_interval,
+)
+from uncanny.eval.metrics.paired import paired_interval
+
+SIZES = (20, 100, 475)
+SHARES = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98)
+RESAMPLES, REPETITIONS = 2_000, 2_000
+# Both right, only the first, only the second, neither: alike, far apart, nearly always right, nearly never.
+PAIRS = {
+    "60 and 60 %, differ on 20 %": (0.50, 0.10, 0.10, 0.30),
+    "70 and 55 %, differ on 35 %": (0.45, 0.25, 0.10, 0.20),
+    "98 and 95 %, differ on 5 %": (0.94, 0.04, 0.01, 0.01),
+    "4 and 2 %, differ on 4 %": (0.01, 0.03, 0.01, 0.95),
+}
+# A score of an image like SemF1: so many are 0, so many 1, and the others lie between.
+MEANS = {"SemF1-like, mean 0.45": (0.30, 0.20), "mostly 0, mean 0.07": (0.90, 0.04)}
+DETECTORS = {"F1, balanced, recall 0.8": (0.5, 0.8, 0.9), "F1, 5 % positive, recall 0.5": (0.05, 0.5, 0.98)}
+
+Method = Callable[[int, int], Interval]
+
+
+def of_share(n: int, share: float, method: Method) -> float:
+    """How often the interval of a share holds it, exactly."""
+    counts = np.arange(n + 1)
+    held = [low <= share <= high for low, high in (method(int(count), n) for count in counts)]
+    return float(binom.pmf(counts, n, share)[held].sum())
+
+
+def wilson(count: int, n: int) -> Interval:
+    return wilson_interval(count, n) or (0.0, 0.0)
+
+
+def bootstrap(count: int, n: int) -> Interval:
+    right = np.arange(n) < count
+    (ends,) = ratio_intervals([ratio(right, np.ones(n, dtype=np.bool_))], resamples=RESAMPLES)
+    return ends or (0.0, 0.0)
+
+
+def of_pair(n: int, chances: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
+    """How often the interval of a paired difference holds it: Newcombe's, and a bootstrap's over images."""
+    rng = np.random.default_rng([seed, n])
+    true, held = chances[1] - chances[2], np.zeros(2)
+    for both, first, second, neither in rng.multinomial(n, chances, size=REPETITIONS).tolist():
+        values = np.repeat([0.0, 1.0, -1.0, 0.0], [both, first, second, neither])
+        (drawn,) = mean_intervals([Mean(values, np.ones(n, dtype=np.bool_))], resamples=RESAMPLES)
+        for at, (low, high) in enumerate(
+            (paired_interval(both, first, second, neither) or (0, 0), drawn or (0, 0))
+        ):
+            held[at] += low <= true <= high
+    return float(held[0] / REPETITIONS), float(held[1] / REPETITIONS)
+
+
+def of_mean(n: int, zeros: float, ones: float, *, seed: int = 0) -> float:
+    """How often a bootstrap holds the mean of scores of which many are 0 or 1."""
+    rng = np.random.default_rng([seed, n])
+    true = ones + (1 - zeros - ones) * 0.5
+    held = 0
+    for _ in range(REPETITIONS):
+        kind = rng.random(n)
+        values: NDArray[np.float64] = np.where(
+            kind < zeros, 0.0, np.where(kind < zeros + ones, 1.0, rng.beta(2, 2, n))
+        )
+        (ends,) = mean_intervals([Mean(values, np.ones(n, dtype=np.bool_))], resamples=RESAMPLES)
+        held += ends is not None and ends[0] <= true <= ends[1]
+    return held / REPETITIONS
+
+
+def of_f1(n: int, positives: float, recall: float, specificity: float, *, seed: int = 0) -> float:
+    """How often a bootstrap holds F1, of the repetitions in which there is one."""
+    rng = np.random.default_rng([seed, n])
+    alarms = (1 - positives) * (1 - specificity)
+    true = 2 * positives * recall / (2 * positives * recall + alarms + positives * (1 - recall))
+    held = measured = 0
+    for _ in range(REPETITIONS):
+        positive = rng.random(n) < positives
+        yes = rng.random(n) < np.where(positive, recall, 1 - specificity)
+        hits = 2 * (positive & yes).astype(np.int16)
+        f1 = ratio(hits, hits + (positive & ~yes) + (~positive & yes))
+        (ends,) = ratio_intervals([f1], resamples=RESAMPLES)
+        measured += ends is not None
+        held += ends is not None and ends[0] <= true <= ends[1]
+    return held / measured
+
+
+def main() -> None:
+    print("  share       " + "".join(f"   n = {n:<4} Wilson  bootstrap" for n in SIZES))
+    for share in SHARES:
+        cells = (
+            f"{100 * of_share(n, share, wilson):>15.1f} {100 * of_share(n, share, bootstrap):>10.1f}"
+            for n in SIZES
+        )
+        print(f"  {share:<12.2f}" + "".join(cells))
+    print("  paired difference, Newcombe / bootstrap")
+    for name, chances in PAIRS.items():
+        cells = (" / ".join(f"{100 * held:.1f}" for held in of_pair(n, chances)) for n in SIZES)
+        print(f"  {name:<32}" + "".join(f"{cell:>16}" for cell in cells))
+    print("  bootstrap")
+    for name, kinds in MEANS.items():
+        print(f"  {name:<32}" + "".join(f"{100 * of_mean(n, *kinds):>16.1f}" for n in SIZES))
+    for name, detector in DETECTORS.items():
+        print(f"  {name:<32}" + "".join(f"{100 * of_f1(n, *detector):>16.1f}" for n in SIZES))
+
+
+if __name__ == "__main__":
+    main()
