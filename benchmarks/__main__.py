@@ -9,6 +9,7 @@ import sys
 from benchmarks import (
     artifacts,
     audit,
+    big_pages,
     compare,
     coverage,
     edits,
@@ -45,6 +46,7 @@ ALL = {
     "review": review,
     "service_api": service_api,
     "service_jobs": service_jobs,
+    "big_pages": big_pages,
     "exports": exports,
     "edits": edits,
     "artifacts": artifacts,

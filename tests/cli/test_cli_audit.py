@@ -256,3 +256,29 @@ def test_the_dry_run_has_one_total(tmp_path: Path) -> None:
         return [float(line.split("$")[1].split(",")[0]) for line in text.splitlines() if "Cost" in line]
 
     assert sum(costs(parts[0])) == pytest.approx(costs(parts[1])[0], abs=0.0002)
+
+
+@pytest.mark.slow
+def test_each_generator_has_a_page_that_the_audit_leads_to(tmp_path: Path) -> None:
+    """Images that are annotated get a page of their run; runs and files without one on demand."""
+    file = generator(tmp_path, "a file/<b>", 2.0, images=4, model="demo", prompts=demo_texts())
+    folder = tmp_path / "audit"
+    command = ("audit", "drawn=scenes:drawn", file, "--model", "demo", "--limit", 2, "-o", folder)
+    done = uncanny_here(*command, "--resamples", 50, "--allow-mixed")
+    assert done.code == 0, done.err
+    assert (folder / "drawn" / "report.html").is_file()
+    page = (folder / "audit.html").read_text()
+    assert 'href="drawn/report.html"' in page
+    assert not (folder / "reports").exists()
+    assert uncanny_here(*command, "--resamples", 50, "--allow-mixed", "--reports").code == 0
+    page = (folder / "audit.html").read_text()
+    (own,) = (folder / "reports").iterdir()
+    assert own.name.endswith("a-file-b-.html")
+    assert f'href="reports/{own.name}"' in page
+    assert "000.png" in own.read_text()
+
+
+def demo_texts() -> str:
+    from uncanny.prompts.folders import read_prompts
+
+    return read_prompts("annotate", None).id

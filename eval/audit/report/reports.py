@@ -19,13 +19,14 @@ def generator_pages(
 ) -> dict[str, str]:
     """Addresses by generator, from `page`. With `missing`, pages that are not there are written.
 
+    A page with embedded pictures is made to travel, and leads to none but those that are written beside it.
     Annotations in memory have none. Raises OSError where one cannot be written, and RecordError for records
     that were damaged since they were scored.
     """
     addresses = {}
     for number, name in enumerate(leaderboard.order, 1):
         score = leaderboard.generators[name]
-        own = _own_page(score)
+        own = _own_page(score) if pictures == "link" else None
         if own is None and missing and score.source is not None:
             own = page.parent / FOLDER / f"{number:02}-{_UNSAFE.sub('-', name)[:60]}.html"
             own.parent.mkdir(exist_ok=True)

@@ -39,7 +39,7 @@ from uncanny.cli.common.options import (
 from uncanny.cli.common.places import Place, names_and_paths
 from uncanny.cli.common.terminal import complain, layout, say
 from uncanny.cli.server.run import on_server
-from uncanny.errors import UsageError
+from uncanny.errors import UncannyError, UsageError
 
 if TYPE_CHECKING:
     from uncanny.eval.annotate.run import AnnotateOptions
@@ -220,7 +220,7 @@ def command(
         for source in images:
             check_run_folder(annotating.folder(source).path, report=False, force=force)
         annotating.check(sources, second, scoring, earlier)
-        code = annotate_images(images, annotating, quiet=quiet)
+        code = annotate_images(images, annotating, quiet=quiet, pages=not no_report)
         if code > RUN_CODES["failures"]:
             raise click.exceptions.Exit(code)
         sources = annotating.annotated(sources)
@@ -267,8 +267,10 @@ def named_sources(arguments: Sequence[str]) -> dict[str, AnnotationSource]:
     return sources
 
 
-def annotate_images(images: Sequence[Source], annotating: Annotating, *, quiet: bool) -> int:
-    """An exit code: past 1 the audit has to wait for a next time."""
+def annotate_images(
+    images: Sequence[Source], annotating: Annotating, *, quiet: bool, pages: bool = True
+) -> int:
+    """An exit code: past 1 the audit has to wait for a next time. Each run gets its page where `pages`."""
     from uncanny.cli.common.session import RUN_CODES, complain_all, exit_code, run_here
 
     code = 0
@@ -282,7 +284,20 @@ def annotate_images(images: Sequence[Source], annotating: Annotating, *, quiet: 
         if not quiet:
             complain(layout([f"{source.name}: {end.progress.done:,} images, {run.path}"]))
         _warn_of_others(source, run, end.progress.total)
+        if pages:
+            _write_page(source, run)
     return code
+
+
+def _write_page(source: Source, run: RunFolder) -> None:
+    """As `uncanny annotate` does in the end; the audit goes on without it."""
+    from uncanny.eval.annotate.report.page import write_report
+
+    try:
+        write_report(run.path)
+    except (OSError, UncannyError) as error:
+        again = f"`uncanny report {run.path}` writes it again"
+        complain(layout([f"{source.name}: Warning: its page could not be written: {error}; {again}"]))
 
 
 def _warn_of_others(source: Source, run: RunFolder, images: int) -> None:

@@ -75,7 +75,8 @@ def name_and_path(argument: str) -> tuple[str | None, Path]:
         if Path(path).exists():
             return name, Path(path)
     name, path = readings[0]
-    if "/" in name and len(parts) == 2 and Path(name.rpartition("/")[0]).is_dir():
+    is_place = path == SCENES or path.startswith(_NO_PATHS)
+    if "/" in name and len(parts) == 2 and not is_place and Path(name.rpartition("/")[0]).is_dir():
         # More likely a folder such as runs/t=0.3 that is not there than a name.
         raise UsageError(
             f"{argument} does not exist, and neither does {path} under the name {name!r}",
