@@ -24,6 +24,7 @@ from uncanny.demo.server.dialects import DIALECTS, REASONING
 from uncanny.errors import ModelUnusableError, RequestRejectedError, TransientError
 from uncanny.models.base import AnswerSchema, Message, ModelProvider, ModelRequest, Sampling, encode_image
 from uncanny.models.openai_chat import ChatModel, chat_body
+from uncanny.models.openai_compatible import CompatibleProvider
 from uncanny.models.presets import PRESETS
 from uncanny.models.registry import Access, ModelId, open_model
 
@@ -151,6 +152,14 @@ async def test_models_that_fix_sampling_are_sent_none(model: str, monkeypatch: p
     async with asking(provider, monkeypatch, model=name) as opened:
         assert opened.sent(Sampling(0.3, 0.95, 500)) == {"max_completion_tokens": 500}
         assert (await opened.generate(request())).finish == "stop"
+
+
+async def test_without_a_preset_the_same_is_learned_from_errors() -> None:
+    async with running(FakeServerOptions(provider="moonshot")) as url:
+        model = CompatibleProvider("kimi-k2.5", base_url=f"{url}/v1", api_key=KEY)
+        assert (await model.generate(request())).finish == "stop"
+        assert model.left_out == {"detail", "temperature", "top_p"}
+        await model.close()
 
 
 def test_prefixes_are_marked_for_the_models_that_keep_no_others() -> None:

@@ -254,7 +254,7 @@ _OPTIONAL = frozenset({"response_format", "prompt_cache_key", "detail", "uuid"})
 
 _NOT_TAKEN = re.compile(
     r"unsupported|not support|n't support|unknown|unrecogni[sz]ed|unexpected|extra inputs|not permitted"
-    r"|not allowed|only the default|cannot both",
+    r"|not allowed|only the default|only [\d.]+ is allowed|cannot both",
     re.IGNORECASE,
 )
 _SCHEMA_WORDS = re.compile(r"response_format|json_schema|structured output|guided|grammar", re.IGNORECASE)

@@ -383,7 +383,7 @@ _HOSTED: Final = (
         prices="moonshotai",
         refuses="400 of type `content_filter`",
         notes="Thinking models fix temperature and top-p, so neither is sent; 503 is an overload.",
-        unverified="that usage has cached tokens beside the others, and json_schema",
+        unverified="which models constrain answers",
         sources=(
             "https://platform.kimi.ai/docs/api/chat",
             "https://platform.kimi.ai/docs/api/models-overview",

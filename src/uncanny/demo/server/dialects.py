@@ -328,7 +328,7 @@ class DialectApi(OpenAIApi):
         if dialect.fixed_sampling and re.search(dialect.fixed_sampling, model):
             for field in ("temperature", "top_p"):
                 if field in body:
-                    raise BadRequestError(f"Unsupported value: '{field}' is fixed for {model}")
+                    raise BadRequestError(f"invalid {field}: only 1 is allowed for this model")
         if dialect.most_bytes is not None and len(orjson.dumps(body)) > dialect.most_bytes:
             raise BadRequestError(f"Request Entity Too Large: {dialect.most_bytes}", status=413)
         return request
