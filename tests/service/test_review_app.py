@@ -12,9 +12,10 @@ from starlette.testclient import TestClient
 
 from tests.service.made_review import anomaly, log_of, make_run
 from uncanny.schema import Anomaly
+from uncanny.service.review.findings import FindingId
 from uncanny.service.review.pages import review_app
 from uncanny.service.review.queue import Filters
-from uncanny.service.review.run import FindingId, ReviewRun
+from uncanny.service.review.run import ReviewRun
 from uncanny.service.safety import BODY_BYTES, Guard
 
 ADDRESS = "http://127.0.0.1:8000"

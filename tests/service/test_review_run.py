@@ -9,8 +9,9 @@ import pytest
 from tests.service.made_review import anomaly, log_of, make_run
 from uncanny.errors import RecordError, ReviewConflictError, UsageError
 from uncanny.schema import Anomaly
+from uncanny.service.review.findings import FindingId
 from uncanny.service.review.queue import Filters
-from uncanny.service.review.run import FindingId, ReviewRun
+from uncanny.service.review.run import ReviewRun
 
 ALL = Filters("all", "file")
 

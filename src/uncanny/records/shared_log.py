@@ -163,6 +163,15 @@ class SharedLog(Generic[T]):
             os.write(file, b"\n")
 
 
+def file_state(path: Path) -> tuple[int, int, int] | None:
+    """What is another one when a file was written or replaced; None where there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def whole_lines(path: Path, model: type[T], start: int = 0) -> Iterator[tuple[int, T]]:
     """The records from byte `start` on, with the byte at which their line ends; none where there is no file.
 

@@ -34,8 +34,8 @@ from uncanny.eval.mcq.data.texts import (
 from uncanny.images import PixelPolicy, RecordedFile
 from uncanny.images.file_bytes import read_stamped
 from uncanny.records.run_folder import check_no_links
-from uncanny.records.shared_log import SharedLog
-from uncanny.service.people.folder import begin, file_state
+from uncanny.records.shared_log import SharedLog, file_state
+from uncanny.service.people.folder import begin
 from uncanny.service.people.order import apart
 from uncanny.service.pictures import Picture
 

@@ -27,8 +27,7 @@ from uncanny.eval.mcq.data.checks import OPTIONS, check_item
 from uncanny.eval.mcq.data.items import Item, ItemSet, Option, Split
 from uncanny.images import discover, read_rgb
 from uncanny.records.jsonl import write_atomically
-from uncanny.records.shared_log import LOCK_WAIT_S
-from uncanny.service.people.folder import file_state
+from uncanny.records.shared_log import LOCK_WAIT_S, file_state
 from uncanny.wording import option
 
 Fields = Mapping[str, Any]

@@ -38,12 +38,3 @@ def begin(path: Path, settings: Mapping[str, Any], record_file: str) -> None:
     head = {"format": FORMAT, "uncanny": __version__, "started": datetime.now(UTC).isoformat()}
     manifest = RunManifest.model_validate({**head, **settings, "record_file": record_file})
     folder.write_manifest(manifest.written())
-
-
-def file_state(path: Path) -> tuple[int, int, int] | None:
-    """What differs when the file does; None where there is none."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns

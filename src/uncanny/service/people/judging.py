@@ -25,9 +25,9 @@ from uncanny.eval.edits.people.data import FORM, JUDGEMENTS, PROFILES, Form, Jud
 from uncanny.images import PixelPolicy, read_rgb
 from uncanny.images.file_bytes import read_image_file
 from uncanny.records.jsonl import write_atomically
-from uncanny.records.shared_log import SharedLog
+from uncanny.records.shared_log import SharedLog, file_state
 from uncanny.schema import Box
-from uncanny.service.people.folder import begin, file_state
+from uncanny.service.people.folder import begin
 from uncanny.service.people.order import apart
 from uncanny.service.pictures import Picture
 

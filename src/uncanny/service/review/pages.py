@@ -22,8 +22,9 @@ from uncanny.schema import KINDS, Anomaly, Box
 from uncanny.service.assets import Assets, base_of, page_app
 from uncanny.service.person import known, take_names, who_asks
 from uncanny.service.pictures import serve_pictures
+from uncanny.service.review.findings import FindingId, FindingView
 from uncanny.service.review.queue import MOVES, ORDERS, SHOWS, Filters, Move, Order, Show
-from uncanny.service.review.run import FindingId, FindingView, ReviewRun
+from uncanny.service.review.run import ReviewRun
 from uncanny.service.safety import Body, Words, json_body
 
 SHOW_WORDS: Final[Mapping[Show, str]] = {

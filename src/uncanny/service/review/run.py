@@ -7,16 +7,12 @@ methods may be called from several threads at once.
 
 from __future__ import annotations
 
-import gc
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from hashlib import sha256
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import RLock
-from typing import Final, NamedTuple
+from typing import Final
 
 from uncanny.errors import RecordError, ReviewConflictError, UsageError
 from uncanny.eval.common.runs import ReadRun, open_run
@@ -24,17 +20,19 @@ from uncanny.records.jsonl import parse_line
 from uncanny.records.reviews import (
     Decision,
     Review,
-    ReviewedAnomaly,
     ReviewedImage,
     ReviewLog,
     new_review,
     quadruple_sha256,
     review_image,
 )
+from uncanny.records.shared_log import file_state
 from uncanny.schema import Annotation, Anomaly, Box
 from uncanny.service.pictures import Picture
-from uncanny.service.review.doubt import ADDED, Doubt, doubts
+from uncanny.service.review.doubt import ADDED, doubts
+from uncanny.service.review.findings import FindingId, FindingView, check_box, finding_at, unchanged
 from uncanny.service.review.queue import Filters, Move, Progress, ReviewQueue, Row, Standing
+from uncanny.service.review.records import ImageRecord, image_key, no_collection, read_records, state_of
 
 # How many steps of a reviewer can be taken back, beyond which nobody remembers what they were.
 UNDO_STEPS: Final = 1000
@@ -42,59 +40,6 @@ UNDO_STEPS: Final = 1000
 MOST_ADDED: Final = 200
 # Rows are added to the queue together: each time all of it is copied.
 _IMAGES_AT_ONCE: Final = 1000
-
-
-class FindingId(NamedTuple):
-    """A finding as pages name it: the image by the digest of its name, and the finding's place there."""
-
-    image: str
-    anomaly: int
-
-    def __str__(self) -> str:
-        return f"{self.image}-{self.anomaly}"
-
-    @classmethod
-    def read(cls, text: str) -> FindingId:
-        """Raises UsageError for what is none."""
-        image, _, anomaly = text.partition("-")
-        if not (image.isascii() and anomaly.isascii() and anomaly.isdigit() and len(anomaly) < 10):
-            raise UsageError("This names no finding")
-        return cls(image, int(anomaly))
-
-
-@dataclass(frozen=True, slots=True)
-class FindingView:
-    """A finding as a reviewer sees it. `text` is the `quadruple_sha256` that a verdict is about.
-
-    `siblings` are the image's other findings. `image` names the picture in addresses, as `next_image` does
-    that of the finding after this one. `doubt` says why it is uncertain, None of one that people added.
-    """
-
-    id: FindingId
-    image: str
-    record: Annotation
-    finding: ReviewedAnomaly
-    text: str
-    siblings: tuple[tuple[FindingId, ReviewedAnomaly], ...]
-    doubt: Doubt | None
-    history: tuple[Review, ...]
-    next_image: str | None
-
-
-# Doubt, kind and agents of a finding.
-_Known = tuple[float, str | None, tuple[str, ...]]
-
-
-@dataclass(slots=True)
-class _Image:
-    name: str
-    key: str
-    sha256: str | None
-    offset: int
-    length: int
-    # Where its reviews are in the log, and its findings in the queue.
-    lines: list[tuple[int, int]]
-    rows: list[int]
 
 
 class ReviewRun:
@@ -124,7 +69,7 @@ class ReviewRun:
     def refresh(self) -> None:
         """Read the annotations anew where the run has gone on. Raises RecordError, UsageError."""
         with self._lock:
-            if _state(self._read.file) != self._state:
+            if state_of(self._read.file) != self._state:
                 self._load()
             self._catch_up()
 
@@ -190,7 +135,7 @@ class ReviewRun:
             row = self._row(at)
             image = self._images[int(self._queue.image[row])]
             reviewed, lines = self._reviewed(image)
-            finding = _finding(reviewed, at.anomaly)
+            finding = finding_at(reviewed, at.anomaly)
             following = None if filters is None else self._queue.next(row, "next-image", filters, reviewer)
             record = reviewed.annotation
             return FindingView(
@@ -236,7 +181,7 @@ class ReviewRun:
         """Write a verdict on `text`. Raises ReviewConflictError where the finding has another text now."""
 
         def review(reviewed: ReviewedImage) -> Review:
-            finding = _unchanged(reviewed, at.anomaly, text)
+            finding = unchanged(reviewed, at.anomaly, text)
             return new_review(reviewed.annotation, at.anomaly, finding.anomaly, reviewer, decision)
 
         self._write(at.image, review)
@@ -251,7 +196,7 @@ class ReviewRun:
         """
 
         def review(reviewed: ReviewedImage) -> Review:
-            finding = _unchanged(reviewed, at.anomaly, text)
+            finding = unchanged(reviewed, at.anomaly, text)
             rewritten = finding.anomaly.model_copy(update={name: getattr(version, name) for name in _EDITED})
             return new_review(
                 reviewed.annotation, at.anomaly, finding.anomaly, reviewer, decision, version=rewritten
@@ -266,9 +211,9 @@ class ReviewRun:
         """
 
         def review(reviewed: ReviewedImage) -> Review:
-            finding = _unchanged(reviewed, at.anomaly, text)
+            finding = unchanged(reviewed, at.anomaly, text)
             moved = finding.anomaly.model_copy(update={"box": box})
-            _check_box(moved, reviewed.annotation)
+            check_box(moved, reviewed.annotation)
             return new_review(reviewed.annotation, at.anomaly, finding.anomaly, reviewer, version=moved)
 
         self._write(at.image, review)
@@ -282,7 +227,7 @@ class ReviewRun:
             place = reviewed.next_index()
             if sum(each.original is None for each in reviewed.anomalies) >= MOST_ADDED:
                 raise UsageError(f"This image has {MOST_ADDED} added findings; more is none the wiser")
-            _check_box(anomaly, reviewed.annotation)
+            check_box(anomaly, reviewed.annotation)
             return new_review(reviewed.annotation, place, None, reviewer, "accept", version=anomaly)
 
         self._write(image, review)
@@ -327,22 +272,22 @@ class ReviewRun:
 
     def _load(self) -> None:
         self._read = open_run(self.folder)
-        self._state = _state(self._read.file)
-        self._images: list[_Image] = []
+        self._state = state_of(self._read.file)
+        self._images: list[ImageRecord] = []
         self._numbers: dict[str, int] = {}
         self._rows: dict[FindingId, int] = {}
         self._steps: dict[str, deque[tuple[str, int, str]]] = {}
         self._undone: dict[str, tuple[str, tuple[str, int, str]]] = {}
         self._end = 0
         self._latest: tuple[object, ReviewedImage, list[Review]] | None = None
-        with _no_collection():
+        with no_collection():
             self._queue = ReviewQueue(self._read_rows(), self._per_finding)
             self._catch_up()
 
     def _read_rows(self) -> list[Row]:
         """A row for every finding, and which they are by id."""
         rows: list[Row] = []
-        for image, findings in self._records():
+        for image, findings in read_records(self._read.file):
             number = len(self._images)
             self._images.append(image)
             self._numbers[image.key] = number
@@ -352,39 +297,13 @@ class ReviewRun:
                 rows.append(Row(number, place, doubt, kind, agents))
         return rows
 
-    def _records(self) -> Iterable[tuple[_Image, list[_Known]]]:
-        """What the queue knows of the last record of each image, in the order of the file.
-
-        One that is still being written is left out.
-        """
-        records: dict[str, tuple[_Image, list[_Known]]] = {}
-        offset = 0
-        with self._read.file.open("rb") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    try:
-                        record = parse_line(line, Annotation, self._read.file, number)
-                    except RecordError:
-                        if line.endswith(b"\n"):
-                            raise
-                        break
-                    key = _image_key(record.image)
-                    image = _Image(record.image, key, record.sha256, offset, len(line), [], [])
-                    known = zip(record.anomalies, doubts(record), strict=True)
-                    records[record.image] = (
-                        image,
-                        [(doubt.value, each.kind, each.found_by or ()) for each, doubt in known],
-                    )
-                offset += len(line)
-        return records.values()
-
     def _catch_up(self) -> None:
         """Take up what was added to the log, by whomever. Raises RecordError for an invalid line.
 
         Records that a run adds meanwhile wait for `refresh`; where it has put its file in order, all is read
         anew, as every record may lie elsewhere.
         """
-        file, records = _state(self._read.file)
+        file, records = state_of(self._read.file)
         if file != self._state[0] or records < self._state[1]:
             self._load()
             return
@@ -398,7 +317,7 @@ class ReviewRun:
         try:
             for start, end, review in self._log.lines_from(self._end):
                 self._end = end
-                key = _image_key(review.image)
+                key = image_key(review.image)
                 number = self._numbers.get(key)
                 if number is not None:
                     self._images[number].lines.append((start, end))
@@ -447,14 +366,14 @@ class ReviewRun:
         for row, stands in standing.items():
             self._queue.set(row, stands)
 
-    def _reviewed(self, image: _Image) -> tuple[ReviewedImage, list[Review]]:
+    def _reviewed(self, image: ImageRecord) -> tuple[ReviewedImage, list[Review]]:
         """The latest one is kept as long as its files are as they were: it is asked for again and again."""
-        state = (id(image), len(image.lines), _change(self._read.file), _change(self._log.path))
+        state = (id(image), len(image.lines), file_state(self._read.file), file_state(self._log.path))
         if self._latest is None or self._latest[0] != state:
             self._latest = (state, *self._read_image(image))
         return self._latest[1], self._latest[2]
 
-    def _read_image(self, image: _Image) -> tuple[ReviewedImage, list[Review]]:
+    def _read_image(self, image: ImageRecord) -> tuple[ReviewedImage, list[Review]]:
         with self._read.file.open("rb") as file:
             line = os.pread(file.fileno(), image.length, image.offset)
         record = parse_line(line, Annotation, self._read.file, 1)
@@ -473,67 +392,4 @@ class ReviewRun:
         return FindingId(self._images[int(self._queue.image[row])].key, int(self._queue.anomaly[row]))
 
 
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """No looking for garbage: what is read here stays, and to look through it takes a third of the time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
 _EDITED = ("name", "phenomenon", "reasoning", "severity", "kind")
-
-
-def _finding(reviewed: ReviewedImage, place: int) -> ReviewedAnomaly:
-    for each in reviewed.anomalies:
-        if each.index == place:
-            return each
-    raise ReviewConflictError("This finding has been taken back meanwhile", remedy="Go on with the next one.")
-
-
-def _unchanged(reviewed: ReviewedImage, place: int, text: str) -> ReviewedAnomaly:
-    finding = _finding(reviewed, place)
-    if quadruple_sha256(finding.anomaly) != text:
-        raise ReviewConflictError(
-            "The text has been changed meanwhile", remedy="Read it as it is now, and judge it again."
-        )
-    return finding
-
-
-def _check_box(anomaly: Anomaly, record: Annotation) -> None:
-    """Raises UsageError for a box outside the picture, where its size is known."""
-    if anomaly.box is None or record.width is None or record.height is None:
-        return
-    if anomaly.box[2] > record.width or anomaly.box[3] > record.height:
-        raise UsageError(
-            f"The box reaches beyond the picture, which is {record.width} × {record.height}",
-            remedy="Draw it anew.",
-        )
-
-
-def _image_key(name: str) -> str:
-    return sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _change(file: Path) -> tuple[int, int, int] | None:
-    """What is another one when a file was written or replaced; None where there is none."""
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _state(file: Path) -> tuple[int, int]:
-    """Which file it is, and how long. Raises UsageError where it is gone."""
-    try:
-        status = file.stat()
-    except OSError as error:
-        raise UsageError(
-            f"{file} cannot be read: {error.strerror}", remedy="Put the run back where it was."
-        ) from error
-    return status.st_ino, status.st_size
