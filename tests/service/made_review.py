@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import socket
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
-import uvicorn
 from PIL import Image
-from starlette.types import ASGIApp
 
+from tests.service.running import serving
 from uncanny.records.reviews import Review, ReviewLog
 
 SIZE = (400, 300)
@@ -72,32 +67,3 @@ def served(run: Path, *options: str) -> Iterator[str]:
     """`uncanny review` as a user starts it; its address."""
     with serving("review", str(run), *options) as address:
         yield address
-
-
-@contextmanager
-def serving(*arguments: str) -> Iterator[str]:
-    """A command that serves a page, as a user starts it; its address."""
-    command = [sys.executable, "-m", "uncanny", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            first = process.stdout.readline()
-            assert first.startswith("listening on http://127.0.0.1:"), first
-            yield first.split()[-1]
-        finally:
-            process.terminate()
-            assert process.wait(30) == 0
-
-
-@contextmanager
-def served_here(app: ASGIApp) -> Iterator[str]:
-    """`app` in a thread of this process; its address."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()

@@ -1,4 +1,4 @@
-"""`uncanny serve` as a process of its own, to be killed and started again under the same address."""
+"""Commands that serve, as processes of their own, and applications served by this one."""
 
 from __future__ import annotations
 
@@ -7,13 +7,62 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import uvicorn
+from starlette.types import ASGIApp
+
+
+@contextmanager
+def serving(*arguments: str, environment: Mapping[str, str] = {}) -> Iterator[str]:
+    """A command that serves a page, as a user starts it; its address."""
+    with serving_process(*arguments, environment=environment) as (_, address):
+        yield address
+
+
+@contextmanager
+def serving_process(
+    *arguments: str, environment: Mapping[str, str] = {}, stderr: int | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The same with its process, which is to end in good order."""
+    command = [sys.executable, "-m", "uncanny", *arguments]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=stderr, text=True, env={**os.environ, **environment}
+    ) as process:
+        try:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            assert first.startswith("listening on http://"), first
+            yield process, first.split()[-1]
+        finally:
+            process.terminate()
+            assert process.wait(60) == 0
+
+
+@contextmanager
+def served_here(app: ASGIApp) -> Iterator[str]:
+    """`app` in a thread of this process; its address."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=2)
+    )
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
 
 class RunningService:
-    """The service on a data folder. `start` waits for its first line, `kill` for its end."""
+    """The service on a data folder, to be killed and started again under the same address.
+
+    `start` waits for its first line, `kill` for its end.
+    """
 
     def __init__(self, data: Path, *options: str, environment: Mapping[str, str] = {}) -> None:
         self.data, self._options, self._environment = data, options, environment

@@ -6,8 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import orjson
 import pytest
 
 from tests.service.api.conftest import API
+from tests.service.running import serving_process
 
 SCENES = Path(__file__).parents[2] / "src" / "uncanny" / "demo" / "data" / "images"
 
@@ -25,18 +25,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
-@contextmanager
-def serving(data: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    command = [sys.executable, "-m", "uncanny", "serve", "--port", "0", "--data", str(data), *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            first = process.stdout.readline()
-            assert first.startswith("listening on http://"), first
-            yield process, first.split()[-1]
-        finally:
-            process.terminate()
-            assert process.wait(60) == 0
+def serving(data: Path, *arguments: str) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
+    command = ("serve", "--port", "0", "--data", str(data), *arguments)
+    return serving_process(*command, stderr=subprocess.PIPE)
 
 
 def follow(client: httpx2.Client, job: str) -> list[tuple[str, Any]]:

@@ -14,10 +14,11 @@ from fastapi import FastAPI
 from PIL import Image
 from starlette.testclient import TestClient
 
-from tests.service.made_review import anomaly, make_run
+from tests.service.made_jobs import ended_job
+from tests.service.made_review import anomaly
 from uncanny.service.api.app import guarded, service_app
 from uncanny.service.service import Service
-from uncanny.service.store.jobs import Ended, Job, Progress
+from uncanny.service.store.jobs import Ended, Job
 
 ADDRESS = "http://127.0.0.1:8765"
 API = "/api/v1"
@@ -52,19 +53,14 @@ class Site:
         names: Sequence[str] = (),
     ) -> Job:
         """A job that has ended, with a run over made-up pictures, as a worker leaves it."""
-        params = {"images": ["scenes"], "model": "demo"}
-        job = self.service.jobs.submit(kind, params, name="made", by="maker")
-        taken = self.service.jobs.claim("worker", 60)
-        assert taken is not None
-        assert taken.id == job.id
+        images = images or [[anomaly("one")], [anomaly("two"), anomaly("three")]]
+        job = ended_job(
+            self.service, kind, state, name="made", by="maker", images=images, names=names, total=2, done=2
+        )
         folder = self.service.job_folder(job.id)
-        make_run(folder / "run", images or [[anomaly("one")], [anomaly("two"), anomaly("three")]], names)
         (folder / "result.json").write_bytes(orjson.dumps({"images": 2}))
         (folder / "stderr.log").write_text("2 images\n")
-        self.service.jobs.end(
-            taken, state, exit_code=0, error=None, progress=Progress(total=2, done=2, cost_usd=None)
-        )
-        return self.service.jobs.get(job.id)
+        return job
 
 
 @pytest.fixture

@@ -2,45 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import orjson
 import pytest
-from playwright.sync_api import Browser, FilePayload, Page, Route, ViewportSize, expect
+from playwright.sync_api import Browser, FilePayload, Route, ViewportSize, expect
 
 from tests.eval.common.page_in_browser import LEAST_CONTRAST, needs_browser
+from tests.runs.e2e import serving_process
+from tests.service.made_jobs import ended_job, running_job, served_pages
 from tests.service.made_review import anomaly
+from tests.service.running import make_token, serving
 from tests.service.running import running as running_service
-from tests.service.web.made_jobs import ended_job, running_job, served_pages
+from tests.service.visitor import AXE, HOSTILE, PHONE, WIDE, Visitor
 from uncanny.demo.scenes import DATA
 from uncanny.service.service import Service
 
 pytestmark = needs_browser
 IMAGES = DATA / "images"
-AXE = Path(__file__).parent.parent / "vendor" / "axe.min.js"
-HOSTILE = "<script>document.title='owned'</script><img src=x onerror=document.title='owned'>"
-WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
 WAIT_MS = 60_000
 expect.set_options(timeout=WAIT_MS)
 
 
-class Person:
-    """Somebody with a browser of their own; what the browser complains of is collected."""
+class Person(Visitor):
+    """Somebody who works with the service."""
 
     def __init__(self, browser: Browser, address: str, **context: Any) -> None:
+        super().__init__(browser, wait_ms=WAIT_MS, **context)
         self.address = address
-        self.page: Page = browser.new_context(**({"viewport": WIDE} | context)).new_page()
-        self.page.set_default_timeout(WAIT_MS)
-        self.complaints: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def sign_in(self, secret: str) -> None:
         self.page.goto(f"{self.address}/login")
@@ -80,44 +73,16 @@ class Person:
         expect(self.page.locator("#live")).to_have_attribute("data-state", state, timeout=WAIT_MS)
 
 
-@contextmanager
-def running(folder: Path, *options: str, **environment: str) -> Iterator[str]:
+def running(folder: Path, *options: str, **environment: str) -> AbstractContextManager[str]:
     """`uncanny serve` as a user starts it; its address."""
-    command = [sys.executable, "-m", "uncanny", "serve", "--port", "0", "--data", str(folder), *options]
-    env = {**os.environ, **environment}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
-        try:
-            yield _address(process)
-        finally:
-            process.terminate()
-            assert process.wait(30) == 0
+    return serving("serve", "--port", "0", "--data", str(folder), *options, environment=environment)
 
 
 @contextmanager
 def made_up_model(latency_ms: int = 0) -> Iterator[str]:
     """A server of made-up answers, each of which takes so long; its address."""
-    command = [sys.executable, "-m", "uncanny", "fake-server", "--latency-ms", str(latency_ms)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield _address(process)
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def _address(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    first = process.stdout.readline()
-    assert first.startswith("listening on http://127.0.0.1:"), first
-    return first.split()[-1]
-
-
-def token(folder: Path, name: str, role: str) -> str:
-    command = [sys.executable, "-m", "uncanny", "token", "add", name, "--role", role, "--data", str(folder)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = re.search(r"unc_\S+", printed)
-    assert found is not None, printed
-    return found[0]
+    with serving_process("--latency-ms", str(latency_ms)) as server:
+        yield server.url
 
 
 def pictures(folder: Path, count: int) -> list[Path]:
@@ -348,7 +313,7 @@ def test_images_are_dropped_added_to_and_sent_again_where_the_server_was_away(
 
 def test_signing_in_gives_what_the_role_may(browser: Browser, tmp_path: Path) -> None:
     data = tmp_path / "data"
-    secrets = {role: token(data, role, role) for role in ("reader", "operator")}
+    secrets = {role: make_token(data, role, role) for role in ("reader", "operator")}
     with running(data) as address:
         reader = Person(browser, address)
         reader.page.goto(f"{address}/?state=running")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from tests.service.made_jobs import ADDRESS, client_of, ended_job, running_job
 from tests.service.made_review import anomaly
-from tests.service.web.made_jobs import ADDRESS, client_of, ended_job, running_job
 from uncanny.service.api.app import guarded, service_app
 from uncanny.service.api.rates import Rates
 from uncanny.service.service import Service

@@ -286,7 +286,7 @@ def test_it_can_be_mounted_in_another_application(run: ReviewRun) -> None:
 
 
 def test_a_slow_body_is_given_up(run: ReviewRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.service.made_review import served_here
+    from tests.service.running import served_here
     from uncanny.service import safety
 
     monkeypatch.setattr(safety, "BODY_SECONDS", 0.2)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from tests.service.made_review import make_run
+from tests.service.running import served_here
 from uncanny.service.api.app import guarded, service_app
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import Ended, Job, Progress
@@ -36,17 +34,11 @@ def pages_of(service: Service) -> FastAPI:
 def served_pages(service: Service) -> Iterator[str]:
     """The pages in a thread of this process; their address. Streams that are open at the end are ended."""
     app = pages_of(service)
-    listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(guarded(app), log_level="error", lifespan="off", timeout_graceful_shutdown=2)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        app.state.ending.set()
-        server.should_exit = True
-        thread.join()
+    with served_here(guarded(app)) as address:
+        try:
+            yield address
+        finally:
+            app.state.ending.set()
 
 
 def client_of(service: Service, role: Role | None = None) -> TestClient:
@@ -66,6 +58,7 @@ def ended_job(
     state: Ended = "finished",
     *,
     name: str | None = None,
+    by: str = "ann",
     params: dict[str, Any] | None = None,
     images: Sequence[Sequence[dict[str, Any]]] | None = None,
     names: Sequence[str] = (),
@@ -74,7 +67,7 @@ def ended_job(
     **progress: Any,
 ) -> Job:
     """A job that has ended: with a run of `images`, and a report that is `page`."""
-    running = running_job(service, kind, name=name, params=params, **progress)
+    running = running_job(service, kind, name=name, by=by, params=params, **progress)
     folder = service.job_folder(running.id)
     if images is not None:
         make_run(folder / "run", images, names)
@@ -90,11 +83,12 @@ def running_job(
     kind: str = "annotate",
     *,
     name: str | None = None,
+    by: str = "ann",
     params: dict[str, Any] | None = None,
     **progress: Any,
 ) -> Job:
     """A job that a worker is at."""
-    service.jobs.submit(kind, params or {"images": ["scenes"], "model": "demo"}, name=name, by="ann")
+    service.jobs.submit(kind, params or {"images": ["scenes"], "model": "demo"}, name=name, by=by)
     job = service.jobs.claim("worker", LEASE_S)
     assert job is not None
     if progress:

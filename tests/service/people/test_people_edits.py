@@ -12,7 +12,7 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
-from tests.service.made_review import serving
+from tests.service.running import serving
 from uncanny.errors import RunMismatchError, UsageError
 from uncanny.eval.edits.data import EditPair, EditSet, load
 from uncanny.eval.edits.people.data import default_form, read_judgements

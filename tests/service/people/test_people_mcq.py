@@ -14,7 +14,7 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
-from tests.service.made_review import serving
+from tests.service.running import serving
 from uncanny.errors import RunMismatchError, UsageError
 from uncanny.eval.mcq.data.answers import read_answers
 from uncanny.eval.mcq.data.items import Item, ItemSet

@@ -7,33 +7,25 @@ from typing import Any, Literal
 
 import orjson
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize
+from playwright.sync_api import Browser, ViewportSize
 
 from tests.eval.common.page_in_browser import LEAST_CONTRAST, needs_browser
-from tests.service.made_review import serving
+from tests.service.running import serving
+from tests.service.visitor import AXE, PHONE, WIDE, Visitor
 from uncanny.eval.edits.people.data import read_judgements
 from uncanny.eval.mcq.data.answers import read_answers
 from uncanny.eval.mcq.data.load import copy_scenes, load
 from uncanny.eval.mcq.score.score import score
 
 pytestmark = needs_browser
-AXE = Path(__file__).with_name("vendor") / "axe.min.js"
-WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
 
 
-class Person:
-    """Somebody with a browser of their own; what the browser complains of is collected."""
+class Person(Visitor):
+    """Somebody who answers or judges."""
 
     def __init__(self, browser: Browser, address: str, name: str | None = None, **context: Any) -> None:
-        self.page: Page = browser.new_context(**({"viewport": WIDE} | context)).new_page()
-        self.page.set_default_timeout(15_000)
-        self.complaints: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(address)
-        if name is not None:
-            self.page.get_by_label("Name").fill(name)
-            self.page.keyboard.press("Enter")
+        super().__init__(browser, **context)
+        self.visit(address, name)
 
     def ready(self) -> None:
         """The picture of what the panel asks about is there."""
@@ -55,16 +47,6 @@ class Person:
         self.page.keyboard.press(key)
         self.page.wait_for_selector(f"#panel .progress p:not(:text-is('{marked}'))")
         self.ready()
-
-    def draw(self, x0: float, y0: float, x1: float, y1: float) -> None:
-        """With the mouse, in shares of the picture."""
-        frame = self.page.locator("#frame").bounding_box()
-        assert frame is not None
-        mouse = self.page.mouse
-        mouse.move(frame["x"] + x0 * frame["width"], frame["y"] + y0 * frame["height"])
-        mouse.down()
-        mouse.move(frame["x"] + x1 * frame["width"], frame["y"] + y1 * frame["height"], steps=5)
-        mouse.up()
 
 
 def test_thirty_questions_by_keyboard_over_a_reload_and_a_restart(browser: Browser, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
-from tests.service.made_review import serving
+from tests.service.running import serving
 from uncanny.errors import ReviewConflictError, UsageError
 from uncanny.eval.mcq.data.checks import check
 from uncanny.eval.mcq.data.load import copy_scenes, load

@@ -12,33 +12,24 @@ from typing import Any, Literal
 
 import orjson
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize
+from playwright.sync_api import Browser, ViewportSize
 
 import uncanny
 from tests.eval.common.page_in_browser import LEAST_CONTRAST, needs_browser
 from tests.service.made_review import anomaly, log_of, make_run, served
+from tests.service.visitor import AXE, HOSTILE, PHONE, WIDE, Visitor
 from uncanny.records.reviews import ReviewLog, new_review, review_image
 from uncanny.schema import Annotation
 
 pytestmark = needs_browser
-AXE = Path(__file__).with_name("vendor") / "axe.min.js"
-HOSTILE = "<script>document.title='owned'</script><img src=x onerror=document.title='owned'>"
-WIDE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
 
 
-class Reviewer:
-    """A person with a browser of their own; what the browser complains of is collected."""
+class Reviewer(Visitor):
+    """Somebody who judges findings."""
 
     def __init__(self, browser: Browser, address: str, name: str | None = None, **context: Any) -> None:
-        self.page: Page = browser.new_context(**({"viewport": WIDE} | context)).new_page()
-        self.page.set_default_timeout(15_000)
-        self.complaints: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(address)
-        if name is not None:
-            self.page.get_by_label("Name").fill(name)
-            self.page.keyboard.press("Enter")
+        super().__init__(browser, **context)
+        self.visit(address, name)
         self.page.wait_for_selector("body[data-shown]")
 
     @property
@@ -65,15 +56,7 @@ class Reviewer:
         self.page.wait_for_selector(f"body:not(.busy) #panel .notice:has-text('{notice}')")
 
     def draw(self, x0: float, y0: float, x1: float, y1: float) -> None:
-        """With the mouse, in shares of the picture."""
-        self.page.wait_for_selector(".a9s-annotationlayer")
-        frame = self.page.locator("#frame").bounding_box()
-        assert frame is not None
-        mouse = self.page.mouse
-        mouse.move(frame["x"] + x0 * frame["width"], frame["y"] + y0 * frame["height"])
-        mouse.down()
-        mouse.move(frame["x"] + x1 * frame["width"], frame["y"] + y1 * frame["height"], steps=5)
-        mouse.up()
+        super().draw(x0, y0, x1, y1)
         self.page.wait_for_selector(".a9s-shape-handle")
 
 
