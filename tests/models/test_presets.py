@@ -89,6 +89,12 @@ def test_what_is_certain_is_put_right_and_said(preset: str, given: str, used: st
     assert why is None or (why in notices[0] and used in notices[0] and "\n" not in notices[0])
 
 
+def test_a_known_host_given_for_any_server_is_named() -> None:
+    address, (notice,) = address_of(ALL["openai-compatible"], "m", "https://api.groq.com/openai/v1")
+    assert address.url == "https://api.groq.com/openai/v1/"
+    assert notice == "openai-compatible/m: api.groq.com is Groq; groq/m knows what it takes and its prices"
+
+
 def test_a_password_is_kept_for_the_call_and_not_said() -> None:
     address, (notice,) = address_of(
         ALL["groq"], "m", "http://me:Hunter2Secret@api.groq.com/v1?api_key=Hunter3"

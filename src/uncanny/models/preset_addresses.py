@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from uncanny.errors import UsageError
 from uncanny.models.addresses import OWN_PATH, Address, parse_address
-from uncanny.models.presets import Preset
+from uncanny.models.presets import PRESETS, Preset
 from uncanny.wording import either, environment, option
 
 _PLACE = "{place}"
@@ -66,7 +66,7 @@ def address_of(
         return fixed, [_changed(name, address, fixed, "the version stood in it twice")]
     if any(path.endswith(call) for call in calls):
         return address, [_changed(name, parse_address(text), address, "calls add their path")]
-    return address, []
+    return address, [] if preset.addresses else _better_known(name, model, parts)
 
 
 def missing_address(preset: Preset, model: str, base_url: str | None) -> str | None:
@@ -123,6 +123,15 @@ def _right_form(preset: Preset, parts: SplitResult) -> str | None:
         if re.fullmatch(re.escape(own).replace("0place0", r"[a-z0-9-]+"), host):
             return f"https://{host}{urlsplit(form).path}"
     return None
+
+
+def _better_known(name: str, model: str, parts: SplitResult) -> list[str]:
+    """That a host given for any server is one whose ways are known; empty where it is not."""
+    return [
+        f"{name}: {parts.hostname} is {other.title}; {other.name}/{model} knows what it takes and its prices"
+        for other in PRESETS.values()
+        if _right_form(other, parts)
+    ]
 
 
 def _put_right(

@@ -307,7 +307,7 @@ _HOSTED: Final = (
     Preset(
         name="together",
         title="Together AI",
-        addresses=("https://api.together.xyz/v1",),
+        addresses=("https://api.together.xyz/v1", "https://api.together.ai/v1"),
         url_variable="TOGETHER_BASE_URL",
         key_variables=("TOGETHER_API_KEY",),
         keys_from="https://api.together.ai/settings/api-keys",
