@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from site_hooks import DOCS, diagram_file, diagrams
 
 import uncanny
+from uncanny.demo.scenes import scenes
 
 MERMAID: Final = "12.3.0"
 WIDTH: Final = 1280
@@ -100,9 +101,11 @@ def _realism(work: Path) -> Path:
 
 
 def _compare(work: Path) -> Path:
-    packed = uncanny.annotate("scenes", model="demo", out=work / "packed")
-    paper = uncanny.annotate("scenes", model="demo", out=work / "paper", schedule="paper")
-    return uncanny.compare({"packed": packed, "paper": paper}, truth="scenes").report(work / "compare.html")
+    images = [scene.image_path for scene in scenes()]
+    annotated = uncanny.annotate(images, model="demo", out=work / "annotate")
+    detected = uncanny.detect(images, model="demo", out=work / "detect")
+    result = uncanny.compare({"annotate": annotated, "detect": detected}, truth="scenes")
+    return result.report(work / "compare.html")
 
 
 # Made-up generators: anomalies an image, and how real they are, as the mean of a beta distribution.
@@ -115,6 +118,10 @@ _GENERATORS: Final = {
 def _audit(work: Path) -> Path:
     import numpy as np
 
+    from uncanny.prompts import prompt_set
+
+    # Not those of made-up texts, which a page would warn of.
+    texts = prompt_set("packed").id
     for seed, (name, (rate, real)) in enumerate(_GENERATORS.items()):
         rng = np.random.default_rng(seed)
         lines = []
@@ -130,7 +137,7 @@ def _audit(work: Path) -> Path:
                 for severity in severities.tolist()
             ]
             record = {"image": f"{name}/{index:03}.png", "sha256": None, "width": None, "height": None}
-            record |= {"status": "ok", "model": "m/assessor", "prompts": "packed@0123456789ab"}
+            record |= {"status": "ok", "model": "m/assessor", "prompts": texts}
             lines.append(json.dumps(record | {"anomalies": anomalies}))
         (work / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     result = uncanny.audit({name: work / f"{name}.jsonl" for name in _GENERATORS}, pair_by="stem")
@@ -140,11 +147,11 @@ def _audit(work: Path) -> Path:
 # The page of each picture, and how much of it is shown, in pixels.
 PAGES: Final[dict[str, tuple[Callable[[Path], Path], int]]] = {
     "report": (_report, 1214),
-    "mcq": (_mcq, 1850),
+    "mcq": (_mcq, 1810),
     "semantic": (_semantic, 1380),
     "realism": (_realism, 2123),
     "compare": (_compare, 1130),
-    "audit": (_audit, 2040),
+    "audit": (_audit, 2300),
 }
 
 
