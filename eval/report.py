@@ -11,9 +11,10 @@ from pathlib import Path
 from uncanny.errors import UsageError
 from uncanny.eval.common.pictures import PicturesMode
 from uncanny.eval.common.runs import page_of_run
+from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import RunFolder
-from uncanny.wording import counted
+from uncanny.wording import counted, either
 
 
 def report(
@@ -47,6 +48,8 @@ def report(
         from uncanny.eval.detect.run import DetectRun
 
         return DetectRun(path).report(target, max_images=max_images, pictures=pictures)
+    if path.suffix.lower() in IMAGE_SUFFIXES and path.is_file():
+        raise UsageError(f"{path} is an image and no run", remedy="Name the folder of a run.")
     if path.is_file() or folder.annotations.is_file():
         from uncanny.eval.annotate.report.page import write_report
 
@@ -59,6 +62,21 @@ def report(
         from uncanny.eval.realism.score import score
 
         return score(path).report(target, pictures=pictures)
+    if manifest is not None and manifest.task == "artifacts":
+        raise UsageError(
+            f"{path} is a run of `artifacts`, and its page is that of its scores, which needs the truth",
+            remedy="Write "
+            + either(
+                python=f"uncanny.artifacts.score({str(path)!r}, truth=…).report()",
+                command_line=f"uncanny artifacts score {path} --truth TRUTH",
+            )
+            + ".",
+        )
+    if manifest is not None and manifest.task in ("perturb", "prompts"):
+        raise UsageError(
+            f"{path} is a run of `edits {manifest.task}`, which writes texts and has no page",
+            remedy=f"They are in {path / (manifest.record_file or '')}.",
+        )
     if manifest is not None and manifest.task is not None:
         raise UsageError(
             f"{path} holds a run of {manifest.task!r}, which is none of uncanny's own or has no records yet",

@@ -156,3 +156,13 @@ def test_quiet_commands_write_their_pages_over_old_ones(tmp_path: Path) -> None:
         page.unlink()
         assert uncanny_here(*command, "--no-report").err == ""
         assert not page.exists()
+
+
+def test_a_run_without_a_page_says_what_there_is_instead(tmp_path: Path) -> None:
+    for words, expected in (
+        (("artifacts", "run"), f"uncanny artifacts score {tmp_path / 'artifacts'} --truth TRUTH"),
+        (("edits", "perturb"), str(tmp_path / "edits" / "perturbations.jsonl")),
+    ):
+        run = tmp_path / words[0]
+        assert uncanny_here(*words, "scenes", "-m", "demo", "-o", run, "--limit", "1", "-q").code == 0
+        one_line(uncanny_here("report", run), expected)
