@@ -26,6 +26,8 @@ from uncanny.service.store.tokens import CHANGES, TokenStore
 from uncanny.service.store.uploads import UploadStore
 from uncanny.wording import option
 
+# Bytes without which neither the database nor a record can be written.
+LEAST_FREE: Final = 256 * 1024
 DATA: Final = Path("uncanny-data")
 _MARK: Final = "service.id"
 _FOLDERS: Final = ("jobs", "images", "files")
@@ -94,6 +96,13 @@ class Service:
     def submit(self, kind: str, params: Mapping[str, Any], *, name: str | None = None, by: str) -> Job:
         """Check, and put into the queue. Raises what `check` raises."""
         return self.jobs.submit(kind, self.check(kind, params), name=name, by=by)
+
+    def is_disk_full(self) -> bool:
+        """Whether the disk of the data folder takes no more, or is about to."""
+        try:
+            return shutil.disk_usage(self.data).free < LEAST_FREE
+        except OSError:
+            return False
 
     def child_settings(self) -> dict[str, str]:
         """What the processes of jobs find in their environment besides this one's."""

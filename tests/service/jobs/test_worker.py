@@ -15,6 +15,7 @@ from tests.runs.e2e import serving
 from tests.service.jobs.worker_process import start_worker
 from tests.service.jobs.working import PACE, ask, ended, records, some_pictures, submit, until, working
 from uncanny.records.run_folder import RunFolder
+from uncanny.service.jobs import worker
 from uncanny.service.jobs.run import ChildRun
 from uncanny.service.service import Service
 from uncanny.service.store.jobs import Job
@@ -359,3 +360,13 @@ def test_keys_are_in_no_log_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "[HTTPS_PROXY]" in log
     assert key not in log
     assert password not in log
+
+
+def test_the_same_trouble_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    """A full disk is tried again each second, and the log may lie on it."""
+    for number in (1, 1, 2, 1):
+        worker._warn(f"The end of job {number} cannot be written", OSError("No space left"))
+    assert [each.getMessage() for each in caplog.records] == [
+        "The end of job 1 cannot be written: OSError: No space left",
+        "The end of job 2 cannot be written: OSError: No space left",
+    ]

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from tests.service.made_jobs import ADDRESS, client_of, ended_job, running_job
 from tests.service.made_review import anomaly
+from uncanny.service import service as service_module
 from uncanny.service.api.app import guarded, service_app
 from uncanny.service.api.rates import Rates
 from uncanny.service.service import Service
@@ -327,6 +328,14 @@ def test_a_review_is_the_run_s_own_under_the_name_of_whoever_is_signed_in(servic
     noted = [(each.action, each.who, each.subject) for each in service.audit.page()[0]]
     assert noted[:2] == [("undo_verdict", "reviewer", job.id), ("judge", "reviewer", job.id)]
     assert [action for action, *_ in noted].count("judge") == 1
+
+
+def test_pages_say_that_the_disk_is_full(local: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "The disk of the service is full."
+    assert words not in local.get("/").text
+    monkeypatch.setattr(service_module, "LEAST_FREE", 2**62)
+    assert words in local.get("/").text
+    assert words in local.get("/new/detect").text
 
 
 def test_a_review_names_images_as_they_were_sent(service: Service) -> None:

@@ -32,6 +32,8 @@ JOBS: Final = 2
 _LOG: Final = logging.getLogger("uncanny.service")
 _FINISHED, _FAILURES, _USAGE, _BUDGET = 0, 1, 2, 3
 _TICK_S: Final = 0.1
+_WARN_AGAIN_S: Final = 60.0
+_MOST_WARNED: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,7 @@ class Worker:
                 else:
                     _Attempt(self._service, job, self._pace, self._stopping).run()
             except SQLAlchemyError as error:
-                _LOG.warning("The queue cannot be read: %s", _first_line(error))
+                _warn("The queue cannot be read", error)
                 self._stopping.wait(self._pace.poll_s)
             except Exception:
                 # One that ended would be missed by nobody until no job is taken any more.
@@ -204,7 +206,7 @@ class _Attempt:
         try:
             self._lease = self._jobs.beat(self._job, self._pace.lease_s, progress, mark)
         except SQLAlchemyError as error:
-            _LOG.warning("Job %s cannot be kept up to date: %s", self._job.id, _first_line(error))
+            _warn(f"Job {self._job.id} cannot be kept up to date", error)
 
     def _end(self, state: Ended, code: int | None, error: str | None = None) -> None:
         progress = None if self._child is None else self._child.progress
@@ -221,7 +223,7 @@ class _Attempt:
                 write()
                 return
             except SQLAlchemyError as error:
-                _LOG.warning("The end of job %s cannot be written: %s", self._job.id, _first_line(error))
+                _warn(f"The end of job {self._job.id} cannot be written", error)
             if self._stopping.wait(self._pace.poll_s):
                 return
 
@@ -237,5 +239,15 @@ def _is_locked(lock: Path) -> bool:
         return True
 
 
-def _first_line(error: Exception) -> str:
-    return text_of(error).partition("\n")[0]
+# When what was warned of last: a full disk is tried again each second, and its log may lie on it.
+_warned: dict[str, float] = {}
+
+
+def _warn(what: str, error: Exception) -> None:
+    """Write it to the log, the same no more than once in `_WARN_AGAIN_S`."""
+    line, now = f"{what}: {text_of(error).partition(chr(10))[0]}", time.monotonic()
+    if now - _warned.get(line, -_WARN_AGAIN_S) >= _WARN_AGAIN_S:
+        if len(_warned) >= _MOST_WARNED:
+            _warned.clear()
+        _warned[line] = now
+        _LOG.warning("%s", line)

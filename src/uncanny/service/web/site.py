@@ -66,6 +66,7 @@ class Site:
             "here": here,
             "who": who,
             "roles": ROLES,
+            "disk_full": who is not None and self.service.is_disk_full(),
             "logged_in": who is not None and who.via == "session",
             "may": lambda role: who is not None and who.may(role),
         }
