@@ -1,4 +1,4 @@
-"""The scores of a detection run against the truth.
+"""The scores of a detection run against the truth, and of several models beside one another.
 
 Accuracy with Wilson's interval, precision and recall of each class (AnomReason, section 4.2). An answer that
 says neither clearly is wrong, and a prediction of no class.
@@ -6,14 +6,23 @@ says neither clearly is wrong, and a prediction of no class.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from uncanny.eval.common.tables import MISSING, RowsResult, Table
+import numpy as np
+
+from uncanny.eval.common.estimates import Share, interval_json
+from uncanny.eval.common.paired_table import paired_table
+from uncanny.eval.common.tables import MISSING, Cell, Column, RowsResult, Table, TableResult
 from uncanny.eval.detect.data import SourceTruth
-from uncanny.eval.metrics.detection import JUDGED, SOURCES, Accuracy, accuracy
-from uncanny.schema import Detection
+from uncanny.eval.metrics.detection import JUDGED, SOURCES, Accuracy, Judged, accuracy
+from uncanny.eval.metrics.intervals import wilson_interval
+from uncanny.eval.metrics.paired import PairedTest, paired_tests
+from uncanny.schema import Detection, Source
+
+if TYPE_CHECKING:
+    from uncanny.eval.detect.run import DetectRun
 
 COLUMNS = ("source", *JUDGED, "precision", "recall", "f1")
 
@@ -44,7 +53,13 @@ class DetectScore(RowsResult):
             "truth": self.truth.origin,
             "images": scored.images,
             "accuracy": scored.accuracy,
-            "ci": {"accuracy": None if ends is None else list(ends)},
+            "ci": {
+                "accuracy": None if ends is None else list(ends),
+                "classes": {
+                    source: {name: interval_json(share) for name, share in self.shares(source).items()}
+                    for source in SOURCES
+                },
+            },
             "classes": {
                 source: {
                     "precision": scored.precision(source),
@@ -63,6 +78,21 @@ class DetectScore(RowsResult):
             "truth_not_in_run": self.truth.unused,
         }
 
+    def shares(self, source: Source) -> dict[str, Share]:
+        """Precision and recall of one class with their counts and Wilson's intervals."""
+        counts = self.scored.counts
+        right = counts[source, source]
+        totals = {
+            "precision": sum(counts[true, source] for true in SOURCES),
+            "recall": sum(counts[source, judged] for judged in JUDGED),
+        }
+        return {name: _share(right, total) for name, total in totals.items()}
+
+    @property
+    def accuracy(self) -> Share:
+        """Of all images that are scored, with Wilson's interval."""
+        return _share(self.scored.right, self.scored.images)
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """One a class: what its images were taken for, and the shares in 0–1, None where of nothing."""
         for source in SOURCES:
@@ -78,15 +108,17 @@ class DetectScore(RowsResult):
         """A line a class, in percent, and the accuracy below."""
         rows = tuple(
             (
-                row["source"],
-                *(f"{row[judged]:,}" for judged in JUDGED),
-                *(_percent(row[name]) for name in ("precision", "recall", "f1")),
+                source,
+                *(self.scored.counts[source, judged] for judged in JUDGED),
+                *self.shares(source).values(),
+                self.scored.f1(source),
             )
-            for row in self.rows()
+            for source in SOURCES
         )
         left_out = self.left_out()
         notes = (self._accuracy(), *([f"{left_out}."] if left_out else []))
-        return (Table(("", *JUDGED, "precision", "recall", "f1"), rows, notes=notes),)
+        shares = (Column(name, unit="%") for name in ("precision", "recall", "f1"))
+        return (Table(("", *JUDGED, *shares), rows, notes=notes),)
 
     def _accuracy(self) -> str:
         ends = self.scored.interval()
@@ -94,7 +126,7 @@ class DetectScore(RowsResult):
         return (
             f"Accuracy {_percent(self.scored.accuracy)}{interval}, {self.scored.right:,} of "
             f"{self.scored.images:,} right, truth by {self.truth.origin}. Columns say what images of a class "
-            "were taken for; shares are percent."
+            "were taken for; shares are percent, in brackets 95 % intervals."
         )
 
     def left_out(self) -> str:
@@ -133,3 +165,76 @@ def score(records: Iterable[Detection], truth: SourceTruth, images: int | None =
 
 def _percent(share: float | None) -> str:
     return MISSING if share is None else f"{100 * share:.1f}"
+
+
+def _share(count: int, out_of: int) -> Share:
+    return Share(count / out_of if out_of else None, count, out_of, wilson_interval(count, out_of))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DetectComparison(TableResult):
+    """Several models on the same images: `scores` by model, None where no truth is known.
+
+    `verdicts` counts what images were taken for, with or without a truth. `tests` compare each two models on
+    the images that both judged and whose source is known.
+    """
+
+    verdicts: Mapping[str, Mapping[Judged, int]]
+    scores: Mapping[str, DetectScore | None]
+    tests: tuple[PairedTest, ...]
+
+    def ranked(self) -> list[str]:
+        """The models by accuracy, best first; those without one last, in their order."""
+
+        def key(name: str) -> float:
+            score = self.scores[name]
+            value = None if score is None else score.accuracy.value
+            return 1.0 if value is None else -value
+
+        return sorted(self.verdicts, key=key)
+
+    def tables(self) -> tuple[Table, ...]:
+        """A line a model, best first, with the accuracy where the truth is known; then each two models."""
+        known = any(score is not None for score in self.scores.values())
+        rows: list[tuple[Cell, ...]] = []
+        notes: list[str] = []
+        for name in self.ranked():
+            score = self.scores[name]
+            cells: list[Cell] = [name, *(self.verdicts[name].get(judged, 0) for judged in JUDGED)]
+            if known and score is None:
+                cells += [None] * (len(SOURCES) + 1)
+            elif score is not None:
+                cells += [*(score.shares(source)["recall"] for source in SOURCES), score.accuracy]
+                notes += [f"{name}: {left}" for left in [score.left_out()] if left]
+            rows.append(tuple(cells))
+        shares = [Column(f"recall {source}", unit="%", better="higher") for source in SOURCES]
+        columns = (*shares, Column("accuracy", unit="%", better="higher")) if known else ()
+        notes += ["Percent, in brackets 95 % intervals (Wilson)."] if known else []
+        pairs = paired_table(self.tests, self.ranked(), "source", "images")
+        main = Table(("model", *JUDGED, *columns), tuple(rows), notes=tuple(notes))
+        return (main, *([] if pairs is None else [pairs]))
+
+    def to_json(self) -> dict[str, Any]:
+        """By model its scores, None without a truth, and under `mcnemar` each two of several models."""
+        models = {name: None if score is None else score.to_json() for name, score in self.scores.items()}
+        tests = [{"models": [each.first, each.second], **each.to_json()} for each in self.tests]
+        return models | ({"mcnemar": tests} if tests else {})
+
+
+def compare_runs(runs: Mapping[str, DetectRun]) -> DetectComparison:
+    """Runs of several models over the same images, by model."""
+    truths = [run.truth for run in runs.values() if run.truth is not None]
+    images = {image: place for place, image in enumerate(dict.fromkeys(i for t in truths for i in t.sources))}
+    right = np.zeros((len(runs), len(images)), dtype=np.bool_)
+    judged = np.zeros_like(right)
+    for row, run in enumerate(runs.values()):
+        for record in run.detections if run.truth is not None else ():
+            source = None if run.truth is None else run.truth.sources.get(record.image)
+            if source is not None and record.verdict is not None:
+                judged[row, images[record.image]] = True
+                right[row, images[record.image]] = record.source == source
+    return DetectComparison(
+        {name: run.verdicts() for name, run in runs.items()},
+        {name: None if run.truth is None else run.score() for name, run in runs.items()},
+        tuple(paired_tests(list(runs), right, judged)) if images else (),
+    )

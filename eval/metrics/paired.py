@@ -14,13 +14,19 @@ design in the case of all-or-none responses*, Biometrics 24, 1968 (both for the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from math import ceil, sqrt
 from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from uncanny.eval.metrics.intervals import LEVEL, Floats, Interval, wilson_interval
+from uncanny.eval.common.estimates import Estimate, interval_json
+from uncanny.eval.metrics.association import holm
+from uncanny.eval.metrics.intervals import LEVEL, Bools, Floats, Interval, wilson_interval
+from uncanny.eval.metrics.significance import mcnemar_exact
 
 # What lies further from the mean than this many standard deviations is left out of an exact power: < 1e-14.
 _TAILS: Final = 8.0
@@ -52,6 +58,100 @@ def paired_interval(
     low = sqrt(max(below**2 - 2 * together * below * other_above + other_above**2, 0.0))
     high = sqrt(max(above**2 - 2 * together * above * other_below + other_below**2, 0.0))
     return (max(p - q - low, -1.0), min(p - q + high, 1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTest:
+    """Two models on the `n` items both answer; no figures where n is 0.
+
+    `difference` is the share that `first` gets right minus that of `second`, −1 to 1, with its paired 95 %
+    interval. `p_value` is that of the exact McNemar test, `adjusted_p` the same corrected by Holm for all
+    pairs. `odds_ratio` and `cohens_g` are of the items that only one gets right; the one is None where the
+    second has none, the other where there are none at all.
+    """
+
+    first: str
+    second: str
+    n: int
+    first_only: int
+    second_only: int
+    p_value: float | None
+    adjusted_p: float | None
+    difference: Estimate
+    odds_ratio: float | None
+    cohens_g: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures without the names."""
+        return {
+            "n": self.n,
+            "first_only": self.first_only,
+            "second_only": self.second_only,
+            "p_value": self.p_value,
+            "adjusted_p": self.adjusted_p,
+            "difference": self.difference.value,
+            "ci": interval_json(self.difference),
+            "odds_ratio": self.odds_ratio,
+            "cohens_g": self.cohens_g,
+        }
+
+    def seen_from(self, name: str) -> PairedTest:
+        """The same with `name`, one of the two, as the first."""
+        if name == self.first:
+            return self
+        return PairedTest(
+            self.second,
+            self.first,
+            self.n,
+            self.second_only,
+            self.first_only,
+            self.p_value,
+            self.adjusted_p,
+            -self.difference,
+            odds_ratio(self.second_only, self.first_only),
+            cohens_g(self.second_only, self.first_only),
+        )
+
+
+def paired_tests(names: Sequence[str], right: Bools, answered: Bools) -> list[PairedTest]:
+    """Every two models on the items that both answer; both arrays have the shape (models, items).
+
+    What is not answered is never right. Empty for fewer than two models.
+    """
+    pairs = list(combinations(range(len(names)), 2))
+    if not pairs:
+        return []
+    places, others = np.array(pairs).T
+    solved, tried = right.astype(np.float64), answered.astype(np.float64)
+    # Entry (i, j): items that i gets right and j answers, but wrongly.
+    only = solved @ (tried * (1 - solved)).T
+    counts = [
+        table[places, others].astype(int).tolist()
+        for table in (tried @ tried.T, only, only.T, solved @ solved.T)
+    ]
+    p_values = [
+        float(p) if n else None for n, p in zip(counts[0], mcnemar_exact(counts[1], counts[2]), strict=True)
+    ]
+    return [
+        PairedTest(
+            names[i],
+            names[j],
+            n,
+            first,
+            second,
+            p_value,
+            adjusted,
+            Estimate(
+                (first - second) / n if n else None,
+                paired_interval(both, first, second, n - both - first - second),
+            ),
+            odds_ratio(first, second),
+            cohens_g(first, second),
+        )
+        for (i, j), n, first, second, both, p_value, adjusted in zip(
+            pairs, *counts, p_values, holm(p_values), strict=True
+        )
+    ]
 
 
 def cohens_g(first_only: int, second_only: int) -> float | None:

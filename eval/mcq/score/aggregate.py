@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from dataclasses import fields
 from typing import TypedDict
 
 import numpy as np
 
-from uncanny.eval.common.estimates import Estimate, Share
+from uncanny.eval.common.estimates import Share
 from uncanny.eval.mcq.data.items import QUESTIONS, Answer, Question
 from uncanny.eval.mcq.score.controls import options_of
 from uncanny.eval.mcq.score.matrix import (
@@ -26,7 +26,6 @@ from uncanny.eval.mcq.score.matrix import (
     is_rater,
 )
 from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore, SplitScores
-from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.intervals import Ratio, percentile_intervals, ratio, replicates, share_intervals
 from uncanny.eval.metrics.mcq import (
     ARTIFACT,
@@ -40,8 +39,7 @@ from uncanny.eval.metrics.mcq import (
     type_ratios,
     within,
 )
-from uncanny.eval.metrics.paired import cohens_g, odds_ratio, paired_interval
-from uncanny.eval.metrics.significance import mcnemar_exact
+from uncanny.eval.metrics.paired import paired_tests
 
 # Where a share stands in the result, as ("splits", "artifact", "q1").
 Place = tuple[str, ...]
@@ -282,46 +280,14 @@ def mcnemar(matrices: Sequence[ResponseMatrix]) -> tuple[McNemar, ...]:
     """
     if len(matrices) < 2:
         return ()
-    pairs = list(combinations(range(len(matrices)), 2))
-    first, second = np.array(pairs).T
+    names = [matrix.model for matrix in matrices]
     tests: list[McNemar] = []
     for question in (*QUESTIONS, "all_q1_4"):
         columns = slice(None) if question == "all_q1_4" else [QUESTIONS.index(question)]
-        right = np.array([matrix.right[:, columns].all(axis=1) for matrix in matrices], dtype=np.float64)
-        answered = np.array(
-            [matrix.answered[:, columns].all(axis=1) for matrix in matrices], dtype=np.float64
-        )
-        common = (answered @ answered.T)[first, second].astype(int)
-        # Entry (i, j): items that i gets right and j answers, but wrongly.
-        only = right @ (answered * (1 - right)).T
-        first_only, second_only = only[first, second].astype(int), only[second, first].astype(int)
-        both_right = (right @ right.T)[first, second].astype(int)
-        p_values = [
-            float(p) if n else None
-            for p, n in zip(mcnemar_exact(first_only, second_only), common, strict=True)
-        ]
-        adjusted = holm(p_values)
+        right = np.array([matrix.right[:, columns].all(axis=1) for matrix in matrices])
+        answered = np.array([matrix.answered[:, columns].all(axis=1) for matrix in matrices])
         tests += [
-            McNemar(
-                matrices[i].model,
-                matrices[j].model,
-                question,
-                *(n, one, other),
-                p_values[at],
-                adjusted[at],
-                Estimate(
-                    (one - other) / n if n else None,
-                    paired_interval(both, one, other, n - both - one - other),
-                ),
-                odds_ratio(one, other),
-                cohens_g(one, other),
-            )
-            for at, ((i, j), n, one, other, both) in enumerate(
-                zip(
-                    pairs,
-                    *(counts.tolist() for counts in (common, first_only, second_only, both_right)),
-                    strict=True,
-                )
-            )
+            McNemar(**{field.name: getattr(test, field.name) for field in fields(test)}, question=question)
+            for test in paired_tests(names, right, answered)
         ]
     return tuple(tests)

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uncanny.eval.common.estimates import Estimate, Share, interval_json
+from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.tables import RowsResult, Table
 from uncanny.eval.mcq.data.items import Answer, AskedQuestion, ItemSet, Question
 from uncanny.eval.mcq.score.controls import NoImageScore
@@ -25,6 +25,7 @@ from uncanny.eval.mcq.score.matrix import ResponseMatrix
 from uncanny.eval.mcq.score.parser import PARSER_VERSION, Parser
 from uncanny.eval.mcq.score.tables import pair_tables, score_table
 from uncanny.eval.metrics.intervals import LEVEL, METHOD
+from uncanny.eval.metrics.paired import PairedTest
 from uncanny.parameters import check_needed
 
 if TYPE_CHECKING:
@@ -127,26 +128,13 @@ class ModelScore:
 
 
 @dataclass(frozen=True, slots=True)
-class McNemar:
-    """Two models on the `n` items both answer, for one question or `all_q1_4`; no figures where n is 0.
+class McNemar(PairedTest):
+    """Two models on the `n` items both answer, for one `question` or `all_q1_4`; see `PairedTest`.
 
-    `difference` is the share that `first` gets right minus that of `second`, −1 to 1, with its paired 95 %
-    interval (Newcombe). `p_value` is that of the exact test, `adjusted_p` the same corrected by Holm for all
-    pairs of models with this question. `odds_ratio` and `cohens_g` are of the items that only one gets right;
-    the one is None where the second has none, the other where there are none at all.
+    `adjusted_p` is corrected for all pairs of models with this question.
     """
 
-    first: str
-    second: str
     question: str
-    n: int
-    first_only: int
-    second_only: int
-    p_value: float | None
-    adjusted_p: float | None
-    difference: Estimate
-    odds_ratio: float | None
-    cohens_g: float | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -319,15 +307,5 @@ def _tests_json(tests: tuple[McNemar, ...]) -> list[dict[str, Any]]:
     pairs: dict[tuple[str, str], dict[str, Any]] = {}
     for test in tests:
         pair = pairs.setdefault((test.first, test.second), {"models": [test.first, test.second]})
-        pair[test.question] = {
-            "n": test.n,
-            "first_only": test.first_only,
-            "second_only": test.second_only,
-            "p_value": test.p_value,
-            "adjusted_p": test.adjusted_p,
-            "difference": test.difference.value,
-            "ci": interval_json(test.difference),
-            "odds_ratio": test.odds_ratio,
-            "cohens_g": test.cohens_g,
-        }
+        pair[test.question] = test.to_json()
     return list(pairs.values())

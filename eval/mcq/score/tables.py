@@ -7,10 +7,10 @@ without a word on what else differs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
-from uncanny.eval.common.estimates import Share, p_cell
+from uncanny.eval.common.estimates import Share
+from uncanny.eval.common.paired_table import paired_table
 from uncanny.eval.common.published import published as published_tables
 from uncanny.eval.common.tables import MISSING, Cell, Column, Table
 from uncanny.eval.common.texts import other_texts, texts_notes
@@ -21,7 +21,7 @@ from uncanny.eval.mcq.score.matrix import is_rater
 from uncanny.wording import counted, either
 
 if TYPE_CHECKING:
-    from uncanny.eval.mcq.score.result import McNemar, McqScores, ModelScore
+    from uncanny.eval.mcq.score.result import McqScores, ModelScore
 
 # Column: heading, split, score.
 COLUMNS = (
@@ -37,8 +37,6 @@ COLUMNS = (
 )
 _MAIN = COLUMNS[7]
 MOST_NAMED = 5
-# Models of which each two are compared in the table.
-MOST_COMPARED = 4
 _THEIRS = "published models were asked with the released texts about the 950 released images"
 
 
@@ -76,45 +74,9 @@ def pair_tables(scores: McqScores) -> tuple[Table, ...]:
     Empty for a single model.
     """
     names = [name for name in ranked(scores) if _place(name) == 0]
-    pairs = list(combinations(names, 2) if len(names) <= MOST_COMPARED else pairwise(names))
-    tests = {
-        frozenset((each.first, each.second)): each for each in scores.mcnemar if each.question == "all_q1_4"
-    }
-    rows = [
-        _pair_cells(first, test) for first, second in pairs if (test := tests.get(frozenset((first, second))))
-    ]
-    if not rows:
-        return ()
-    of = f" Each is compared with the next; the JSON has all {len(tests)}." if len(pairs) < len(tests) else ""
-    note = (
-        "Difference in shares right with 95 % intervals (Newcombe, paired); items that only one of the two "
-        f"gets right; exact McNemar test, corrected by Holm for {counted(len(tests), 'pair')} of models; "
-        f"Cohen's g.{of}"
-    )
-    columns = (
-        "",
-        "items",
-        Column("difference", unit="points", signed=True),
-        *("only first", "only second", "p", "p, Holm"),
-        Column("g", digits=2),
-    )
-    return (Table(columns, tuple(rows), "Two models on the same items, all Q1–4", (note,)),)
-
-
-def _pair_cells(first: str, test: McNemar) -> tuple[Cell, ...]:
-    """The same seen from `first`, which may be the second one of the test."""
-    turned = first != test.first
-    second = test.first if turned else test.second
-    counts = (test.second_only, test.first_only) if turned else (test.first_only, test.second_only)
-    return (
-        f"{first} − {second}",
-        test.n,
-        -test.difference if turned else test.difference,
-        *counts,
-        p_cell(test.p_value),
-        p_cell(test.adjusted_p),
-        None if test.cohens_g is None else -test.cohens_g if turned else test.cohens_g,
-    )
+    tests = [each for each in scores.mcnemar if each.question == "all_q1_4"]
+    table = paired_table(tests, names, "all Q1–4", "items")
+    return () if table is None else (table,)
 
 
 def _place(name: str) -> int:

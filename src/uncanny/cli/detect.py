@@ -3,7 +3,7 @@ known."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from uncanny.cli.common.summary import (
     status_line,
     texts_lines,
 )
-from uncanny.cli.common.terminal import layout
+from uncanny.cli.common.terminal import layout, width
 from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
@@ -178,35 +178,13 @@ class DetectSummary:
 
 
 def scores_of_runs(runs: Mapping[str, DetectRun]) -> Scores:
-    """The table and the JSON of several runs over the same images; accuracy where the truth is known."""
+    """The tables and the JSON of several runs over the same images; accuracy where the truth is known."""
     from uncanny.cli.common.several import Scores
-    from uncanny.eval.metrics.detection import JUDGED, SOURCES
+    from uncanny.eval.common.tables import tables_text
+    from uncanny.eval.detect.score import compare_runs
 
-    width = max(len("model"), *map(len, runs))
-    scores = {name: None if run.truth is None else run.score() for name, run in runs.items()}
-    truth_heads = (*(f"recall {true}" for true in SOURCES), "accuracy, 95 % interval")
-    lines = [_table_line("model", width, [*JUDGED, *(truth_heads if any(scores.values()) else ())])]
-    notes: list[str] = []
-    for name, run in runs.items():
-        verdicts, score = run.verdicts(), scores[name]
-        cells = [f"{verdicts[judged]:,}" for judged in JUDGED]
-        if score is not None:
-            cells += [*(_percent(score.scored.recall(true)) for true in SOURCES), _accuracy(score)]
-            notes += [f"{name}: {note}" for note in [score.left_out()] if note]
-        lines.append(_table_line(name, width, cells))
-    content = {name: None if score is None else score.to_json() for name, score in scores.items()}
-    return Scores([*lines, *notes], content)
-
-
-def _table_line(name: str, width: int, cells: Sequence[str]) -> str:
-    return f"{name:<{width}}" + "".join(f"  {cell:>16}" for cell in cells)
-
-
-def _accuracy(score: DetectScore) -> str:
-
-    ends = score.scored.interval()
-    interval = "" if ends is None else f", {100 * ends[0]:.1f} to {100 * ends[1]:.1f} %"
-    return f"{_percent(score.scored.accuracy)}{interval}"
+    compared = compare_runs(runs)
+    return Scores(tables_text(compared.tables(), width()).splitlines(), compared.to_json())
 
 
 def score_lines(score: DetectScore) -> list[str]:

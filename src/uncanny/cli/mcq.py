@@ -31,7 +31,7 @@ from uncanny.cli.common.options import (
 )
 from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import failure_lines, spending_lines, status_line, texts_lines
-from uncanny.cli.common.terminal import complain, harmless, layout, say
+from uncanny.cli.common.terminal import complain, harmless, layout, say, width
 from uncanny.cli.people import mcq_author_command, mcq_people_command
 from uncanny.cli.server.run import on_server
 
@@ -423,6 +423,7 @@ def scores_of_runs(items: ItemSet, named: str, runs: Sequence[McqRun]) -> Scores
     Nothing where no run has an answer.
     """
     from uncanny.cli.common.several import Scores
+    from uncanny.eval.common.tables import tables_text
     from uncanny.eval.mcq.score.score import score
 
     files = [run.path / run.record_file for run in runs]
@@ -430,4 +431,6 @@ def scores_of_runs(items: ItemSet, named: str, runs: Sequence[McqRun]) -> Scores
         return Scores((), None)
     scores = score(items, [file for file in files if file.is_file()])
     command = shlex.join(["uncanny", "mcq", "score", named, *(str(run.path) for run in runs)])
-    return Scores([*str(scores).splitlines(), f"Score    {command}"], scores.to_json())
+    return Scores(
+        [*tables_text(scores.tables(), width()).splitlines(), f"Score    {command}"], scores.to_json()
+    )

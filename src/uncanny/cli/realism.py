@@ -29,7 +29,7 @@ from uncanny.cli.common.options import (
 )
 from uncanny.cli.common.places import Place, named_files
 from uncanny.cli.common.summary import failure_lines, skipped_lines, spending_lines, status_line, texts_lines
-from uncanny.cli.common.terminal import layout
+from uncanny.cli.common.terminal import layout, width
 from uncanny.cli.server.run import on_server
 
 if TYPE_CHECKING:
@@ -211,6 +211,7 @@ def _why(verdict: Verdict) -> str:
 def scores_of_runs(runs: Mapping[str, RealismRun]) -> Scores:
     """The table and the JSON of several runs; nothing where none has a verdict."""
     from uncanny.cli.common.several import Scores
+    from uncanny.eval.common.tables import tables_text
     from uncanny.eval.realism.score import score
 
     files = [run.path / run.record_file for run in runs.values()]
@@ -219,4 +220,6 @@ def scores_of_runs(runs: Mapping[str, RealismRun]) -> Scores:
         return Scores((), None)
     scores = score(judged)
     command = shlex.join(["uncanny", "realism", "score", *(str(file.parent) for file in judged)])
-    return Scores([*str(scores).splitlines(), "", f"Score    {command}"], scores.to_json())
+    return Scores(
+        [*tables_text(scores.tables(), width()).splitlines(), "", f"Score    {command}"], scores.to_json()
+    )

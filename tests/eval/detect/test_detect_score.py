@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import binomtest  # type: ignore[import-untyped]
 
 import uncanny
 from uncanny.demo.scenes import scenes
 from uncanny.errors import UsageError
 from uncanny.eval.detect.data import SourceTruth
-from uncanny.eval.detect.score import score
+from uncanny.eval.detect.score import compare_runs, score
 from uncanny.eval.metrics.intervals import wilson_interval
 from uncanny.schema import Detection, Source, StepError
 
@@ -55,7 +57,16 @@ def test_json_has_every_figure_and_null_for_what_is_not_there() -> None:
         "truth": "t.jsonl",
         "images": 2,
         "accuracy": 0.5,
-        "ci": {"accuracy": [*(wilson_interval(1, 2) or ())]},
+        "ci": {
+            "accuracy": [*(wilson_interval(1, 2) or ())],
+            "classes": {
+                "generated": {
+                    "precision": [*(wilson_interval(1, 1) or ())],
+                    "recall": [*(wilson_interval(1, 2) or ())],
+                },
+                "real": {"precision": None, "recall": None},
+            },
+        },
         "classes": {
             "generated": {"precision": 1.0, "recall": 0.5, "f1": 2 / 3},
             "real": {"precision": None, "recall": None, "f1": None},
@@ -71,6 +82,35 @@ def test_json_has_every_figure_and_null_for_what_is_not_there() -> None:
     }
     empty = score([], TRUTH).to_json()
     assert (empty["accuracy"], empty["ci"]["accuracy"]) == (None, None)
+
+
+def test_models_are_compared_on_the_images_that_both_judged(tmp_path: Path) -> None:
+    good = uncanny.detect("scenes", model="demo", out=tmp_path / "good", truth="scenes")
+    poor = tmp_path / "poor"
+    shutil.copytree(tmp_path / "good", poor)
+    lines = [json.loads(line) for line in (poor / "annotations.jsonl").read_text().splitlines()]
+    for line in lines[:10]:
+        line["source"] = "real"
+    lines[-1] |= {"verdict": None, "source": None, "status": "failed"}
+    (poor / "annotations.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    worse = uncanny.detect("scenes", model="demo", out=poor, truth="scenes", retry_failed=False)
+    compared = compare_runs({"poor": worse, "good": good})
+    assert compared.ranked() == ["good", "poor"]
+    (test,) = compared.tests
+    assert (test.first, test.second, test.n) == ("poor", "good", good.score().scored.images - 1)
+    right = {each.image for each in good.detections if each.source == good.truth.sources[each.image]}  # type: ignore[union-attr]
+    turned = {line["image"] for line in lines[:10]}
+    true = good.truth.sources if good.truth is not None else {}
+    lost = {image for image in turned & right if true[image] == "generated"}
+    assert test.second_only == len(lost) > 0
+    assert test.p_value == pytest.approx(
+        binomtest(test.first_only, test.first_only + test.second_only).pvalue
+    )
+    main, pairs = compared.tables()
+    assert [row[0].text for row in main.shown] == ["good", "poor"]
+    assert pairs.shown[0][0].text == "good − poor"
+    assert set(compared.to_json()) == {"poor", "good", "mcnemar"}
+    assert "mcnemar" not in compare_runs({"good": good}).to_json()
 
 
 def test_a_run_is_scored_from_python(tmp_path: Path) -> None:
