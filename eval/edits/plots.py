@@ -117,7 +117,8 @@ def _draw_spread(axes: Axes, spread: Spread) -> Mapping[str, str]:
     axes.set_xlim(float(edges[0]), float(edges[-1]))
     axes.set_ylim(0, 1.08 * max(1, int(counts.max())))
     axes.locator_params(axis="x", nbins=5)
-    axes.yaxis.set_major_locator(MaxNLocator(3, integer=True))
+    # Without its 0, which would stand on the first label below.
+    axes.yaxis.set_major_locator(MaxNLocator(3, integer=True, prune="lower"))
     return tips
 
 
@@ -154,6 +155,7 @@ def _draw_masks(points: Sequence[tuple[str, float, float]], figure: Figure) -> M
         tips[key] = f"{plain_label(name, 60)}: mask {meant:.3g}, changed {after:.3g}"
     axes.set_xlim(0, most)
     axes.set_ylim(0, most)
+    axes.tick_params(axis="x", pad=11)
     axes.set_xlabel("mask ratio")
     axes.set_ylabel("post-edit ratio")
     return tips

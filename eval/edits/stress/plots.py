@@ -374,10 +374,16 @@ def _draw_curves(drawn: Sequence[Curve], figures: Sequence[str], figure: Figure)
 
 
 def _end_labels(axes: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Names beside the last points, moved apart where they would lie on one another."""
-    least, y = 0.11, 2.0
-    for value, x, text, ink in sorted(ends, reverse=True):
+    """Names beside the last points, moved apart where they would lie on one another or on the axis below."""
+    least, lowest, y = 0.11, 0.06, 2.0
+    heights = []
+    for value, *_ in sorted(ends, reverse=True):
         y = min(value, y - least)
+        heights.append(y)
+    for place in range(len(heights) - 1, -1, -1):
+        heights[place] = max(heights[place], lowest)
+        lowest = heights[place] + least
+    for (_, x, text, ink), y in zip(sorted(ends, reverse=True), heights, strict=True):
         axes.annotate(
             text,
             *((x, y), (12, 0)),

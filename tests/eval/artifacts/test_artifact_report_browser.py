@@ -40,7 +40,7 @@ async def test_a_picture_opens_with_its_regions_drawn_and_named(tmp_path: Path) 
         # The true region is a mask, drawn by its edges; the predicted one a box.
         await tab.until("document.querySelectorAll('.v-frame .m0 path.v-line').length > 0")
         assert await tab.js("document.querySelectorAll('.v-frame .m1 rect.v-line').length") > 0
-        assert await tab.js("document.querySelector('.v-label').textContent") != ""
+        await tab.until("(document.querySelector('.v-label')?.textContent ?? '') !== ''")
         assert [event for event in tab.events if event["method"] in LOUD] == []
 
 

@@ -192,7 +192,8 @@ async def check_page(address: str, profile: Path) -> None:
                 least, words = await tab.js(LEAST_CONTRAST)
                 assert least >= 4.5, (case, words, least)
                 assert await tab.js(CUT_OFF) == [], case
-                assert await tab.js(COLLIDING) == [], case
+                colliding = await tab.js(COLLIDING)
+                assert colliding == [], (case, colliding)
                 seen = "[...document.querySelectorAll('.drawn')].some(plot => plot.getClientRects().length)"
                 assert await tab.js(seen), case
         assert [event for event in tab.events if event["method"] in LOUD] == []
