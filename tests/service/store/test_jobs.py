@@ -77,6 +77,7 @@ def test_an_ended_job_goes_on_when_it_is_retried(service: Service) -> None:
         service.jobs.retry(job.id)
     service.jobs.end(claim(service), "incomplete", exit_code=1, error="2 of 3 failed")
     again = service.jobs.retry(job.id)
+    assert again.started_at is None
     assert (again.state, again.error, again.exit_code, again.ended_at) == ("queued", None, None, None)
     assert claim(service).attempt == 2
 

@@ -338,6 +338,12 @@ def test_pages_say_that_the_disk_is_full(local: TestClient, monkeypatch: pytest.
     assert words in local.get("/new/detect").text
 
 
+def test_what_help_has_between_backticks_is_code(local: TestClient) -> None:
+    page = local.get("/new/mcq").text
+    assert "<code>scenes</code> for the bundled set" in page
+    assert "`" not in page
+
+
 def test_a_review_names_images_as_they_were_sent(service: Service) -> None:
     sent = f"../../../images/set_{'a' * 20}/cats/one.png"
     job = ended_job(service, images=[[anomaly("one")]], names=["a.png"])

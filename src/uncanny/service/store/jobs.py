@@ -51,7 +51,10 @@ class Progress(BaseModel):
 
 
 class Job(BaseModel):
-    """A job as it is seen from outside. `attempt` counts how often a worker has taken it."""
+    """A job as it is seen from outside. `attempt` counts how often a worker has taken it.
+
+    `started_at` is when it was taken first since it was submitted, or last retried.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -198,6 +201,8 @@ class JobStore:
                 .values(
                     state="queued",
                     due_at=self._database.now(),
+                    # How long it takes does not count the time in which nobody was at it.
+                    started_at=None,
                     ended_at=None,
                     exit_code=None,
                     error=None,
