@@ -25,6 +25,7 @@ from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_callback, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
+from uncanny.records.annotation_table import RecordFormat, check_format
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunForecast
 from uncanny.runs.config import (
@@ -160,6 +161,7 @@ async def annotate_async(
     jpeg_quality: int = 95,
     max_pixels: int = 100_000_000,
     image_column: str | None = None,
+    format: RecordFormat = "jsonl",
     nodes: AnnotateNodes | PackedNodes | None = None,
     graph: AnnotateGraph[Context] | PackedGraph[Context] | None = None,
     on_image: Callable[[Annotation], None] | None = None,
@@ -179,8 +181,9 @@ async def annotate_async(
     takes it, None leaves the model's own; `max_output_tokens`, and `formatter_output_tokens` (5,000) of the
     formatter, are doubled when an answer is cut off. `max_side`, `image_format` and `jpeg_quality` change the
     pixels that are sent, images above `max_pixels` are not opened. `image_column` is where Parquet and Arrow
-    files have their pictures, if in several columns. `root` is where names in records start,
-    the run folder by default. `on_image` gets each record when it is on disk.
+    files have their pictures, if in several columns. With the `format` "parquet" the records are also a
+    table, `annotations.parquet`, when a session ends. `root` is where names in records start, the run folder
+    by default. `on_image` gets each record when it is on disk.
     `options`: see `AskOptions`.
 
     Returns the run, also where it ended early or some images failed: see its `summary` and the records'
@@ -232,6 +235,7 @@ async def annotate_async(
         config=config,
         nodes=nodes,
         graph=graph,
+        format=check_format(format),
     )
     end = await run_with(task, options, on_image)
     return AnnotateRun(out, end, task.names)

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from uncanny.errors import StorageError, UsageError
 from uncanny.eval.common.tables import MISSING, Table, TableResult, data_frame
 from uncanny.parameters import check_needed
+from uncanny.records.annotation_table import restore_lines
 from uncanny.records.jsonl import open_to_read, parse_line
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest, Totals
@@ -150,6 +151,7 @@ class RunResult(TableResult, Generic[R]):
 
     def _check_kind(self) -> None:
         """Raises UsageError where the record file, or `run.json`, says that it is of another kind."""
+        restore_lines(self.path)
         has_records = (self.path / self.record_file).is_file()
         try:
             manifest = RunFolder(self.path).read_manifest()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +12,8 @@ from pathlib import Path
 import orjson
 
 from uncanny.errors import RecordError, UsageError
+from uncanny.eval.common.table_records import open_lines, record_tables
+from uncanny.records.annotation_table import LINES, TABLE
 from uncanny.records.jsonl import parse_line
 from uncanny.records.run_folder import RunFolder
 from uncanny.records.run_manifest import RunManifest
@@ -66,15 +71,27 @@ def open_run(path: Path) -> ReadRun:
 
 
 def open_annotations(path: Path) -> ReadRun:
-    """A run folder, or a file of annotations; a run's own `annotations.jsonl` is the run.
+    """A run folder, or a file of annotations; a run's own `annotations.jsonl`, or its table, is the run.
 
     Raises `UsageError` as `open_run` does.
     """
     if not path.is_file():
         return open_run(path)
-    if path.name == "annotations.jsonl" and (path.parent / "run.json").is_file():
+    if path.name in (LINES, TABLE) and (path.parent / "run.json").is_file():
         return open_run(path.parent)
-    return ReadRun(RunFolder(path.parent), RunManifest(), False, path)
+    return ReadRun(RunFolder(path.parent), RunManifest(), False, _as_lines(path))
+
+
+def _as_lines(path: Path) -> Path:
+    """The file; of a table a copy as JSON Lines, which goes with this process: lines are looked up in it."""
+    if not record_tables(path):
+        return path
+    folder = Path(tempfile.mkdtemp(prefix="uncanny-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    copy = folder / f"{path.stem}.jsonl"
+    with open_lines(path, needed=frozenset(Annotation.model_fields)) as lines, copy.open("wb") as file:
+        shutil.copyfileobj(lines, file)
+    return copy
 
 
 def page_of_run(path: Path) -> Path:

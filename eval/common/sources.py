@@ -19,8 +19,10 @@ from uncanny.demo.scenes import SCENES
 from uncanny.errors import Problem, UsageError
 from uncanny.eval.common.problems import of_validation
 from uncanny.eval.common.runs import ReadRun, image_of, last_lines, open_run
+from uncanny.eval.common.table_records import open_lines
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
+from uncanny.records.annotation_table import LINES, TABLE
 from uncanny.schema import Annotation
 from uncanny.wording import option
 
@@ -32,6 +34,7 @@ LeftOutBy = Literal["failed", "partial", "unreadable", "unclear"]
 STYLES = ("rendered", "drawn")
 FINISHED = "finished"
 _UTF8_MARK = b"\xef\xbb\xbf"
+_NEEDED = frozenset({"sha256", "width", "height"})
 _REMEDY = "Name a run folder, a JSON Lines file of annotations, or a folder of images."
 
 
@@ -83,13 +86,13 @@ def _source(name: str, source: AnnotationSource) -> Source:
             )
         return Source(name, None, "images", style or SCENES)
     if path.is_dir():
-        is_run = any((path / file).is_file() for file in ("run.json", "annotations.jsonl"))
+        is_run = any((path / file).is_file() for file in ("run.json", LINES, TABLE))
         return Source(name, path, "run" if is_run else "images")
     if not path.exists():
         raise UsageError(f"{name}: {path} does not exist", remedy=_REMEDY)
     if path.suffix.lower() in IMAGE_SUFFIXES:
         raise UsageError(f"{name}: {path} is a single image", remedy="Give the folder it is in.")
-    if path.name == "annotations.jsonl" and (path.parent / "run.json").is_file():
+    if path.name in (LINES, TABLE) and (path.parent / "run.json").is_file():
         return Source(name, path.parent, "run")
     return Source(name, path, "images" if _is_table_of_images(path) else "file")
 
@@ -227,7 +230,7 @@ def of_place(problem: Problem, place: str) -> Problem:
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        with file.open("rb") as lines:
+        with open_lines(file, needed=_NEEDED) as lines:
             for number, line in enumerate(lines, 1):
                 content = line.removeprefix(_UTF8_MARK) if number == 1 else line
                 if content.strip():

@@ -16,6 +16,7 @@ import orjson
 
 from uncanny.errors import UsageError
 from uncanny.images.row_files import ROW_SUFFIXES, RowFile, features, opened, saved_files
+from uncanny.records.annotation_table import is_annotation_table, lines_of
 
 _ROWS_AT_ONCE = 1_000
 _SPLITS = "dataset_dict.json"
@@ -70,6 +71,11 @@ def _rows(path: Path, root: Path | None, needed: Set[str]) -> Iterator[dict[str,
     base = path.parent if root is None else root
     for table in record_tables(path):
         with opened(table) as rows:
+            if is_annotation_table(rows.schema):
+                batches = rows.batches(rows.others, _ROWS_AT_ONCE)
+                cells = (row for batch in batches for row in batch.to_pylist())
+                yield from map(orjson.loads, lines_of(cells))
+                continue
             where = Path(os.path.relpath(table, base)).as_posix()
             pictures = {column: rows.names_of(column) for column in rows.columns}
             for number, row in enumerate(_cells(rows)):

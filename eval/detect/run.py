@@ -25,6 +25,7 @@ from uncanny.images import PreparedImage
 from uncanny.models.base import Sampling
 from uncanny.parameters import check_callback, check_parameters
 from uncanny.prompts import PromptSet, prompt_set
+from uncanny.records.annotation_table import RecordFormat, check_format
 from uncanny.runs.config import AskOptions
 from uncanny.runs.image_options import ImageOptions, Images, image_run, read_config
 from uncanny.runs.image_task import ImageTask, other_models, sent_image
@@ -203,6 +204,7 @@ async def detect_async(
     jpeg_quality: int = 95,
     max_pixels: int = 100_000_000,
     image_column: str | None = None,
+    format: RecordFormat = "jsonl",
     truth: Truth | None = None,
     on_image: Callable[[Detection], None] | None = None,
     **options: Unpack[AskOptions],
@@ -214,7 +216,7 @@ async def detect_async(
     generated, or the content of one held to be real; or `independent`: two calls about every image that know
     nothing of each other, the verdict and the anomalies.
 
-    `images`, `image_column`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of
+    `images`, `image_column`, `format`, `out`, `root`, sampling, pixels, `on_image` and `options` are those of
     `annotate`; the word `scenes` stands for the bundled images, which are copied into `out`. A record's
     `source` is `generated` or `real`, None where no clear verdict came. `truth` is what `run.score()`
     compares with, see there; it is checked before anything is asked.
@@ -252,7 +254,7 @@ async def detect_async(
     settings = image_run("detect", images, model, out, root, all_options, DetectOptions)
     named = await asyncio.to_thread(name_images, settings["paths"], Path(out), copy=True)
     settings["paths"] = named.paths
-    task = DetectTask(**settings, config=read_config(DetectConfig, all_options))
+    task = DetectTask(**settings, config=read_config(DetectConfig, all_options), format=check_format(format))
     sources = await asyncio.to_thread(check_truth, task, named.truth if truth is None else truth)
     end = await run_with(task, options, on_image)
     if sources is None:

@@ -40,6 +40,7 @@ from uncanny.eval.common.problems import by_line, of_validation, parse_records
 from uncanny.eval.common.table_files import rows
 from uncanny.eval.common.table_records import data_set_files, record_tables
 from uncanny.parameters import check_parameters
+from uncanny.records.annotation_table import restore_lines
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.wording import option, shown
 
@@ -157,6 +158,7 @@ class _Reader:
         return folder
 
     def _folder(self, path: Path) -> list[ArtifactImage]:
+        restore_lines(path)
         for name in (RECORD_FILE, _ANNOTATIONS):
             if (path / name).is_file():
                 RunFolder(path).check_links()

@@ -21,6 +21,7 @@ from uncanny.eval.common.anomalies.read import EntryReader, Role
 from uncanny.eval.common.anomalies.records import AnomalySet, ScoredAnomaly, ScoredImage
 from uncanny.eval.common.image_files import Entry, from_records, read_bytes, repeated_images, take_apart
 from uncanny.eval.common.table_records import record_tables
+from uncanny.records.annotation_table import restore_lines
 from uncanny.records.run_folder import RunFolder, Unfinished, unfinished
 from uncanny.wording import shown
 
@@ -112,6 +113,7 @@ def _opener(name: str, source: Anomalies) -> Callable[[], AnomalySet]:
 def _load_file(path: Path, role: Role) -> AnomalySet:
     if path.is_dir():
         RunFolder(path).check_links()
+        restore_lines(path)
     file = path / RECORDS if path.is_dir() and not _is_table(path) else path
     data = read_bytes(file)
     of_run = file.name == RECORDS and (file.parent / "run.json").is_file()

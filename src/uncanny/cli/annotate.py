@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import click
 
-from uncanny.cli.common.asking import AnnotateKeywords, annotate_options, model_options, read_annotate_options
+from uncanny.cli.common.asking import (
+    AnnotateKeywords,
+    annotate_options,
+    model_options,
+    read_annotate_options,
+    records_format_option,
+)
 from uncanny.cli.common.command import Command
 from uncanny.cli.common.files import check_outputs, check_run_folder, page
 from uncanny.cli.common.options import (
@@ -39,6 +45,7 @@ if TYPE_CHECKING:
     from uncanny.eval.annotate.run import AnnotateRun
     from uncanny.eval.common.pictures import PicturesMode
     from uncanny.eval.common.run_result import RunResult
+    from uncanny.records.annotation_table import RecordFormat
     from uncanny.runs.run import RunEnd
 
 MOST_SHOWN = 12
@@ -51,6 +58,7 @@ MOST_SHOWN = 12
 @model_options
 @images_root_option
 @annotate_options
+@records_format_option
 @force_option
 @run_page_option
 @pictures_option
@@ -59,6 +67,7 @@ def command(
     run: Path | None,
     model: str,
     root: Path | None,
+    format: RecordFormat,
     report: bool,
     pictures: PicturesMode,
     force: bool,
@@ -89,7 +98,7 @@ def command(
         raise UsageError("No run folder is named", remedy="Say where results go with -o runs/NAME.")
     check_run_folder(run, report=report, force=force)
     asking["stop"] = TerminalStop()
-    annotated = asyncio.run(annotate_async(paths, model=model, out=run, root=root, **asking))
+    annotated = asyncio.run(annotate_async(paths, model=model, out=run, root=root, format=format, **asking))
     summary = AnnotateSummary(annotated, root, report, pictures)
     raise click.exceptions.Exit(show_end(summary, as_json=as_json, quiet=options["quiet"]))
 

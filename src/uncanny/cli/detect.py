@@ -17,6 +17,7 @@ from uncanny.cli.common.asking import (
     models_options,
     pixel_options,
     read_image_options,
+    records_format_option,
     sampling_options,
 )
 from uncanny.cli.common.command import Command
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from uncanny.eval.detect.forecast import DetectForecast
     from uncanny.eval.detect.run import DetectOptions, DetectRun
     from uncanny.eval.detect.score import DetectScore
+    from uncanny.records.annotation_table import RecordFormat
     from uncanny.runs.config import AskOptions
     from uncanny.runs.run import RunEnd
 
@@ -74,6 +76,7 @@ if TYPE_CHECKING:
 )
 @sampling_options(temperature=0.0, top_p=None, max_output_tokens=2000)
 @pixel_options
+@records_format_option
 @force_option
 @run_page_option
 @pictures_option
@@ -84,6 +87,7 @@ def command(
     root: Path | None,
     truth: str | None,
     protocol: DetectProtocol,
+    format: RecordFormat,
     report: bool,
     pictures: PicturesMode,
     force: bool,
@@ -114,7 +118,9 @@ def command(
 
     async def detect_these(*, model: str, out: Path, **asking: Unpack[AskOptions]) -> DetectRun:
         all_options: DetectOptions = {**own, **asking}
-        return await detect_async(paths, model=model, out=out, root=root, truth=truth, **all_options)
+        return await detect_async(
+            paths, model=model, out=out, root=root, truth=truth, format=format, **all_options
+        )
 
     def forecast(*, model: str, out: Path | None, **asking: Unpack[AskOptions]) -> DetectForecast:
         all_options: DetectOptions = {**own, **asking}

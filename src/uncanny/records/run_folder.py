@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from uncanny.errors import RunLockedError, RunMismatchError, StorageError, UsageError
+from uncanny.records.annotation_table import LINES, TABLE, restore_lines
 from uncanny.records.jsonl import write_atomically
 from uncanny.records.run_manifest import FORMAT, RunManifest
 from uncanny.schema import MOST_COUNTED
@@ -39,7 +40,7 @@ LOCKED = "working on"
 _HELD_HERE: set[Path] = set()
 # What every run writes and reads beside its records, all of them `*.jsonl`. `report.html` is not among them:
 # it is replaced as a whole, and never read.
-_FILES = (LOCK, "run.json", "vllm.log")
+_FILES = (LOCK, "run.json", "vllm.log", TABLE)
 
 
 class RunFolder:
@@ -47,7 +48,8 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.annotations = path / "annotations.jsonl"
+        self.annotations = path / LINES
+        self.table = path / TABLE
         self.calls = path / "calls.jsonl"
         self.spending = path / "spending.jsonl"
         self.manifest = path / "run.json"
@@ -96,8 +98,12 @@ class RunFolder:
         return any(file.is_file() and file.stat().st_size for file in self.path.glob("*.jsonl"))
 
     def read_manifest(self) -> RunManifest | None:
-        """`run.json`, or None where there is none yet. Raises UsageError when it cannot be read."""
+        """`run.json`, or None where there is none yet. Raises UsageError when it cannot be read.
+
+        Where only the table of annotations is there, their lines are written anew.
+        """
         self.check_links()
+        restore_lines(self.path)
         try:
             content = orjson.loads(self.manifest.read_bytes())
         except FileNotFoundError:

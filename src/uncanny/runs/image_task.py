@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, 
 from pydantic import BaseModel
 
 from uncanny.client.calls import usage
-from uncanny.errors import ImageError
+from uncanny.errors import ImageError, UsageError
+from uncanny.extras import pyarrow
 from uncanny.images import PreparedImage, RecordedFile, changed_files, prepare
 from uncanny.models.base import SentImage, encode_image
+from uncanny.records.annotation_table import RecordFormat, write_table
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.config import RunOptions
@@ -62,7 +64,8 @@ class ImageTask(Task[ImageFile, A]):
     """A run with one record an image: `Annotation`, or another that has all of `ImageRecord`.
 
     `paths` are image files, tables with pictures in them and folders, `files` what they were found to hold
-    when the run began; `image_column` is where tables have their pictures. `found` is the field of a record
+    when the run began; `image_column` is where tables have their pictures. With the `format` `parquet`, and
+    where a run has one already, a table is made of the records at the end. `found` is the field of a record
     whose entries are counted as found."""
 
     unit = "images"
@@ -72,6 +75,7 @@ class ImageTask(Task[ImageFile, A]):
 
     paths: Sequence[Path]
     image_column: str | None = None
+    format: RecordFormat = "jsonl"
     files: tuple[ImageFile, ...] = field(init=False, repr=False, default=())
     _records: RecordFile[A] = field(init=False, repr=False)
     _by_digest: dict[str, str] = field(init=False, repr=False, default_factory=dict)
@@ -114,7 +118,22 @@ class ImageTask(Task[ImageFile, A]):
     def note(self, progress: Progress, record: A) -> None:
         _count(progress, _counted(record, self.found))
 
+    def after_records(self) -> Sequence[str]:
+        lines, table = self.folder.annotations, self.folder.table
+        is_wanted = self.format == "parquet" or table.is_file()
+        if not is_wanted or not issubclass(self.record_type, Annotation) or not lines.is_file():
+            return ()
+        try:
+            if not table.is_file() or table.stat().st_mtime_ns < lines.stat().st_mtime_ns:
+                write_table(lines, table, self.record_type)
+        except (OSError, UsageError) as error:
+            why = error.message if isinstance(error, UsageError) else error.strerror or error
+            return (f"{table} could not be written: {why}; {lines.name} has all records",)
+        return ()
+
     def load_pending(self, records: RecordFile[A], progress: Progress) -> Sequence[ImageFile]:
+        if self.format == "parquet":
+            pyarrow("pyarrow")  # better missed now than when the run is over
         inputs = self.inputs()
         self.files = inputs.files
         progress.items = self.found

@@ -375,6 +375,8 @@ class Run(Generic[Item, R]):
             warnings.append(
                 f"{self.loaded.records.path} could not be put in order: {error.strerror or error}"
             )
+        else:
+            warnings.extend(self.task.after_records() if in_place else ())
         try:
             self.loaded.manifest.write(_STATES[self.ending.reason], self.progress)
         except (OSError, StorageError) as error:

@@ -115,6 +115,10 @@ class Task(ABC, Generic[Item, R]):
         """What is to be known of the results when the run ends, in words; `progress` has counted them."""
         return ()
 
+    def after_records(self) -> Sequence[str]:
+        """Write what is made of the records when a session has ended; in words, what could not be."""
+        return ()
+
     def forecast(self, prices: PriceTable) -> RunForecast | None:  # noqa: ARG002
         """What the whole run is to take, for `run.json`; None where nothing is foretold. Blocking.
 

@@ -184,6 +184,13 @@ def options_where_asked(when: str) -> Callable[[F], F]:
     return together(model, _ASKING, quiet_option)
 
 
+records_format_option = click.option(
+    "--format",
+    type=click.Choice(["jsonl", "parquet"]),
+    default="jsonl",
+    show_default=True,
+    help="With parquet the records are also a table, RUN/annotations.parquet, when the run ends.",
+)
 pixel_options = together(
     click.option(
         "--max-side",

@@ -52,6 +52,7 @@ class AnnotateParams(AnnotateOptions):
 
     images: References
     model: Model
+    format: Literal["jsonl", "parquet"] | None = None
 
 
 class DetectParams(AskParams, SamplingParams, PixelParams):
@@ -61,6 +62,7 @@ class DetectParams(AskParams, SamplingParams, PixelParams):
     model: Model
     truth: Source | None = None
     protocol: Literal["conversation", "independent"] | None = None
+    format: Literal["jsonl", "parquet"] | None = None
 
 
 class McqParams(AskParams, SamplingParams):
