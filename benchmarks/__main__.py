@@ -27,6 +27,7 @@ from benchmarks import (
     service_jobs,
     startup,
     stress,
+    table_rows,
     vllm_cpu,
 )
 
@@ -51,6 +52,7 @@ ALL = {
     "edits": edits,
     "artifacts": artifacts,
     "stress": stress,
+    "table_rows": table_rows,
 }
 # Need something that has to be installed first, so they run by name only.
 MORE = {"vllm": vllm_cpu}
