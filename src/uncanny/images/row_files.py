@@ -241,7 +241,9 @@ class _Parquet(RowFile):
         self._table = parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
         super().__init__(file, self._table.schema_arrow)
         described = self._table.metadata
-        self._starts = _sums([described.row_group(n).num_rows for n in range(described.num_row_groups)])
+        sizes = [described.row_group(n).num_rows for n in range(described.num_row_groups)]
+        self._starts = _sums(sizes)
+        self._ends = [start + size for start, size in zip(self._starts, sizes, strict=True)]
         self._cursors: dict[str, _Cursor] = {}
 
     @cached_property
@@ -260,7 +262,10 @@ class _Parquet(RowFile):
                 cursor = self._cursors[column] = _Cursor(
                     group, self._starts[group], self._pictures(column, group), kept_before
                 )
-            return cursor.read_to(row)
+            stored = cursor.read_to(row)
+            if cursor.next == self._ends[group]:
+                cursor.release()
+            return stored
 
     def batches(self, leaves: Sequence[str], rows: int) -> Iterator[Any]:
         yield from self._table.iter_batches(rows, columns=list(leaves), use_threads=False)
@@ -331,6 +336,10 @@ class _Cursor:
         except Exception as error:
             self._failed = error
             raise
+
+    def release(self) -> None:
+        """Let go of the last page, at the end of the row group; rows passed over stay."""
+        self._columns = iter(())
 
     def _keep(self, row: int, stored: Stored) -> None:
         self.kept[row] = stored
