@@ -98,6 +98,24 @@ def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, text: str, word
     assert not any(secret in done.err for secret in ("abc", "ann:pass"))
 
 
+def test_odd_files(tmp_path: Path) -> None:
+    image = scenes()[0].image_path
+    call = ("annotate", image, "--dry-run", "--config")
+    marked = tmp_path / "marked.toml"
+    marked.write_bytes(b"\xef\xbb\xbfmodel = 'demo'\r\nannotate.limit = 1\r\n")
+    assert uncanny_here(*call, marked).code == 0
+    one_line(uncanny_here(*call, tmp_path), "cannot be read")
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    one_line(uncanny_here(*call, binary), "no UTF-8 text")
+    one_line(uncanny_here(*call, write(tmp_path / "deep.toml", "a = " + "[" * 100_000)), "is no TOML")
+    # Long lines are looked through once.
+    long = write(
+        tmp_path / "long.toml", "x = '" + "[ " * 200_000 + "'\n[" + " " * 200_000 + "annotate]\nlimt = 1\n"
+    )
+    one_line(uncanny_here(*call, write(long, long.read_text("utf-8").partition("\n")[2])), "line 2", "limit")
+
+
 def test_no_file_is_read_that_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "uncanny.toml", 'model = "demo"\nlimit = 0\n')
@@ -123,6 +141,7 @@ def test_an_option_of_every_command_has_a_key_of_its_own() -> None:
         assert len(keys) == len(set(keys)) == len(parameters(command)), words
 
 
+@pytest.mark.slow
 def test_a_service_is_sent_what_the_file_says(tmp_path: Path) -> None:
     """As if it had been given: nothing listens there, so it is the address that fails."""
     file = write(tmp_path / "run.toml", 'server = "http://127.0.0.1:9"\nmodel = "demo"\nrun = "r"\n')

@@ -27,9 +27,7 @@ from uncanny.errors import UsageError
 from uncanny.wording import shown
 
 _SECRET: Final = re.compile(r"(^|[-_.])(key|token|secret|password|passwd|credential)s?$", re.IGNORECASE)
-_LIKE_A_KEY: Final = re.compile(r"^(sk|pk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9_-]{16,}$")
-_HEADER: Final = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
-_KEY: Final = re.compile(r"""\s*["']?([\w.-]+?)["']?\s*=""")
+_LIKE_A_KEY: Final = re.compile(r"(sk|pk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9_-]{16,}$")
 _MOST_BYTES: Final = 1_000_000
 # Of the environment, where what stands for these options is more than a default.
 _INSTEAD: Final[Mapping[str, str]] = {
@@ -57,18 +55,23 @@ class ConfigFile:
 
     def where(self, tables: Sequence[str], key: str) -> str:
         """`run.toml, line 3`; without the line where it is written in another way than most."""
+        wanted: tuple[str, ...] = (*tables, key)
         current: tuple[str, ...] = ()
         for number, line in enumerate(self.lines, 1):
-            if header := _HEADER.match(line):
-                current = tuple(part.strip(" \"'") for part in header[1].split("."))
-                if current[: len(tables) + 1] == (*tables, key):
-                    return f"{self.path}, line {number}"
-            elif (name := _KEY.match(line)) and (*current, *name[1].split("."))[: len(tables) + 1] == (
-                *tables,
-                key,
-            ):
+            text = line.strip()
+            if text.startswith("["):
+                current = names = _dotted(text[1:].partition("]")[0])
+            else:
+                name, equals, _ = text.partition("=")
+                names = (*current, *_dotted(name)) if equals else ()
+            if names[: len(wanted)] == wanted:
                 return f"{self.path}, line {number}"
         return str(self.path)
+
+
+def _dotted(text: str) -> tuple[str, ...]:
+    """`("mcq", "run")` of `mcq.run`."""
+    return tuple(part.strip(" \t\"'") for part in text.split("."))
 
 
 def settings_of(ctx: click.Context, path: Path) -> dict[str, Setting]:
@@ -142,7 +145,7 @@ def _read(path: Path) -> ConfigFile:
     if len(content) > _MOST_BYTES:
         raise UsageError(f"{path} is far too large for a file of options", remedy="Name another --config.")
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")  # some editors begin a file with a mark
         return ConfigFile(path, tuple(text.splitlines()), tomllib.loads(text))
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is no UTF-8 text", remedy="Save it as UTF-8.") from error
