@@ -29,7 +29,7 @@ PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "benchmarks/README.md
 GUIDES = "Guides"
 NOT_SHOWN = ("earlier", "__pycache__")
 
-_FENCED = re.compile(r"^(```+)(.*?)\n(.*?)^\1\s*$\n?", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^(```+)(.*?)\n(.*?)^\1[ \t]*$\n?", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _INLINE_MATH = re.compile(r"\$`([^`\n]+)`\$")
 
@@ -139,7 +139,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     def fenced(match: re.Match[str]) -> str:
         language = match[2].strip()
         if language == "math":
-            return f'<div class="formula">{convert(match[3].strip(), display="block")}</div>\n'
+            return f'<div class="formula">{convert(match[3].strip(), display="block")}</div>\n\n'
         if language == "mermaid":
             return _diagram(match[3], uri)
         return match[0]
@@ -178,4 +178,4 @@ def diagrams(markdown: str) -> list[str]:
 def _diagram(text: str, uri: str) -> str:
     # A picture that is missing is a broken link, which a strict build does not let pass.
     place = posixpath.relpath(diagram_file(text), posixpath.dirname(uri) or ".")
-    return f"[![Diagram]({place}){{ .diagram }}]({place})\n"
+    return f"[![Diagram]({place}){{ .diagram }}]({place})\n\n"

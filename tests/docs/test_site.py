@@ -73,3 +73,14 @@ def test_formulas_diagrams_and_links_beside_the_docs_became_what_they_should() -
     assert "mermaid" not in annotate
     assert 'href="source/prompts/packed/index.html"' in annotate
     assert (Path(SITE) / "source/prompts/packed/index.html").is_file()
+
+
+@pytest.mark.skipif(SITE is None, reason="UNCANNY_SITE names the folder of the built site")
+def test_no_table_and_no_link_stays_as_it_was_written() -> None:
+    assert SITE is not None
+    left = {}
+    for page in sorted(Path(SITE).rglob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        prose = re.sub(r"<(pre|code|script)\b.*?</\1>", "", text, flags=re.DOTALL)
+        left[page.name] = re.findall(r"\| -{3}|\]\([^)\s]+\)|^```|<p>[^<]*\n- ", prose, re.MULTILINE)
+    assert {name: rest for name, rest in left.items() if rest} == {}

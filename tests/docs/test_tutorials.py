@@ -81,6 +81,7 @@ class Session:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # many processes
 @pytest.mark.parametrize("page", sorted(TUTORIALS.glob("*.md")), ids=lambda page: page.stem)
 def test_a_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8").replace(PORT, _free_port())
