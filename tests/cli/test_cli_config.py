@@ -98,6 +98,13 @@ def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, text: str, word
     assert not any(secret in done.err for secret in ("abc", "ann:pass"))
 
 
+def test_it_stands_behind_the_command() -> None:
+    for words in (("--config", "run.toml", "annotate"), ("mcq", "--config", "run.toml", "run")):
+        done = uncanny_here(*words)
+        assert done.code == 2
+        assert "No such option '--config'. Those of a command stand behind it." in done.err
+
+
 def test_odd_files(tmp_path: Path) -> None:
     image = scenes()[0].image_path
     call = ("annotate", image, "--dry-run", "--config")
