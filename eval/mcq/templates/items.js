@@ -28,8 +28,10 @@ function showItem(id) {
   all ??= readJson("items");
   const item = all.items[id], order = shownRows().map((row) => row.dataset.item), at = order.indexOf(id);
   const step = (by, label, words) => el("button", { type: "button", "aria-label": label, disabled: !order[at + by], onclick: () => showItem(order[at + by]) }, words);
+  const one = (flat, [letter, text, right]) => el("li", { class: `${right ? "is-right" : ""}${flat ? " flat" : ""}` },
+    el("span", {}, letter), prose("span", "", (text === `box ${letter}` ? "" : text) + (right ? " ✓" : "")));
   const questions = item.questions.map(([title, options]) => el("div", {}, el("h4", {}, title),
-    el("ul", {}, options.map(([letter, text, right]) => el("li", { class: right ? "is-right" : null }, el("span", {}, letter), prose("span", "", text + (right ? " ✓" : "")))))));
+    el("ul", {}, options.map((option) => one(/^Q[13]/.test(title), option)))));
   const heads = ["Answers", "Q1", "Q2", "Q3", "Q4"].map((head) => el("th", { scope: "col" }, head));
   const answers = item.answers.map((codes, n) => el("tr", {}, el("th", { scope: "row" }, prose("bdi", "", all.models[n])), codes.map(cellOf)));
   dialog.replaceChildren(
