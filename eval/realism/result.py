@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Share, interval_json
 from uncanny.eval.common.published import CAVEATS
-from uncanny.eval.common.tables import MISSING, RowsResult, Table
+from uncanny.eval.common.tables import MISSING, Cell, Column, RowsResult, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.eval.metrics.intervals import METHOD
 from uncanny.eval.metrics.significance import PositionBias
@@ -307,16 +307,17 @@ def _overall_rows(scores: Sequence[GroupScore]) -> Iterator[Row]:
 
 
 def _group_table(head: str, scores: SetScore) -> Table:
-    rows = (
+    rows: Iterator[tuple[Cell, ...]] = (
         (
             group,
             f"{score.n:,}",
-            *(_percent(score.labels[label]) for label in LABELS),
+            *(score.labels[label] for label in LABELS),
             _p(score.position_bias.p_value),
         )
         for group, score in scores.groups.items()
     )
-    return Table((head, "pairs", *(label.replace("_", "-") for label in LABELS), "bias p"), tuple(rows))
+    labels = (Column(label.replace("_", "-"), unit="%") for label in LABELS)
+    return Table((head, "pairs", *labels, "bias p"), tuple(rows))
 
 
 def _counted(share: Share) -> str:

@@ -17,9 +17,8 @@ from uncanny.eval.artifacts.score.result import (
     PredictionScore,
     ScopeScore,
 )
-from uncanny.eval.common.estimates import Estimate, interval_words
 from uncanny.eval.common.published import CAVEATS, published
-from uncanny.eval.common.tables import MISSING, Table
+from uncanny.eval.common.tables import MISSING, Better, Cell, Column, Table
 from uncanny.eval.common.texts import texts_notes
 from uncanny.schema import ARTIFACT_CATEGORIES, ArtifactCategory
 from uncanny.wording import counted
@@ -57,41 +56,42 @@ def tables(score: ArtifactScore) -> tuple[Table, ...]:
 
 def overview(score: ArtifactScore) -> Table:
     """Authenticity and category-agnostic pixel figures, a line a set, as in the paper's table 2."""
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (
             name,
-            *(_cell(each.aj.figures[figure]) for figure in JUDGED),
-            *(_cell(each.agnostic.pixel[figure]) for figure in PIXEL),
+            *(each.aj.figures[figure] for figure in JUDGED),
+            *(each.agnostic.pixel[figure] for figure in PIXEL),
         )
         for name, each in score.predictions.items()
     ]
     if score.published:
         rows += [
-            (f"{row['model']} ({PUBLISHED})", *(_points(row[key]) for key in (*_JUDGED_KEYS, *_PIXEL_KEYS)))
+            (f"{row['model']} ({PUBLISHED})", *(_share(row[key]) for key in (*_JUDGED_KEYS, *_PIXEL_KEYS)))
             for row in published("artifact_scores")["authenticity_and_category_agnostic"]
         ]
     notes = (*_overview_notes(score), *([CAVEATS["artifact_scores"]] if score.published else []))
     return Table(
-        ("Predictions", *JUDGED_NAMES, *PIXEL_NAMES),
+        ("Predictions", *_percents(*JUDGED_NAMES, *PIXEL_NAMES, better="higher")),
         tuple(rows),
         title="Authenticity (Acc, P, R, F1), all artifacts together (IoU, PixP, PixR, PixF1)",
         notes=notes,
+        compared=len(score.predictions),
     )
 
 
 def category_table(prediction: PredictionScore, of: str = "") -> Table:
     """A line a category: pixels and presence."""
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (
             name,
-            *(_cell(each.pixel[figure]) for figure in PIXEL),
-            _cell(each.presence),
+            *(each.pixel[figure] for figure in PIXEL),
+            each.presence,
             f"{each.with_true:,} / {each.with_predicted:,}" if each.images else MISSING,
         )
         for name, each in _scopes(prediction)
     ]
     return Table(
-        ("Category", *PIXEL_NAMES, "Presence", "images"),
+        ("Category", *_percents(*PIXEL_NAMES, "Presence"), "images"),
         tuple(rows),
         title=f"{of}Pixels by category",
         notes=(
@@ -104,16 +104,16 @@ def category_table(prediction: PredictionScore, of: str = "") -> Table:
 def instance_table(prediction: PredictionScore, score: ArtifactScore, of: str = "") -> Table:
     """A line a category: instances."""
     t = f"@{score.settings.t:g}"
-    rows = [
+    rows: list[tuple[Cell, ...]] = [
         (
             name,
-            *(_cell(each.instance[figure]) for figure in INSTANCE),
+            *(each.instance[figure] for figure in INSTANCE),
             f"{each.regions['true']:,.4g} / {each.regions['predicted']:,.4g}" if each.images else MISSING,
         )
         for name, each in _scopes(prediction)
     ]
     return Table(
-        ("Category", f"P{t}", f"R{t}", f"F1{t}", "regions"),
+        ("Category", *_percents(f"P{t}", f"R{t}", f"F1{t}"), "regions"),
         tuple(rows),
         title=f"{of}Instances by category, protocol {score.settings.protocol}",
         notes=("Regions: true / predicted, as the protocol counts them.",),
@@ -128,16 +128,16 @@ def _scopes(prediction: PredictionScore) -> Iterator[tuple[str, ScopeScore]]:
 
 def generator_table(prediction: PredictionScore, of: str = "") -> Table:
     """A line a generator: its images beside all real ones that belong to no other."""
-    rows = tuple(
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             name,
             f"{sum(each.counts['generated'].values()):,}",
-            *(_cell(each.figures[figure]) for figure in JUDGED),
+            *(each.figures[figure] for figure in JUDGED),
         )
         for name, each in prediction.by_generator.items()
     )
     return Table(
-        ("Generator", "images", *JUDGED_NAMES),
+        ("Generator", "images", *_percents(*JUDGED_NAMES)),
         rows,
         title=f"{of}Authenticity by generator",
         notes=("R is the share of the generator's images that were recognised.",),
@@ -151,12 +151,13 @@ def bin_table(prediction: PredictionScore, score: ArtifactScore, of: str = "") -
         (
             bin_words(each),
             f"{each.n:,}",
-            _percent(each.accuracy.value),
-            interval_words(each.accuracy) or MISSING,
+            each.accuracy,
         )
         for each in prediction.bins
     )
-    return Table((by, "images", "accuracy", "95 %"), rows, title=f"{of}Accuracy on generated images, by {by}")
+    return Table(
+        (by, "images", *_percents("accuracy")), rows, title=f"{of}Accuracy on generated images, by {by}"
+    )
 
 
 def bin_words(each: AccuracyBin) -> str:
@@ -201,6 +202,7 @@ def _overview_notes(score: ArtifactScore) -> Iterator[str]:
     for note, count in score.truth.notes.items():
         yield f"truth: {count:,} × {note}."
     yield from texts_notes({name: each.texts for name, each in score.predictions.items()})
+    yield "Percent, in brackets 95 % intervals." if score.settings.resamples else "Percent."
 
 
 def left_out_lists(prediction: PredictionScore) -> Iterator[tuple[str, Sequence[str]]]:
@@ -227,12 +229,12 @@ def left_out_lists(prediction: PredictionScore) -> Iterator[tuple[str, Sequence[
         yield f"not measured for {', '.join(names)}: in no figure of these and of all together", same
 
 
-def _cell(estimate: Estimate) -> str:
-    return _percent(estimate.value)
+def _percents(*headings: str, better: Better | None = None) -> list[Column]:
+    return [Column(heading, unit="%", better=better) for heading in headings]
 
 
-def _percent(value: float | None) -> str:
-    return MISSING if value is None else f"{100 * value:.1f}"
+def _share(points: float | None) -> float | None:
+    return None if points is None else points / 100
 
 
 def _points(value: float | None) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from uncanny.errors import UsageError
 from uncanny.eval.common.estimates import Estimate, Share, interval_json, p_words
 from uncanny.eval.common.published import CAVEATS, published
-from uncanny.eval.common.tables import RowsResult, Table
+from uncanny.eval.common.tables import Cell, Column, RowsResult, Table
 from uncanny.eval.edits.stress.data import AS_GIVEN, Edits, Joined, Predictions
 from uncanny.eval.edits.stress.factors import (
     GROUP_HEAD,
@@ -24,7 +24,6 @@ from uncanny.eval.edits.stress.factors import (
     group_cells,
     group_row,
     group_table,
-    percent,
 )
 from uncanny.eval.edits.stress.localize import Localization
 from uncanny.eval.metrics.auc import Auc
@@ -340,31 +339,24 @@ class StressResult(RowsResult):
             for each in self.detectors.values()
             for score in each.conditions.values()
         )
-        rows = []
+        rows: list[tuple[Cell, ...]] = []
         for name, detector in self.detectors.items():
             for condition, score in detector.conditions.items():
                 generated, real, both = (score.classes[each] for each in (*SOURCES, "all"))
+                iou = [score.localization.iou if score.localization else None] if located else []
                 rows.append(
                     (
                         _label(name, condition),
-                        f"{generated.n:,}",
-                        f"{real.n:,}",
-                        *(
-                            percent(each.value)
-                            for each in (generated.precision, generated.recall, generated.f1)
-                        ),
-                        *(percent(each.value) for each in (real.precision, real.recall, real.f1)),
-                        percent(both.f1.value),
-                        percent(score.auc.value),
-                        *(
-                            [percent(score.localization.iou.value if score.localization else None)]
-                            if located
-                            else ()
-                        ),
+                        *(generated.n, real.n),
+                        *(generated.precision, generated.recall, generated.f1),
+                        *(real.precision, real.recall, real.f1),
+                        *(both.f1, Estimate(score.auc.value, score.auc.interval), *iou),
                     )
                 )
-        head = ("", "edits", "real", "precision", "recall", "F1", "prec. real", "rec. real", "F1 real")
-        return Table((*head, "F1 both", "AUC", *(["IoU"] if located else [])), tuple(rows))
+        heads = ("precision", "recall", "F1", "prec. real", "rec. real", "F1 real", "F1 both", "AUC")
+        figures = (*heads, *(["IoU"] if located else []))
+        columns = (Column(head, unit="%", better="higher") for head in figures)
+        return Table(("", "edits", "real", *columns), tuple(rows))
 
     def paired(self) -> Table:
         """A line a condition that is compared with the first one of its detector."""
@@ -401,7 +393,10 @@ class StressResult(RowsResult):
             yield f"{note}." if len(names) == n else f"{', '.join(names)}: {note}."
         if self.edits.without_image:
             yield f"{counted(self.edits.without_image, 'row')} of metadata of no image, left out."
-        yield "Percent. Recall with 95 % intervals (Wilson); p-values corrected by Holm's method."
+        yield (
+            "Percent with 95 % intervals: Wilson's for shares, DeLong's for AUC, else a bootstrap; p-values "
+            "corrected by Holm's method."
+        )
 
 
 def _label(detector: str, condition: str) -> str:
