@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from starlette.testclient import TestClient
 
 from tests.service.made_jobs import ADDRESS, client_of, ended_job, running_job
@@ -336,6 +337,19 @@ def test_pages_say_that_the_disk_is_full(local: TestClient, monkeypatch: pytest.
     monkeypatch.setattr(service_module, "LEAST_FREE", 2**62)
     assert words in local.get("/").text
     assert words in local.get("/new/detect").text
+
+
+@pytest.mark.slow
+def test_a_forecast_reads_no_image_outside_the_folders_that_are_allowed(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    for file in (root / "a.png", tmp_path / "secret.png"):
+        Image.new("RGB", (64, 64)).save(file)
+    (root / "link.png").symlink_to(tmp_path / "secret.png")
+    with Service.open(tmp_path / "data", roots=[root]) as service, client_of(service) as client:
+        values = [["images", str(root)], ["model", "openai/gpt-4o"]]
+        answer = client.post("/new/annotate/forecast", json={"values": values})
+    assert "2 to do, 1 unreadable" in answer.json()["text"]
 
 
 def test_what_help_has_between_backticks_is_code(local: TestClient) -> None:
