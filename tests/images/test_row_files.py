@@ -144,6 +144,7 @@ def test_files_that_are_not_what_they_are_called(tmp_path: Path) -> None:
     cut.write_bytes(whole.read_bytes()[:-100])
     text = tmp_path / "text.parquet"
     text.write_bytes(b"image\nx.png\n" * 9)
+    assert "hf download" in refusal(Path("hf://datasets/somebody/something"))
     nested = write(tmp_path / "nested.parquet", {"image": [[b"x"], [b"y"]], "n": [1, 2]})
     assert "cut.parquet cannot be read as Parquet" in refusal(cut)
     assert "cannot be read as Parquet" in refusal(text)

@@ -115,9 +115,13 @@ def _is_folder(path: Path, *, rows: bool) -> bool:
         if _is_link(path) or (rows and row_of(path) is not None):
             return False
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UsageError(
-            f"{short_path(path)}: {reason}", remedy="Give existing image files or folders."
-        ) from error
+        remedy = "Give existing image files or folders."
+        if path.parts[:1] == ("hf:",):
+            reason = "data sets of the Hub are not loaded by their names"
+            remedy = (
+                "Download it with `hf download NAME --repo-type dataset --local-dir FOLDER`, and give FOLDER."
+            )
+        raise UsageError(f"{short_path(path)}: {reason}", remedy=remedy) from error
 
 
 def _is_link(path: Path) -> bool:
