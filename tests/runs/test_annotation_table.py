@@ -118,13 +118,19 @@ def test_every_reader_takes_a_run_whose_lines_are_gone(tmp_path: Path) -> None:
     assert (out / LINES).read_bytes() == lines
 
 
-def test_a_table_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
+def test_what_is_in_the_way_of_a_table_stays(tmp_path: Path) -> None:
     out = tmp_path / "run"
     uncanny.annotate(FILES, model="demo", out=out, limit=1)
     (out / TABLE).mkdir()
     (out / TABLE / "in the way").touch()
     with pytest.raises(UsageError, match=r"annotations\.parquet is no file"):
         uncanny.annotate(FILES, model="demo", out=out, format="parquet")
+    shutil.rmtree(out / TABLE)
+    (out / TABLE).write_bytes(b"somebody's export")
+    assert not uncanny.annotate(FILES, model="demo", out=out, limit=2).summary.warnings
+    (warning,) = uncanny.annotate(FILES, model="demo", out=out, limit=3, format="parquet").summary.warnings
+    assert "is no table of this run, and was left as it is" in warning
+    assert (out / TABLE).read_bytes() == b"somebody's export"
 
 
 @pytest.mark.slow

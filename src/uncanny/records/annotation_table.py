@@ -110,6 +110,17 @@ def write_table(lines: Path, table: Path, record_type: type[Annotation]) -> None
         temporary.unlink(missing_ok=True)
 
 
+def is_own_table(table: Path) -> bool:
+    """Whether a file is a table made here: one of the same name may have been exported to its place."""
+    if not table.is_file():
+        return False
+    arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
+    try:
+        return is_annotation_table(parquet.read_schema(table))
+    except (arrow.ArrowException, OSError):
+        return False
+
+
 def is_annotation_table(schema: Any) -> bool:
     """Whether an Arrow schema is that of a table made here."""
     return _MARK in (schema.metadata or {})

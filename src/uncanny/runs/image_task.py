@@ -17,7 +17,7 @@ from uncanny.errors import ImageError, UsageError
 from uncanny.extras import pyarrow
 from uncanny.images import PreparedImage, RecordedFile, changed_files, prepare
 from uncanny.models.base import SentImage, encode_image
-from uncanny.records.annotation_table import RecordFormat, write_table
+from uncanny.records.annotation_table import RecordFormat, is_own_table, write_table
 from uncanny.records.record_file import RecordFile
 from uncanny.records.run_manifest import RunSettings
 from uncanny.runs.config import RunOptions
@@ -124,6 +124,9 @@ class ImageTask(Task[ImageFile, A]):
         if not is_wanted or not issubclass(self.record_type, Annotation) or not lines.is_file():
             return ()
         try:
+            if table.is_file() and not is_own_table(table):
+                elsewhere = f"{table} is no table of this run, and was left as it is"
+                return (elsewhere,) if self.format == "parquet" else ()
             if not table.is_file() or table.stat().st_mtime_ns < lines.stat().st_mtime_ns:
                 write_table(lines, table, self.record_type)
         except (OSError, UsageError) as error:
