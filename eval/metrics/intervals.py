@@ -93,19 +93,33 @@ def share_intervals(
 ) -> list[Interval | None]:
     """Wilson's where a ratio is a plain share of images, else a bootstrap over images, as `METHOD` says.
 
-    None where a ratio has no value; with 0 resamples there are none at all.
+    Of what is 0 or 1 on every image, where a bootstrap has no width, Wilson's of the number of images. None
+    where a ratio has no value; with 0 resamples there are none at all.
     """
     if not resamples:
         return [None] * len(ratios)
     plain = [is_plain(each) for each in ratios]
     others = [each for each, simple in zip(ratios, plain, strict=True) if not simple]
-    drawn = iter(ratio_intervals(others, resamples=resamples, seed=seed, level=level))
+    bootstraps = ratio_intervals(others, resamples=resamples, seed=seed, level=level)
+    drawn = iter(
+        [
+            with_width(ends, int(np.count_nonzero(each.out_of)), level=level)
+            for each, ends in zip(others, bootstraps, strict=True)
+        ]
+    )
     return [
         wilson_interval(*(int(column.sum(dtype=np.int64)) for column in each), level=level)
         if simple
         else next(drawn)
         for each, simple in zip(ratios, plain, strict=True)
     ]
+
+
+def with_width(ends: Interval | None, images: int, *, level: float = LEVEL) -> Interval | None:
+    """The same, unless it is all at 0 or at 1: then Wilson's of none, or all, of so many images."""
+    if ends not in ((0.0, 0.0), (1.0, 1.0)):
+        return ends
+    return wilson_interval(images if ends[0] else 0, images, level=level)
 
 
 def is_plain(share: Ratio) -> bool:

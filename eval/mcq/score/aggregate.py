@@ -26,7 +26,14 @@ from uncanny.eval.mcq.score.matrix import (
     is_rater,
 )
 from uncanny.eval.mcq.score.result import Bias, McNemar, ModelScore, SplitScores
-from uncanny.eval.metrics.intervals import Ratio, percentile_intervals, ratio, replicates, share_intervals
+from uncanny.eval.metrics.intervals import (
+    Ratio,
+    percentile_intervals,
+    ratio,
+    replicates,
+    share_intervals,
+    with_width,
+)
 from uncanny.eval.metrics.mcq import (
     ARTIFACT,
     PATTERNS,
@@ -103,7 +110,10 @@ def _shares(tables: Sequence[Mapping[Place, Ratio]], resamples: int, seed: int) 
         with np.errstate(invalid="ignore"):
             counted = ~np.isnan(drawn)
             mean = np.nansum(drawn, axis=1) / counted.sum(axis=1)
-        intervals = percentile_intervals(mean)
+        intervals = [
+            with_width(ends, int(np.any([table[place].out_of > 0 for table in tables], axis=0).sum()))
+            for place, ends in zip(places, percentile_intervals(mean), strict=True)
+        ]
     return {
         place: _share([table[place] for table in tables], interval)
         for place, interval in zip(places, intervals, strict=True)

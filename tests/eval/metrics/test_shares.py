@@ -48,3 +48,13 @@ def test_plain_shares_get_wilson_and_others_a_bootstrap() -> None:
     drawn = ratio_intervals([f1, several_answers], resamples=100, seed=1)
     assert intervals == [drawn[0], wilson_interval(2, 3), None, drawn[1]]
     assert share_intervals([f1, plain], resamples=0) == [None, None]
+
+
+def test_what_is_alike_on_every_image_has_a_width_too() -> None:
+    perfect, none = of([2, 2, 4, 0], [2, 2, 4, 0]), of([0, 0, 0, 0], [2, 3, 1, 0])
+    mixed = of([2, 0, 4, 0], [2, 2, 4, 0])
+    high, low, other = share_intervals([perfect, none, mixed], resamples=200)
+    assert high == wilson_interval(3, 3)
+    assert low == wilson_interval(0, 3)
+    assert other is not None
+    assert other[0] < other[1]
