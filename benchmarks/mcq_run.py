@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pictures import noise_png
-from benchmarks.servers import fake_server
+from benchmarks.common import fake_server, noise_png
 
 QUESTIONS = 3_681
 IMAGES = 950

@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.pictures import write_folder
+from benchmarks.common import write_folder
 
 IMAGES = 20_000
 STEPS = (1_000, 20_000)

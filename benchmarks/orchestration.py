@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from benchmarks.pictures import write_folder
+from benchmarks.common import write_folder
 from uncanny.agents.steps import ScheduleName
 
 IMAGES = 200

@@ -18,8 +18,7 @@ from typing import Final
 
 import orjson
 
-from benchmarks.pictures import noise_png
-from benchmarks.servers import fake_server
+from benchmarks.common import fake_server, noise_png
 from uncanny.agents.steps import ScheduleName
 
 SIDE = 592  # 1.05 MB as PNG

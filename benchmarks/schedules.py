@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pictures import noise_png
-from benchmarks.servers import fake_server
+from benchmarks.common import fake_server, noise_png
 from uncanny.models import registry
 from uncanny.models.base import ModelProvider, ModelRequest, ModelResponse, Sampling, Tokens
 

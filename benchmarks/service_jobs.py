@@ -22,7 +22,7 @@ from typing import Any
 
 from PIL import Image
 
-from benchmarks.servers import fake_server
+from benchmarks.common import fake_server
 from uncanny.service.jobs.worker import Pace, Worker
 from uncanny.service.service import Service
 from uncanny.service.store.arrivals import Listener

@@ -1,9 +1,16 @@
-"""Images to measure with."""
+"""What measurements share: images to measure with, and the fake server.
+
+The server is a process of its own, so that its work is not counted as ours.
+"""
 
 from __future__ import annotations
 
 import io
 import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
@@ -31,3 +38,17 @@ def write_folder(folder: Path, count: int, side: int | None) -> None:
         place.mkdir(parents=True, exist_ok=True)
         data = tiny_png(number) if side is None else noise_png(number, side)
         (place / f"{number:06d}.png").write_bytes(data)
+
+
+@contextmanager
+def fake_server(*options: str) -> Iterator[str]:
+    """Yields its base URL without `/v1`; it is ended by its own pid."""
+    command = [sys.executable, "-m", "uncanny", "fake-server", "--max-seconds", "900", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        try:
+            yield line.rpartition(" ")[2].strip()
+        finally:
+            server.terminate()
+            server.wait(10)
