@@ -19,7 +19,7 @@ from uncanny.wording import either, on_command_line, option
 SOURCE = Path(uncanny.__file__).parent
 # The mechanism itself, the options of another program, and commands that are put together to be started.
 MENTIONS = (
-    *("wording.py", "models/vllm/server.py", "models/presets.py"),
+    *("wording.py", "models/vllm/server.py", "models/presets.py", "images/discover.py"),
     *("service/jobs/kinds.py", "service/jobs/params.py", "service/web/new_page.py", "service/web/command.py"),
 )
 
