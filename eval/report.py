@@ -14,7 +14,7 @@ from uncanny.eval.common.runs import page_of_run
 from uncanny.images.discover import IMAGE_SUFFIXES
 from uncanny.parameters import check_parameters
 from uncanny.records.run_folder import RunFolder
-from uncanny.wording import counted, either
+from uncanny.wording import counted, either, option
 
 
 def report(
@@ -68,7 +68,7 @@ def report(
             remedy="Write "
             + either(
                 python=f"uncanny.artifacts.score({str(path)!r}, truth=…).report()",
-                command_line=f"uncanny artifacts score {path} --truth TRUTH",
+                command_line=f"uncanny artifacts score {path} {option('truth', 'TRUTH')}",
             )
             + ".",
         )
