@@ -244,7 +244,7 @@ def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: s
             raise UsageError(f"{place} cannot be read: {error.strerror or error}") from error
         except orjson.JSONDecodeError as error:
             raise UsageError(
-                f"{place} is no JSON: {error}", remedy="Name a file of `mcq score --json`."
+                f"{place} is no JSON: {error}", remedy="Name the JSON that a score of several models writes."
             ) from error
     tests = content.get("mcnemar") if isinstance(content, Mapping) else None
     pairs: list[tuple[int, int]] = []
@@ -262,7 +262,7 @@ def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: s
         why = "no two models are compared" if not pairs else "no item is right for only one of two models"
         raise UsageError(
             f"{place}: {why} on {question}",
-            remedy=f"Name a file of `mcq score --json` of several models, or give {option('discordant')}.",
+            remedy=f"Name the JSON of a score of several models, or give {option('discordant')}.",
         )
     return apart / total, len(pairs)
 
