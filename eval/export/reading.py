@@ -8,25 +8,23 @@ wrong.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
-import orjson
 from pydantic import ValidationError
 
 from uncanny.errors import ItemsError, Problem, UncannyError, UsageError, writable
 from uncanny.eval.common.runs import ReadRun, open_run, stream_annotations
 from uncanny.eval.common.tables import Table, TableResult
 from uncanny.eval.export.data import clipped_box
+from uncanny.eval.export.files import REVIEWS, Files, ReadName, files_read, import_files
 from uncanny.eval.export.formats import FORMATS
-from uncanny.eval.export.formats.coco import SIDECAR
 from uncanny.eval.export.formats.cvat import in_xml
-from uncanny.eval.export.formats.hf import data_files, is_data_set
-from uncanny.eval.export.returned import TEXTS, Returned, form_option
+from uncanny.eval.export.returned import TEXTS, Returned
 from uncanny.eval.export.writer import COPY_NAME
 from uncanny.parameters import check_needed, check_parameters
 from uncanny.records.jsonl import LinesByImage, parse_line, write_atomically
@@ -45,12 +43,7 @@ from uncanny.records.reviews import (
 from uncanny.schema import Annotation, Anomaly
 from uncanny.wording import either, option, shown
 
-ReadName = Literal["jsonl", "csv", "parquet", "hf", "coco", "labelstudio", "labelme", "cvat", "reviews"]
-READ_NAMES: Final[tuple[ReadName, ...]] = get_args(ReadName)
-_REVIEWS: Final = "reviews"
 _CHANGES: Final = (*TEXTS, "severity", "kind")
-_NEVER_READ: Final = (SIDECAR, "export.json", "run.json")
-Files = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -101,7 +94,7 @@ def import_reviews(
     read = open_run(Path(run))
     read.folder.check_links()
     log = ReviewLog.of_run(read.folder.path)
-    sources = _sources(files, format)
+    sources = import_files(files, format)
     with log.locked():
         state = _RunState(read, log)
         reviews: list[Review] = []
@@ -109,7 +102,7 @@ def import_reviews(
         problems: list[Problem] = []
         findings = 0
         for name, file in sources:
-            if name == _REVIEWS:
+            if name == REVIEWS:
                 lines = list(read_reviews(file))
                 findings += len(lines)
                 problems += state.not_there(lines, file)
@@ -164,8 +157,8 @@ def import_annotations(
     target = Path(out)
     if target.is_dir():
         raise UsageError(f"{target} is a folder", remedy="Name a file.")
-    sources = _sources(files, format)
-    if target.exists() and any(target.samefile(file) for file in _read_files(sources)):
+    sources = import_files(files, format)
+    if target.exists() and any(target.samefile(file) for file in files_read(sources)):
         raise UsageError(f"{target} is read and would be written over", remedy="Name another file.")
     if target.exists() and not force:
         raise UsageError(
@@ -175,7 +168,7 @@ def import_annotations(
     images: dict[str, list[Returned]] = {}
     names = set()
     for name, file in sources:
-        if name == _REVIEWS:
+        if name == REVIEWS:
             raise UsageError(
                 f"{file} is a log of reviews, which belongs to a run",
                 remedy=f"Name the run with {either(python='import_reviews', command_line=option('run'))}.",
@@ -431,77 +424,3 @@ def _line_key(review: Review) -> str:
 
 def _file_name(image: str) -> str:
     return image.replace("\\", "/").rsplit("/", 1)[-1]
-
-
-def _sources(files: Files, format: ReadName | None) -> list[tuple[ReadName, Path]]:
-    """Files with the names of their formats. Raises UsageError."""
-    if format is not None and format not in READ_NAMES:
-        raise UsageError(
-            f"There is no form {shown(format)} to import from", remedy=f"There are {', '.join(READ_NAMES)}."
-        )
-    paths = [files] if isinstance(files, str | PathLike) or not isinstance(files, Iterable) else list(files)
-    for path in paths:
-        if not isinstance(path, str | PathLike) or not str(path) or "\0" in str(path):
-            raise UsageError(f"Files to import are paths, not {shown(path)}", remedy="Name one or several.")
-    found = [file for path in paths for file in _files(Path(path), format)]
-    if not found:
-        raise UsageError("There is nothing to import", remedy="Name files of another tool.")
-    return [(format or _format_of(file), file) for file in found]
-
-
-def _read_files(sources: Iterable[tuple[ReadName, Path]]) -> Iterator[Path]:
-    """Every file that is there and will be read: those in data sets, and what lies beside COCO files."""
-    for name, path in sources:
-        files = data_files(path) if path.is_dir() else [path]
-        if name == "coco":
-            files.append(path.with_name(SIDECAR))
-        yield from (file for file in files if file.exists())
-
-
-def _files(path: Path, format: ReadName | None) -> Iterator[Path]:
-    """The file, or those in the folder; a data set of Hugging Face is a folder that is read as one."""
-    is_read_whole = format == "hf" or (format is None and is_data_set(path))
-    if path.is_file() or (path.is_dir() and is_read_whole):
-        yield path
-        return
-    if not path.is_dir():
-        raise UsageError(f"{path} does not exist", remedy="Name a file of another tool.")
-    suffixes = {suffix for each in FORMATS.values() for suffix in each.reads}
-    yield from sorted(
-        file
-        for file in path.iterdir()
-        if file.suffix.lower() in suffixes and file.is_file() and file.name not in _NEVER_READ
-    )
-
-
-def _format_of(file: Path) -> ReadName:
-    if file.is_dir():
-        return "hf"
-    suffix = file.suffix.lower()
-    match suffix:
-        case ".csv":
-            return "csv"
-        case ".xml":
-            return "cvat"
-        case ".parquet":
-            return "parquet"
-        case ".jsonl":
-            with file.open("rb") as lines:
-                first = next((line for line in lines if line.strip()), b"")
-            return _REVIEWS if b'"reviewer"' in first else "jsonl"
-        case ".json":
-            with file.open("rb") as content:
-                if content.read(64).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
-                    return "labelstudio"
-            try:
-                keys = orjson.loads(file.read_bytes().removeprefix(b"\xef\xbb\xbf")).keys()
-            except (orjson.JSONDecodeError, AttributeError) as error:
-                raise UsageError(f"{file} is not valid JSON: {error}") from error
-            if "shapes" in keys:
-                return "labelme"
-            if "annotations" in keys:
-                return "coco"
-    raise UsageError(
-        f"What form {file} has cannot be told",
-        remedy=f"Name it with {form_option()}: {', '.join(READ_NAMES)}.",
-    )

@@ -15,8 +15,8 @@ from uncanny.cli.server.run import on_server
 from uncanny.errors import UsageError
 
 if TYPE_CHECKING:
+    from uncanny.eval.export.files import ReadName
     from uncanny.eval.export.formats import FormatName
-    from uncanny.eval.export.reading import ReadName
     from uncanny.eval.export.writer import ChatForm, Pictures
 
 # As `eval.export.formats` has them; a test holds them equal. Help must not load what exports.

@@ -20,8 +20,8 @@ from uncanny.cli.export import FORMAT_NAMES
 from uncanny.cli.export import READ_NAMES as CLI_READ_NAMES
 from uncanny.errors import RecordError, UsageError
 from uncanny.eval.export.data import split_of
+from uncanny.eval.export.files import READ_NAMES
 from uncanny.eval.export.formats import FORMATS, FormatName
-from uncanny.eval.export.reading import READ_NAMES
 from uncanny.eval.export.writer import Pictures
 from uncanny.records.reviews import ReviewLog, new_review
 from uncanny.schema import Annotation

@@ -13,7 +13,7 @@ import pytest
 import uncanny
 from tests.eval.export.made_runs import HOSTILE, anomaly, judge, make_run, usual_run
 from uncanny.errors import ItemsError, UncannyError, UsageError
-from uncanny.eval.export.reading import READ_NAMES
+from uncanny.eval.export.files import READ_NAMES
 from uncanny.records.jsonl import read_records
 from uncanny.records.reviews import Review, ReviewedAnomaly, ReviewLog, new_review, review_image
 from uncanny.schema import Annotation

@@ -6,6 +6,7 @@ waited for are selectors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -57,7 +58,20 @@ class Reviewer(Visitor):
 
     def draw(self, x0: float, y0: float, x1: float, y1: float) -> None:
         super().draw(x0, y0, x1, y1)
-        self.page.wait_for_selector(".a9s-shape-handle")
+        # Another box may be in hand already: the new one is where it was drawn.
+        frame = self.page.locator("#frame").bounding_box()
+        assert frame is not None
+        middle = (
+            frame["x"] + (x0 + x1) / 2 * frame["width"],
+            frame["y"] + (y0 + y1) / 2 * frame["height"],
+        )
+        while not any(math.dist(middle, each) < 5 for each in self.boxes_in_hand()):
+            self.page.wait_for_timeout(20)
+
+    def boxes_in_hand(self) -> list[tuple[float, float]]:
+        """The middles of the boxes that can be moved."""
+        places = [each.bounding_box() for each in self.page.locator(".a9s-shape-handle").all()]
+        return [(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2) for at in places if at is not None]
 
 
 def votes(run: Path) -> dict[tuple[str, int], Mapping[str, str]]:
