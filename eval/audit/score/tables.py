@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from uncanny.eval.audit.data.aggregate import VISIBLE_BELOW
 from uncanny.eval.common.estimates import Estimate, Share
 from uncanny.eval.common.published import CAVEATS
-from uncanny.eval.common.tables import MISSING, Table
-from uncanny.eval.metrics.audit import RANKED
+from uncanny.eval.common.tables import MISSING, Cell, Column, Table
+from uncanny.eval.metrics.audit import RANKED, Metric
 
 if TYPE_CHECKING:
     from uncanny.eval.audit.score.releases import Change, Release
@@ -137,7 +137,7 @@ def audit_tables(result: AuditResult) -> tuple[Table, ...]:
         title = f"Assessor: {', '.join(leaderboard.models) or 'none'}" if several else None
         last = leaderboard is result.leaderboards[-1]
         notes = [*_differences(leaderboard), *_notes(leaderboard), *(_legend(result) if last else ())]
-        tables.append(_leaderboard_table(leaderboard, level_words(result.level), title, notes))
+        tables.append(_leaderboard_table(leaderboard, title, notes))
     tables.append(_faults_table(result))
     tables += [_release_table(release, level_words(result.level)) for release in result.releases.values()]
     if result.agreement:
@@ -149,33 +149,26 @@ def audit_tables(result: AuditResult) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-def _leaderboard_table(
-    leaderboard: Leaderboard, level: str, title: str | None, notes: Sequence[str]
-) -> Table:
-    scores = [leaderboard.generators[name] for name in leaderboard.order]
-    with_intervals = any(score.metric(metric).interval for score in scores for metric in RANKED)
-    columns = ["    generator", "images"]
-    for metric in RANKED:
-        columns += [metric.upper(), *([level] if with_intervals else [])]
+def _leaderboard_table(leaderboard: Leaderboard, title: str | None, notes: Sequence[str]) -> Table:
     alike = {each.second for each in leaderboard.alike}
-    rows = []
-    for rank, score in enumerate(scores, 1):
-        mark = LIKE if score.name in alike else " "
-        cells = [f"{rank:>2}{mark} {score.name}", f"{score.images:,}"]
-        for metric in RANKED:
-            estimate = score.metric(metric)
-            cells += [amount(estimate.value), *([ends(estimate) or ""] if with_intervals else [])]
-        rows.append(tuple(cells))
-    return Table(tuple(columns), tuple(rows), title, tuple(notes))
+    rows: list[tuple[Cell, ...]] = []
+    for rank, name in enumerate(leaderboard.order, 1):
+        score = leaderboard.generators[name]
+        mark = LIKE if name in alike else " "
+        rows.append((f"{rank:>2}{mark} {name}", score.images, *map(score.metric, RANKED)))
+    columns: tuple[str | Column, ...] = ("    generator", "images", *map(_column, RANKED))
+    return Table(columns, tuple(rows), title, tuple(notes))
+
+
+def _column(metric: Metric) -> Column:
+    return Column(metric.upper(), digits=2, better="lower")
 
 
 def _faults_table(result: AuditResult) -> Table:
     board = result.leaderboard
     measured = [name for name in board.order if board.generators[name].images]
-    rows = []
-    for name in sorted(measured, key=lambda name: board.generators[name].faults.visible.value or 0):
-        share = board.generators[name].faults.visible
-        rows.append((name, percent_words(share.value), share_ends(share)))
+    shares = [(name, board.generators[name].faults.visible) for name in measured]
+    shares.sort(key=lambda row: row[1].value or 0)
     notes = [
         headline(result),
         f"Visible: a fault of severity below {VISIBLE_BELOW} of 100, 100 being realistic.",
@@ -187,8 +180,8 @@ def _faults_table(result: AuditResult) -> Table:
         if known:
             told = ", ".join(f"{kind} {percent_words(share.value)}" for kind, share in known[:4])
             notes.append(f"{name}, images with a fault by kind: {told}.")
-    columns = ("generator", "visible", level_words(result.level))
-    return Table(columns, tuple(rows), "Images with a visible fault", tuple(notes))
+    columns = ("generator", Column("percent", "%", better="lower"))
+    return Table(columns, tuple(shares), "Images with a visible fault", tuple(notes))
 
 
 def _release_table(release: Release, level: str) -> Table:
@@ -252,29 +245,22 @@ def _legend(result: AuditResult) -> Iterator[str]:
 
 
 def _agreement_table(agreements: Sequence[Agreement], title: str) -> Table:
-    rows = tuple(
-        (
-            each.metric.upper(),
-            MISSING if each.spearman is None else f"{each.spearman:.2f}",
-            MISSING if each.kendall is None else f"{each.kendall:.2f}",
-            f"{each.generators:,}",
-        )
-        for each in agreements
-    )
-    return Table(("", "Spearman", "Kendall", "generators"), rows, title)
+    rows = tuple((each.metric.upper(), each.spearman, each.kendall, each.generators) for each in agreements)
+    columns = ("", Column("Spearman", digits=2), Column("Kendall", digits=2), "generators")
+    return Table(columns, rows, title)
 
 
 def _published_table(table: PublishedTable) -> Table:
-    by_generator: dict[str, dict[str, tuple[str, ...]]] = {}
+    by_generator: dict[str, dict[str, tuple[float, ...]]] = {}
     for row in table.rows:
-        scores = tuple(f"{getattr(row, metric):.2f}" for metric in RANKED)
+        scores: tuple[float, ...] = tuple(getattr(row, metric) for metric in RANKED)
         by_generator.setdefault(row.generator, {})[row.assessor] = scores
-    blank = (MISSING,) * len(RANKED)
+    blank = (None,) * len(RANKED)
     rows = tuple(
         (name, *(cell for assessor in table.assessors for cell in scores.get(assessor, blank)))
         for name, scores in by_generator.items()
     )
-    columns = ("generator", *(metric.upper() for _ in table.assessors for metric in RANKED))
+    columns: tuple[str | Column, ...] = ("generator", *map(_column, RANKED * len(table.assessors)))
     whose = f"Assessors, from left to right: {', '.join(table.assessors)}."
     notes = (whose, *filter(None, [table.names_note]), CAVEATS["generator_audit"])
     return Table(columns, rows, f"Published: {table.source}", notes)
