@@ -33,7 +33,7 @@ _LATEX: Final[Mapping[str, str]] = {
 }
 # Two of these in a row would become one longer dash.
 _DASHES: Final = re.compile("-(?=-)")
-_NEGATIVE: Final = re.compile(r"-(?=[\d.])")
+_NEGATIVE: Final = re.compile(r"(?<![\w.])-(?=[\d.])")
 
 
 def csv_text(table: Table) -> str:

@@ -215,10 +215,10 @@ class DetectComparison(TableResult):
         return (main, *([] if pairs is None else [pairs]))
 
     def to_json(self) -> dict[str, Any]:
-        """By model its scores, None without a truth, and under `mcnemar` each two of several models."""
-        models = {name: None if score is None else score.to_json() for name, score in self.scores.items()}
+        """`scores`, by model, None without a truth; under `mcnemar` each two of several models."""
+        scores = {name: None if score is None else score.to_json() for name, score in self.scores.items()}
         tests = [{"models": [each.first, each.second], **each.to_json()} for each in self.tests]
-        return models | ({"mcnemar": tests} if tests else {})
+        return {"scores": scores, "mcnemar": tests}
 
 
 def compare_runs(runs: Mapping[str, DetectRun]) -> DetectComparison:

@@ -5,7 +5,7 @@ Pictures are linked and not copied here: a thousand small ones would be fifteen 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,13 +16,22 @@ from markupsafe import Markup
 from uncanny.eval.common.page_data import page_json
 from uncanny.eval.common.pictures import PicturesMode, relative_link
 from uncanny.eval.mcq.data.items import Item
-from uncanny.eval.mcq.report.gallery import Raw, answers_of, judges_of, shown_questions
+from uncanny.eval.mcq.report.gallery import Raw, State, answers_of, judges_of, shown_questions
 from uncanny.eval.mcq.score.matrix import ResponseMatrix
 from uncanny.eval.mcq.score.result import McqScores
 
 # Rows, and bytes of what opens from them: a page has to load.
 MOST_ROWS: Final = 5000
 MOST_BYTES: Final = 8_000_000
+# As `items.js` reads them.
+STATE_LETTERS: Final[Mapping[State, str]] = {
+    "right": "r",
+    "wrong": "w",
+    "invalid": "i",
+    "refused": "f",
+    "missing": "m",
+    "unasked": "u",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +120,7 @@ def _entry(
         "right": item.right("q3"),
         # A letter for the state, then what was answered, and of what is no answer its words.
         "answers": [
-            [f"{each.state[0]}{each.raw or each.text}" for each in answers_of(matrix, item, raw)]
+            [f"{STATE_LETTERS[each.state]}{each.raw or each.text}" for each in answers_of(matrix, item, raw)]
             for matrix in matrices
         ],
     }

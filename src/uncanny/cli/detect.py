@@ -190,7 +190,8 @@ def scores_of_runs(runs: Mapping[str, DetectRun]) -> Scores:
     from uncanny.eval.detect.score import compare_runs
 
     compared = compare_runs(runs)
-    return Scores(tables_text(compared.tables(), width()).splitlines(), compared.to_json())
+    content = compared.to_json()
+    return Scores(tables_text(compared.tables(), width()).splitlines(), content["scores"], content["mcnemar"])
 
 
 def score_lines(score: DetectScore) -> list[str]:

@@ -110,3 +110,24 @@ async def test_every_item_opens_and_many_models_do_not_collide(tmp_path: Path) -
         await tab.js(f"{find}.value = 'art_dg'; {find}.dispatchEvent(new Event('input'))")
         kept = "[...document.querySelectorAll('#all-items tbody tr')].filter(row => !row.hidden).length"
         assert await tab.js(kept) == sum(item.split == "art_dg" for item in items)
+
+
+async def test_each_state_of_an_answer_is_shown_as_what_it_is(tmp_path: Path) -> None:
+    """A refusal begins with the same letter as a right answer."""
+    items = load(copy_scenes(tmp_path))
+    asked = next(item for item in items if item.q1 is not None and item.q4 is not None)
+    right, wrong, refused = answers_to(asked, "100-")
+    answers = [right, wrong, refused.model_copy(update={"raw": "I won't", "outcome": "refused"})]
+    page = score(items, answers, resamples=100).report(tmp_path / "mcq.html").resolve().as_uri()
+    async with browser(tmp_path / "profile") as tab:
+        await tab.send("Page.navigate", url=page)
+        await tab.until("document.readyState === 'complete' && document.querySelector('footer') !== null")
+        await tab.js(f"document.querySelector('#all-items [data-open=\"{asked.id}\"]').click()")
+        cells = "[...document.querySelectorAll('#item tbody td')]"
+        assert await tab.js(f"{cells}.map(cell => cell.className.split('-')[1])") == [
+            "right",
+            "wrong",
+            "refused",
+            "missing",
+        ]
+        assert await tab.js(f"{cells}[2].textContent") == "refusedI won't"

@@ -45,10 +45,15 @@ class ForecastFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What stands in the end under the runs of several models; `json` is None where nothing can be scored."""
+    """What stands in the end under the runs of several models.
+
+    `json` is None where nothing can be scored; `tests` between two models each stand beside it, where there
+    are some.
+    """
 
     lines: Sequence[str]
     json: Any
+    tests: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +167,8 @@ def _show_all(results: Sequence[_Result[R]], asking: Asking[R], *, as_json: bool
             result.name: result.content or {"run": str(result.folder), "error": result.error}
             for result in results
         }
-        say_json({"models": models, "scores": scores.json})
+        tests = {"mcnemar": list(scores.tests)} if scores.tests else {}
+        say_json({"models": models, "scores": scores.json, **tests})
     elif not quiet:
         say(layout(["", *_overview(results), *(["", *scores.lines] if scores.lines else [])]))
     return code
