@@ -154,8 +154,10 @@ def _notes(scores: McqScores) -> list[str]:
         notes.append(
             f"At least one model gets all four right on {_percent(scores.oracle)} % of artifact images"
         )
-    where = " in brackets 95 % intervals (Wilson)" if scores.resamples else ""
-    return [*notes, f"Percent,{where}." if where else "Percent."]
+    if not scores.resamples:
+        return [*notes, "Percent."]
+    of_people = "; of the mean of people bootstrap" if any(s.raters > 1 for s in scores.values()) else ""
+    return [*notes, f"Percent, in brackets 95 % intervals (Wilson{of_people})."]
 
 
 def _percent(share: Share | None) -> str:

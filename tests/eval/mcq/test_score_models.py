@@ -10,7 +10,7 @@ from uncanny.eval.mcq.data.items import Answer
 from uncanny.eval.mcq.score.aggregate import as_rater
 from uncanny.eval.mcq.score.controls import BASELINES, baseline_answers, random_expectation
 from uncanny.eval.mcq.score.score import score
-from uncanny.eval.mcq.score.tables import published_scores
+from uncanny.eval.mcq.score.tables import published_scores, score_table
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.paired import paired_interval
 
@@ -100,6 +100,16 @@ def test_raters_are_averaged_and_take_no_part_in_the_oracle() -> None:
     assert 0 < low < 4.5 / 8 < high < 1
     assert scores["oracle"] is None
     assert scores["mcnemar"] == []
+
+
+def test_intervals_of_people_are_told_from_those_of_models() -> None:
+    one = as_rater(answered(ITEMS, RIGHT_TWICE), "ann")
+    two = one + as_rater(answered(ITEMS, RIGHT_ONCE), "bob")
+    notes = [score_table(score(ITEMS, each, resamples=20)).notes[-1] for each in (one, two)]
+    assert notes == [
+        "Percent, in brackets 95 % intervals (Wilson).",
+        "Percent, in brackets 95 % intervals (Wilson; of the mean of people bootstrap).",
+    ]
 
 
 def test_a_rater_who_skipped_weighs_as_much_as_one_who_did_not() -> None:
