@@ -142,8 +142,10 @@ def test_what_is_missing_is_named_before_a_run(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_sampling_goes_where_the_model_takes_it() -> None:
-    fixed = {"moonshot/kimi-k2.5", "azure/gpt-5", "openrouter/openai/o3", "openai/gpt-6-sol"}
+    fixed = {"moonshot/kimi-k2.5", "azure/gpt-5", "openrouter/openai/o3", "openai/gpt-6-sol", "azure/gpt-51"}
     free = {"moonshot/moonshot-v1-8k-vision-preview", "azure/gpt-4o", "openrouter/qwen/qwen3-vl", "groq/m"}
+    # Names of deployments at Azure.
+    free |= {"azure/gpt-41", "azure/gpt-41-mini", "azure/gpt-35-turbo", "azure/gpt-45"}
     for model in fixed | free:
         provider, _, name = model.partition("/")
         assert ALL[provider].fixes_sampling(name) == (model in fixed), model

@@ -175,6 +175,33 @@ def test_prefixes_are_marked_for_the_models_that_keep_no_others() -> None:
     assert not any("cache_control" in part for part in parts("qwen/qwen3-vl-235b-a22b-instruct"))
 
 
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        ({"cost": 0.02, "is_byok": False, "cost_details": {"upstream_inference_cost": None}}, 0.02),
+        ({"cost": 0.02, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.02}}, 0.02),
+        # The user's own key at the provider: the fee and what the provider bills.
+        ({"cost": 0.001, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.25}}, 0.251),
+        ({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.25}}, 0.25),
+        # A part of the cost is none: prices say it.
+        ({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": None}}, None),
+        ({"cost": 0.001, "is_byok": True}, None),
+    ],
+)
+async def test_the_cost_has_what_the_users_own_provider_bills(
+    httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch, usage: dict[str, Any], cost: float | None
+) -> None:
+    choice = {"finish_reason": "stop", "message": {"role": "assistant", "content": "{}"}}
+    usage = {"prompt_tokens": 10, "completion_tokens": 2, **usage}
+    httpserver.expect_request("/api/v1/chat/completions").respond_with_json(
+        {"id": "a", "model": "openai/gpt-4o", "choices": [choice], "usage": usage}
+    )
+    monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
+    model = open_model(ModelId("openrouter", "openai/gpt-4o"), Access(httpserver.url_for("/api/v1"), 20.0))
+    assert (await model.generate(request())).cost_usd == cost
+    await model.close()
+
+
 async def test_llama_cpp_without_its_projector_is_not_asked_again(
     httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

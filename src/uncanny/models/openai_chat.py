@@ -150,7 +150,7 @@ def read_chat(
     """
     usage = content.get("usage")
     tokens = _tokens(usage, variant)
-    cost_usd = as_dollars(usage.get("cost")) if variant.reports_cost and isinstance(usage, dict) else None
+    cost_usd = _cost(usage) if variant.reports_cost and isinstance(usage, dict) else None
     model = _string(content.get("model"))
     request_id = request_id or _string(content.get("id"))
     choices = content.get("choices")
@@ -208,6 +208,20 @@ def _text(content: object) -> str:
     if not isinstance(content, list):
         return ""
     return "".join(part["text"] for part in content if isinstance(part, dict) and _string(part.get("text")))
+
+
+def _cost(usage: dict[str, Any]) -> float | None:
+    """What a call cost in dollars; None where the server knows only a part of it.
+
+    With a key of the user's own at the model's provider (`is_byok`), `cost` is the router's fee alone, often
+    0, and the provider bills the rest.
+    """
+    cost = as_dollars(usage.get("cost"))
+    if cost is None or usage.get("is_byok") is not True:
+        return cost
+    details = usage.get("cost_details")
+    upstream = as_dollars(details.get("upstream_inference_cost")) if isinstance(details, dict) else None
+    return None if upstream is None else cost + upstream
 
 
 def _tokens(usage: object, variant: ApiVariant) -> Tokens:

@@ -22,8 +22,9 @@ _PNG_JPEG: Final = frozenset({"image/png", "image/jpeg"})
 _NO_GIF: Final = _PNG_JPEG | {"image/webp"}
 # Of a wrong key some say so with status 400, as of a wrong request.
 _WRONG_KEY: Final = r"(?i)\bapi key (?:is )?(?:not valid|expired)|\bincorrect api key"
-# Models that fix temperature and top-p: OpenAI's reasoning models, wherever they are served.
-_OPENAI_REASONING: Final = r"(?:^|[/.])(?:o\d|gpt-(?:[5-9]|\d\d))(?!.*-chat)"
+# Models that fix temperature and top-p: OpenAI's reasoning models, wherever they are served. Deployments at
+# Azure are often named without dots: `gpt-41` is GPT-4.1, which is none.
+_OPENAI_REASONING: Final = r"(?:^|[/.])(?:o\d|gpt-(?:[5-9]|1\d))(?!.*-chat)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +224,13 @@ _HOSTED: Final = (
         prices="openrouter",
         made_by="",
         refuses="403 with `metadata.reasons`, also in the body of a 200",
-        notes="What it says a call cost comes before prices. For Claude, images are marked to be cached.",
+        notes="What it says a call cost comes before prices. With keys of your own at the models' providers, "
+        "what those bill is added to its fee; where it does not say that, prices hold. For Claude, "
+        "images are marked to be cached.",
         unverified="which routes constrain answers: that differs by model",
         sources=(
             "https://openrouter.ai/docs/cookbook/administration/usage-accounting",
+            "https://openrouter.ai/docs/features/byok",
             "https://openrouter.ai/docs/guides/best-practices/prompt-caching",
         ),
     ),
