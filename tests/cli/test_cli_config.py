@@ -98,6 +98,33 @@ def test_what_is_wrong_is_refused_with_its_place(tmp_path: Path, text: str, word
     assert not any(secret in done.err for secret in ("abc", "ann:pass"))
 
 
+def test_what_is_only_named_like_a_key_is_taken(tmp_path: Path) -> None:
+    image = scenes()[0].image_path
+    words = (
+        "sketches-of-buildings",
+        "hf-dataset-generated-v1",
+        "sk-texture-errors-v2",
+        "pk_photographs_2024",
+    )
+    for word in words:
+        file = write(tmp_path / "run.toml", f'language = "{word}"\nout = "sk-abcdefghijklmnop0123"\n')
+        assert uncanny_here("annotate", image, "--model", "demo", "--dry-run", "--config", file).code == 0
+    # Made as OpenAI, OpenRouter, Anthropic, DeepSeek, Groq, Hugging Face and Google make theirs.
+    for key in (
+        "sk-proj-Ab3dEf6hIj9lMn2pQr5tUv8xYz1-T3BlbkFJ",
+        "sk-or-v1-0123456789abcdef0123456789abcdef",
+        "sk-ant-api03-Zx8Yw7Vu6Ts5Rq4Po3Nm2Lk1_Ji0Hg9-AA",
+        "sk-0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+        "gsk_Ab3dEf6hIj9lMn2pQr5tUv8xYz1Ab3dEf6hIj9",
+        "hf_AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh",
+        "AIzaSyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q",
+    ):
+        file = write(tmp_path / "run.toml", f'language = "{key}"\n')
+        done = uncanny_here("annotate", image, "--model", "demo", "--dry-run", "--config", file)
+        one_line(done, "looks like one")
+        assert key not in done.err
+
+
 def test_it_stands_behind_the_command() -> None:
     for words in (("--config", "run.toml", "annotate"), ("mcq", "--config", "run.toml", "run")):
         done = uncanny_here(*words)

@@ -27,7 +27,13 @@ from uncanny.errors import UsageError
 from uncanny.wording import shown
 
 _SECRET: Final = re.compile(r"(^|[-_.])(key|token|secret|password|passwd|credential)s?$", re.IGNORECASE)
-_LIKE_A_KEY: Final = re.compile(r"(sk|pk|gsk|xai|hf|AIza)[-_]?[A-Za-z0-9_-]{16,}$")
+# As services make them: a prefix, and in what follows a long run of digits and letters as chance has them,
+# which `sk-` of a word in front of others, `hf-dataset-generated-v1`, does not have.
+_LIKE_A_KEY: Final = re.compile(
+    r"(?:AIza(?=[\w-]{30})|(?:c?sk|pk|gsk|xai|hf|nvapi)[-_](?=[\w-]{16}))[\w-]*?"
+    r"(?:(?=[A-Za-z]*\d)|(?=[A-Z]*[a-z]+[A-Z]))[A-Za-z0-9]{12,}[\w-]*$",
+    re.ASCII,
+)
 _MOST_BYTES: Final = 1_000_000
 # Of the environment, where what stands for these options is more than a default.
 _INSTEAD: Final[Mapping[str, str]] = {
@@ -198,9 +204,10 @@ def _check(
             _check(file, (*tables, key), value, inner)
             continue
         several = [each for _, each in commands(command)] if isinstance(command, click.Group) else [command]
-        if not any(key in parameters(each) for each in several):
+        params = [param for each in several if (param := parameters(each).get(key)) is not None]
+        if not params:
             raise _unknown(file, tables, key, value, command)
-        _refuse_secrets(file, tables, key, value)
+        _refuse_secrets(file, tables, key, value, path=all(map(_is_path, params)))
 
 
 def _unknown(
@@ -231,11 +238,18 @@ def _unknown(
     return UsageError(what, remedy=f"`{hint} -o -` shows those there are.")
 
 
-def _refuse_secrets(file: ConfigFile, tables: tuple[str, ...], key: str, value: object) -> None:
+def _is_path(param: click.Parameter) -> bool:
+    return isinstance(param.type, click.Path | Place)
+
+
+def _refuse_secrets(
+    file: ConfigFile, tables: tuple[str, ...], key: str, value: object, *, path: bool
+) -> None:
+    """Raises UsageError for what looks like a key, which a name of files never does, or a password."""
     from uncanny.models.addresses import parse_address
 
     for text in _texts(value):
-        if _LIKE_A_KEY.match(text):
+        if not path and _LIKE_A_KEY.match(text):
             raise _secret(
                 file.where(tables, key), f"the value of {key} looks like one", _key_variable(file, key)
             )
@@ -357,6 +371,6 @@ def expected(param: click.Parameter) -> tuple[str, Any]:
     if isinstance(param.type, click.Choice):
         choices = ", ".join(f'"{each}"' for each in param.type.choices)
         return f"one of {choices}", lambda value: value in param.type.choices
-    if isinstance(param.type, click.Path | Place):
+    if _is_path(param):
         return "a path in quotes", lambda value: isinstance(value, str) and "\0" not in value
     return "a text in quotes", lambda value: isinstance(value, str) and "\0" not in value
