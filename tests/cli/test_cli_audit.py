@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,10 @@ import pytest
 from tests.cli.complaints import one_line, problems
 from tests.eval.audit.annotation_sets import left_out, record, run_folder, written
 from tests.runs.e2e import uncanny_here
+from uncanny.demo.scenes import scenes
+from uncanny.eval.audit.data.folder import read_generator_folder
 from uncanny.eval.audit.run import audit
+from uncanny.records.annotation_table import LINES, TABLE
 
 FAST = ("--resamples", 100, "--no-report")
 
@@ -196,6 +200,28 @@ def test_nothing_measured_is_a_dash(tmp_path: Path) -> None:
 
 def run_of(folder: Path, images: int = 12) -> Path:
     return run_folder(folder, [record(f"{index}.png", [20] * (index % 3)) for index in range(images)])
+
+
+def test_generators_kept_as_tables_are_taken_from_a_folder(tmp_path: Path) -> None:
+    pa, pq = import_module("pyarrow"), import_module("pyarrow.parquet")
+    image = scenes()[0].image_path.read_bytes()
+    for name in ("ours", "theirs", "words"):
+        (tmp_path / "all" / name / "data").mkdir(parents=True)
+    for name in ("ours", "theirs"):
+        pq.write_table(pa.table({"image": [image]}), tmp_path / "all" / name / "data" / "train-0.parquet")
+    pq.write_table(pa.table({"text": ["a"]}), tmp_path / "all" / "words" / "data" / "train-0.parquet")
+    run_of(tmp_path / "all" / "run").joinpath("run.json").unlink()
+    (lines := tmp_path / "all" / "run" / LINES).unlink()
+    table_only = lines.with_name(TABLE)
+    pq.write_table(pa.table({"image": ["a.png"]}), table_only)
+    folder = read_generator_folder(tmp_path / "all")
+    assert list(folder.generators) == ["ours", "run", "theirs"]
+    assert folder.skipped == {"words": "holds no images and no annotations"}
+    done = uncanny_here("audit", tmp_path / "all" / "ours" / "data", *FAST)  # one generator's own folder
+    assert done.code == 2
+    (tmp_path / "all" / "run" / TABLE).unlink()
+    done = uncanny_here("audit", tmp_path / "all", "--model", "demo", "--dry-run", *FAST)
+    assert (done.code, "Images   2, 2 to do" in done.out) == (0, True)
 
 
 def test_a_folder_of_generators_and_no_page_in_the_current_folder(

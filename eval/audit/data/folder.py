@@ -10,8 +10,10 @@ from pathlib import Path
 
 from uncanny.errors import UsageError
 from uncanny.images.discover import IMAGE_SUFFIXES
+from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
+from uncanny.records.annotation_table import LINES, TABLE
 
-_RUN_FILES = ("run.json", "annotations.jsonl")
+_RUN_FILES = ("run.json", LINES, TABLE)
 _MOST_TOLD = 12
 
 
@@ -36,7 +38,8 @@ class GeneratorFolder:
 
 
 def read_generator_folder(folder: str | PathLike[str]) -> GeneratorFolder:
-    """What of `folder` is a generator: each folder in it that is a run, or holds an image at any depth.
+    """What of `folder` is a generator: each folder in it that is a run, or holds an image, or a table with
+    images in its rows, at any depth.
 
     Raises UsageError where it cannot be read, is a run itself, or holds no generator.
     """
@@ -80,9 +83,17 @@ def _why_skipped(entry: Path) -> str | None:
 
 
 def _has_image(folder: Path) -> bool:
-    return any(
-        Path(file).suffix.lower() in IMAGE_SUFFIXES
-        for _, _, files in os.walk(folder)
-        for file in files
-        if not file.startswith(".")
+    files = [
+        Path(inner, file) for inner, _, files in os.walk(folder) for file in files if not file.startswith(".")
+    ]
+    return any(file.suffix.lower() in IMAGE_SUFFIXES for file in files) or any(
+        _may_have_pictures(file) for file in files if file.suffix.lower() in ROW_SUFFIXES
     )
+
+
+def _may_have_pictures(table: Path) -> bool:
+    """Whether a table has images; one that cannot be read counts: what is wrong with it is said later."""
+    try:
+        return has_pictures(table)
+    except UsageError:
+        return True
