@@ -23,6 +23,7 @@ from uncanny.eval.mcq.data.items import Question
 from uncanny.eval.mcq.score.controls import is_baseline
 from uncanny.eval.metrics.paired import (
     MOST_ITEMS,
+    ROUNDING,
     independent_discordance,
     items_needed,
     mcnemar_power,
@@ -208,18 +209,18 @@ def plan(
             f"Discordance is that of {counted(n, 'pair')} of models in earlier scores, {_percent(share)} %"
         )
     d, worse, level = difference / 100, accuracy / 100, alpha / 100 / (models * (models - 1) // 2)
-    if share is None and d > 1 - worse:
+    if share is None and d > 1 - worse + ROUNDING:
         raise UsageError(
             f"A model cannot be {difference:g} points better than one that is right on {accuracy:g} %",
             remedy=f"Give a smaller {option('difference')} or {option('accuracy')}.",
         )
-    if share is not None and d > share:
+    if share is not None and d > share + ROUNDING:
         raise UsageError(
             f"Models that differ on {_percent(share)} % of items cannot be {difference:g} points apart",
             remedy=f"Give a smaller {option('difference')}, or a larger {option('discordant')}.",
         )
     most = 1 - worse if share is None else share
-    wanted = sorted({d, *(each / 100 for each in DIFFERENCES if each / 100 <= most)})
+    wanted = sorted({d, *(each / 100 for each in DIFFERENCES if each / 100 <= most + ROUNDING)})
     planned = []
     for each in wanted:
         apart = independent_discordance(worse, each) if share is None else share

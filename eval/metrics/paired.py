@@ -33,6 +33,8 @@ _TAILS: Final = 8.0
 # Numbers of items are tried in steps of this part of them.
 _STEPS: Final = 1_500
 MOST_ITEMS: Final = 10_000_000
+# Shares that differ by no more are the same: 1 − 0.8 is a little less than 0.2.
+ROUNDING: Final = 1e-12
 
 
 def paired_interval(
@@ -194,7 +196,7 @@ def mcnemar_power(items: int, difference: float, discordant: float, *, alpha: fl
     # The largest count of the rarer kind that is significant among so many discordant items; −1 is none.
     edges = binom.ppf(alpha / 2, numbers, 0.5)
     edges = np.where(bdtr(edges, numbers, 0.5) <= alpha / 2, edges, edges - 1)
-    first = (1 + abs(difference) / discordant) / 2
+    first = min((1 + abs(difference) / discordant) / 2, 1.0)
     kept = np.maximum(edges, 0)
     found = np.where(edges < 0, 0.0, bdtr(kept, numbers, first) + bdtr(kept, numbers, 1 - first))
     return float(min((binom.pmf(numbers, items, discordant) * found).sum(), 1.0))
@@ -208,7 +210,8 @@ def connor_items(difference: float, discordant: float, *, power: float = 0.8, al
     check_apart(difference, discordant)
     normal = NormalDist()
     alone, other = normal.inv_cdf(1 - alpha / 2), normal.inv_cdf(power)
-    return ceil((alone * sqrt(discordant) + other * sqrt(discordant - difference**2)) ** 2 / difference**2)
+    spread = sqrt(max(discordant - difference**2, 0.0))
+    return ceil((alone * sqrt(discordant) + other * spread) ** 2 / difference**2)
 
 
 def items_needed(
@@ -242,7 +245,7 @@ def smallest_difference(
     of which is right on the share `accuracy`. None where even the largest difference is not found.
     """
     most = 1 - accuracy if discordant is None else discordant
-    low, high = 0, int(10_000 * most)
+    low, high = 0, int(10_000 * (most + ROUNDING))
 
     def found(step: int) -> bool:
         difference = step / 10_000
@@ -263,11 +266,12 @@ def independent_discordance(accuracy: float, difference: float) -> float:
     The worse one is right on the share `accuracy`, the better one on `difference` more. Models that find the
     same items hard agree more, so that fewer items tell them apart.
     """
-    better = accuracy + difference
-    return better * (1 - accuracy) + accuracy * (1 - better)
+    better = min(accuracy + difference, 1.0)
+    # No less than the difference itself, which rounding would have where the better one is always right.
+    return max(better * (1 - accuracy) + accuracy * (1 - better), abs(difference))
 
 
 def check_apart(difference: float, discordant: float) -> None:
     """Raises ValueError where models cannot differ that much on so few items."""
-    if not 0 < abs(difference) <= discordant <= 1:
+    if not 0 < abs(difference) <= discordant + ROUNDING <= 1 + 2 * ROUNDING:
         raise ValueError(f"models {difference:g} apart cannot differ on {discordant:g} of the items alone")

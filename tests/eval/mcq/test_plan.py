@@ -35,6 +35,13 @@ def test_without_knowledge_models_err_independently() -> None:
     assert "10 points apart take" in str(plan)
 
 
+def test_the_better_model_may_be_right_on_all_items() -> None:
+    for accuracy, difference in ((70, 30), (80, 20), (90, 10)):
+        plan = mcq.plan(accuracy=accuracy, difference=difference)
+        assert plan.needed is not None
+        assert plan.differences[-1].discordant == pytest.approx(difference / 100)
+
+
 def test_discordance_comes_from_earlier_scores_without_baselines(tmp_path: Path) -> None:
     plan = mcq.plan(difference=5, scores={"mcnemar": PAIRS})
     assert plan.discordant == 32 / 160

@@ -107,6 +107,12 @@ def test_the_smallest_difference_is_found_and_a_smaller_one_is_not() -> None:
     assert smallest is not None
     assert mcnemar_power(950, smallest, 0.2) >= 0.8 > mcnemar_power(950, smallest - 0.0002, 0.2)
     assert smallest_difference(3, None, accuracy=0.6) is None
+    # Here the largest difference is beyond its discordance by rounding.
+    with_one_always_right = smallest_difference(100, None, accuracy=0.887)
+    assert with_one_always_right is not None
+    assert 0.05 < with_one_always_right < 0.113
+    for accuracy in np.arange(1, 1_000) / 1_000:
+        connor_items(1 - accuracy, independent_discordance(accuracy, 1 - accuracy))
     assert independent_discordance(0.6, 0.1) == pytest.approx(0.7 * 0.4 + 0.6 * 0.3)
 
 
