@@ -29,6 +29,8 @@ Interval = tuple[float, float]
 Rng = np.random.Generator
 
 RESAMPLES = 10_000
+# Up to so many values other than 0 their mean is tested exactly, over 4,096 choices of signs.
+FEW_TO_FLIP = 13
 LEVEL = 0.95
 METHOD = "Wilson for plain shares, else percentile bootstrap over images"
 
@@ -146,7 +148,7 @@ def mean_intervals(
 
 
 class Compared(NamedTuple):
-    """A mean: its interval, and how the same bootstrap tests it against 0; None where nothing counts."""
+    """A mean: its interval, and the p-value of its test against 0; None where nothing counts."""
 
     interval: Interval | None
     p_value: float | None
@@ -155,10 +157,12 @@ class Compared(NamedTuple):
 def mean_tests(means: Iterable[Mean], *, resamples: int = RESAMPLES, seed: int = 0) -> Iterator[Compared]:
     """As `mean_intervals`, and how likely a mean so far from 0 is where the true one is 0: two-sided, 0–1.
 
-    Twice the share of resamples on the rarer side of 0, with one added to both counts, so that it is never 0:
-    below 0.05 where the 95 % interval leaves 0 out, but for rounding (A. C. Davison and D. V. Hinkley,
-    *Bootstrap Methods and their Application*, 1997, sections 4.4 and 5.4). The smallest is 2 over one more
-    than `resamples`.
+    Where at most `FEW_TO_FLIP` values differ from 0 it is exact, that of `sign_flip_test`: a bootstrap of few
+    values knows too little of how they vary, and calls one value, which it draws every time, certain. Of
+    more it is twice the share of resamples on the rarer side of 0, with one added to both counts, so that it
+    is never 0: below 0.05 where the 95 % interval leaves 0 out, but for rounding (A. C. Davison and D. V.
+    Hinkley, *Bootstrap Methods and their Application*, 1997, sections 4.2 and 5.5). The smallest of these is
+    2 over one more than `resamples`. Yields None for both where no image counts or `resamples` is 0.
     """
     remaining = iter(means)
     while batch := list(islice(remaining, _MEANS_AT_ONCE)):
@@ -166,10 +170,35 @@ def mean_tests(means: Iterable[Mean], *, resamples: int = RESAMPLES, seed: int =
             yield from (Compared(None, None) for _ in batch)
             continue
         drawn = _mean_replicates(batch, resamples, seed)
-        for ends, column in zip(percentile_intervals(drawn), drawn.T, strict=True):
+        for mean, ends, column in zip(batch, percentile_intervals(drawn), drawn.T, strict=True):
             kept = column[~np.isnan(column)]
-            rarer = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
-            yield Compared(ends, min(1.0, 2 * (rarer + 1) / (len(kept) + 1)) if len(kept) else None)
+            values = mean.values[mean.counted]
+            if not len(kept):
+                yield Compared(ends, None)
+            elif np.count_nonzero(values) <= FEW_TO_FLIP:
+                yield Compared(ends, sign_flip_test(values))
+            else:
+                rarer = min(int((kept <= 0).sum()), int((kept >= 0).sum()))
+                yield Compared(ends, min(1.0, 2 * (rarer + 1) / (len(kept) + 1)))
+
+
+def sign_flip_test(values: Floats) -> float | None:
+    """The exact two-sided p-value, above 0 to 1, of a mean so far from 0 where each sign is a fair coin's.
+
+    Values that are 0 say nothing; n others cannot give less than 2^(1 − n): 1 of one, 0.5 of two. All 2^n
+    choices of signs are tried, so `values` are to be few. None of no values. Source: R. A. Fisher, *The
+    Design of Experiments*, 1935, chapter III.
+    """
+    if not len(values):
+        return None
+    moving = values[values != 0]
+    if not len(moving):
+        return 1.0
+    # The mean of all signs turned is as far from 0: one half of the choices has the first as it is.
+    choices = np.arange(2 ** (len(moving) - 1))[:, None] >> np.arange(len(moving)) & 1
+    sums = np.abs((1.0 - 2.0 * choices) @ moving)
+    rounding = 1e-12 * np.abs(moving).sum()
+    return float((sums >= abs(moving.sum()) - rounding).mean())
 
 
 def percentile_intervals(values: Floats, *, level: float = LEVEL) -> list[Interval | None]:

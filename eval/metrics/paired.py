@@ -7,7 +7,7 @@ discordant items are.
 
 Sources: R. G. Newcombe, *Improved confidence intervals for the difference between binomial proportions based
 on paired data*, Statistics in Medicine 17, 1998, method 10; J. Cohen, *Statistical power analysis for the
-behavioral sciences*, 1988, chapters 2 (d) and 5 (g); R. J. Connor, *Sample size for testing differences in
+behavioral sciences*, 1988, chapters 2 (d_z) and 5 (g); R. J. Connor, *Sample size for testing differences in
 proportions for the paired-sample design*, Biometrics 43, 1987, after O. S. Miettinen, *The matched pairs
 design in the case of all-or-none responses*, Biometrics 24, 1968 (both for the asymptotic test).
 """
@@ -33,6 +33,8 @@ _TAILS: Final = 8.0
 # Numbers of items are tried in steps of this part of them.
 _STEPS: Final = 1_500
 MOST_ITEMS: Final = 10_000_000
+# Differences of scores that lie no further apart, beside 1 or the largest of them, are equal.
+_SAME: Final = 1e-12
 # Shares that differ by no more are the same: 1 − 0.8 is a little less than 0.2.
 ROUNDING: Final = 1e-12
 
@@ -166,12 +168,15 @@ def cohens_g(first_only: int, second_only: int) -> float | None:
 
 
 def cohens_d(differences: Floats) -> float | None:
-    """The mean of paired differences over their standard deviation; None of fewer than two, or all equal.
+    """Cohen's d_z: the mean of paired differences over their own standard deviation, from −∞ to ∞.
 
-    By Cohen's words 0.2 is small, 0.5 medium and 0.8 large.
+    None of fewer than two, and where all are equal but for rounding. Cohen's words small, medium and large
+    are not for it: they are for d, whose standard deviation is that of the scores, and which is
+    d_z · √(2(1 − r)) where the scores correlate by r (Cohen 1988, section 2.3.5).
     """
-    spread = float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
-    return float(differences.mean()) / spread if spread > 0 else None
+    if len(differences) < 2 or np.ptp(differences) <= _SAME * max(1.0, float(np.abs(differences).max())):
+        return None
+    return float(differences.mean() / differences.std(ddof=1))
 
 
 def odds_ratio(first_only: int, second_only: int) -> float | None:

@@ -138,7 +138,7 @@ def _differences(score: SemanticScore) -> Iterator[Table]:
         yield Table(
             (
                 *("", "score", "images", Column("full, paired", digits=4, signed=True)),
-                *("p", "p, Holm", Column("d", digits=2)),
+                *("p", "p, Holm", Column("d_z", digits=2)),
             ),
             tuple(rows),
             f"{first} − {second}, image by image",
@@ -177,7 +177,10 @@ def _notes(score: SemanticScore) -> Iterator[str]:
     else:
         yield "In brackets 95 % intervals over images, of the accuracy Wilson's."
     if len(score.predictions) > 1:
-        yield "p: paired bootstrap, corrected by Holm for all pairs of files; d: Cohen's, of the differences."
+        yield (
+            "p: paired bootstrap, of few images an exact sign-flip test, corrected by Holm for all pairs of "
+            "files; d_z: Cohen's, the mean difference over the standard deviation of the differences."
+        )
 
 
 def _prediction_notes(prediction: PredictionScore) -> Iterator[str]:

@@ -264,9 +264,10 @@ class PredictionScore:
 class Difference:
     """`first` minus `second` over the `images` that both are scored on, image by image.
 
-    `p_value` is that of the paired bootstrap, `adjusted_p` the same corrected by Holm for all pairs of files
-    with this protocol, metric and view; `cohens_d` is the mean difference over its standard deviation. All
-    are None where there is nothing to measure, the p-values without resamples too.
+    `p_value` is that of the paired bootstrap, of few images that of an exact sign-flip test, `adjusted_p` the
+    same corrected by Holm for all pairs of files with this protocol, metric and view; `cohens_d` is Cohen's
+    d_z, the mean difference over the standard deviation of the differences. All are None where there is
+    nothing to measure, the p-values without resamples too.
     """
 
     first: str

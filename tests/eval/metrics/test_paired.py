@@ -7,10 +7,10 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp  # type: ignore[import-untyped]
+from scipy.stats import permutation_test, ttest_1samp  # type: ignore[import-untyped]
 
 from uncanny.eval.metrics.association import holm
-from uncanny.eval.metrics.intervals import Mean, mean_tests, wilson_interval
+from uncanny.eval.metrics.intervals import Mean, mean_tests, sign_flip_test, wilson_interval
 from uncanny.eval.metrics.paired import (
     cohens_d,
     cohens_g,
@@ -128,11 +128,32 @@ def test_a_paired_bootstrap_tests_what_its_interval_says() -> None:
         assert test.p_value == pytest.approx(ttest_1samp(each, 0).pvalue, abs=0.03)
         assert cohens_d(each) == pytest.approx(ttest_1samp(each, 0).statistic / 60**0.5)
     assert tests[4].p_value == 1.0
-    assert cohens_d(np.zeros(60)) is None
+    for number in (3, 6, 60):
+        assert cohens_d(np.zeros(number)) is None
+        assert cohens_d(np.full(number, 0.1)) is None  # their standard deviation is 1e-17, not 0
+        assert cohens_d(np.full(number, 1e9) / 3) is None
+    assert cohens_d(np.array([0.1])) is None
     assert list(mean_tests([Mean(values[0], ~everywhere)], resamples=50)) == [(None, None)]
     assert list(mean_tests([Mean(values[0], everywhere)], resamples=0)) == [(None, None)]
     smallest = list(mean_tests([Mean(everywhere.astype(np.float64), everywhere)], resamples=999))
     assert smallest[0].p_value == 2 / 1_000
+
+
+def test_few_images_prove_nothing() -> None:
+    """However alike they are: against the same test by scipy."""
+    rng = np.random.default_rng(3)
+    rows = [[0.3], [0.3, 0.1], [0.2, -0.1], [0.3, 0.3, 0.3, 0.3, 0.1], [1, 1, 1, 1, -0.1], [0.1, 0.2, 0, 0]]
+    for values in [*map(np.array, rows), rng.normal(0.5, 1, 10)]:
+        counted = np.array([True] * len(values) + [False])
+        (test,) = mean_tests([Mean(np.append(values, 9.0), counted)], resamples=500)
+        # A 0 changes nothing, and scipy takes no fewer than two.
+        exact = permutation_test(
+            (np.append(values, 0),), np.mean, permutation_type="samples", n_resamples=np.inf
+        )
+        assert test.p_value == sign_flip_test(values) == pytest.approx(exact.pvalue)
+        assert exact.pvalue >= 2.0 ** (1 - len(values))
+    assert sign_flip_test(np.zeros(0)) is None
+    assert sign_flip_test(np.zeros(4)) == 1
 
 
 @pytest.mark.slow
