@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from uncanny.cli import uncanny
+from uncanny.models.presets import ALL
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -74,6 +75,17 @@ def test_every_variable_of_compose_stands_in_the_example_or_has_a_default() -> N
     assert known <= used
     # Where vLLM runs is known to compose, and only somebody with another server names it.
     assert used - known == {"VLLM_BASE_URL"}
+
+
+def test_compose_passes_on_what_every_hosted_service_needs(compose: dict[str, Any]) -> None:
+    needed = {
+        variable
+        for preset in ALL.values()
+        if not preset.local
+        for variable in (*preset.key_variables, *preset.place_variables)
+    }
+    passed = compose["services"]["uncanny"]["environment"]
+    assert {name: passed.get(name) for name in needed} == {name: f"${{{name}:-}}" for name in needed}
 
 
 def test_the_unit_starts_the_service_in_its_own_folder(unit: dict[str, str]) -> None:
