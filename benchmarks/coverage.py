@@ -18,7 +18,9 @@ from uncanny.eval.metrics.intervals import (
     mean_intervals,
     ratio,
     ratio_intervals,
+    share_intervals,
     wilson_interval,
+    with_width,
 )
 from uncanny.eval.metrics.paired import paired_interval
 
@@ -71,7 +73,7 @@ def of_pair(n: int, chances: Sequence[float], *, seed: int = 0) -> tuple[float, 
 
 
 def of_mean(n: int, zeros: float, ones: float, *, seed: int = 0) -> float:
-    """How often a bootstrap holds the mean of scores of which many are 0 or 1."""
+    """How often the interval that scores get holds the mean of scores of which many are 0 or 1."""
     rng = np.random.default_rng([seed, n])
     true = ones + (1 - zeros - ones) * 0.5
     held = 0
@@ -81,12 +83,13 @@ def of_mean(n: int, zeros: float, ones: float, *, seed: int = 0) -> float:
             kind < zeros, 0.0, np.where(kind < zeros + ones, 1.0, rng.beta(2, 2, n))
         )
         (ends,) = mean_intervals([Mean(values, np.ones(n, dtype=np.bool_))], resamples=RESAMPLES)
+        ends = with_width(ends, n)
         held += ends is not None and ends[0] <= true <= ends[1]
     return held / REPETITIONS
 
 
 def of_f1(n: int, positives: float, recall: float, specificity: float, *, seed: int = 0) -> float:
-    """How often a bootstrap holds F1, of the repetitions in which there is one."""
+    """How often the interval that scores get holds F1, of the repetitions in which there is one."""
     rng = np.random.default_rng([seed, n])
     alarms = (1 - positives) * (1 - specificity)
     true = 2 * positives * recall / (2 * positives * recall + alarms + positives * (1 - recall))
@@ -96,7 +99,7 @@ def of_f1(n: int, positives: float, recall: float, specificity: float, *, seed: 
         yes = rng.random(n) < np.where(positive, recall, 1 - specificity)
         hits = 2 * (positive & yes).astype(np.int16)
         f1 = ratio(hits, hits + (positive & ~yes) + (~positive & yes))
-        (ends,) = ratio_intervals([f1], resamples=RESAMPLES)
+        (ends,) = share_intervals([f1], resamples=RESAMPLES)
         measured += ends is not None
         held += ends is not None and ends[0] <= true <= ends[1]
     return held / measured
@@ -114,7 +117,7 @@ def main() -> None:
     for name, chances in PAIRS.items():
         cells = (" / ".join(f"{100 * held:.1f}" for held in of_pair(n, chances)) for n in SIZES)
         print(f"  {name:<32}" + "".join(f"{cell:>16}" for cell in cells))
-    print("  bootstrap")
+    print("  bootstrap, of what is 0 or 1 on every image Wilson's")
     for name, kinds in MEANS.items():
         print(f"  {name:<32}" + "".join(f"{100 * of_mean(n, *kinds):>16.1f}" for n in SIZES))
     for name, detector in DETECTORS.items():

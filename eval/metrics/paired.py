@@ -6,10 +6,12 @@ difference in shares right with its interval does, and Cohen's g and the odds ra
 discordant items are.
 
 Sources: R. G. Newcombe, *Improved confidence intervals for the difference between binomial proportions based
-on paired data*, Statistics in Medicine 17, 1998, method 10; J. Cohen, *Statistical power analysis for the
-behavioral sciences*, 1988, chapters 2 (d_z) and 5 (g); R. J. Connor, *Sample size for testing differences in
-proportions for the paired-sample design*, Biometrics 43, 1987, after O. S. Miettinen, *The matched pairs
-design in the case of all-or-none responses*, Biometrics 24, 1968 (both for the asymptotic test).
+on paired data*, Statistics in Medicine 17, 1998, method 10, and, of independent shares, *Interval estimation
+for the difference between independent proportions*, same volume, method 10; J. Cohen, *Statistical power
+analysis for the behavioral sciences*, 1988, chapters 2 (d_z) and 5 (g); R. J. Connor, *Sample size for
+testing differences in proportions for the paired-sample design*, Biometrics 43, 1987, after O. S. Miettinen,
+*The matched pairs design in the case of all-or-none responses*, Biometrics 24, 1968 (both for the asymptotic
+test).
 """
 
 from __future__ import annotations
@@ -56,7 +58,24 @@ def paired_interval(
     corrected = max(cross - n / 2, 0.0) if cross > 0 else float(cross)
     margins = first * (n - first) * second * (n - second)
     together = corrected / sqrt(margins) if margins else 0.0
-    p, q = first / n, second / n
+    return _of_difference(first / n, ends, second / n, other, together)
+
+
+def unpaired_interval(
+    first: int, of_first: int, second: int, of_second: int, *, level: float = LEVEL
+) -> Interval | None:
+    """Of the share `first` / `of_first` minus that of other items, −1 to 1; None where either has no items.
+
+    It has width where both shares are 0 or 1. Newcombe's method for independent shares.
+    """
+    ends = wilson_interval(first, of_first, level=level)
+    other = wilson_interval(second, of_second, level=level)
+    if ends is None or other is None:
+        return None
+    return _of_difference(first / of_first, ends, second / of_second, other, 0.0)
+
+
+def _of_difference(p: float, ends: Interval, q: float, other: Interval, together: float) -> Interval:
     below, above = p - ends[0], ends[1] - p
     other_below, other_above = q - other[0], other[1] - q
     low = sqrt(max(below**2 - 2 * together * below * other_above + other_above**2, 0.0))

@@ -21,7 +21,14 @@ from uncanny.eval.common.anomalies.records import ScoredImage
 from uncanny.eval.common.estimates import Estimate
 from uncanny.eval.metrics.association import holm
 from uncanny.eval.metrics.detection import SOURCES, conditioned, counted, recognised
-from uncanny.eval.metrics.intervals import Bools, Mean, mean_intervals, mean_tests, wilson_interval
+from uncanny.eval.metrics.intervals import (
+    Bools,
+    Mean,
+    mean_intervals,
+    mean_tests,
+    wilson_interval,
+    with_width,
+)
 from uncanny.eval.metrics.paired import cohens_d
 from uncanny.eval.metrics.semap import PROTOCOLS, VIEWS, Match, ProtocolName, View, f1, unmatched
 from uncanny.eval.semantic.score.result import (
@@ -225,9 +232,12 @@ def _with_verdict(columns: ImageColumns) -> Bools:
 
 
 def estimates(means: Sequence[Mean], *, resamples: int, seed: int) -> list[Estimate]:
-    """The means with their intervals, in their order."""
+    """The means, of scores in 0–1, with their intervals, in their order."""
     intervals = mean_intervals(means, resamples=resamples, seed=seed)
-    return [Estimate(mean.value, interval) for mean, interval in zip(means, intervals, strict=True)]
+    return [
+        Estimate(mean.value, with_width(interval, int(mean.counted.sum())))
+        for mean, interval in zip(means, intervals, strict=True)
+    ]
 
 
 def differences(

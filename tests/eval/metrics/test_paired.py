@@ -21,6 +21,7 @@ from uncanny.eval.metrics.paired import (
     odds_ratio,
     paired_interval,
     smallest_difference,
+    unpaired_interval,
 )
 from uncanny.eval.metrics.significance import mcnemar_exact
 
@@ -152,8 +153,21 @@ def test_few_images_prove_nothing() -> None:
         )
         assert test.p_value == sign_flip_test(values) == pytest.approx(exact.pvalue)
         assert exact.pvalue >= 2.0 ** (1 - len(values))
+        assert (test.interval is None) == (len(values) == 1)
     assert sign_flip_test(np.zeros(0)) is None
     assert sign_flip_test(np.zeros(4)) == 1
+
+
+def test_intervals_of_independent_shares_are_newcombes() -> None:
+    """Method 10 of his table II: (a) 56/70 − 48/80, (d) 9/10 − 3/10, (f) 10/10 − 0/20, (h) 10/10 − 0/10."""
+    for counts, ends in (
+        ((56, 70, 48, 80), (0.0524, 0.3339)),
+        ((9, 10, 3, 10), (0.1705, 0.8090)),
+        ((10, 10, 0, 20), (0.6791, 1.0)),
+        ((10, 10, 0, 10), (0.6075, 1.0)),
+    ):
+        assert unpaired_interval(*counts) == pytest.approx(ends, abs=1e-4)
+    assert unpaired_interval(0, 0, 3, 10) is None
 
 
 @pytest.mark.slow
