@@ -151,6 +151,11 @@ class Aggregate:
         return {key: name.counted() for key, name in self._names.items()}
 
     @property
+    def records_kinds(self) -> bool:
+        """False where there are anomalies and not one names its kind, as with `--schedule paper`."""
+        return not self._names or any(kind is not None for kind, _ in self._names)
+
+    @property
     def worst(self) -> tuple[AuditedImage, ...]:
         """The images with the highest summed implausibility, worst first; never one without anomalies."""
         return tuple(self.image(each.record) for each in sorted(self._worst, reverse=True))

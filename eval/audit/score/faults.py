@@ -3,7 +3,8 @@
 Shares of images, so that one image with ten faults counts once: what somebody who looks at pictures will
 meet. A fault is visible below severity 50, the half of the scale for what cannot be or hardly ever is; above
 it are slight oddities. Not from the paper. Intervals are Wilson's where images are independent, as the only
-one of their prompt is; where prompts have several images, prompts are resampled.
+one of their prompt is; where prompts have several images, prompts are resampled, and what no image shows, or
+all do, has Wilson's of the number of prompts.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ from numpy.typing import NDArray
 from uncanny.eval.audit.data.aggregate import KIND_BITS, VISIBLE_BIT, Aggregate
 from uncanny.eval.audit.data.names import NameGroup, NameGroups
 from uncanny.eval.common.estimates import Share, interval_json
-from uncanny.eval.metrics.intervals import LEVEL, percentile_intervals, resampled_sums, wilson_interval
+from uncanny.eval.metrics.intervals import (
+    LEVEL,
+    percentile_intervals,
+    resampled_sums,
+    wilson_interval,
+    with_width,
+)
 from uncanny.schema import Kind
 
 Bools = NDArray[np.bool_]
@@ -30,7 +37,10 @@ NO_KIND: Final = "not recorded"
 
 @dataclass(frozen=True, slots=True)
 class KindShare:
-    """Of one generator: the share of its images with an anomaly of this kind, and such `anomalies`."""
+    """Of one generator: the share of its images with an anomaly of this kind, and such `anomalies`.
+
+    The share has no value where the generator's anomalies bear no kinds.
+    """
 
     share: Share
     anomalies: int
@@ -53,10 +63,6 @@ class ImageFaults:
     def without_kind(self) -> int:
         """Anomalies whose record names no kind."""
         return self.kinds[None].anomalies if None in self.kinds else 0
-
-    @property
-    def has_kinds(self) -> bool:
-        return any(each.anomalies for kind, each in self.kinds.items() if kind is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +134,11 @@ def group_columns(aggregate: Aggregate, groups: NDArray[np.int32], number: int) 
 def find_faults(
     aggregates: Mapping[str, Aggregate], groups: NameGroups, *, resamples: int, seed: int
 ) -> tuple[dict[str, ImageFaults], Faults]:
-    """Of all generators; without intervals where `resamples` is 0."""
+    """What each generator's images show, by its name, and the groups of names over all of them.
+
+    Without intervals where `resamples` is 0. A generator whose anomalies bear no kinds has no share of a
+    kind, and none of a group of names that has one: it could not be in it.
+    """
     number = min(MOST_GROUPS, len(groups.groups))
     faults: dict[str, ImageFaults] = {}
     by_group: list[dict[str, Share]] = [{} for _ in range(number)]
@@ -138,12 +148,19 @@ def find_faults(
         )
         shares = image_shares(columns, aggregate.prompt_keys, resamples=resamples, seed=seed)
         kinds = _anomalies_by_kind(aggregate)
+
+        def recorded(kind: Kind | None, share: Share, known: bool = aggregate.records_kinds) -> Share:
+            return share if known or kind is None else Share(None, 0, 0)
+
         faults[name] = ImageFaults(
             shares[VISIBLE_BIT],
-            {kind: KindShare(shares[bit], kinds.get(kind, 0)) for kind, bit in KIND_BITS.items()},
+            {
+                kind: KindShare(recorded(kind, shares[bit]), kinds.get(kind, 0))
+                for kind, bit in KIND_BITS.items()
+            },
         )
         for place, share in enumerate(shares[1 + len(KIND_BITS) :]):
-            by_group[place][name] = share
+            by_group[place][name] = recorded(groups.groups[place].kind, share)
     rows = tuple(map(GroupShares, groups.groups, by_group))
     more = groups.groups[number:]
     return faults, Faults(
@@ -176,7 +193,8 @@ def image_shares(columns: Bools, prompts: Sequence[str], *, resamples: int, seed
     table = np.zeros((len(clusters), columns.shape[1] + 1))
     np.add.at(table, [clusters[prompt] for prompt in prompts], np.c_[columns, np.ones(images)])
     sums = resampled_sums(table, np.random.default_rng(seed), resamples=resamples)
-    ends = percentile_intervals(sums[:, :-1] / sums[:, -1:], level=LEVEL)
+    drawn = percentile_intervals(sums[:, :-1] / sums[:, -1:], level=LEVEL)
+    ends = [with_width(each, len(clusters)) for each in drawn]
     return tuple(Share(count / images, count, images, each) for count, each in zip(counts, ends, strict=True))
 
 

@@ -1,9 +1,15 @@
 """Release over release: what became of a generator since its runs of before, on the same prompts.
 
 Differences are now minus before, so that less than 0 is better. They are taken over the prompts that both
-releases have, and prompts are resampled with their images of both. Prompts are told by `pair_by`, else by
-file name: where that is a wrong guess the pairing costs sharpness, and the intervals still hold. With fewer
-than ten prompts in common all images are compared, unpaired. Not from the paper.
+releases have. Prompts are told by `pair_by`, else by file name: where that is a wrong guess the pairing costs
+sharpness, and the intervals still hold. With fewer than ten prompts in common all images are compared,
+unpaired, unless both releases have just the same prompts. Not from the paper.
+
+Intervals of shares are Newcombe's (`metrics/paired.py`); those of AF, MAI and CAP, and of shares where
+prompts have several images, are percentile bootstraps: prompts are resampled with their images of both.
+Fewer than ten prompts, or unpaired images, have none: two that both got better say nothing. Kinds and groups
+of names are many, so each is tested besides, corrected by Holm: by the exact sign test over the prompts whose
+share changed (McNemar's where each has one image), unpaired by χ² or Fisher's exact test over images.
 """
 
 from __future__ import annotations
@@ -22,7 +28,10 @@ from uncanny.eval.audit.data.names import NameGroup, NameGroups
 from uncanny.eval.audit.score.faults import NO_KIND, group_columns, mark_columns
 from uncanny.eval.audit.score.resample import FEWEST_SHARED
 from uncanny.eval.common.estimates import Estimate, interval_json
-from uncanny.eval.metrics.intervals import LEVEL, percentile_intervals, resampled_sums
+from uncanny.eval.metrics.association import against_the_rest, holm
+from uncanny.eval.metrics.intervals import LEVEL, Interval, percentile_intervals, resampled_sums
+from uncanny.eval.metrics.paired import paired_interval, unpaired_interval
+from uncanny.eval.metrics.significance import mcnemar_exact
 from uncanny.schema import Annotation, Kind
 
 Floats = NDArray[np.float64]
@@ -40,18 +49,25 @@ _NO_CHANGE: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A figure `before` and `now`, and the `difference` now minus before; None where nothing is measured."""
+    """A figure `before` and `now`, and the `difference` now minus before; None where nothing is measured.
+
+    `adjusted_p` is of one among many changes, corrected by Holm for their number; None of a figure that is
+    looked at for itself, and where neither release has anything to test.
+    """
 
     before: float | None
     now: float | None
     difference: Estimate
+    adjusted_p: float | None = None
 
     @property
     def verdict(self) -> Verdict:
-        """Better or worse only where the interval of the difference leaves 0 out."""
+        """Better or worse only where the interval leaves 0 out, and the corrected test finds it, if any."""
         if self.difference.value is None or self.difference.interval is None:
             return "not measured"
         if not self.difference.excludes_zero:
+            return "no clear change"
+        if self.adjusted_p is not None and self.adjusted_p > 1 - LEVEL:
             return "no clear change"
         return "better" if self.difference.value < 0 else "worse"
 
@@ -61,6 +77,7 @@ class Change:
             "now": self.now,
             "difference": self.difference.value,
             "ci": interval_json(self.difference),
+            "adjusted_p": self.adjusted_p,
             "verdict": self.verdict,
         }
 
@@ -90,9 +107,9 @@ class Release:
     """One generator now and before.
 
     `images` are those of before and now that count. `paired` is over how many prompts differences are taken,
-    None where they are not paired. `kinds` and `groups` are shares of images with such an anomaly. Of the
-    `shared` prompts `n_worse` got worse and `n_better` got better; `worse` and `better` are those that
-    changed most, at most a hundred each.
+    None where they are not paired. `kinds` and `groups` are shares of images with such an anomaly, not
+    measured where one of the releases does not record kinds. Of the `shared` prompts `n_worse` got worse and
+    `n_better` got better; `worse` and `better` are those that changed most, at most a hundred each.
     """
 
     name: str
@@ -106,6 +123,11 @@ class Release:
     shared: int
     n_worse: int
     n_better: int
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there are too few prompts, or unpaired images, for any interval."""
+        return (min(self.images) if self.paired is None else self.paired) < FEWEST_SHARED
 
     def changed_groups(self, verdict: Verdict) -> list[tuple[NameGroup, Change]]:
         """Those with this verdict, the largest change first."""
@@ -134,7 +156,11 @@ class Release:
 def compare_releases(
     now: Generator, before: Generator, groups: NameGroups, *, resamples: int, seed: int
 ) -> Release:
-    """`groups` are those of the audit, with the anomalies of `before` under `before_name` of its name."""
+    """What changed, with `Release.groups` in the order of `groups`, the most frequent first.
+
+    `groups` are those of the audit, with the anomalies of `before` under `before_name` of its name. Without
+    resamples nothing has an interval, and so no verdict.
+    """
     number = min(MOST_GROUPS, len(groups.groups))
     releases = (before.aggregate, now.aggregate)
     keys = [each.row_keys for each in releases]
@@ -150,12 +176,19 @@ def compare_releases(
     values = [_figures(table.sum(axis=0)[None])[0] for table in tables]
     differences = values[1] - values[0]
     intervals = _intervals(tables, paired=paired, resamples=resamples, seed=seed)
-    changes = [
-        Change(_known(first), _known(second), Estimate(_known(gap), None if np.isnan(gap) else ends))
-        for first, second, gap, ends in zip(*values, differences, intervals, strict=True)
-    ]
     kinds_from = len(FIGURES)
     groups_from = kinds_from + len(KIND_BITS)
+    _leave_out_unrecorded(values, differences, releases, groups.groups[:number])
+    p_values = _p_values(tables, paired=paired)
+    tests = [
+        p if ends is not None and not np.isnan(gap) else None
+        for p, ends, gap in zip(p_values, intervals[kinds_from:], differences[kinds_from:], strict=True)
+    ]
+    adjusted = [*[None] * kinds_from, *holm(tests[: len(KIND_BITS)]), *holm(tests[len(KIND_BITS) :])]
+    changes = [
+        Change(_known(first), _known(second), Estimate(_known(gap), None if np.isnan(gap) else ends), p)
+        for first, second, gap, ends, p in zip(*values, differences, intervals, adjusted, strict=True)
+    ]
     placed = _placed(now.aggregate, before.aggregate)
     worse = [each for each in placed if each.change > _NO_CHANGE]
     better = [each for each in reversed(placed) if each.change < -_NO_CHANGE]
@@ -210,7 +243,7 @@ def _intervals(
     tables: Sequence[Floats], *, paired: bool, resamples: int, seed: int
 ) -> list[tuple[float, float] | None]:
     columns = len(FIGURES) + tables[0].shape[1] - 4
-    if not resamples or min(map(len, tables)) < 2:
+    if not resamples or min(map(len, tables)) < FEWEST_SHARED:
         return [None] * columns
     if paired:
         sums = resampled_sums(
@@ -222,7 +255,62 @@ def _intervals(
             resampled_sums(table, np.random.default_rng([seed, number]), resamples=resamples)
             for number, table in enumerate(tables)
         )
-    return percentile_intervals(_figures(second) - _figures(first), level=LEVEL)
+    drawn = percentile_intervals(_figures(second) - _figures(first), level=LEVEL)
+    shares = [drawn[0], *drawn[len(FIGURES) :]]
+    shares = [
+        _share_interval(tables[0][:, [0, 3 + place]], tables[1][:, [0, 3 + place]], ends, paired=paired)
+        for place, ends in enumerate(shares)
+    ]
+    return [shares[0], *drawn[1 : len(FIGURES)], *shares[1:]]
+
+
+def _share_interval(before: Floats, now: Floats, drawn: Interval | None, *, paired: bool) -> Interval | None:
+    """Newcombe's of one share, `drawn` where prompts have several images; both have images and those that
+    show it, a row a prompt or image."""
+    rows, other_rows = len(now), len(before)
+    if (now[:, 0] == 1).all() and (before[:, 0] == 1).all():
+        shown, shown_before = now[:, 1] == 1, before[:, 1] == 1
+        if not paired:
+            return unpaired_interval(int(shown.sum()), rows, int(shown_before.sum()), other_rows)
+        both, only_now = int((shown & shown_before).sum()), int((shown & ~shown_before).sum())
+        only_before = int((~shown & shown_before).sum())
+        return paired_interval(both, only_now, only_before, rows - both - only_now - only_before)
+    shares = [table[:, 1].sum() / table[:, 0].sum() for table in (now, before)]
+    if all(share in (0, 1) for share in shares):
+        # A bootstrap has no width here: as if each prompt had one image.
+        return unpaired_interval(int(shares[0]) * rows, rows, int(shares[1]) * other_rows, other_rows)
+    return drawn
+
+
+def _leave_out_unrecorded(
+    values: Sequence[Floats], differences: Floats, releases: Sequence[Aggregate], groups: Sequence[NameGroup]
+) -> None:
+    """NaN for shares of kinds that a release does not record, and for groups that only one could be in."""
+    records = [each.records_kinds for each in releases]
+    kinds = (*KIND_BITS, *(group.kind for group in groups))
+    for place, kind in enumerate(kinds, start=len(FIGURES)):
+        is_group = place >= len(FIGURES) + len(KIND_BITS)
+        for own, known in zip(values, records, strict=True):
+            if kind is not None and not known:
+                own[place] = np.nan
+        if is_group and records[0] != records[1]:
+            differences[place] = np.nan
+    differences[np.isnan(values[0]) | np.isnan(values[1])] = np.nan
+
+
+def _p_values(tables: Sequence[Floats], *, paired: bool) -> list[float | None]:
+    """Of each share of kinds and groups how likely such a change is by chance; None where it is 0 in both."""
+    before, now = tables
+    counts, counts_before = now[:, 4:], before[:, 4:]
+    if paired:
+        gaps = counts / now[:, :1] - counts_before / before[:, :1]
+        p_values = mcnemar_exact((gaps > 0).sum(axis=0), (gaps < 0).sum(axis=0)).tolist()
+    else:
+        sizes = np.array([len(now), len(before)])
+        hits = np.stack([counts.sum(axis=0), counts_before.sum(axis=0)]).astype(np.int64)
+        p_values = [float(against_the_rest(each, sizes)[0]) for each in hits.T]
+    totals = (counts.sum(axis=0) + counts_before.sum(axis=0)).tolist()
+    return [p if total else None for p, total in zip(p_values, totals, strict=True)]
 
 
 def _known(value: float) -> float | None:

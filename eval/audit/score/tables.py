@@ -72,11 +72,20 @@ def percent_words(value: float | None) -> str:
 
 
 def share_ends(share: Share) -> str:
-    """Its interval in whole percent, without the sign: `38–46`; empty where there is none."""
-    if share.interval is None:
-        return ""
-    low, high = share.interval
-    return f"{100 * low:.0f}–{100 * high:.0f}"
+    """Its interval in whole percent, without the sign: `38–46`; empty where there is none.
+
+    An end that is only nearly 0 or 100 has the digits that say so: `0–0.4`, `99.6–100`.
+    """
+    return "" if share.interval is None else "–".join(map(_end_words, share.interval))
+
+
+def _end_words(end: float) -> str:
+    whole = f"{100 * end:.0f}"
+    if whole == "0" and end > 0:
+        return f"{100 * end:.1g}"
+    if whole == "100" and end < 1:
+        return f"{100 - float(f'{100 - 100 * end:.1g}'):.10g}"
+    return whole
 
 
 def points(value: float | None) -> str:
@@ -203,8 +212,11 @@ def _release_table(release: Release, level: str) -> Table:
             f"Of {release.shared:,} shared prompts {release.n_worse:,} got worse and {release.n_better:,} "
             "better."
         )
+    if release.too_few:
+        notes.append("Fewer than ten prompts or images say nothing: without intervals and verdicts.")
     notes.append(
-        "Less than 0 is better. Each interval is for one figure: one in twenty leaves 0 out by chance."
+        "Less than 0 is better. Each interval is for one figure: one in twenty leaves 0 out by chance. Kinds "
+        "and groups of names are better or worse where a test corrected for their number (Holm) says so, too."
     )
     columns = ("", "before", "now", "change", level, "")
     return Table(columns, tuple(rows), f"{release.name}, now and before{over}", tuple(notes))

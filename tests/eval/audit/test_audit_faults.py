@@ -10,7 +10,8 @@ import pytest
 from tests.eval.audit.annotation_sets import anomaly, left_out, record, written
 from uncanny.errors import UsageError
 from uncanny.eval.audit.run import audit
-from uncanny.eval.audit.score.tables import headline
+from uncanny.eval.audit.score.tables import headline, share_ends
+from uncanny.eval.common.estimates import Share
 from uncanny.eval.metrics.intervals import wilson_interval
 
 
@@ -68,6 +69,19 @@ def test_images_of_one_prompt_are_resampled_together(tmp_path: Path) -> None:
     assert together.interval == pytest.approx((0.2, 0.8), abs=0.1)
     assert together.interval[1] - together.interval[0] > 1.5 * (alone.interval[1] - alone.interval[0])
     assert audit({"a": file}, resamples=0)["a"].faults.visible.interval is None
+    never = audit({"a": file}, pair_by="seed", resamples=200)["a"].faults.kinds["light"].share
+    assert (never.value, never.interval) == (0, wilson_interval(0, 10))
+
+
+def test_ends_that_are_nearly_0_or_100_are_not_rounded_there() -> None:
+    for ends, words in (
+        ((0.0, 0.0038), "0–0.4"),
+        ((0.00004, 0.0126), "0.004–1"),
+        ((0.9962, 1.0), "99.6–100"),
+        ((0.384, 0.4649), "38–46"),
+    ):
+        assert share_ends(Share(0.5, 1, 2, ends)) == words
+    assert share_ends(Share(None, 0, 0)) == ""
 
 
 def test_names_are_grouped_by_kind_and_then_by_likeness(tmp_path: Path) -> None:

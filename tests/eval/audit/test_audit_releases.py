@@ -11,6 +11,7 @@ import pytest
 from tests.eval.audit.annotation_sets import anomaly, record, written
 from uncanny.errors import NotAlikeError, UsageError
 from uncanny.eval.audit.run import audit
+from uncanny.eval.metrics.paired import paired_interval, unpaired_interval
 
 
 def release(path: Path, faults: list[list[str]], **other: Any) -> Path:
@@ -65,6 +66,85 @@ def test_other_prompts_are_compared_unpaired(tmp_path: Path) -> None:
     assert changed.figures["af"].difference.value == -1
     unmeasured = audit({"a": now}, before={"a": before}, resamples=0).releases["a"]
     assert unmeasured.figures["af"].verdict == "not measured"
+
+
+def test_few_prompts_have_no_verdict(tmp_path: Path) -> None:
+    """However alike their changes are, paired or not."""
+    for number in (2, 9):
+        now = release(tmp_path / "now.jsonl", [[]] * number)
+        old = release(tmp_path / "old.jsonl", [["text"]] * number)
+        elsewhere = written(tmp_path / "x.jsonl", [record(f"x{place}.png", [10]) for place in range(20)])
+        same = audit({"a": now}, before={"a": old}, resamples=200)
+        for result, paired in ((same, number), (audit({"a": now}, before={"a": elsewhere}), None)):
+            changed = result.releases["a"]
+            assert (changed.paired, changed.too_few) == (paired, True)
+            assert changed.figures["visible"].difference.value == -1
+            everything = [*changed.figures.values(), *changed.kinds.values(), *dict(changed.groups).values()]
+            assert {change.verdict for change in everything} == {"not measured"}
+            assert "Fewer than ten" in str(result)
+        assert str(same).count("not measured") > 1
+    enough = [
+        release(tmp_path / f"{name}.jsonl", [kinds] * 10) for name, kinds in (("n", []), ("o", ["text"]))
+    ]
+    changed = audit({"a": enough[0]}, before={"a": enough[1]}, resamples=200).releases["a"]
+    assert changed.figures["visible"].verdict == "better"
+    # Ten of ten changed, and the interval knows that they are ten.
+    assert changed.figures["visible"].difference.interval == paired_interval(0, 0, 10, 0)
+    assert changed.kinds["text"].adjusted_p == 2 * 0.5**10
+    assert changed.kinds["light"].difference.interval == paired_interval(0, 0, 0, 10)
+    assert changed.kinds["light"].adjusted_p is None
+
+
+def test_one_among_many_groups_has_to_be_clearer(tmp_path: Path) -> None:
+    """Seven prompts of forty lost a fault: alone that is p = 0.016, among five kinds it is not enough."""
+    kinds = ["anatomy", "text", "light", "count", "perspective"]
+    before = [["anatomy"]] * 7 + [[kind] for kind in kinds[1:]] * 2 + [[]] * 25
+    now: list[list[str]] = [[]] * 7 + [[kind] for kind in kinds[1:]] * 2 + [[]] * 25
+    files = release(tmp_path / "now.jsonl", now), release(tmp_path / "old.jsonl", before)
+    changed = audit({"a": files[0]}, before={"a": files[1]}, resamples=500).releases["a"]
+    anatomy = changed.kinds["anatomy"]
+    assert anatomy.difference.excludes_zero
+    assert anatomy.adjusted_p == pytest.approx(5 * 2 * 0.5**7)
+    assert anatomy.verdict == "no clear change"
+    assert changed.changed_groups("better") == []
+    alone = [
+        release(tmp_path / f"{name}.jsonl", [k] * 7 + [[]] * 33) for name, k in (("n", []), ("o", kinds[:1]))
+    ]
+    changed = audit({"a": alone[0]}, before={"a": alone[1]}, resamples=500).releases["a"]
+    assert changed.kinds["anatomy"].verdict == "better"
+    assert [group.name for group, _ in changed.changed_groups("better")] == ["bad anatomy"]
+
+
+def test_shares_of_several_images_a_prompt_keep_a_width(tmp_path: Path) -> None:
+    places = []
+    for name, number in (("now", 2), ("old", 3)):
+        images = [record(f"{name}{place}.png", seed=str(place % 12)) for place in range(12 * number)]
+        places.append(written(tmp_path / f"{name}.jsonl", images))
+    changed = audit({"a": places[0]}, before={"a": places[1]}, pair_by="seed", resamples=200).releases["a"]
+    assert changed.paired == 12
+    ends = changed.figures["visible"].difference.interval
+    assert ends == unpaired_interval(0, 12, 0, 12)
+    assert ends is not None
+    assert ends[0] < 0 < ends[1]
+
+
+def test_kinds_that_one_release_did_not_record_are_not_compared(tmp_path: Path) -> None:
+    old = written(tmp_path / "old.jsonl", [record(f"{number}.png", [20]) for number in range(20)])
+    now = release(tmp_path / "now.jsonl", [["text"]] * 20)
+    now.write_bytes(now.read_bytes().replace(b"now/0", b"").replace(b'"0', b'"'))
+    result = audit({"a": now}, before={"a": old}, resamples=200)
+    changed = result.releases["a"]
+    assert changed.paired
+    text = changed.kinds["text"]
+    assert (text.before, text.now, text.difference.value, text.verdict) == (None, 1, None, "not measured")
+    assert {change.verdict for _, change in changed.groups} == {"not measured"}
+    assert changed.figures["visible"].difference.value == 0
+    earlier = audit({"a": old}, resamples=200).to_json()["generators"]["a"]["kinds"]
+    assert earlier["text"] == {"share": None, "images": 0, "ci": None, "anomalies": 0}
+    assert earlier["not recorded"]["share"] == 1
+    both = audit({"old": old, "now": now}, resamples=0).leaderboard.faults
+    shares = {row.group.kind: {name: share.value for name, share in row.shares.items()} for row in both.rows}
+    assert shares == {"text": {"old": None, "now": 1}, None: {"old": 1, "now": 0}}
 
 
 def test_the_earlier_release_has_to_be_made_alike_and_be_of_a_generator(tmp_path: Path) -> None:
