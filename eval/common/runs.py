@@ -7,7 +7,9 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from threading import Lock
 
 import orjson
 
@@ -83,15 +85,45 @@ def open_annotations(path: Path) -> ReadRun:
 
 
 def _as_lines(path: Path) -> Path:
-    """The file; of a table a copy as JSON Lines, which goes with this process: lines are looked up in it."""
+    """The file; of a table a copy as JSON Lines, in which lines are looked up.
+
+    A table has one copy however often it is opened, until it changes; all of them go with this process.
+    Raises UsageError for a table that cannot be read or copied.
+    """
     if not record_tables(path):
         return path
+    try:
+        status = path.stat()
+        return _copy_of(path.resolve(), path, (status.st_size, status.st_mtime_ns, status.st_ino))
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be copied to {tempfile.gettempdir()}, where its rows are looked up: "
+            f"{error.strerror or error}",
+            remedy="Make room there, or name another folder for such copies with TMPDIR.",
+        ) from error
+
+
+def _copy_of(real: Path, path: Path, stamp: tuple[int, int, int]) -> Path:
+    with _COPYING:
+        copy = _COPIES.get((real, stamp))
+        if copy is None:
+            copy = _copies_folder() / f"{len(_COPIES)}-{path.stem}.jsonl"
+            needed = frozenset(Annotation.model_fields)
+            with open_lines(path, needed=needed) as lines, copy.open("wb") as file:
+                shutil.copyfileobj(lines, file)
+            _COPIES[real, stamp] = copy
+        return copy
+
+
+@cache
+def _copies_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="uncanny-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    copy = folder / f"{path.stem}.jsonl"
-    with open_lines(path, needed=frozenset(Annotation.model_fields)) as lines, copy.open("wb") as file:
-        shutil.copyfileobj(lines, file)
-    return copy
+    return folder
+
+
+_COPIES: dict[tuple[Path, tuple[int, int, int]], Path] = {}
+_COPYING = Lock()
 
 
 def page_of_run(path: Path) -> Path:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Set
-from io import BytesIO
+from datetime import timedelta
+from decimal import Decimal
+from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
@@ -18,7 +20,11 @@ from uncanny.errors import UsageError
 from uncanny.images.row_files import ROW_SUFFIXES, RowFile, features, opened, saved_files
 from uncanny.records.annotation_table import is_annotation_table, lines_of
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 _ROWS_AT_ONCE = 1_000
+_BUFFER = 2**16
 _SPLITS = "dataset_dict.json"
 
 
@@ -59,12 +65,60 @@ def open_lines(path: Path, root: Path | None = None, *, needed: Set[str] = froze
 
     Line N is row N, counted from 1 over all files of a data set. Paths of pictures start at `root`, else at
     the folder that `path` lies in. Cells without a value are left out, but for the `needed` columns, where
-    they are null. Raises UsageError for a table that cannot be read, OSError.
+    they are null. Rows are read as lines are taken, some at a time. Opening and reading raise OSError, and
+    UsageError for a table that cannot be read or holds what JSON does not have.
     """
     if not record_tables(path):
         return path.open("rb")
-    lines = (orjson.dumps(row, default=str) for row in _rows(path, root, needed))
-    return BytesIO(b"".join(line + b"\n" for line in lines))
+    return BufferedReader(_RowLines(_json_lines(path, root, needed)), _BUFFER)
+
+
+class _RowLines(RawIOBase):
+    """Lines as a file, each made when it is read."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines, self._rest = lines, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        if not self._rest:
+            self._rest = memoryview(next(self._lines, b""))
+        target = memoryview(buffer).cast("B")
+        size = min(len(target), len(self._rest))
+        target[:size], self._rest = self._rest[:size], self._rest[size:]
+        return size
+
+
+def _json_lines(path: Path, root: Path | None, needed: Set[str]) -> Iterator[bytes]:
+    for number, row in enumerate(_rows(path, root, needed), 1):
+        try:
+            yield orjson.dumps(row, default=_as_json, option=orjson.OPT_APPEND_NEWLINE)
+        except orjson.JSONEncodeError as error:
+            raise UsageError(
+                f"row {number} of {path}, column {_column_of(row)!r}, is no JSON: {error}",
+                remedy="Leave the column out, or write it as text or numbers.",
+            ) from error
+
+
+def _as_json(value: object) -> float | int | str:
+    """What JSON has for a value of Arrow that Python has a type of its own for."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, timedelta):
+        return str(value)
+    raise TypeError
+
+
+def _column_of(row: Mapping[str, Any]) -> str | None:
+    """The first column of a row that JSON has no form for."""
+    for column, value in row.items():
+        try:
+            orjson.dumps(value, default=_as_json)
+        except orjson.JSONEncodeError:
+            return column
+    return None
 
 
 def _rows(path: Path, root: Path | None, needed: Set[str]) -> Iterator[dict[str, Any]]:

@@ -111,10 +111,10 @@ def read_row(row: Row) -> bytes | Path:
                 message = f"{short_path(row.file)} has no row {row.name!r}"
                 raise ImageError(message, kind="missing", remedy="Was the file made anew?")
             column, number = place
-            where = f"row {number} of {short_path(row.file)}, column {column!r}"
-            return _content(rows.read(column, number), row.file, where)
+            stored = rows.read(column, number)
     except UsageError as error:
         raise ImageError(error.message, kind="damaged", remedy=error.remedy) from error
+    return _content(stored, row.file, f"row {number} of {short_path(row.file)}, column {column!r}")
 
 
 def check_no_table(path: Path) -> None:
@@ -268,7 +268,12 @@ class _Parquet(RowFile):
             return stored
 
     def batches(self, leaves: Sequence[str], rows: int) -> Iterator[Any]:
-        yield from self._table.iter_batches(rows, columns=list(leaves), use_threads=False)
+        # By a reader of its own: that of `read` is asked by one thread at a time.
+        table = pyarrow("pyarrow.parquet").ParquetFile(
+            self.file, metadata=self._table.metadata, buffer_size=_BUFFER, pre_buffer=False
+        )
+        with table:
+            yield from table.iter_batches(rows, columns=list(leaves), use_threads=False)
 
     def _pictures(self, column: str, group: int) -> Iterator[Any]:
         rows = max(1, self._table.metadata.row_group(group).num_rows)

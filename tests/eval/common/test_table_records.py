@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import uncanny
 from uncanny.demo.scenes import scenes
 from uncanny.errors import ItemsError, UsageError
+from uncanny.eval.common.runs import open_annotations
 from uncanny.eval.common.table_records import open_lines, record_tables
 from uncanny.eval.mcq.data.load import copy_scenes
 from uncanny.images.file_bytes import read_image_file
@@ -123,3 +125,33 @@ def test_a_damaged_table_is_an_error_in_words(tmp_path: Path) -> None:
     for read in (uncanny.mcq.load, uncanny.realism.load, uncanny.edits.load, uncanny.artifacts.load):
         with pytest.raises(UsageError, match=r"items\.parquet cannot be read as Parquet"):
             read(cut)
+
+
+def test_numbers_stay_numbers_and_what_json_has_not_is_named(tmp_path: Path) -> None:
+    rows = [{"id": "a", "score": Decimal("1.50"), "count": Decimal(2)}, {"id": "b", "parts": [b"\xff"]}]
+    file = write(tmp_path / "a.parquet", rows[:1])
+    assert lines(file) == [{"id": "a", "score": 1.5, "count": 2}]
+    file = write(tmp_path / "b.parquet", [{"id": "a"}, rows[1]])
+    with pytest.raises(UsageError, match=r"row 2 of .*b\.parquet, column 'parts', is no JSON: .*bytes"):
+        lines(file)
+
+
+def test_pictures_are_read_between_the_lines_of_their_table(tmp_path: Path) -> None:
+    rows = [{"id": str(number), "image": picture(FILES[number % 2])} for number in range(2_500)]
+    file = write(tmp_path / "a.parquet", [*rows[:1], *({"id": row["id"]} for row in rows[1:])])
+    with open_lines(file) as records:
+        for number, line in enumerate(records):
+            assert orjson.loads(line)["id"] == str(number)
+            if number in (0, 1_500):
+                assert read_image_file(file / FILES[0].name, 10**9) == FILES[0].read_bytes()
+
+
+def test_a_table_has_one_copy_until_it_changes(tmp_path: Path) -> None:
+    record = {"image": "a.png", "status": "ok", "anomalies": None}
+    file = write(tmp_path / "a.parquet", [record])
+    first = open_annotations(file).file
+    assert open_annotations(file).file == first
+    write(file, [record, record | {"image": "b.png"}])
+    second = open_annotations(file).file
+    assert [path.read_bytes().count(b"\n") for path in (first, second)] == [1, 2]
+    assert first.parent == second.parent
