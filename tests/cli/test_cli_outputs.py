@@ -13,6 +13,8 @@ import pytest
 from tests.bundled_runs import BundledRuns, Kind
 from tests.cli.complaints import one_line
 from tests.runs.e2e import pictures, uncanny_here
+from uncanny.cli.common.files import check_outputs, page
+from uncanny.errors import UsageError
 
 FAST = ("--resamples", "0")
 
@@ -134,6 +136,14 @@ def test_records_of_a_run_are_others(runs: Path) -> None:
         command = ("realism", "score", runs / "r", *FAST, "--no-report", "--json", target)
         one_line(uncanny_here(*command), "is there already")
     assert contents(runs) == before
+
+
+def test_the_table_of_a_run_that_is_read_is_not_written_over(tmp_path: Path) -> None:
+    table = tmp_path / "run" / "annotations.parquet"
+    table.parent.mkdir()
+    table.write_bytes(b"rows")
+    with pytest.raises(UsageError, match="is read by this command"):
+        check_outputs([page(table)], [table.parent], force=True)
 
 
 @pytest.mark.slow

@@ -278,7 +278,7 @@ def plan_command(
       uncanny mcq plan --difference 3 --accuracy 60
       uncanny mcq plan --items 950 --models 5
     """
-    from uncanny.eval.mcq.plan import plan
+    from uncanny.eval.mcq.plan import HEADS, plan
 
     files = ScoreFiles.chosen(
         None,
@@ -288,7 +288,7 @@ def plan_command(
         latex_file=latex_file,
     )
     items = options["items"]
-    heads = ("difference", "differ on", "items", *([] if items is None else [f"power of {items:,}"]))
+    heads = (*HEADS, *([] if items is None else [f"power of {items:,}"]))
     scores = options["scores"]
     keys = ("needed", "differences", "discordant")
     check_outputs(files.outputs(keys, heads), [] if scores is None else [scores], force=force)
@@ -374,12 +374,13 @@ def build_command(run: Path, out: Path, seed: int, force: bool) -> None:
     replaced: people may have worked on it.
     """
     from uncanny.eval.mcq.data.drafts import build
+    from uncanny.records.annotation_table import LINES
 
     # Whether these are the same drafts is for `build` to find out.
     place = Output(out, "file of just these drafts", lambda _: True, makes_folder=True)
     check_outputs([place], [run], force=force)
     drafts = build(run, out, seed=seed, force=force)
-    records = (run / "annotations.jsonl").read_bytes().splitlines()
+    records = (run / LINES).read_bytes().splitlines()
     annotations = sum(bool(line.strip()) for line in records)
     say(harmless(f"{out}: {len(drafts)} drafts from {annotations} annotations"))
 

@@ -30,8 +30,15 @@ STANDARD_OUTPUT = Path("-")
 _HEAD_BYTES = 8192
 # Files that commands find in a folder they are given.
 _RECORDS = (
-    *("annotations.jsonl", "answers.jsonl", "verdicts.jsonl", "calls.jsonl", "spending.jsonl"),
-    "reviews.jsonl",
+    *(
+        "annotations.jsonl",
+        "annotations.parquet",
+        "answers.jsonl",
+        "verdicts.jsonl",
+        "calls.jsonl",
+        "spending.jsonl",
+    ),
+    *("artifacts.jsonl", "judgements.jsonl", "profiles.jsonl", "reviews.jsonl"),
     *("items.jsonl", "pairs.jsonl", "run.json"),
 )
 _MANIFEST = frozenset({"format", "uncanny", "task"})
