@@ -20,7 +20,7 @@ from tests.runs.e2e import Done, Server
 VENV = os.environ.get("UNCANNY_CLEAN_VENV")
 KEYS = {f"{name}_API_KEY": "any-key" for name in ("OPENAI", "ANTHROPIC", "OPENAI_COMPATIBLE")}
 # Variables that a user's shell would have; whatever concerns uncanny, Python or providers is left out.
-KEPT = ("HOME", "LANG", "PATH", "TMPDIR")
+KEPT = ("LANG", "PATH", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,11 @@ def shell(tmp_path: Path) -> Shell:
     if VENV is None:
         pytest.skip("UNCANNY_CLEAN_VENV names no environment with the built wheel")
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    return Shell(tmp_path, {**kept, **KEYS})
+    home = tmp_path / "home"  # empty: nobody's cache and settings
+    home.mkdir()
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Shell(folder, {**kept, **KEYS, "HOME": str(home)})
 
 
 @pytest.fixture
@@ -69,7 +73,9 @@ def server(shell: Shell) -> Iterator[Server]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=shell.folder) as process:
         assert process.stdout is not None
         try:
-            yield Server(process.stdout.readline().split()[-1])
+            first_line = process.stdout.readline()
+            assert first_line.startswith("listening on http"), (first_line, process.poll())
+            yield Server(first_line.split()[-1])
         finally:
             process.terminate()
 

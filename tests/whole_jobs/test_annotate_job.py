@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import html
 import json
 from pathlib import Path
 
@@ -62,5 +64,10 @@ def test_a_folder_is_annotated(shell: Shell, server: Server, scenes: Path) -> No
 
     exported = shell.uncanny("export", "runs/a", "--all", "--to", "csv,coco", "-o", "data")
     assert exported.code == 0, exported.err
-    assert (shell.folder / "data" / "anomalies.csv").stat().st_size > 100
-    assert (shell.folder / "runs/a/report.html").stat().st_size > 10_000
+    with (shell.folder / "data" / "anomalies.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    page = (shell.folder / "runs/a/report.html").read_text(encoding="utf-8")
+    names = [each["name"] for record in records for each in record["anomalies"] or ()]
+    assert len(names) > 0
+    assert sorted(row["name"] for row in rows if row["name"]) == sorted(names)
+    assert all(html.escape(name) in page for name in names)
