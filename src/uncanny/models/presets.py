@@ -3,7 +3,9 @@
 All of them are asked by one client, `openai_compatible.CompatibleProvider`: what differs stands here, and
 nowhere else is a provider known by its name. It is what servers document and users report, put together at
 the dates in `as_of`; `sources` are documents that were read for it, as stored copies of unknown age. No
-hosted service was called. Of what stands in `unverified` no document was seen, or they disagree.
+hosted service was called. Of what stands in `unverified` no document was seen, or they disagree. That the
+beginning of a prompt is cached is taken for granted of all: other questions about an image wait for its first
+answer.
 """
 
 from __future__ import annotations
@@ -201,8 +203,8 @@ _HOSTED: Final = (
         refuses="200 without `choices`",
         notes="A field that it does not know is a 400, so none is sent; its wait (`RetryInfo`) is kept to. "
         "Where its total has more tokens than prompt and answer, they are counted as output.",
-        unverified="that limits and formats of images are those of its own API",
-        sources=("https://github.com/leookun/cursor-byok/issues/112",),
+        unverified="that limits and formats of images are those of its own API; what it refuses, and how, is "
+        "from users' reports",
     ),
     Preset(
         name="openrouter",
@@ -318,7 +320,8 @@ _HOSTED: Final = (
         variant=ApiVariant("max_tokens", None, shared_schema=False),
         takes=_takes(_NO_GIF),
         prices="together",
-        unverified="limits of images, and whether cached tokens are reported",
+        unverified="limits and formats of images, how it refuses, and whether cached tokens are reported: no "
+        "document of its own was seen",
     ),
     Preset(
         name="fireworks",
@@ -446,11 +449,9 @@ _LOCAL: Final = (
             ),
         ),
         lists_models=True,
-        notes="Wants --mmproj for images, and takes no WebP.",
-        sources=(
-            "https://github.com/ggml-org/llama.cpp/issues/13566",
-            "https://github.com/ollama/ollama/pull/17755",
-        ),
+        notes="Wants --mmproj for images; WebP is converted.",
+        unverified="which formats it takes",
+        sources=("https://github.com/ggml-org/llama.cpp/issues/13566",),
     ),
     Preset(
         name="sglang",

@@ -13,7 +13,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -360,7 +360,7 @@ def _single(param: click.Parameter, value: Any, folder: Path, where: str) -> Any
     return value
 
 
-def expected(param: click.Parameter) -> tuple[str, Any]:
+def expected(param: click.Parameter) -> tuple[str, Callable[[object], bool]]:
     """What the value of an option is in words, and a test for it."""
     if isinstance(param, click.Option) and param.is_flag:
         return "true or false", lambda value: isinstance(value, bool)
