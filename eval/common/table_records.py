@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import orjson
 
 from uncanny.errors import UsageError
-from uncanny.images.row_files import ROW_SUFFIXES, RowFile, features, opened, saved_files
+from uncanny.images.row_files import ROW_SUFFIXES, saved_files
+from uncanny.images.row_readers import RowFile, features, opened
 from uncanny.records.annotation_table import is_annotation_table, lines_of
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import pytest
 
 from uncanny.demo.scenes import scenes
 from uncanny.errors import ImageError, UsageError
-from uncanny.images import RecordedFile, changed_files, discover, row_files, stored_size
+from uncanny.images import RecordedFile, changed_files, discover, row_readers, stored_size
 from uncanny.images.file_bytes import read_image_file, read_stamped
-from uncanny.images.row_files import row_names
+from uncanny.images.row_readers import row_names
 
 FILES = [scene.image_path for scene in scenes()][:6]
 PICTURES: list[dict[str, Any]] = [{"bytes": file.read_bytes(), "path": file.name} for file in FILES]
@@ -178,7 +178,7 @@ def test_a_damaged_page_costs_the_rows_behind_it_alone(tmp_path: Path) -> None:
 def test_a_page_that_unpacks_to_far_more_than_pictures_do_is_not_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_files, "_BOMB_BYTES", 2**20)
+    monkeypatch.setattr(row_readers, "_BOMB_BYTES", 2**20)
     cells = [bytes(2**20)] * 4
     file = write(tmp_path / "a.parquet", {"image": cells}, use_dictionary=False, compression="zstd")
     assert file.stat().st_size < 2**12

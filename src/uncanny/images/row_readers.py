@@ -1,0 +1,384 @@
+"""Parquet and Arrow files as rows with pictures, read a few rows at a time and never unpacked to disk.
+
+`_Parquet` goes through a row group from front to back, as a run does, `_Arrow` maps the file. The paths that
+lead to rows are in `row_files`.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path, PureWindowsPath
+from threading import Lock, RLock
+from typing import Any, NamedTuple
+
+import orjson
+
+from uncanny.errors import ImageError, UsageError
+from uncanny.extras import pyarrow
+from uncanny.images.path_names import short_path
+
+_BUFFER = 2**20  # bytes read at once; without it all of a row group's column would be
+_BATCH_BYTES = 4 * 2**20
+_MOST_ROWS_AT_ONCE = 64
+# Rows passed over on the way to another, which other workers are about to ask for.
+_KEPT_BYTES, _MOST_KEPT = 64 * 2**20, 256
+_MOST_OPEN = 8
+# Pictures are packed already: what a column is unpacked to by more than this was made to fill the memory.
+_BOMB_RATIO, _BOMB_BYTES = 20, 128 * 2**20
+_LONGEST_NAME = 200
+_NUMBER = re.compile(r"\d{6,}")
+_MAGIC = b"ARROW1"
+
+
+class Stored(NamedTuple):
+    """A picture as a row holds it: its bytes, else where they are."""
+
+    data: bytes | None
+    path: str | None
+
+
+def features(schema: Any) -> Mapping[str, Mapping[str, Any]]:
+    """What `datasets` says of each column in a schema; empty where it says nothing."""
+    try:
+        content = orjson.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        found = content["info"]["features"]
+        return {name: each for name, each in found.items() if isinstance(each, dict)}
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[RowFile]:
+    """The file as rows, from those that are open already, if it is still the same. Raises UsageError."""
+    with _damage_named(file):
+        status = file.stat()
+        stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
+        with _OPENING:
+            known = _OPEN.get(file)
+            if known is None or known[0] != stamp:
+                _OPEN[file] = known = (stamp, _Arrow(file) if _is_arrow(file) else _Parquet(file))
+            _OPEN.move_to_end(file)
+            while len(_OPEN) > _MOST_OPEN:
+                _OPEN.popitem(last=False)  # closed when the last reader lets go of it
+        yield known[1]
+
+
+_OPEN: OrderedDict[Path, tuple[tuple[int, int, int], RowFile]] = OrderedDict()
+
+_OPENING = Lock()
+
+
+class RowFile(ABC):
+    """One file. `columns` hold bytes, by themselves or in structures, `others` something else.
+
+    `marked` are the columns that `datasets` knows as pictures.
+    """
+
+    def __init__(self, file: Path, schema: Any) -> None:
+        self.file, self.schema = file, schema
+        if twice := sorted({name for name in schema.names if schema.names.count(name) > 1}):
+            raise UsageError(
+                f"{short_path(file)} has several columns {twice[0]!r}", remedy="Leave one, or rename them."
+            )
+        self.columns = tuple(field.name for field in schema if _holds_bytes(field.type))
+        self.others = tuple(field.name for field in schema if field.name not in self.columns)
+        known = features(schema)
+        self.marked = tuple(name for name in self.columns if known.get(name, {}).get("_type") == "Image")
+        self._names: dict[str, tuple[list[str], Mapping[str, int]]] = {}
+        self._lock = RLock()
+
+    @cached_property
+    @abstractmethod
+    def length(self) -> int:
+        """How many rows there are."""
+
+    @abstractmethod
+    def read(self, column: str, row: int) -> Stored:
+        """The picture of a row, by its number from 0."""
+
+    @abstractmethod
+    def batches(self, leaves: Sequence[str], rows: int) -> Iterator[Any]:
+        """Record batches of at most about so many rows, of columns or, of structures, `column.field`."""
+
+    def names_of(self, column: str) -> list[str]:
+        """What rows are called behind the file's path, in their order."""
+        return self._index(column)[0]
+
+    def place(self, name: str) -> tuple[str, int] | None:
+        """Column and number of the row of that name."""
+        for column in self.columns:
+            if len(self.columns) == 1 or name.startswith(f"{column}/"):
+                row = self._index(column)[1].get(name)
+                if row is not None:
+                    return column, row
+        return None
+
+    def _index(self, column: str) -> tuple[list[str], Mapping[str, int]]:
+        with self._lock:
+            if column not in self._names:
+                prefix = "" if len(self.columns) == 1 else f"{column}/"
+                names = [prefix + name for name in row_names(self._own_names(column), self.length)]
+                self._names[column] = (names, {name: row for row, name in enumerate(names)})
+            return self._names[column]
+
+    def _own_names(self, column: str) -> Sequence[str | None]:
+        kind = self.schema.field(column).type
+        fields = {each.name: each.type for each in kind} if pyarrow("pyarrow.types").is_struct(kind) else {}
+        if "path" not in fields or not _is_text(fields["path"]):
+            return ()
+        names: list[str | None] = []
+        try:
+            for batch in self.batches([f"{column}.path"], 10_000):
+                names += pyarrow("pyarrow.compute").struct_field(batch.column(0), "path").to_pylist()
+        except (pyarrow("pyarrow").ArrowException, OSError, UnicodeDecodeError):
+            return ()  # each row then says what is wrong with it
+        return names if len(names) == self.length else ()
+
+    def _leaves(self, column: str) -> list[str]:
+        """What of a column is read for a picture."""
+        kind = self.schema.field(column).type
+        if not pyarrow("pyarrow.types").is_struct(kind):
+            return [column]
+        return [f"{column}.{each.name}" for each in kind if each.name in ("bytes", "path")]
+
+
+class _Parquet(RowFile):
+    """Reads on from where it was; what it passes over is kept for a while."""
+
+    def __init__(self, file: Path) -> None:
+        parquet = pyarrow("pyarrow.parquet")
+        self._table = parquet.ParquetFile(file, buffer_size=_BUFFER, pre_buffer=False)
+        super().__init__(file, self._table.schema_arrow)
+        described = self._table.metadata
+        sizes = [described.row_group(n).num_rows for n in range(described.num_row_groups)]
+        self._starts = _sums(sizes)
+        self._ends = [start + size for start, size in zip(self._starts, sizes, strict=True)]
+        self._cursors: dict[str, _Cursor] = {}
+
+    @cached_property
+    def length(self) -> int:
+        return int(self._table.metadata.num_rows)
+
+    def read(self, column: str, row: int) -> Stored:
+        with self._lock:
+            cursor = self._cursors.get(column)
+            if cursor is not None and (kept := cursor.take(row)) is not None:
+                return kept
+            group = bisect_right(self._starts, row) - 1
+            if cursor is None or cursor.group != group or cursor.next > row:
+                self._check_size(column, group)
+                kept_before = None if cursor is None else cursor.kept
+                cursor = self._cursors[column] = _Cursor(
+                    group, self._starts[group], self._pictures(column, group), kept_before
+                )
+            stored = cursor.read_to(row)
+            if cursor.next == self._ends[group]:
+                cursor.release()
+            return stored
+
+    def batches(self, leaves: Sequence[str], rows: int) -> Iterator[Any]:
+        # By a reader of its own: that of `read` is asked by one thread at a time.
+        table = pyarrow("pyarrow.parquet").ParquetFile(
+            self.file, metadata=self._table.metadata, buffer_size=_BUFFER, pre_buffer=False
+        )
+        with table:
+            yield from table.iter_batches(rows, columns=list(leaves), use_threads=False)
+
+    def _pictures(self, column: str, group: int) -> Iterator[Any]:
+        rows = max(1, self._table.metadata.row_group(group).num_rows)
+        mean = sum(chunk.total_uncompressed_size for chunk in self._chunks(column, group)) // rows
+        batches = self._table.iter_batches(
+            min(_MOST_ROWS_AT_ONCE, max(1, _BATCH_BYTES // max(1, mean))),
+            row_groups=[group],
+            columns=self._leaves(column),
+            use_threads=False,
+        )
+        for batch in batches:
+            yield batch.column(0)
+
+    def _chunks(self, column: str, group: int) -> Iterator[Any]:
+        described = self._table.metadata.row_group(group)
+        leaves = set(self._leaves(column))
+        for number in range(described.num_columns):
+            if described.column(number).path_in_schema in leaves:
+                yield described.column(number)
+
+    def _check_size(self, column: str, group: int) -> None:
+        """Raises ImageError for a row group that is far larger than what it is packed in."""
+        for chunk in self._chunks(column, group):
+            size, packed = chunk.total_uncompressed_size, chunk.total_compressed_size
+            if size > _BOMB_BYTES and size > _BOMB_RATIO * packed:
+                raise ImageError(
+                    f"row group {group} of {short_path(self.file)}, column {column!r}, declares "
+                    f"{size:,} bytes packed in {packed:,}: pictures do not pack like that",
+                    kind="bomb",
+                    remedy="If they really do, write the file anew with compression `none`.",
+                )
+
+
+class _Cursor:
+    """A place in a row group, and rows passed over shortly before it."""
+
+    def __init__(
+        self, group: int, start: int, columns: Iterator[Any], kept: OrderedDict[int, Stored] | None
+    ) -> None:
+        self.group, self.next, self._columns = group, start, columns
+        self.kept: OrderedDict[int, Stored] = OrderedDict() if kept is None else kept
+        self._bytes = sum(len(each.data or b"") for each in self.kept.values())
+        self._failed: Exception | None = None
+
+    def take(self, row: int) -> Stored | None:
+        """A row that was passed over; it is asked for once, as a rule, and forgotten."""
+        stored = self.kept.pop(row, None)
+        if stored is not None:
+            self._bytes -= len(stored.data or b"")
+        return stored
+
+    def read_to(self, row: int) -> Stored:
+        """The row, at or behind `next`. What a damaged page raised it raises for all rows behind it."""
+        if self._failed is not None:
+            raise self._failed
+        try:
+            for column in self._columns:
+                first, self.next = self.next, self.next + len(column)
+                for number in range(max(first, row - _MOST_KEPT), self.next):
+                    if number != row:
+                        self._keep(number, _stored(column[number - first]))
+                if self.next > row:
+                    return _stored(column[row - first])
+            raise EOFError(f"row group {self.group} ends before row {row}")
+        except Exception as error:
+            self._failed = error
+            raise
+
+    def release(self) -> None:
+        """Let go of the last page, at the end of the row group; rows passed over stay."""
+        self._columns = iter(())
+
+    def _keep(self, row: int, stored: Stored) -> None:
+        self.kept[row] = stored
+        self._bytes += len(stored.data or b"")
+        while len(self.kept) > 1 and (self._bytes > _KEPT_BYTES or len(self.kept) > 2 * _MOST_KEPT):
+            self._bytes -= len(self.kept.popitem(last=False)[1].data or b"")
+
+
+class _Arrow(RowFile):
+    """A stream, as `datasets` saves it, or a file of Arrow, mapped: a row is a view until it is taken."""
+
+    def __init__(self, file: Path) -> None:
+        arrow, ipc = pyarrow("pyarrow"), pyarrow("pyarrow.ipc")
+        content = arrow.memory_map(str(file))
+        is_file = content.read(len(_MAGIC)) == _MAGIC
+        content.seek(0)
+        reader = ipc.open_file(content) if is_file else ipc.open_stream(content)
+        super().__init__(file, reader.schema)
+        self._batches: list[Any] = []
+        size, mapped = 0, file.stat().st_size
+        for batch in (reader.get_batch(n) for n in range(reader.num_record_batches)) if is_file else reader:
+            size += batch.nbytes
+            if size > 2 * mapped + _BOMB_BYTES:
+                raise UsageError(
+                    f"{short_path(file)} is compressed Arrow, which would have to be held in memory whole",
+                    remedy="Save it as Parquet.",
+                )
+            self._batches.append(batch)
+        self._starts = _sums([batch.num_rows for batch in self._batches])
+
+    @cached_property
+    def length(self) -> int:
+        return sum(batch.num_rows for batch in self._batches)
+
+    def read(self, column: str, row: int) -> Stored:
+        number = bisect_right(self._starts, row) - 1
+        return _stored(self._batches[number].column(column)[row - self._starts[number]])
+
+    def batches(self, leaves: Sequence[str], rows: int) -> Iterator[Any]:  # noqa: ARG002  views cost nothing
+        columns = list(
+            dict.fromkeys(leaf if leaf in self.schema.names else leaf.partition(".")[0] for leaf in leaves)
+        )
+        for batch in self._batches:
+            yield batch.select(columns)
+
+
+def row_names(own: Sequence[str | None], length: int) -> list[str]:
+    """A name for each row: its picture's own where that is fit for one and no other row's, else its number.
+
+    >>> row_names(["a/cat.png", "dog.png", "dog.png", None], 4)
+    ['a/cat.png', '000001', '000002', '000003']
+    """
+    fit = [_fit(each) for each in own] or [None] * length
+    times = Counter(fit)
+    return [name if name is not None and times[name] == 1 else f"{row:06d}" for row, name in enumerate(fit)]
+
+
+def _fit(own: str | None) -> str | None:
+    """A path as part of a longer one; of an absolute one, which names somebody's machine, the end."""
+    if not own:
+        return None
+    if own.startswith("/") or PureWindowsPath(own).drive:
+        own = PureWindowsPath(own).name
+    fit = (
+        0 < len(own.encode("utf-8", "replace")) <= _LONGEST_NAME
+        and own.isprintable()
+        and "\\" not in own
+        and not _NUMBER.fullmatch(own)
+        and all(part not in ("", ".", "..") for part in own.split("/"))
+    )
+    return str(own) if fit else None
+
+
+def _stored(cell: Any) -> Stored:
+    value = cell.as_py()
+    if isinstance(value, Mapping):
+        data, path = value.get("bytes"), value.get("path")
+        return Stored(data, path if isinstance(path, str) else None)
+    return Stored(value, None)
+
+
+def _holds_bytes(kind: Any) -> bool:
+    if pyarrow("pyarrow.types").is_struct(kind):
+        return any(each.name == "bytes" and _is_binary(each.type) for each in kind)
+    return _is_binary(kind)
+
+
+def _is_binary(kind: Any) -> bool:
+    types = pyarrow("pyarrow.types")
+    return any(is_kind(kind) for is_kind in (types.is_binary, types.is_large_binary, types.is_binary_view))
+
+
+def _is_text(kind: Any) -> bool:
+    types = pyarrow("pyarrow.types")
+    return any(is_kind(kind) for is_kind in (types.is_string, types.is_large_string, types.is_string_view))
+
+
+def _is_arrow(file: Path) -> bool:
+    return file.suffix.lower() == ".arrow"
+
+
+def _sums(sizes: Sequence[int]) -> list[int]:
+    """Where each part starts."""
+    starts, at = [], 0
+    for size in sizes:
+        starts.append(at)
+        at += size
+    return starts
+
+
+@contextmanager
+def _damage_named(file: Path) -> Iterator[None]:
+    """Whatever a file cannot be read for is a UsageError that names it."""
+    try:
+        yield
+    except (pyarrow("pyarrow").ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+        form = "Arrow" if _is_arrow(file) else "Parquet"
+        reason = error.strerror if isinstance(error, OSError) and error.errno else str(error)
+        raise UsageError(
+            f"{short_path(file)} cannot be read as {form}: {' '.join(str(reason).split()).rstrip('.')}",
+            remedy="Was the download cut off? Fetch or write it again, or leave it out.",
+        ) from error
