@@ -101,13 +101,15 @@ def _artifacts() -> None:
 def _verdicts_of_a_detector() -> None:
     verdicts = _file("A detector's verdicts")
     result = uncanny.edits.stress({"mine": verdicts}, meta=_file("Edits"), resamples=10)
-    assert result["mine"]
+    as_given = result.to_json()["detectors"]["mine"]["conditions"]["as given"]
+    assert (as_given["images"], as_given["accuracy"]["value"]) == (2, 1.0)
+    assert as_given["by"]["method"]["groups"]["brushnet"]["detected"] == 1
     assert len(uncanny.artifacts.load(verdicts)) == 2
 
 
 def _edits() -> None:
-    measured = uncanny.edits.measure(_file("Edits"))
-    assert len(measured) == 1
+    (measured,) = uncanny.edits.measure(_file("Edits"))
+    assert (measured.id, measured.status, measured.scene_diversity) == ("e1", "ok", 2)  # two objects
 
 
 def _prices() -> None:

@@ -14,7 +14,7 @@ from uncanny.images.row_files import ROW_SUFFIXES, has_pictures
 from uncanny.records.annotation_table import LINES, TABLE
 
 _RUN_FILES = ("run.json", LINES, TABLE)
-_MOST_TOLD = 12
+_MOST_NAMED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class GeneratorFolder:
         taken += f"{', '.join(self.generators)}."
         if not self.skipped:
             return taken
-        told = [f"{name} ({why})" for name, why in list(self.skipped.items())[:_MOST_TOLD]]
-        more = len(self.skipped) - len(told)
-        return f"{taken} Skipped: {', '.join(told)}{f' and {more:,} more' if more else ''}."
+        skipped = [f"{name} ({why})" for name, why in list(self.skipped.items())[:_MOST_NAMED]]
+        more = len(self.skipped) - len(skipped)
+        return f"{taken} Skipped: {', '.join(skipped)}{f' and {more:,} more' if more else ''}."
 
 
 def read_generator_folder(folder: str | PathLike[str]) -> GeneratorFolder:

@@ -17,6 +17,7 @@ from uncanny.cli.common.files import Output, ScoreFiles, at_rest, check_outputs,
 from uncanny.cli.common.options import (
     FOLDER,
     PATH,
+    F,
     Real,
     Whole,
     force_option,
@@ -219,7 +220,7 @@ def score_command(
     )
 
 
-def _percent(name: str, default: float | None, meaning: str) -> Callable[[Any], Any]:
+def _percent(name: str, default: float | None, meaning: str) -> Callable[[F], F]:
     kind = Real(0, 100, above=True)
     return click.option(
         f"--{name}", type=kind, default=default, show_default=default is not None, help=meaning

@@ -47,8 +47,8 @@ def features(schema: Any) -> Mapping[str, Mapping[str, Any]]:
     """What `datasets` says of each column in a schema; empty where it says nothing."""
     try:
         content = orjson.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
-        found = content["info"]["features"]
-        return {name: each for name, each in found.items() if isinstance(each, dict)}
+        columns = content["info"]["features"]
+        return {name: each for name, each in columns.items() if isinstance(each, dict)}
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
         return {}
 

@@ -142,7 +142,7 @@ def _put_right(
     path = parts.path.rstrip("/")
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != "api-version"]
     fixed = parse_address(parts._replace(scheme="https", path=wanted.path, query=urlencode(query)).geturl())
-    given = parse_address(parts.geturl()).shown
+    written = parse_address(parts.geturl()).shown
     why = []
     if parts.scheme.lower() != "https":
         why.append(f"{preset.title} is asked over https")
@@ -150,12 +150,12 @@ def _put_right(
         why.append(f"its path is {wanted.path}")
     if len(query) < len(parse_qsl(parts.query, keep_blank_values=True)):
         why.append("it takes no api-version")
-    return fixed, [_changed(name, given, fixed, " and ".join(why))] if why else []
+    return fixed, [_changed(name, written, fixed, " and ".join(why))] if why else []
 
 
 def _with(parts: SplitResult, *, path: str) -> str:
     return parts._replace(path=path).geturl()
 
 
-def _changed(name: str, given: object, used: Address, why: str) -> str:
-    return f"{name}: {used} was used for {given}: {why}"
+def _changed(name: str, written: object, used: Address, why: str) -> str:
+    return f"{name}: {used} was used for {written}: {why}"

@@ -88,14 +88,15 @@ def settings_of(ctx: click.Context, path: Path) -> dict[str, Setting]:
     """
     file = _read(path)
     words = _words(ctx)
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     for tables, table in _tables(file, words):
         for key, value in table.items():
             param = parameters(ctx.command).get(key)
             if param is not None:
                 where = file.where(tables, key)
-                found[param.name or ""] = Setting(param, _value(param, value, file.path.parent, where), where)
-    return found
+                content = _value(param, value, file.path.parent, where)
+                settings[param.name or ""] = Setting(param, content, where)
+    return settings
 
 
 def parameters(command: click.Command) -> dict[str, click.Parameter]:
