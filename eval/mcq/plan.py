@@ -142,8 +142,8 @@ class McqPlan(TableResult):
         )
         yield f"{self.source}."
         if self.items is not None:
-            found = "no difference" if self.smallest is None else f"{_percent(self.smallest)} points and more"
-            yield f"{counted(self.items, 'item')} can tell: {found}, with that power."
+            shown = "no difference" if self.smallest is None else f"{_percent(self.smallest)} points and more"
+            yield f"{counted(self.items, 'item')} can tell: {shown}, with that power."
         if self.models > 2:
             yield (
                 f"{self.models} models are {self.pairs:,} pairs: each is tested at the level divided by "
@@ -252,12 +252,12 @@ def _discordance(scores: str | os.PathLike[str] | Mapping[str, Any], question: s
     for each in tests if isinstance(tests, list) else ():
         try:
             test, names = each[question], each["models"]
-            found = int(test["first_only"]) + int(test["second_only"])
+            differing = int(test["first_only"]) + int(test["second_only"])
             n = int(test["n"])
         except (KeyError, TypeError, ValueError):
             continue
-        if n > 0 and 0 <= found <= n and not any(map(is_baseline, map(str, names))):
-            pairs.append((found, n))
+        if n > 0 and 0 <= differing <= n and not any(map(is_baseline, map(str, names))):
+            pairs.append((differing, n))
     apart, total = map(sum, zip(*pairs, strict=True)) if pairs else (0, 0)
     if not apart:
         why = "no two models are compared" if not pairs else "no item is right for only one of two models"

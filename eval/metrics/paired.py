@@ -222,8 +222,8 @@ def mcnemar_power(items: int, difference: float, discordant: float, *, alpha: fl
     edges = np.where(bdtr(edges, numbers, 0.5) <= alpha / 2, edges, edges - 1)
     first = min((1 + abs(difference) / discordant) / 2, 1.0)
     kept = np.maximum(edges, 0)
-    found = np.where(edges < 0, 0.0, bdtr(kept, numbers, first) + bdtr(kept, numbers, 1 - first))
-    return float(min((binom.pmf(numbers, items, discordant) * found).sum(), 1.0))
+    powers = np.where(edges < 0, 0.0, bdtr(kept, numbers, first) + bdtr(kept, numbers, 1 - first))
+    return float(min((binom.pmf(numbers, items, discordant) * powers).sum(), 1.0))
 
 
 def connor_items(difference: float, discordant: float, *, power: float = 0.8, alpha: float = 0.05) -> int:
@@ -271,16 +271,16 @@ def smallest_difference(
     most = 1 - accuracy if discordant is None else discordant
     low, high = 0, int(10_000 * (most + ROUNDING))
 
-    def found(step: int) -> bool:
+    def is_shown(step: int) -> bool:
         difference = step / 10_000
         share = independent_discordance(accuracy, difference) if discordant is None else discordant
         return mcnemar_power(items, difference, share, alpha=alpha) >= power
 
-    if high < 1 or not found(high):
+    if high < 1 or not is_shown(high):
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if found(middle) else (middle, high)
+        low, high = (low, middle) if is_shown(middle) else (middle, high)
     return high / 10_000
 
 

@@ -64,7 +64,10 @@ class NameGroups:
 def group_names(
     aggregates: Mapping[str, Aggregate], measure: Similarity, similar: float | None = None
 ) -> NameGroups:
-    """`similar` is from which similarity on names are in one group, 0-1; `SIMILAR` unless it is given.
+    """The groups of all names, most anomalies first, and by generator the group of each of its anomalies.
+
+    `measure` says how similar two names are; from `similar` on, 0–1, they are in one group: `SIMILAR` of the
+    measure unless it is given. Names of two kinds, or with and without one, never are.
 
     Raises UsageError for one that is out of range.
     """

@@ -177,7 +177,8 @@ def find_faults(
 def image_shares(columns: Bools, prompts: Sequence[str], *, resamples: int, seed: int) -> tuple[Share, ...]:
     """The share of images for each of `columns`, shape (images, shares).
 
-    `prompts` has the prompt of each image, or is empty where nothing is paired.
+    `prompts` has the prompt of each image, or is empty where nothing is paired. There are no intervals where
+    `resamples` is 0, and where all images are of one prompt; without images no share has a value.
     """
     images = len(columns)
     if not images:

@@ -129,6 +129,11 @@ class Release:
         """Whether there are too few prompts, or unpaired images, for any interval."""
         return (min(self.images) if self.paired is None else self.paired) < FEWEST_SHARED
 
+    @property
+    def compares_groups(self) -> bool:
+        """Whether any group of names has a verdict."""
+        return any(change.verdict != "not measured" for _, change in self.groups)
+
     def changed_groups(self, verdict: Verdict) -> list[tuple[NameGroup, Change]]:
         """Those with this verdict, the largest change first."""
         groups = [each for each in self.groups if each[1].verdict == verdict]

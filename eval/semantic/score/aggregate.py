@@ -246,7 +246,7 @@ def differences(
     """Every two files, every mean that both have, over the images that count for both; paired bootstrap."""
     pairs, for_tests = tee(_mean_differences(models))
     tests = mean_tests((mean for *_, mean in for_tests), resamples=resamples, seed=seed)
-    found = [
+    compared = [
         Difference(
             first,
             second,
@@ -260,12 +260,12 @@ def differences(
         for (first, second, key, mean), test in zip(pairs, tests, strict=True)
     ]
     families: dict[Key, list[int]] = {}
-    for place, each in enumerate(found):
+    for place, each in enumerate(compared):
         families.setdefault((each.protocol, each.metric, each.view), []).append(place)
     adjusted: dict[int, float | None] = {}
     for places in families.values():
-        adjusted |= zip(places, holm([found[place].p_value for place in places]), strict=True)
-    return (replace(each, adjusted_p=adjusted[place]) for place, each in enumerate(found))
+        adjusted |= zip(places, holm([compared[place].p_value for place in places]), strict=True)
+    return (replace(each, adjusted_p=adjusted[place]) for place, each in enumerate(compared))
 
 
 def _mean_differences(models: Mapping[str, Mapping[Key, Mean]]) -> Iterable[tuple[str, str, Key, Mean]]:

@@ -82,6 +82,9 @@ def test_few_prompts_have_no_verdict(tmp_path: Path) -> None:
             everything = [*changed.figures.values(), *changed.kinds.values(), *dict(changed.groups).values()]
             assert {change.verdict for change in everything} == {"not measured"}
             assert "Fewer than ten" in str(result)
+            page = result.report(tmp_path / "audit.html").read_text()
+            assert "fewer than ten say nothing" in page
+            assert "changed clearly" not in page
         assert str(same).count("not measured") > 1
     enough = [
         release(tmp_path / f"{name}.jsonl", [kinds] * 10) for name, kinds in (("n", []), ("o", ["text"]))
